@@ -1,0 +1,3 @@
+"""Fleet configuration rollout for kubelets."""
+
+__version__ = "0.1.0"

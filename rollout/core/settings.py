@@ -1,0 +1,29 @@
+"""Settings and their precedence: cluster < group (in file order) < node < ``--set``. Four levels and no more.
+
+The cluster level is the inventory's ``settings`` with the playbook's laid over it: both speak for the whole cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
+"""What YAML and JSON can say."""
+
+
+class IfUnsupported(StrEnum):
+    """What to do on a node whose kubelet has no home for a setting."""
+
+    REFUSE = "refuse"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value to be in force, under its Kubernetes name or an intent's, and who said so (``source``, for reasons)."""
+
+    name: str
+    value: Value
+    if_unsupported: IfUnsupported = IfUnsupported.REFUSE
+    source: str = ""

@@ -1,0 +1,122 @@
+"""What was read from a node, exactly as it said it: versions, files, units, the running kubelet, receipts.
+
+Everything here is plain data that survives a round trip through JSON; nothing is interpreted yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """One path as it was. ``content`` is ``None`` when absent, not regular, or larger than the agent will send."""
+
+    path: str
+    kind: str  # "regular", "absent", "directory", "symlink", "other"
+    mode: str = ""  # octal, e.g. "644"
+    owner: str = ""  # "uid:gid"
+    size: int = 0
+    digest: str = ""  # hex SHA-256 of the content; "" unless regular
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitState:
+    """``systemctl show`` of one unit: property → value, as printed."""
+
+    name: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+class ReceiptState(StrEnum):
+    """Where a node's transaction stands. The receipt is the only truth; timer and boot unit merely read it."""
+
+    ARMED = "armed"
+    CONFIRMED = "confirmed"
+    REVERTING = "reverting"
+    REVERTED = "reverted"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The node's own record of a transaction.
+
+    ``cause`` says why it was taken back: ``guard`` (not confirmed in time), ``boot`` (restarted while armed),
+    ``health`` (the agent saw the kubelet sick), ``asked`` (the controller). ``left`` is seconds until the guard fires,
+    only meaningful while armed. ``finished`` is true once an ``apply`` has ended its own health check.
+    """
+
+    tx: str
+    run: str
+    counter: int
+    state: ReceiptState
+    cause: str = ""
+    left: float = 0.0
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The fencing token a node remembers: the newest claim it accepted, and whether that run still holds it."""
+
+    counter: int = 0
+    run: str = ""
+    live: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The kubelet that runs now. ``command_line`` is ``/proc/PID/cmdline`` split at its NULs."""
+
+    pid: int
+    command_line: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The part of a node that gates look at; one reading. ``None`` means: could not be read."""
+
+    unit: UnitState | None = None
+    process: Process | None = None
+    healthz: str | None = None  # "ok", "off" (port 0), "refused", "timeout", "status NNN", or None: nothing here can ask
+    lenient: int | None = None  # "lenient decoding" lines since this process started
+    files: Mapping[str, FileState] = field(default_factory=dict)
+    commands: Mapping[str, int] = field(default_factory=dict)  # command gate name → exit status
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One node as read in one round trip."""
+
+    node: str
+    machine_id: str
+    boot_id: str
+    kubelet_version: str  # "1.20.15", without "v"; "" when the binary did not say
+    runtimes: Mapping[str, str]  # "docker", "containerd", "crio", "cri-dockerd" → version as printed
+    measurement: Measurement
+    files: Mapping[str, FileState]  # unit files, drop-ins, environment files, the --config file, agent targets
+    token: Token
+    receipts: tuple[Receipt, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)  # everything else it said, e.g. "room-kib", "state-dir-fs"
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A node that could not be read, and why: a stable ``reference`` and one line of evidence."""
+
+    node: str
+    reference: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSnapshot:
+    """All that one reading of a fleet brought. ``taken`` is wall time (ISO 8601, UTC, seconds), for display."""
+
+    cluster: str
+    inventory_digest: str
+    taken: str
+    nodes: Mapping[str, Snapshot | Unread]

@@ -1,0 +1,89 @@
+"""Every error a user can meet: one root, four families, a stable reference each.
+
+A *reference* is a kebab-case word that never changes once released; users search for it. The family decides the exit
+code; ``cli.main`` is the only place that turns an error into one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where in a file: ``line`` and ``column`` count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in what was given to us: what, where, and what to do next."""
+
+    reference: str
+    message: str
+    place: Place | None = None
+    hint: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{where}{self.message}{hint} [{self.reference}]"
+
+
+class RolloutError(Exception):
+    """The root. ``reference`` is kebab-case, ``hint`` says what to do next."""
+
+    exit_code: ClassVar[int] = 70
+
+    def __init__(self, reference: str, message: str, *, hint: str = "", node: str = "", stage: str = "") -> None:
+        super().__init__(message)
+        self.reference = reference
+        self.message = message
+        self.hint = hint
+        self.node = node
+        self.stage = stage
+
+    def __str__(self) -> str:
+        where = "".join(f"{word}: " for word in (self.node, self.stage) if word)
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{where}{self.message}{hint} [{self.reference}]"
+
+
+class UsageError(RolloutError):
+    """The command line asks for something that cannot be meant."""
+
+    exit_code = 2
+
+
+class InputError(RolloutError):
+    """A file that people wrote is wrong; carries every mistake found, never only the first."""
+
+    exit_code = 2
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        if not problems:
+            raise ValueError("an InputError needs at least one problem")
+        super().__init__(problems[0].reference, "\n".join(str(problem) for problem in problems))
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class RemoteError(RolloutError):
+    """A node or a back end could not be talked to, or answered nonsense. Usually becomes data, not an exit."""
+
+    exit_code = 4
+
+
+class StateError(RolloutError):
+    """Locked, claimed by another run, or a journal that cannot be used."""
+
+    exit_code = 5
