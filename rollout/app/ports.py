@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from rollout.core.remote import RemoteAnswer, RemoteCommand
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -15,33 +17,6 @@ class Target:
     address: str
     user: str | None = None
     port: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteCommand:
-    """One exec on a node: a POSIX shell command line, what goes to its standard input, and its deadline in seconds."""
-
-    line: str
-    stdin: bytes
-    deadline: float
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteAnswer:
-    """How an exec ended.
-
-    ``status`` is the exit status, or ``None`` when the end was not seen. ``started`` is false when the command certainly
-    never began on the node (refused, no banner, authentication, host key): then ``reference`` and ``message`` say why.
-    Output is bytes, capped; ``truncated`` says the cap was hit.
-    """
-
-    status: int | None
-    stdout: bytes
-    stderr: bytes
-    started: bool
-    truncated: bool = False
-    reference: str = ""
-    message: str = ""
 
 
 class Nodes(Protocol):

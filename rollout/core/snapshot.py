@@ -81,7 +81,9 @@ class Measurement:
 
     unit: UnitState | None = None
     process: Process | None = None
-    healthz: str | None = None  # "ok", "off" (port 0), "refused", "timeout", "status NNN", or None: nothing here can ask
+    healthz: str | None = (
+        None  # "ok", "off" (port 0), "refused", "timeout", "status NNN", or None: nothing here can ask
+    )
     lenient: int | None = None  # "lenient decoding" lines since this process started
     files: Mapping[str, FileState] = field(default_factory=dict)
     commands: Mapping[str, int] = field(default_factory=dict)  # command gate name → exit status
