@@ -1,0 +1,162 @@
+"""Open connections, one for each node that is being worked on, bounded in number."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from paramiko.transport import Transport
+
+from rollout.adapters.ssh.limits import Deadline
+from rollout.adapters.ssh.watchdog import hang_up
+from rollout.adapters.ssh.wire import Wire
+from rollout.app.ports import Target
+from rollout.errors import RemoteError
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """A connection. ``users`` commands run on it; ``used`` is when it was last given back."""
+
+    transport: Transport
+    wire: Wire
+    users: int = 0
+    used: float = 0.0
+
+    @property
+    def alive(self) -> bool:
+        return self.transport.is_active()
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A node's place: the lock is held by whoever connects to it."""
+
+    connecting: threading.Lock = field(default_factory=threading.Lock)
+    link: Link | None = None
+
+
+class Pool:
+    """Lends connections. At the bound, the connection that was idle longest makes room; if none is idle, one waits."""
+
+    def __init__(self, limit: int, dial: Callable[[Target, Deadline], Link]) -> None:
+        self._limit = limit
+        self._dial = dial
+        self._changed = threading.Condition()
+        self._slots: dict[Target, _Slot] = {}
+        self._live: set[Link] = set()
+        self._reserved = 0
+        self._closed = False
+
+    def borrow(self, target: Target, deadline: Deadline) -> tuple[Link, bool]:
+        """A connection and whether it is new. Raises ``RemoteError``."""
+        with self._changed:
+            slot = self._slots.setdefault(target, _Slot())
+        if not slot.connecting.acquire(timeout=deadline.left()):
+            raise RemoteError("busy", "another command was still connecting to this node")
+        try:
+            with self._changed:
+                link = slot.link
+                if link is not None and link.alive:
+                    link.users += 1
+                    return link, False
+            if link is not None:
+                self.discard(target, link)
+            link = self._connect(target, deadline)
+            with self._changed:
+                slot.link = link
+            return link, True
+        finally:
+            slot.connecting.release()
+
+    def give_back(self, target: Target, link: Link, *, keep: bool) -> None:
+        with self._changed:
+            link.users -= 1
+            link.used = time.monotonic()
+            slot = self._slots.get(target)
+            if not keep and slot is not None and slot.link is link:
+                slot.link = None
+            orphan = (slot is None or slot.link is not link) and not link.users
+            if orphan:
+                self._live.discard(link)
+            self._changed.notify()
+        if orphan:
+            hang_up(link.wire)
+
+    def discard(self, target: Target, link: Link) -> None:
+        """Forget a connection that is of no use any more; who still uses it sees its end."""
+        with self._changed:
+            slot = self._slots.get(target)
+            if slot is not None and slot.link is link:
+                slot.link = None
+            self._live.discard(link)
+            self._changed.notify()
+        hang_up(link.wire)
+
+    def release(self, target: Target) -> None:
+        with self._changed:
+            slot = self._slots.pop(target, None)
+            link = slot.link if slot is not None else None
+            if link is None or link.users:
+                return
+            self._live.discard(link)
+            self._changed.notify()
+        hang_up(link.wire)
+
+    def close(self, deadline: Deadline) -> None:
+        with self._changed:
+            self._closed = True
+            links = list(self._live)
+            self._live.clear()
+            self._slots.clear()
+            self._changed.notify_all()
+        for link in links:
+            hang_up(link.wire)
+        for link in links:
+            link.transport.join(deadline.left())
+
+    def _connect(self, target: Target, deadline: Deadline) -> Link:
+        self._reserve(deadline)
+        link = None
+        try:
+            link = self._dial(target, deadline)
+            link.users = 1
+        finally:
+            with self._changed:
+                self._reserved -= 1
+                closed = self._closed
+                if link is not None and not closed:
+                    self._live.add(link)
+                self._changed.notify()
+        if closed:
+            hang_up(link.wire)
+            raise RemoteError("closed", "SSH was shut down")
+        return link
+
+    def _reserve(self, deadline: Deadline) -> None:
+        with self._changed:
+            while not self._closed and len(self._live) + self._reserved >= self._limit:
+                if not self._evict():
+                    left = deadline.left()
+                    if not left:
+                        raise RemoteError("busy", f"all {self._limit} sessions are in use")
+                    self._changed.wait(left)
+            if self._closed:
+                raise RemoteError("closed", "SSH was shut down")
+            self._reserved += 1
+
+    def _evict(self) -> bool:
+        idle = [(slot.link.used, target) for target, slot in self._slots.items() if slot.link and not slot.link.users]
+        if not idle:
+            return False
+        _, target = min(idle, key=lambda entry: entry[0])
+        link = self._slots[target].link
+        self._slots[target].link = None
+        if link is not None:
+            self._live.discard(link)
+            with suppress(OSError):
+                hang_up(link.wire)
+        return True

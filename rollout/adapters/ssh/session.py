@@ -1,0 +1,168 @@
+"""One command on an open channel: input in, capped output and the exit status out, until its deadline."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from paramiko.channel import Channel
+from paramiko.ssh_exception import ChannelException, SSHException
+from paramiko.transport import Transport
+
+from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
+from rollout.adapters.ssh.troubles import translate
+from rollout.core.remote import RemoteAnswer, RemoteCommand
+from rollout.errors import RemoteError
+
+CHUNK = 64 * KIB
+TICK = 1.0  # an exit status alone wakes nobody
+FULL = 0.01  # nor does room for more input, which is rare: a node takes 2 MiB at once
+
+
+class _Wake(threading.Event):
+    """Set by paramiko whenever output or an end arrives. Its pipes clear it too early; only the reader may."""
+
+    def clear(self) -> None:
+        pass
+
+    def rearm(self) -> None:
+        super().clear()
+
+
+@dataclass(slots=True)
+class _Capped:
+    """Output up to a limit; what goes past it is counted only."""
+
+    limit: int
+    parts: list[bytes] = field(default_factory=list)
+    size: int = 0
+    lost: int = 0
+
+    def add(self, data: bytes) -> None:
+        kept = data[: self.limit - self.size]
+        if kept:
+            self.parts.append(kept)
+        self.size += len(kept)
+        self.lost += len(data) - len(kept)
+
+
+class RefusedError(RemoteError):
+    """The node is there and declined to open a session: a new connection would not change that."""
+
+
+def open_channel(transport: Transport, deadline: Deadline) -> Channel:
+    """A session channel. Whatever goes wrong here: the command has certainly not started."""
+    try:
+        return transport.open_session(timeout=deadline.left())
+    except ChannelException as error:
+        raise RefusedError("no-channel", translate(error).message) from None
+    except (SSHException, EOFError, OSError) as error:
+        if not deadline.left():
+            raise RemoteError("no-channel", "the node did not open a session in time") from None
+        raise RemoteError(
+            "connection-lost", f"the connection was lost before the command started: {translate(error).message}"
+        ) from None
+
+
+class Session:
+    """Runs one command on one channel."""
+
+    def __init__(self, channel: Channel, command: RemoteCommand, deadline: Deadline, limits: SshLimits) -> None:
+        self._channel = channel
+        self._command = command
+        self._deadline = deadline
+        self._limits = limits
+        self._wake = _Wake()
+        self._out = _Capped(limits.stdout)
+        self._err = _Capped(limits.stderr)
+        self._sent = 0
+        self._fed = False
+        self._quiet_since: float | None = None
+
+    def run(self) -> RemoteAnswer:
+        """How it ended. Once the request is out, the command counts as started: nobody can tell otherwise."""
+        channel = self._channel
+        channel.in_buffer.set_event(self._wake)
+        channel.in_stderr_buffer.set_event(self._wake)
+        try:
+            channel.exec_command(self._command.line)
+        except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met in what the node sent
+            return self._no_end(translate(error))
+        while True:
+            self._wake.rearm()
+            over = channel.closed
+            moved = self._drain()
+            if over:
+                return self._closed()
+            self._feed()
+            if self._flooded:
+                return self._no_end(RemoteError("output-flood", "the command writes without end"))
+            if not self._deadline.left():
+                return self._no_end(RemoteError("deadline", f"not finished after {self._command.deadline:g} s"))
+            if self._held_open(moved):
+                return self._answer(
+                    channel.exit_status, "output-held-open", "something it started keeps its output open"
+                )
+            self._wake.wait(min(self._deadline.left(), TICK if self._fed else FULL))
+
+    @property
+    def _flooded(self) -> bool:
+        return self._out.lost + self._err.lost > self._limits.flood
+
+    def _drain(self) -> bool:
+        moved = False
+        for ready, receive, sink in (
+            (self._channel.recv_ready, self._channel.recv, self._out),
+            (self._channel.recv_stderr_ready, self._channel.recv_stderr, self._err),
+        ):
+            while ready() and not self._flooded and self._deadline.left():
+                sink.add(receive(CHUNK))
+                moved = True
+        return moved
+
+    def _feed(self) -> None:
+        """As much input as the node takes now. A command that ends without reading its input is no error."""
+        data = self._command.stdin
+        try:
+            while self._sent < len(data) and self._channel.send_ready() and self._deadline.left():
+                sent = self._channel.send(data[self._sent : self._sent + CHUNK])
+                if not sent:
+                    break
+                self._sent += sent
+            if self._sent >= len(data) and not self._fed:
+                self._channel.shutdown_write()
+                self._fed = True
+        except (OSError, EOFError, SSHException):
+            self._fed = True
+
+    def _held_open(self, moved: bool) -> bool:  # noqa: FBT001
+        """Ended a while ago and silent since, but the channel stays: a child of it holds the output."""
+        if not self._channel.exit_status_ready() or moved:
+            self._quiet_since = None
+            return False
+        now = time.monotonic()
+        self._quiet_since = self._quiet_since or now
+        return now - self._quiet_since >= self._limits.held
+
+    def _closed(self) -> RemoteAnswer:
+        channel = self._channel
+        if channel.exit_status >= 0 and channel.eof_received:
+            return self._answer(channel.exit_status, "", "")
+        if not channel.get_transport().is_active():
+            return self._answer(None, "connection-lost", "the connection was lost while the command ran")
+        return self._answer(None, "no-status", "the channel closed without an exit status; a signal may have ended it")
+
+    def _no_end(self, trouble: RemoteError) -> RemoteAnswer:
+        return self._answer(None, trouble.reference, trouble.message)
+
+    def _answer(self, status: int | None, reference: str, message: str) -> RemoteAnswer:
+        return RemoteAnswer(
+            status=status,
+            stdout=b"".join(self._out.parts),
+            stderr=b"".join(self._err.parts),
+            started=True,
+            truncated=bool(self._out.lost or self._err.lost),
+            reference=reference,
+            message=message,
+        )

@@ -1,0 +1,68 @@
+"""What can go wrong on the way to a node, in our words: one table from foreign exceptions to stable references."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from paramiko.ssh_exception import (
+    AuthenticationException,
+    BadAuthenticationType,
+    ChannelException,
+    IncompatiblePeer,
+    PasswordRequiredException,
+    SSHException,
+)
+
+from rollout.errors import RemoteError
+
+
+class DroppedError(RemoteError):
+    """The node closed the connection before its banner, as sshd does past MaxStartups: worth another try."""
+
+
+TABLE: tuple[tuple[type[BaseException], str, str], ...] = (
+    (ConnectionRefusedError, "connection-refused", "nothing listens there"),
+    (ConnectionResetError, "connection-lost", "the connection was reset"),
+    (BrokenPipeError, "connection-lost", "the connection broke"),
+    (TimeoutError, "connect-timeout", "no answer in time"),
+    (socket.gaierror, "name-not-known", "the name does not resolve"),
+    (UnicodeError, "name-not-known", "not a host name"),
+    (PasswordRequiredException, "auth-failed", "the private key needs a passphrase; add it to an agent"),
+    (BadAuthenticationType, "auth-failed", "the node does not allow public keys for this user"),
+    (AuthenticationException, "auth-failed", "the node accepted none of our keys"),
+    (ChannelException, "no-channel", "the node refused to open a session"),
+    (IncompatiblePeer, "handshake-failed", "no algorithm in common, or not SSH 2"),
+    (SSHException, "handshake-failed", "the SSH protocol broke"),
+    (EOFError, "connection-lost", "the node closed the connection"),
+)
+ERRNO = {
+    errno.EHOSTUNREACH: ("host-unreachable", "no route to the host"),
+    errno.ENETUNREACH: ("host-unreachable", "no route to the network"),
+    errno.EHOSTDOWN: ("host-unreachable", "the host is down"),
+    errno.EMFILE: ("too-many-files", "this machine has no file descriptor left"),
+    errno.ENFILE: ("too-many-files", "this machine has no file descriptor left"),
+    errno.EADDRNOTAVAIL: ("no-local-port", "this machine has no address or port left to connect from"),
+}
+
+
+def translate(error: BaseException) -> RemoteError:
+    """The error in our words. What is in no table broke the protocol: a node may send anything."""
+    if isinstance(error, RemoteError):
+        return error
+    if isinstance(error, OSError) and error.errno in ERRNO:
+        reference, words = ERRNO[error.errno]
+    else:
+        reference, words = next(
+            ((reference, words) for kind, reference, words in TABLE if isinstance(error, kind)),
+            ("connection-lost", "the connection failed")
+            if isinstance(error, OSError)
+            else ("handshake-failed", "the node sent something that is not SSH"),
+        )
+    detail = printable(str(error))
+    return RemoteError(reference, f"{words}: {detail}" if detail else words)
+
+
+def printable(text: str, limit: int = 200) -> str:
+    """Text that may come from a node: printable ASCII only, bounded, so that no terminal escape gets through."""
+    return "".join(char if " " <= char <= "~" else "?" for char in text[:limit])

@@ -1,0 +1,92 @@
+"""One thread that hangs up on connections whose time is over.
+
+paramiko waits without a deadline in several places (the answer to an exec request, a full socket). Shutting the socket
+down ends every one of them at once, so one watchdog is the bound of them all.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+MANY = 1024
+
+
+def hang_up(wire: socket.socket) -> None:
+    """End a connection now: whoever waits on it sees its end. Never blocks."""
+    with suppress(OSError):
+        wire.shutdown(socket.SHUT_RDWR)
+
+
+class Watch:
+    """A connection under watch until a moment; ``rang`` says that it was hung up on."""
+
+    __slots__ = ("done", "rang", "wire")
+
+    def __init__(self, wire: socket.socket) -> None:
+        self.wire = wire
+        self.rang = False
+        self.done = False
+
+
+class Watchdog:
+    """Watches any number of connections with one daemon thread, started at first use."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._watches: list[tuple[float, int, Watch]] = []
+        self._numbers = itertools.count()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    @contextmanager
+    def over(self, wire: socket.socket, at: float) -> Iterator[Watch]:
+        """Hang up on ``wire`` if the block has not ended at ``at`` (monotonic)."""
+        watch = Watch(wire)
+        with self._changed:
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="ssh-watchdog", daemon=True)
+                self._thread.start()
+            heapq.heappush(self._watches, (at, next(self._numbers), watch))
+            if self._watches[0][2] is watch:
+                self._changed.notify()
+        try:
+            yield watch
+        finally:
+            with self._changed:
+                watch.done = True
+                self._forget_done()
+
+    def close(self, seconds: float) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+
+    def _forget_done(self) -> None:
+        if len(self._watches) > MANY and sum(watch.done for _, _, watch in self._watches) > MANY // 2:
+            self._watches = [entry for entry in self._watches if not entry[2].done]
+            heapq.heapify(self._watches)
+
+    def _run(self) -> None:
+        with self._changed:
+            while not self._closed:
+                if not self._watches:
+                    self._changed.wait()
+                    continue
+                at, _, watch = self._watches[0]
+                wait = at - time.monotonic()
+                if watch.done or wait <= 0:
+                    heapq.heappop(self._watches)
+                    if not watch.done:
+                        watch.rang = True
+                        hang_up(watch.wire)
+                else:
+                    self._changed.wait(wait)

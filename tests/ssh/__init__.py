@@ -1,0 +1,1 @@
+"""The SSH adapter against a real OpenSSH server and against scripted ones."""
