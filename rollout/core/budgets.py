@@ -1,0 +1,64 @@
+"""How many nodes may go wrong, by cause, and when that halts the run.
+
+One formula: a budget of B nodes (``Share.of`` the scope's changed nodes, at least 1) halts the run when the B-th node
+of the scope goes wrong for one of the budget's causes. Inside a rack no more nodes are in flight than the rack's budget
+has left, so a rack can never lose more than its budget. In a wave or the fleet, nodes already in flight at the halt may
+still go wrong: at most ``B - 1 + in flight``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rollout.core.playbook import Budget, Cause, Scope
+from rollout.core.state import NodeRecord, NodeState, Order
+
+
+def wrong(record: NodeRecord) -> Cause | None:
+    """What a node is charged for now. An ``unknown`` node is charged once a read of it has failed."""
+    if record.accepted:
+        return None
+    if record.state is NodeState.UNKNOWN:
+        return record.cause or (Cause.UNREACHABLE if record.reads else None)
+    return record.cause
+
+
+def charged(records: Iterable[NodeRecord], budget: Budget) -> int:
+    """How many of ``records`` count against ``budget``."""
+    return sum(1 for record in records if wrong(record) in budget.causes)
+
+
+def scope_members(order: Order, scope: Scope, wave: int) -> Mapping[str, tuple[str, ...]]:
+    """The groups of nodes a scope's budget is applied to, by a name for messages."""
+    if scope is Scope.FLEET:
+        return {"the fleet": tuple(order.nodes)}
+    if scope is Scope.WAVE:
+        return {f"wave {waved.name!r}": waved.nodes for waved in order.waves[wave : wave + 1]}
+    racks: dict[str, list[str]] = {}
+    for node in order.nodes.values():
+        racks.setdefault(node.rack, []).append(node.name)
+    return {f"rack {rack}": tuple(names) for rack, names in racks.items()}
+
+
+def spent(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> str | None:
+    """The message of the first budget that is used up, or ``None``. Costs nothing while no node is wrong."""
+    if not any(wrong(record) for record in nodes.values()):
+        return None
+    for budget in order.budgets:
+        for name, members in scope_members(order, budget.scope, wave).items():
+            limit = budget.share.of(len(members))
+            bad = charged((nodes[member] for member in members), budget)
+            if bad >= limit:
+                causes = ", ".join(sorted(budget.causes))
+                return f"{bad} of {len(members)} nodes of {name} went wrong ({causes}); its budget is {limit} ({budget.share})"
+    return None
+
+
+def rack_allowance(order: Order, members: Iterable[NodeRecord], size: int) -> int:
+    """How many more nodes of a rack may be in flight without being able to overspend its budget.
+
+    ``size`` is the number of changed nodes in the rack. In-flight nodes are counted by the caller.
+    """
+    records = tuple(members)
+    left = [budget.share.of(size) - charged(records, budget) for budget in order.budgets if budget.scope is Scope.RACK]
+    return max(0, min(left)) if left else size

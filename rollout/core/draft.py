@@ -1,0 +1,161 @@
+"""A run state while one step works on it: changes are collected, then frozen again. Lives only inside ``machine.step``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rollout.core.commands import Ask, Command, JudgeWave
+from rollout.core.events import Trigger
+from rollout.core.playbook import Cause, RevertScope
+from rollout.core.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, RunState, Verb
+from rollout.core.transitions import Move, Next, Sharp, move, sharpen
+
+MOST_ATTEMPTS = 3
+"""How often a node whose connection drops before anything happened is tried."""
+
+READ_EVERY = 2.0
+"""Seconds between two reads of a node that does not speak."""
+
+GRACE = 60.0
+"""Seconds after the guard's time at which a silent node is given up as unreachable and owed."""
+
+_RESTARTS = frozenset({Verb.APPLY, Verb.REVERT})
+_ASKS = {Next.APPLY: Verb.APPLY, Next.MEASURE: Verb.MEASURE, Next.CONFIRM: Verb.CONFIRM, Next.READ: Verb.READ}
+
+
+class Draft:
+    """See the module. ``nodes`` is read-only for others: all writes go through ``put`` and ``meet``."""
+
+    def __init__(self, state: RunState) -> None:
+        self.state = state
+        self.now = state.now
+        self._nodes: dict[str, NodeRecord] | None = None
+        self._commands: list[Command] = []
+
+    @property
+    def nodes(self) -> Mapping[str, NodeRecord]:
+        return self.state.nodes if self._nodes is None else self._nodes
+
+    def finish(self) -> tuple[RunState, tuple[Command, ...]]:
+        state = self.state if self._nodes is None else replace(self.state, nodes=self._nodes)
+        return state, tuple(self._commands)
+
+    def set(self, **changes: Any) -> None:
+        self.state = replace(self.state, **changes)
+
+    def put(self, name: str, **changes: Any) -> None:
+        if self._nodes is None:
+            self._nodes = dict(self.state.nodes)
+        self._nodes[name] = replace(self._nodes[name], **changes)
+
+    def ask(self, name: str, verb: Verb) -> None:
+        """Send a verb to a node; its answer must carry the new serial."""
+        record = self.nodes[name]
+        if verb in _RESTARTS:
+            self.set(started=(*self.state.started, self.now)[-64:])
+        self.put(name, asked=verb, serial=record.serial + 1)
+        tx = replace(self.state, nodes=self.nodes).transaction(name)
+        self._commands.append(Ask(name, verb, record.serial + 1, tx))
+
+    def judge_wave(self) -> None:
+        self.set(gate_asked=True)
+        self._commands.append(JudgeWave(self.state.wave))
+
+    def meet(self, name: str, trigger: Trigger | Sharp, reference: str = "", message: str = "") -> None:
+        """Move a node by the table, remember why, and ask of it what comes next."""
+        record = self.nodes[name]
+        sharp = sharpen(trigger, record, self.state.order.goal) if isinstance(trigger, Trigger) else trigger
+        found = move(record.state, sharp)
+        changes: dict[str, Any] = {
+            "state": found.to,
+            "cause": _charge(record, found),
+            "owed": found.owed or (record.owed and found.to not in _AT_PEACE),
+            "reference": reference or record.reference,
+            "message": message or record.message,
+        }
+        if found.to is not record.state:
+            changes |= {"since": self.now, **self._entering(name, record, found.to)}
+        if trigger in (Trigger.UNREACHED, Trigger.LOST) and record.state is NodeState.UNKNOWN:
+            changes["reads"] = record.reads + 1
+        self.put(name, **changes)
+        self._follow(name, found.then)
+
+    def _entering(self, name: str, record: NodeRecord, to: NodeState) -> dict[str, Any]:
+        """What else changes when a node enters a state."""
+        settle = self.now + self.state.order.nodes[name].settle
+        if to is NodeState.APPLIED or (to is NodeState.REVERTED and record.state is not NodeState.PENDING):
+            return {"busy_until": settle, "orphaned": record.orphaned and to is NodeState.APPLIED, "reads": 0}
+        if to is NodeState.REVERTING:
+            return {"want_back": True}
+        if to is NodeState.CONFIRMED:
+            return {"orphaned": False, "reads": 0, "passes": 0}
+        if to is NodeState.UNKNOWN:
+            return {"reads": 0}
+        return {}
+
+    def _follow(self, name: str, then: Next) -> None:
+        if then in _ASKS:
+            self.ask(name, _ASKS[then])
+        elif then is Next.READ_LATER:
+            self.put(name, retry_at=self.now + READ_EVERY)
+        elif then is Next.RETRY:
+            self._retry(name)
+
+    def _retry(self, name: str) -> None:
+        record = self.nodes[name]
+        if record.attempt >= MOST_ATTEMPTS and not record.orphaned:
+            self.put(name, state=NodeState.UNREACHABLE, cause=Cause.UNREACHABLE, owed=True)
+        else:
+            self.put(name, attempt=record.attempt + 1, want_back=False, orphaned=False, owed=False)
+
+    def seen_counter(self, counter: int) -> None:
+        if counter > self.state.highest:
+            self.set(highest=counter)
+
+    def fenced(self, name: str, reference: str, message: str) -> None:
+        """Another run has this node. While opening, a higher token may still win; later it is over for this run."""
+        self.put(name, reference=reference, message=message)
+        if self.state.phase is not Phase.OPENING:
+            self.halt(Ending.CLAIMED, reference, f"{name}: {message}")
+
+    def halt(self, ending: Ending, reference: str, message: str) -> None:
+        """Release nothing more; mark what the playbook wants taken back."""
+        if self.state.halt is not None:
+            return
+        self.set(halt=Halt(ending, reference, message, self.now), phase=Phase.HALTING)
+        if ending is Ending.HALTED and self.state.order.goal is Goal.APPLY:
+            self._mark_for_return()
+
+    def _mark_for_return(self) -> None:
+        scope = self.state.order.on_failure
+        if scope is RevertScope.NODE:
+            return
+        for name, record in tuple(self.nodes.items()):
+            here = self.state.order.nodes[name].wave == self.state.wave or scope is RevertScope.RUN
+            if here and record.state in _TOUCHED:
+                self.put(name, want_back=True)
+
+    def next_wave(self) -> None:
+        self.set(wave=self.state.wave + 1, phase=Phase.RUNNING, round=0)
+
+    def first_open_wave(self) -> None:
+        """After a resume: the first wave that still has something to do (or the last)."""
+        for index, wave in enumerate(self.state.order.waves):
+            if any(self.nodes[name].state in _OPEN for name in wave.nodes):
+                self.set(wave=index, round=0)
+                return
+
+
+def _charge(record: NodeRecord, found: Move) -> Cause | None:
+    """What was charged stays charged, but a node that speaks again is no longer unreachable."""
+    if record.cause is Cause.UNREACHABLE and found.to in _SPEAKING:
+        return found.charge
+    return record.cause or found.charge
+
+
+_SPEAKING = frozenset({NodeState.PENDING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.SKIPPED})
+_AT_PEACE = frozenset({NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING})
+_TOUCHED = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.UNKNOWN})
+_OPEN = frozenset({NodeState.PENDING, NodeState.APPLYING, NodeState.APPLIED, NodeState.UNKNOWN, NodeState.REVERTING})

@@ -1,0 +1,69 @@
+"""From a plan to the order the machine works on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rollout.core.plan import Plan
+from rollout.core.playbook import GateScope, Limits, RevertScope, Share
+from rollout.core.state import Goal, NodeOrder, Order, WaveOrder
+
+EMERGENCY_LIMITS = Limits(per_rack=Share(percent=50.0), in_flight=200, pace=30.0)
+"""A rollback hurries: half a rack at a time, thirty restarts a second. No budget halts it; what breaks is told."""
+
+
+def apply_order(run: str, plan: Plan) -> Order:
+    """The order to carry a plan out."""
+    settle = {group.name: group.change.settle for group in plan.groups}
+    return Order(
+        run=run,
+        cluster=plan.cluster,
+        goal=Goal.APPLY,
+        nodes={n.name: NodeOrder(n.name, n.rack, n.wave, settle[n.group]) for n in plan.nodes.values()},
+        waves=tuple(WaveOrder(wave.name, wave.nodes, wave.soak) for wave in plan.waves),
+        racks=plan.racks,
+        limits=plan.limits,
+        budgets=plan.budgets,
+        on_failure=plan.on_failure,
+        passes=plan.passes,
+        guard=plan.guard,
+        wave_gates=any(gate.scope is GateScope.WAVE for gate in plan.gates),
+    )
+
+
+def revert_order(
+    run: str,
+    cluster: str,
+    transactions: Mapping[str, str],
+    rack_of: Mapping[str, str],
+    racks: Mapping[str, int],
+    limits: Limits = EMERGENCY_LIMITS,
+) -> Order:
+    """The order to take transactions back, node by node. ``transactions``: node → transaction on that node."""
+    return Order(
+        run=run,
+        cluster=cluster,
+        goal=Goal.REVERT,
+        nodes={name: NodeOrder(name, rack_of[name], 0, settle=5.0) for name in transactions},
+        waves=(WaveOrder("rollback", tuple(transactions), soak=0.0),),
+        racks=racks,
+        limits=limits,
+        budgets=(),
+        on_failure=RevertScope.NODE,
+        passes=1,
+        guard=60.0,
+        wave_gates=False,
+        transactions=dict(transactions),
+    )
+
+
+def predicted_seconds(order: Order, per_node: float) -> float:
+    """How long taking back lasts: the slower of pace and of rounds through the limits, then one node's own time."""
+    sizes: dict[str, int] = {}
+    for node in order.nodes.values():
+        sizes[node.rack] = sizes.get(node.rack, 0) + 1
+    rounds = max(
+        (-(-count // order.limits.per_rack.of(order.racks[rack])) for rack, count in sizes.items()), default=0
+    )
+    rounds = max(rounds, -(-len(order.nodes) // order.limits.in_flight))
+    return max(len(order.nodes) / order.limits.pace + per_node, rounds * per_node)

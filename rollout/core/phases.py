@@ -1,0 +1,243 @@
+"""How a run moves on from phase to phase, once the nodes stand where they stand."""
+
+from __future__ import annotations
+
+from rollout.core.budgets import spent
+from rollout.core.capacity import pace_allows, who_may_go, who_may_return
+from rollout.core.draft import GRACE, Draft
+from rollout.core.events import Trigger
+from rollout.core.playbook import Cause
+from rollout.core.state import Ending, Goal, NodeState, Phase, Verb
+from rollout.core.transitions import Sharp
+
+_IN_FLIGHT = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING, NodeState.UNKNOWN})
+MOST_CLAIMS = 3
+"""How often a run raises its token to claim its nodes."""
+
+MOST_ROUNDS = 4
+"""A soak ends at the latest after this many times K rounds."""
+
+
+def advance(draft: Draft, *, ticked: bool) -> None:
+    """Move the run on as far as it can go. Releases, retries and rounds happen on ticks only."""
+    if draft.state.phase in (Phase.RUNNING, Phase.SOAKING, Phase.GATING):
+        message = spent(draft.state.order, draft.nodes, draft.state.wave)
+        if message:
+            draft.halt(Ending.HALTED, "budget-spent", message)
+    before = None
+    while before is not draft.state.phase:
+        before = draft.state.phase
+        _PHASES[before](draft)
+    if ticked:
+        _retries(draft)
+        _releases(draft)
+
+
+def _opening(draft: Draft) -> None:
+    if _outstanding(draft):
+        return
+    foreign = {name: record for name, record in draft.nodes.items() if record.reference in ("claimed", "fenced")}
+    if foreign:
+        _claim_again(draft, foreign_live=any(record.reference == "claimed" for record in foreign.values()))
+        return
+    if draft.state.order.goal is Goal.REVERT:
+        _accept_the_unreachable(draft)
+        draft.set(phase=Phase.HALTING)
+    elif _too_sick(draft):
+        return
+    else:
+        draft.set(phase=Phase.RUNNING)
+
+
+def _claim_again(draft: Draft, *, foreign_live: bool) -> None:
+    """A higher token was seen: take one above it and claim every node again, unless a live run holds some."""
+    if foreign_live or draft.state.claims >= MOST_CLAIMS:
+        name = next(name for name, record in draft.nodes.items() if record.reference in ("claimed", "fenced"))
+        draft.halt(Ending.CLAIMED, draft.nodes[name].reference, f"{name}: {draft.nodes[name].message}")
+        return
+    draft.set(counter=max(draft.state.highest, draft.state.counter) + 1, claims=draft.state.claims + 1)
+    for name in tuple(draft.nodes):
+        draft.put(name, reference="", message="")
+        draft.ask(name, Verb.READ)
+
+
+def _too_sick(draft: Draft) -> bool:
+    """Preflight: nothing was touched yet, and too many nodes do not answer their claim."""
+    if any(
+        record.state not in (NodeState.PENDING, NodeState.UNREACHABLE, NodeState.REFUSED)
+        for record in draft.nodes.values()
+    ):
+        return False  # a resumed run is judged by its budgets
+    sick = sum(record.state is not NodeState.PENDING for record in draft.nodes.values())
+    limit = draft.state.order.limits.preflight.of(len(draft.nodes))
+    message = spent(draft.state.order, draft.nodes, 0)
+    if sick > limit:
+        message = f"{sick} of {len(draft.nodes)} nodes could not be claimed; the preflight limit is {limit}"
+    if sick and message:
+        draft.halt(Ending.PREFLIGHT, "preflight", f"nothing was touched: {message}")
+        return True
+    return False
+
+
+def _accept_the_unreachable(draft: Draft) -> None:
+    """Who cannot be reached when a rollback opens was not made unreachable by it: owed, and no limit shrinks for it."""
+    for name, record in tuple(draft.nodes.items()):
+        if record.state is NodeState.UNKNOWN and record.reads:
+            draft.put(
+                name, state=NodeState.UNREACHABLE, cause=Cause.UNREACHABLE, owed=True, accepted=True, since=draft.now
+            )
+
+
+def _running(draft: Draft) -> None:
+    order, state = draft.state.order, draft.state
+    if state.wave >= len(order.waves):
+        draft.set(phase=Phase.CLOSING)
+        return
+    wave = order.waves[state.wave]
+    records = [draft.nodes[name] for name in wave.nodes]
+    if any(record.state in _IN_FLIGHT or record.asked for record in records):
+        return
+    pending = [name for name in wave.nodes if draft.nodes[name].state is NodeState.PENDING]
+    if pending:
+        _check_for_room(draft, pending)
+    elif any(record.state is NodeState.CONFIRMED for record in records):
+        draft.set(phase=Phase.SOAKING, round=0, round_at=state.now + wave.soak / order.passes)
+    else:
+        draft.next_wave()
+
+
+def _check_for_room(draft: Draft, pending: list[str]) -> None:
+    """Nothing moves, and nothing will: the racks of all pending nodes have no room left for good."""
+    if any(
+        record.asked or record.state in _IN_FLIGHT or draft.now < record.busy_until for record in draft.nodes.values()
+    ):
+        return
+    candidates, capacity = who_may_go(draft.state.order, draft.nodes, pending, draft.now)
+    if not candidates or not capacity:
+        racks = sorted({draft.state.order.nodes[name].rack for name in pending})
+        draft.halt(
+            Ending.HALTED,
+            "no-room-left",
+            f"{len(pending)} nodes wait for racks that have no room left: {', '.join(racks)}",
+        )
+
+
+def _soaking(draft: Draft) -> None:
+    """K consecutive passes of every confirmed node of the wave, a round every ``soak / K`` seconds."""
+    order, state = draft.state.order, draft.state
+    wave = order.waves[state.wave]
+    if any(draft.nodes[name].asked or draft.nodes[name].state in _IN_FLIGHT for name in wave.nodes):
+        return
+    confirmed = [name for name in wave.nodes if draft.nodes[name].state is NodeState.CONFIRMED]
+    short = [name for name in confirmed if draft.nodes[name].passes < order.passes]
+    if not short:
+        draft.set(phase=Phase.GATING, gate_asked=False)
+    elif state.round >= MOST_ROUNDS * order.passes:
+        draft.halt(
+            Ending.HALTED, "never-steady", f"{len(short)} nodes never passed their gates {order.passes} times in a row"
+        )
+    elif state.now >= state.round_at:
+        draft.set(round=state.round + 1, round_at=state.now + wave.soak / order.passes)
+        for name in short:
+            draft.ask(name, Verb.MEASURE)
+
+
+def _gating(draft: Draft) -> None:
+    if not draft.state.order.wave_gates:
+        draft.next_wave()
+    elif not draft.state.gate_asked:
+        draft.judge_wave()
+
+
+def _halting(draft: Draft) -> None:
+    waiting = (
+        record.state in _IN_FLIGHT or record.asked or (record.want_back and record.state is NodeState.CONFIRMED)
+        for record in draft.nodes.values()
+    )
+    ending = draft.state.halt.ending if draft.state.halt else Ending.DONE
+    if ending in (Ending.CLAIMED, Ending.PREFLIGHT) or not any(waiting):
+        draft.set(phase=Phase.CLOSING)
+
+
+def _closing(draft: Draft) -> None:
+    """Every claimed node is asked once to be left as found; who does not answer keeps its claim and is told so."""
+    if draft.state.ending is None:
+        halt = draft.state.halt
+        draft.set(ending=halt.ending if halt else Ending.DONE)
+        if draft.state.ending is not Ending.CLAIMED:
+            for name, record in tuple(draft.nodes.items()):
+                if record.asked is None and record.state not in (NodeState.UNREACHABLE, NodeState.UNKNOWN):
+                    draft.ask(name, Verb.CLEAN)
+    if not _outstanding(draft):
+        draft.set(phase=Phase.ENDED)
+
+
+def _ended(draft: Draft) -> None:
+    """Nothing more to do."""
+
+
+_PHASES = {
+    Phase.OPENING: _opening,
+    Phase.RUNNING: _running,
+    Phase.SOAKING: _soaking,
+    Phase.GATING: _gating,
+    Phase.HALTING: _halting,
+    Phase.CLOSING: _closing,
+    Phase.ENDED: _ended,
+}
+
+
+def _outstanding(draft: Draft) -> bool:
+    return any(record.asked for record in draft.nodes.values())
+
+
+def _retries(draft: Draft) -> None:
+    """Read again who does not speak; give up whose guard must long have fired."""
+    patience = draft.state.order.guard + GRACE
+    for name, record in tuple(draft.nodes.items()):
+        if record.state is not NodeState.UNKNOWN or record.asked or draft.state.phase in (Phase.CLOSING, Phase.ENDED):
+            continue
+        if draft.now > record.since + patience:
+            draft.meet(name, Sharp.GIVEN_UP, record.reference, record.message)
+        elif draft.now >= record.retry_at:
+            draft.ask(name, Verb.READ)
+
+
+def _releases(draft: Draft) -> None:
+    """Restarts, as the pace allows: first the sick that go back, then the healthy that go back, then the wave."""
+    if draft.state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
+        return
+    allowed = pace_allows(draft.state.started, draft.state.order.limits, draft.now)
+    sick = [name for name, record in draft.nodes.items() if record.state is NodeState.REVERTING and not record.asked]
+    for name in sick[:allowed]:
+        draft.ask(name, Verb.REVERT)
+    allowed -= len(sick[:allowed])
+    allowed -= _return_the_healthy(draft, allowed)
+    if draft.state.phase is Phase.RUNNING and allowed > 0:
+        _release_the_wave(draft, allowed)
+
+
+def _return_the_healthy(draft: Draft, allowed: int) -> int:
+    healthy = [
+        name
+        for name, record in draft.nodes.items()
+        if record.want_back and record.state is NodeState.CONFIRMED and not record.asked
+    ]
+    if not healthy or allowed <= 0:
+        return 0
+    candidates, capacity = who_may_return(draft.state.order, draft.nodes, healthy, draft.now)
+    going = candidates[: min(capacity, allowed)]
+    for name in going:
+        draft.meet(name, Trigger.TAKE_BACK)
+        draft.ask(name, Verb.REVERT)
+    return len(going)
+
+
+def _release_the_wave(draft: Draft, allowed: int) -> None:
+    wave = draft.state.order.waves[draft.state.wave]
+    pending = [n for n in wave.nodes if draft.nodes[n].state is NodeState.PENDING and not draft.nodes[n].asked]
+    if not pending:
+        return
+    candidates, capacity = who_may_go(draft.state.order, draft.nodes, pending, draft.now)
+    for name in candidates[: min(capacity, allowed)]:
+        draft.meet(name, Trigger.RELEASED)

@@ -1,0 +1,43 @@
+"""What a node's answer means: report in, trigger out. The outcome is what was read back, never what was asked for."""
+
+from __future__ import annotations
+
+from rollout.core.events import Trigger
+from rollout.core.report import Outcome, Report
+from rollout.core.snapshot import Receipt, ReceiptState
+
+_TAKEN_BACK = {
+    "health": Trigger.TAKEN_BACK_SICK,
+    "guard": Trigger.TAKEN_BACK_ALONE,
+    "boot": Trigger.TAKEN_BACK_ALONE,
+    "asked": Trigger.TAKEN_BACK_ASKED,
+}
+
+
+def trigger_of(report: Report) -> Trigger:
+    """The meaning of an answer to ``status``, ``apply``, ``confirm`` or ``revert``.
+
+    A refusal means that nothing was touched; when the node holds a receipt all the same (``too-late``), the receipt
+    speaks: what is on the node is the outcome.
+    """
+    if report.outcome is Outcome.UNREACHED:
+        return Trigger.UNREACHED
+    if report.outcome is Outcome.LOST:
+        return Trigger.LOST
+    if report.outcome is Outcome.REFUSED and (report.receipt is None or report.reference != "too-late"):
+        return Trigger.REFUSED
+    if report.receipt is None:
+        return Trigger.UNTOUCHED
+    return _of_receipt(report.receipt, healthy=report.healthy)
+
+
+def _of_receipt(receipt: Receipt, *, healthy: bool | None) -> Trigger:
+    if receipt.state is ReceiptState.CONFIRMED:
+        return Trigger.CONFIRMED
+    if receipt.state is ReceiptState.REVERTING:
+        return Trigger.BUSY
+    if receipt.state is ReceiptState.ARMED:
+        return Trigger.ARMED if receipt.finished else Trigger.BUSY
+    if healthy is False:
+        return Trigger.STILL_SICK
+    return _TAKEN_BACK.get(receipt.cause, Trigger.TAKEN_BACK_ALONE)

@@ -1,0 +1,11 @@
+"""What a gate says. Three values and no more: "could not ask" is never folded into yes or no."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
+    FAIL = "fail"
+    UNKNOWN = "unknown"

@@ -1,0 +1,201 @@
+"""A fleet in memory for the machine: each node keeps a receipt and answers as the agent would, with faults on demand.
+
+Only the network and the nodes are modelled; the machine under test is the real one. ``Play`` runs a whole rollout with
+a virtual clock and checks the laws after every event.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+from rollout.core.commands import Ask, Command, JudgeWave
+from rollout.core.events import Answered, Event, Resumed, Ticked, Trigger, WaveJudged
+from rollout.core.laws import broken_laws
+from rollout.core.machine import opening, step
+from rollout.core.playbook import DEFAULT_BUDGETS, Budget, Limits, RevertScope, Share
+from rollout.core.state import Goal, NodeOrder, Order, Phase, RunState, Verb, WaveOrder
+from rollout.core.verdict import Verdict
+
+
+@dataclass
+class ModelNode:
+    """A node as it is, whatever anybody thinks of it. ``files`` is "old" or "new"; ``receipt`` by transaction."""
+
+    files: str = "old"
+    receipt: dict[str, str] = field(default_factory=dict)
+    guard_at: dict[str, float] = field(default_factory=dict)
+    sick_with_new: bool = False
+    sick_with_old: bool = False
+    sick_after: float | None = None
+    reachable: bool = True
+    lose: set[Verb] = field(default_factory=set)  # verbs whose answer is lost once
+    refuse: str = ""
+
+    def newest(self, tx: str, now: float) -> str:
+        if self.receipt.get(tx) == "armed" and now >= self.guard_at[tx]:
+            self.files, self.receipt[tx] = "old", "alone"
+        return self.receipt.get(tx, "none")
+
+
+TRIGGERS = {
+    "none": Trigger.UNTOUCHED,
+    "armed": Trigger.ARMED,
+    "confirmed": Trigger.CONFIRMED,
+    "sick": Trigger.TAKEN_BACK_SICK,
+    "alone": Trigger.TAKEN_BACK_ALONE,
+    "asked": Trigger.TAKEN_BACK_ASKED,
+    "still-sick": Trigger.STILL_SICK,
+}
+
+
+def make_order(
+    racks: Mapping[str, int],
+    waves: Iterable[tuple[str, Callable[[str], bool]]] = (("all", lambda _: True),),
+    *,
+    goal: Goal = Goal.APPLY,
+    limits: Limits | None = None,
+    budgets: tuple[Budget, ...] = DEFAULT_BUDGETS,
+    on_failure: RevertScope = RevertScope.NODE,
+    wave_gates: bool = False,
+) -> Order:
+    """Racks of ``racks[name]`` nodes called ``rack-n``; each wave takes what its predicate accepts of what is left."""
+    names = {f"{rack}-{n}": rack for rack, size in racks.items() for n in range(1, size + 1)}
+    left, rolled = list(names), []
+    for title, accepts in waves:
+        members = tuple(name for name in left if accepts(name))
+        left = [name for name in left if name not in members]
+        rolled.append(WaveOrder(title, members, soak=9.0))
+    wave_of = {name: index for index, wave in enumerate(rolled) for name in wave.nodes}
+    return Order(
+        run="r1",
+        cluster="test",
+        goal=goal,
+        nodes={name: NodeOrder(name, rack, wave_of[name], settle=5.0) for name, rack in names.items()},
+        waves=tuple(rolled),
+        racks=dict(racks),
+        limits=limits or Limits(per_rack=Share(percent=10.0)),
+        budgets=budgets,
+        on_failure=on_failure,
+        passes=3,
+        guard=30.0,
+        wave_gates=wave_gates,
+        transactions={name: "r0-1" for name in names} if goal is Goal.REVERT else {},
+    )
+
+
+class Play:
+    """One run of the machine over a model fleet."""
+
+    def __init__(self, order: Order, seed: Callable[[], float] = lambda: 1.0) -> None:
+        self.fleet = {name: ModelNode() for name in order.nodes}
+        self.order = order
+        self.delay = seed
+        self.now = 0.0
+        self.tie = count()
+        self.queue: list[tuple[float, int, Event]] = []
+        self.journal: list[Event] = []
+        self.wave_verdict = Verdict.PASS
+        self.most_moving: dict[str, int] = {}
+        self.asked: list[Ask] = []
+        self.state: RunState
+
+    def run(self, *, until: Callable[[RunState], bool] = lambda _: False, patience: float = 5000.0) -> RunState:
+        """To the end, or until a condition holds."""
+        self.state, commands = opening(self.order, 1, self.now)
+        self._act(commands)
+        return self.go_on(until=until, patience=patience)
+
+    def go_on(self, *, until: Callable[[RunState], bool] = lambda _: False, patience: float = 5000.0) -> RunState:
+        deadline = self.now + patience
+        while self.state.phase is not Phase.ENDED and not until(self.state):
+            assert self.now < deadline, f"no end in sight: {self.state.phase} {self.state.halt}"
+            self.now += 0.25
+            while self.queue and self.queue[0][0] <= self.now:
+                self.feed(heapq.heappop(self.queue)[2])
+            self.feed(Ticked(self.now))
+        return self.state
+
+    def feed(self, event: Event) -> None:
+        self.state, commands = step(self.state, event)
+        self.journal.append(event)
+        assert broken_laws(self.state) == ()
+        self._act(commands)
+
+    def crash_and_resume(self) -> None:
+        """The controller dies: every answer on its way is lost; a new one takes over from the journal alone."""
+        self.queue.clear()
+        state, _ = opening(self.order, 1, 0.0)
+        for event in self.journal:
+            state, _ = step(state, event)
+        assert state == self.state, "a replay of the journal must give the same state"
+        self.feed(Resumed(self.now, self.state.counter + 1))
+
+    def _act(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            at = self.now + self.delay()
+            if isinstance(command, JudgeWave):
+                event: Event = WaveJudged(at, command.wave, self.wave_verdict, "as told")
+            else:
+                self.asked.append(command)
+                event = self._answer(command, at)
+            heapq.heappush(self.queue, (at, next(self.tie), event))
+
+    def _answer(self, ask: Ask, at: float) -> Answered:
+        node = self.fleet[ask.node]
+        trigger = self._do(node, ask, at)
+        return Answered(at, ask.node, ask.serial, ask.verb, trigger, node.refuse if trigger is Trigger.REFUSED else "")
+
+    def _do(self, node: ModelNode, ask: Ask, at: float) -> Trigger:
+        if not node.reachable:
+            return Trigger.UNREACHED
+        if ask.verb is Verb.CLEAN:
+            return Trigger.CLEANED
+        if ask.verb is Verb.APPLY and node.refuse:
+            return Trigger.REFUSED
+        trigger = _VERBS[ask.verb](node, ask.tx, at)
+        if ask.verb in node.lose:
+            node.lose.discard(ask.verb)
+            return Trigger.GATES_UNKNOWN if ask.verb is Verb.MEASURE else Trigger.LOST
+        return trigger
+
+
+def _read(node: ModelNode, tx: str, at: float) -> Trigger:
+    return TRIGGERS[node.newest(tx, at)]
+
+
+def _apply(node: ModelNode, tx: str, at: float) -> Trigger:
+    if node.newest(tx, at) == "none":
+        node.files, node.receipt[tx], node.guard_at[tx] = "new", "armed", at + 30.0
+        if node.sick_with_new:
+            node.files, node.receipt[tx] = "old", "still-sick" if node.sick_with_old else "sick"
+    return _read(node, tx, at)
+
+
+def _confirm(node: ModelNode, tx: str, at: float) -> Trigger:
+    if node.newest(tx, at) == "armed":
+        node.receipt[tx] = "confirmed"
+    return _read(node, tx, at)
+
+
+def _revert(node: ModelNode, tx: str, at: float) -> Trigger:
+    if node.newest(tx, at) in ("armed", "confirmed"):
+        node.files, node.receipt[tx] = "old", "still-sick" if node.sick_with_old else "asked"
+    return _read(node, tx, at)
+
+
+def _measure(node: ModelNode, tx: str, at: float) -> Trigger:
+    if node.sick_after is not None and at >= node.sick_after and node.files == "new":
+        return Trigger.GATES_FAILED
+    return Trigger.GATES_PASSED
+
+
+_VERBS: Mapping[Verb, Callable[[ModelNode, str, float], Trigger]] = {
+    Verb.READ: _read,
+    Verb.APPLY: _apply,
+    Verb.CONFIRM: _confirm,
+    Verb.REVERT: _revert,
+    Verb.MEASURE: _measure,
+}

@@ -1,0 +1,321 @@
+"""The machine as a story: releases, gates, halts, reverts, crashes; the laws are checked after every event."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rollout.core.commands import Ask
+from rollout.core.events import Answered, InterruptAsked, Trigger
+from rollout.core.machine import opening
+from rollout.core.playbook import Cause, Limits, RevertScope, Share
+from rollout.core.state import Ending, Goal, NodeState, Order, Phase, RunState, Verb
+from rollout.core.transitions import IllegalMoveError, move
+from rollout.core.verdict import Verdict
+from tests.core.model_fleet import Play, make_order
+
+RACKS = {"a": 20, "b": 20, "c": 5}
+THREE_WAVES = (("canary", lambda n: n == "a-1"), ("first", lambda n: n.endswith("-2")), ("rest", lambda _: True))
+
+
+def states(state: RunState) -> Counter[NodeState]:
+    return Counter(record.state for record in state.nodes.values())
+
+
+def files(play: Play) -> Counter[str]:
+    return Counter(node.files for node in play.fleet.values())
+
+
+def test_a_healthy_fleet_is_confirmed_wave_after_wave() -> None:
+    play = Play(make_order(RACKS, THREE_WAVES))
+    end = play.run()
+    assert end.ending is Ending.DONE
+    assert states(end) == {NodeState.CONFIRMED: 45}
+    assert files(play) == {"new": 45}
+
+
+def test_the_canary_comes_first_and_alone() -> None:
+    play = Play(make_order(RACKS, THREE_WAVES))
+    play.run(until=lambda s: s.phase is Phase.SOAKING)
+    assert [ask.node for ask in play.asked if ask.verb is Verb.APPLY] == ["a-1"]
+
+
+def test_a_wave_is_measured_k_times_in_its_soak() -> None:
+    play = Play(make_order({"a": 1}))
+    play.run()
+    measures = [ask for ask in play.asked if ask.verb is Verb.MEASURE]
+    assert len(measures) == 1 + play.order.passes  # once before confirm, K times in the soak
+
+
+def test_no_rack_has_more_in_motion_than_its_limit() -> None:
+    play = Play(make_order({"a": 20, "b": 20}, limits=Limits(per_rack=Share(count=2), pace=100.0)))
+    most: Counter[str] = Counter()
+
+    def watch(state: RunState) -> bool:
+        moving = Counter(
+            state.order.nodes[n].rack
+            for n, r in state.nodes.items()
+            if r.state in (NodeState.APPLYING, NodeState.APPLIED) or state.now < r.busy_until
+        )
+        most.update({rack: max(0, moving[rack] - most[rack]) for rack in moving})
+        return False
+
+    assert play.run(until=watch).ending is Ending.DONE
+    assert most == {"a": 2, "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("scope", "kept"),
+    [(RevertScope.NODE, {"new": 4, "old": 41}), (RevertScope.WAVE, {"new": 1, "old": 44}), (RevertScope.RUN, {"old": 45})],
+)
+def test_a_sick_node_takes_itself_back_and_the_run_halts(scope: RevertScope, kept: dict[str, int]) -> None:
+    play = Play(make_order(RACKS, THREE_WAVES, on_failure=scope))
+    play.fleet["c-2"].sick_with_new = True
+    end = play.run()
+    assert end.ending is Ending.HALTED
+    assert end.halt is not None
+    assert end.halt.reference == "budget-spent"
+    assert end.nodes["c-2"].state is NodeState.REVERTED
+    assert end.nodes["c-2"].cause is Cause.UNHEALTHY
+    expected = dict(kept)
+    if scope is RevertScope.NODE:
+        expected = {"new": 3, "old": 42}
+    assert files(play) == expected
+
+
+def test_a_failing_rack_never_loses_more_than_its_budget() -> None:
+    play = Play(make_order({"a": 40, "bad": 40}, limits=Limits(per_rack=Share(percent=50.0), pace=100.0)))
+    for name, node in play.fleet.items():
+        node.sick_with_new = name.startswith("bad")
+    end = play.run()
+    assert end.ending is Ending.HALTED
+    touched = {ask.node for ask in play.asked if ask.verb is Verb.APPLY and ask.node.startswith("bad")}
+    assert len(touched) <= 2
+
+
+def test_a_node_that_stays_sick_with_its_old_files_is_failed() -> None:
+    play = Play(make_order({"a": 2}))
+    play.fleet["a-1"].sick_with_new = play.fleet["a-1"].sick_with_old = True
+    end = play.run()
+    assert end.nodes["a-1"].state is NodeState.FAILED
+
+
+def test_sick_in_the_soak_is_taken_back_and_halts() -> None:
+    play = Play(make_order(RACKS, THREE_WAVES))
+    play.fleet["a-1"].sick_after = 4.0
+    end = play.run()
+    assert end.nodes["a-1"].state is NodeState.REVERTED
+    assert end.ending is Ending.HALTED
+    assert end.wave == 0
+
+
+def test_an_answer_lost_in_mid_apply_is_resolved_by_reading_the_node() -> None:
+    play = Play(make_order({"a": 3}))
+    play.fleet["a-2"].lose = {Verb.APPLY}
+    end = play.run()
+    assert end.ending is Ending.DONE
+    assert states(end) == {NodeState.CONFIRMED: 3}
+
+
+def test_a_lost_confirm_is_read_back_never_guessed() -> None:
+    play = Play(make_order({"a": 3}))
+    play.fleet["a-2"].lose = {Verb.CONFIRM}
+    assert states(play.run()) == {NodeState.CONFIRMED: 3}
+
+
+def test_one_hung_node_never_holds_up_the_others() -> None:
+    play = Play(make_order({"a": 30}, limits=Limits(per_rack=Share(count=3), pace=50.0)))
+    slow = play.fleet["a-1"]
+    slow.lose = {Verb.APPLY}
+    play.run(until=lambda s: s.nodes["a-1"].state is NodeState.APPLYING)
+    slow.reachable = False
+    state = play.go_on(until=lambda s: states(s)[NodeState.CONFIRMED] > 10 or s.halt is not None)
+    assert state.nodes["a-1"].state is NodeState.UNKNOWN or state.halt is not None
+
+
+def test_an_unreachable_node_is_charged_and_owed() -> None:
+    play = Play(make_order({"a": 60}))
+    play.fleet["a-60"].reachable = False
+    end = play.run()
+    assert end.ending is Ending.PREFLIGHT
+    assert end.nodes["a-60"].state is NodeState.UNREACHABLE
+    assert end.nodes["a-60"].owed
+    assert files(play) == {"old": 60}
+
+
+def test_preflight_refuses_a_fleet_that_does_not_answer_and_touches_nothing() -> None:
+    play = Play(make_order({"a": 20}))
+    for name in ("a-1", "a-2", "a-3"):
+        play.fleet[name].reachable = False
+    end = play.run()
+    assert end.ending is Ending.PREFLIGHT
+    assert not [ask for ask in play.asked if ask.verb is Verb.APPLY]
+
+
+def test_a_refusing_node_is_recorded_and_charged() -> None:
+    play = Play(make_order({"a": 300}, limits=Limits(per_rack=Share(count=50), pace=100.0)))
+    play.fleet["a-7"].refuse = "drifted"
+    end = play.run()
+    assert end.nodes["a-7"].state is NodeState.REFUSED
+    assert end.nodes["a-7"].reference == "drifted"
+    assert end.ending is Ending.DONE
+
+
+@pytest.mark.parametrize("verdict", [Verdict.FAIL, Verdict.UNKNOWN])
+def test_a_wave_gate_that_does_not_pass_halts(verdict: Verdict) -> None:
+    play = Play(make_order(RACKS, THREE_WAVES, wave_gates=True))
+    play.wave_verdict = verdict
+    end = play.run()
+    assert end.ending is Ending.HALTED
+    assert end.halt is not None
+    assert end.halt.reference == f"wave-gate-{verdict}"
+    assert files(play) == {"new": 1, "old": 44}
+
+
+def test_the_first_interrupt_ends_what_is_in_flight_and_releases_nothing_new() -> None:
+    play = Play(make_order({"a": 40}, limits=Limits(per_rack=Share(count=4))))
+    play.run(until=lambda s: NodeState.APPLYING in states(s))
+    asked = len([ask for ask in play.asked if ask.verb is Verb.APPLY])
+    play.feed(InterruptAsked(play.now))
+    end = play.go_on()
+    assert end.ending is Ending.INTERRUPTED
+    assert len([ask for ask in play.asked if ask.verb is Verb.APPLY]) == asked
+    assert states(end) == {NodeState.CONFIRMED: asked, NodeState.PENDING: 40 - asked}
+
+
+def test_an_interrupted_run_is_resumed_to_its_end() -> None:
+    play = Play(make_order(RACKS, THREE_WAVES))
+    play.run(until=lambda s: s.wave == 1)
+    play.feed(InterruptAsked(play.now))
+    play.go_on()
+    play.crash_and_resume()
+    end = play.go_on()
+    assert end.ending is Ending.DONE
+    assert files(play) == {"new": 45}
+
+
+def test_a_guard_that_fired_because_the_controller_died_is_not_the_nodes_fault() -> None:
+    play = Play(make_order({"a": 20}))
+    play.run(until=lambda s: NodeState.APPLIED in states(s))
+    play.now += 100.0  # the controller is dead for longer than the guard's time
+    play.crash_and_resume()
+    end = play.go_on()
+    assert end.ending is Ending.DONE
+    assert states(end) == {NodeState.CONFIRMED: 20}
+
+
+def test_a_halted_run_that_is_resumed_goes_on_without_its_reverted_node() -> None:
+    play = Play(make_order(RACKS, THREE_WAVES, on_failure=RevertScope.WAVE))
+    play.fleet["c-2"].sick_with_new = True
+    play.run()
+    play.crash_and_resume()
+    end = play.go_on()
+    assert end.ending is Ending.DONE
+    assert states(end) == {NodeState.CONFIRMED: 44, NodeState.REVERTED: 1}
+
+
+def revert_order(**changes: object) -> Order:
+    return make_order({"a": 20, "b": 20}, goal=Goal.REVERT, limits=Limits(per_rack=Share(count=5), pace=50.0))
+
+
+def test_a_rollback_takes_back_what_was_confirmed_and_nothing_else() -> None:
+    play = Play(revert_order())
+    for name, node in play.fleet.items():
+        if name != "a-1":
+            node.files, node.receipt = "new", {"r0-1": "confirmed"}
+    end = play.run()
+    assert end.ending is Ending.DONE
+    assert states(end) == {NodeState.REVERTED: 39, NodeState.SKIPPED: 1}
+    assert files(play) == {"old": 40}
+
+
+def test_a_rollback_goes_on_around_nodes_that_cannot_be_reached() -> None:
+    play = Play(revert_order())
+    for name, node in play.fleet.items():
+        node.files, node.receipt = "new", {"r0-1": "confirmed"}
+        node.reachable = name not in {f"a-{n}" for n in range(1, 9)}
+    end = play.run()
+    assert states(end) == {NodeState.REVERTED: 32, NodeState.UNREACHABLE: 8}
+    assert all(record.owed for record in end.nodes.values() if record.state is NodeState.UNREACHABLE)
+
+
+def test_a_higher_token_on_the_nodes_is_overtaken_once() -> None:
+    play = Play(make_order({"a": 3}))
+    play.state, commands = opening(play.order, 1, 0.0)
+    for command in commands:
+        assert isinstance(command, Ask)
+        reply = Answered(1.0, command.node, command.serial, Verb.READ, Trigger.REFUSED, "fenced", "older token", 7)
+        play.feed(reply)
+    assert play.state.counter == 8
+    assert play.go_on().ending is Ending.DONE
+
+
+def test_a_live_claim_of_another_run_ends_this_one_before_it_begins() -> None:
+    play = Play(make_order({"a": 3}))
+    play.state, commands = opening(play.order, 1, 0.0)
+    for command in commands:
+        assert isinstance(command, Ask)
+        play.feed(Answered(1.0, command.node, command.serial, Verb.READ, Trigger.REFUSED, "claimed", "by r9", 1))
+    assert play.go_on().ending is Ending.CLAIMED
+    assert not [ask for ask in play.asked if ask.verb is Verb.APPLY]
+
+
+def test_a_stale_answer_changes_nothing() -> None:
+    play = Play(make_order({"a": 1}))
+    play.run(until=lambda s: s.nodes["a-1"].state is NodeState.APPLYING)
+    before = play.state.nodes
+    play.feed(Answered(play.now, "a-1", 1, Verb.READ, Trigger.TAKEN_BACK_SICK))
+    assert play.state.nodes == before
+
+
+def test_an_impossible_move_is_a_bug_and_raises() -> None:
+    with pytest.raises(IllegalMoveError):
+        move(NodeState.SKIPPED, Trigger.ARMED)
+
+
+NODES = [f"{rack}-{n}" for rack, size in RACKS.items() for n in range(1, size + 1)]
+FAULTS = st.sampled_from(["sick", "still-sick", "soak", "gone", "refuse", "lose-apply", "lose-confirm", "lose-revert"])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    faults=st.dictionaries(st.sampled_from(NODES), FAULTS, max_size=6),
+    scope=st.sampled_from(list(RevertScope)),
+    crash_at=st.lists(st.integers(1, 300), max_size=2),
+    away=st.sampled_from([0.0, 10.0, 60.0]),
+    delays=st.randoms(use_true_random=False),
+)
+def test_whatever_happens_every_node_ends_old_or_new_and_the_journal_says_which(
+    faults: dict[str, str], scope: RevertScope, crash_at: list[int], away: float, delays: object
+) -> None:
+    import random
+
+    assert isinstance(delays, random.Random)
+    play = Play(make_order(RACKS, THREE_WAVES, on_failure=scope), seed=lambda: delays.uniform(0.05, 3.0))
+    for name, fault in faults.items():
+        node = play.fleet[name]
+        node.sick_with_new = fault in ("sick", "still-sick")
+        node.sick_with_old = fault == "still-sick"
+        node.sick_after = 12.0 if fault == "soak" else None
+        node.reachable = fault != "gone"
+        node.refuse = "drifted" if fault == "refuse" else ""
+        node.lose = {
+            "lose-apply": {Verb.APPLY}, "lose-confirm": {Verb.CONFIRM}, "lose-revert": {Verb.REVERT}
+        }.get(fault, set())  # fmt: skip
+    play.run(until=lambda s: len(play.journal) >= min(crash_at, default=10**9))
+    for _ in crash_at:
+        play.now += away
+        play.crash_and_resume()
+        more = len(play.journal) + 40
+        play.go_on(until=lambda s, more=more: len(play.journal) >= more)  # type: ignore[misc]
+    end = play.go_on()
+    assert end.phase is Phase.ENDED
+    for name, record in end.nodes.items():
+        on_disk = play.fleet[name].files
+        if record.state is NodeState.CONFIRMED:
+            assert on_disk == "new", name
+        elif record.state in (NodeState.PENDING, NodeState.REVERTED, NodeState.FAILED, NodeState.REFUSED):
+            assert on_disk == "old", name
