@@ -152,7 +152,9 @@ def _explain(details: ErrorDetails, model: type[Written]) -> tuple[str, str, str
     if kind == "extra_forbidden":
         return "unknown-key", f"unknown key `{name}`", did_you_mean(str(path[-1]), _keys(_model_at(model, path[:-1])))
     if kind in _TYPES:
-        return "wrong-type", f"`{name}` must be {_TYPES[kind]}, not {_kind(details['input'])}", ""
+        return "wrong-type", f"`{name}` must be {_TYPES[kind]}, not {_kind_said(details)}", ""
+    if kind == "too_short":
+        return "empty-list", f"`{name}` must not be empty", ""
     if kind in _BOUNDS:
         return "out-of-range", f"`{name}` must be {_BOUNDS[kind].format(**details['ctx'])}, not {details['input']}", ""
     return kind, details["msg"].replace("KEY", f"`{name}`"), str(details.get("ctx", {}).get("hint", ""))
@@ -169,9 +171,9 @@ _TYPES = {
     "list_type": "a list",
 }
 _BOUNDS = {
-    "greater_than_equal": "at least {ge}",
-    "less_than_equal": "at most {le}",
-    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than_equal": "at most {le:g}",
+    "greater_than": "more than {gt:g}",
 }
 _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "a boolean"),
@@ -181,6 +183,10 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (list, "a list"),
     (dict, "a map"),
 )
+
+
+def _kind_said(details: ErrorDetails) -> str:
+    return str(details["input"]) if details["type"] == "int_from_float" else _kind(details["input"])
 
 
 def _kind(value: object) -> str:
@@ -301,7 +307,7 @@ Name = Annotated[str, BeforeValidator(_name_text)]
 LabelText = Annotated[str, BeforeValidator(_label_text)]
 Labels = dict[str, LabelText]
 
-_SETTING_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*")
+SETTING_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*")
 _POLICIES = tuple(policy.value for policy in IfUnsupported)
 
 
@@ -309,7 +315,7 @@ def read_settings(item: Item | None, source: str, mistakes: Mistakes) -> Mapping
     """``name: value``, or ``name: {value: …, ifUnsupported: refuse|skip}``."""
     settings: dict[str, Setting] = {}
     for name, entry in item.entries().items() if item else ():
-        if not _SETTING_NAME.fullmatch(name):
+        if not SETTING_NAME.fullmatch(name):
             mistakes.add(
                 entry,
                 "bad-setting",

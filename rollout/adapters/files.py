@@ -1,0 +1,56 @@
+"""The real file system behind the ``Files`` port: small regular UTF-8 files under one folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from rollout.core.terminal import printable
+from rollout.errors import InputError, Problem
+
+MAX_BYTES = 128 * 1024 * 1024
+
+
+class FolderFiles:
+    """Paths are relative to ``root``; absolute ones are taken as they are."""
+
+    def __init__(self, root: Path, max_bytes: int = MAX_BYTES) -> None:
+        self._root = root
+        self._max_bytes = max_bytes
+
+    def read(self, path: str) -> str:
+        """The text of a file, or ``InputError``."""
+        try:
+            return self._bytes(path).decode("utf-8")
+        except FileNotFoundError:
+            raise _problem("file-missing", path, "there is no such file") from None
+        except UnicodeDecodeError as error:
+            raise _problem("file-not-text", path, f"not UTF-8 at byte {error.start}") from None
+        except (OSError, ValueError) as error:
+            raise _problem("file-unreadable", path, getattr(error, "strerror", None) or str(error)) from None
+
+    def exists(self, path: str) -> bool:
+        return (self._root / path).is_file()
+
+    def list(self, folder: str, suffix: str) -> tuple[str, ...]:
+        """Names of the files in a folder that end so, sorted; none when there is no such folder."""
+        here = self._root / folder
+        if not here.is_dir():
+            return ()
+        return tuple(sorted(entry.name for entry in here.iterdir() if entry.name.endswith(suffix) and entry.is_file()))
+
+    def _bytes(self, path: str) -> bytes:
+        # Non-blocking, so that a pipe in a file's place cannot hold us up before we see what it is.
+        descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise _problem("file-unreadable", path, "not a regular file")
+            content = file.read(self._max_bytes + 1)
+        if len(content) > self._max_bytes:
+            raise _problem("file-too-large", path, f"larger than {self._max_bytes} bytes")
+        return content
+
+
+def _problem(reference: str, path: str, message: str) -> InputError:
+    return InputError((Problem(reference, f"{printable(path)}: {printable(message)}"),))

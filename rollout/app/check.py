@@ -1,0 +1,71 @@
+"""Every mistake in every inventory, playbook and template. Reads files, never a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_cluster, load_policy, load_templates, names_in
+from rollout.app.ports import Files
+from rollout.core import rendering
+from rollout.core.inventory import Inventory
+from rollout.core.playbook import Policy
+from rollout.core.playbook_file import TEMPLATE_FOLDER
+from rollout.errors import InputError, Place, Problem, RolloutError
+
+Loaded = TypeVar("Loaded")
+
+_ANY = dict.fromkeys({*rendering.KUBELET_CONFIG, *rendering.FLAGS_ENV, *rendering.DROP_IN})
+"""What any template may use; a playbook that names a template checks it against exactly what it will be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found wrong, in order of file and place, and what is right."""
+
+    problems: tuple[Problem, ...]
+    inventories: tuple[Inventory, ...]
+    playbooks: tuple[Policy, ...]
+    templates: tuple[str, ...]
+
+
+def check(files: Files) -> Checked:
+    """Never raises for a mistake in a file."""
+    problems: list[Problem] = []
+    templates = _try(lambda: load_templates(files), problems) or {}
+    for name, text in templates.items():
+        problems += rendering.undefined_variables(text, f"{TEMPLATE_FOLDER}/{name}", _ANY)
+    inventories = _load(load_cluster, files, names_in(files, INVENTORY_FOLDER), problems)
+    playbooks = _load(load_policy, files, names_in(files, PLAYBOOK_FOLDER), problems)
+    problems += _nothing_there(files)
+    return Checked(tuple(sorted(set(problems), key=_in_order)), inventories, playbooks, tuple(templates))
+
+
+def _load(
+    load: Callable[[Files, str], Loaded], files: Files, names: Iterable[str], problems: list[Problem]
+) -> tuple[Loaded, ...]:
+    loaded = (_try(lambda name=name: load(files, name), problems) for name in names)  # type: ignore[misc] # mypy infers no type for a lambda's default
+    return tuple(value for value in loaded if value is not None)
+
+
+def _try(load: Callable[[], Loaded], problems: list[Problem]) -> Loaded | None:
+    try:
+        return load()
+    except InputError as error:
+        problems.extend(error.problems)
+    except RolloutError as error:
+        problems.append(Problem(error.reference, error.message, hint=error.hint))
+    return None
+
+
+def _nothing_there(files: Files) -> list[Problem]:
+    """An empty folder would check as faultless; it is rather the wrong directory."""
+    if any(names_in(files, folder) for folder in (INVENTORY_FOLDER, PLAYBOOK_FOLDER)):
+        return []
+    message = f"there is no {INVENTORY_FOLDER}/*.yaml and no {PLAYBOOK_FOLDER}/*.yaml here"
+    return [Problem("nothing-to-check", message, hint="run it where these folders are")]
+
+
+def _in_order(problem: Problem) -> tuple[Place, str]:
+    return problem.place or Place("", 0, 0), problem.message

@@ -1,0 +1,63 @@
+"""Inventories and playbooks by name: ``inventories/rno.yaml`` is cluster ``rno``."""
+
+from __future__ import annotations
+
+from rollout.app.ports import Files
+from rollout.core.inventory import Inventory
+from rollout.core.inventory_file import load_inventory
+from rollout.core.nodesets import is_name
+from rollout.core.playbook import Policy
+from rollout.core.playbook_file import TEMPLATE_FOLDER, load_playbook
+from rollout.core.suggest import did_you_mean
+from rollout.core.terminal import printable
+from rollout.errors import InputError, Place, Problem, UsageError
+
+INVENTORY_FOLDER = "inventories"
+PLAYBOOK_FOLDER = "playbooks"
+SUFFIX = ".yaml"
+TEMPLATE_SUFFIX = ".j2"
+
+
+def load_cluster(files: Files, cluster: str) -> Inventory:
+    """The inventory of a cluster. Raises ``UsageError`` for an unknown name, ``InputError`` for a wrong file."""
+    path = _path(files, INVENTORY_FOLDER, cluster, "cluster")
+    inventory = load_inventory(files.read(path), path)
+    _check_name("cluster", inventory.cluster, cluster, path)
+    return inventory
+
+
+def load_policy(files: Files, name: str) -> Policy:
+    """A playbook with its templates. Raises ``UsageError`` for an unknown name, ``InputError`` for a wrong file."""
+    path = _path(files, PLAYBOOK_FOLDER, name, "playbook")
+    policy = load_playbook(files.read(path), path, load_templates(files))
+    _check_name("name", policy.name, name, path)
+    return policy
+
+
+def load_templates(files: Files) -> dict[str, str]:
+    """Every template's text, by name."""
+    names = files.list(TEMPLATE_FOLDER, TEMPLATE_SUFFIX)
+    return {name: files.read(f"{TEMPLATE_FOLDER}/{name}") for name in names}
+
+
+def names_in(files: Files, folder: str) -> tuple[str, ...]:
+    """The clusters or playbooks there are."""
+    return tuple(name.removesuffix(SUFFIX) for name in files.list(folder, SUFFIX))
+
+
+def _path(files: Files, folder: str, name: str, what: str) -> str:
+    path = f"{folder}/{name}{SUFFIX}"
+    if is_name(name) and files.exists(path):
+        return path
+    known = names_in(files, folder)
+    hint = did_you_mean(name, known) or (
+        f"there is {', '.join(known[:20])}" if known else f"{folder}/ has no {SUFFIX} file"
+    )
+    raise UsageError(f"unknown-{what}", f"there is no {what} `{printable(name, 60)}`", hint=hint)
+
+
+def _check_name(key: str, said: str, name: str, path: str) -> None:
+    """A copied file that still carries the old name would act on the wrong cluster, or in the wrong name."""
+    if said != name:
+        message = f"`{key}` is {said}, but the file is {path}"
+        raise InputError((Problem("wrong-name", message, Place(path, 1, 1), "rename one of them"),))
