@@ -1,0 +1,1211 @@
+#!/bin/sh
+# rollout's agent: one node's transaction. POSIX sh; runs under dash, bash and busybox ash. Protocol: docs/agent.md.
+#
+# THEORY
+#
+# A transaction exchanges a few files, restarts a few units, and can always be taken back. Its receipt, replaced only by
+# rename, is the one truth about it; the timer and the boot unit know nothing, they start this program, which reads it:
+#
+#     (none) ──> armed ──> confirmed ──> reverting ──> reverted        armed ──> reverting ──> reverted
+#
+# It never goes any other way, so every verb may be repeated and every verb may take over where another died. Receipts
+# for all states to come lie ready in next/ before the first one is in force; so do both copies of every file. From then
+# on each step, forwards or back, is a rename (or an unlink): it needs no room on the disk and either happened or did not.
+#
+# What a death (kill -9, power cut) leaves, by where in `apply` it strikes, and who repairs it:
+#
+#     before the receipt          files old; stray staging         the next apply, or cleanup; the boot unit removes itself
+#     armed, no timer yet         files old                        boot unit, or any confirm (too late) or revert
+#     armed and guarded           each file old or new             timer, or boot unit, or revert: all old
+#     in confirm, receipt first   files new; guard still there     timer and boot unit read `confirmed`, remove themselves
+#     reverting                   each file old or new             timer, boot unit, or any revert goes on: all old
+#     reverted, guard still there files old                        timer and boot unit remove themselves
+#
+# Rules that hold everywhere below:
+#   * State changes only under the lock (fd 9), never in a subshell: killing the recorded holder stops all changes.
+#   * The body of a verb runs with fd 9 closed (`… 9>&-`). The shell keeps the lock in a close-on-exec copy, so that no
+#     child can hold it after our death.
+#   * Time is milliseconds since boot, plus the boot's id. `until` is the instant by which this verb must have ended;
+#     every child that could hang runs under `bounded`, which never waits past it and never less than a second.
+#   * No `set -e`. HUP and PIPE are ignored; output that nobody reads is lost, and that is all.
+#   * Words that came in match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
+
+PAYLOAD=
+LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export LC_ALL PATH
+umask 077
+set -f
+trap '' HUP PIPE
+
+case $0 in # the copy that guards a transaction knows its node's root by its own path
+  */var/lib/rollout/tx/*/agent) R=${0%/var/lib/rollout/tx/*/agent} ;;
+  *) R=${ROLLOUT_ROOT-} ;;
+esac
+S=$R/var/lib/rollout
+SYSTEM=$R/etc/systemd/system
+BOOT_UNIT=rollout-guard-boot.service
+WANTED=$SYSTEM/multi-user.target.wants/$BOOT_UNIT
+NL='
+'
+
+# ---------------------------------------------------------------------------------------------- words, time, children
+
+say() { printf '%s\n' "$*" 2>/dev/null || :; }
+
+finish() {
+  say "end $verb"
+  exit 0
+}
+
+refuse() { # REFERENCE TEXT
+  say "refused $*"
+  finish
+}
+
+clock() { # now: milliseconds since boot
+  read -r uptime _ <"$R/proc/uptime"
+  case $uptime in *.??) ;; *) uptime=${uptime%%.*}.00 ;; esac
+  now=$((${uptime%.*} * 1000 + 1${uptime#*.}0 - 1000))
+}
+
+allow() { # SECONDS: this verb must have ended by then
+  clock
+  until=$((now + $1 * 1000))
+}
+
+bounded() { # SECONDS COMMAND…: at most so long and at most what is left, at least one second
+  clock
+  seconds=$(((until - now) / 1000))
+  [ "$seconds" -lt "$1" ] || seconds=$1
+  [ "$seconds" -ge 1 ] || seconds=1
+  shift
+  timeout -k 1 "$seconds" "$@"
+}
+
+nap() { sleep 0.2 2>/dev/null || sleep 1; }
+
+flush() { # FILE OR DIRECTORY…: to the disk; where sync takes no names, everything
+  bounded 30 sync "$@" 2>/dev/null || bounded 30 sync
+}
+
+milliseconds() { # SPAN…, as systemd prints it ("1min 30s", "100ms"): span, rounded up
+  span=0
+  for part in "$@"; do
+    figure=${part%%[!0-9]*}
+    case $part in
+      *us) span=$((span + figure / 1000 + 1)) ;;
+      *ms) span=$((span + figure + 1)) ;;
+      *.*s) span=$((span + figure * 1000 + 1000)) ;;
+      *min) span=$((span + figure * 60000)) ;;
+      *[0-9]s) span=$((span + figure * 1000)) ;;
+      *[0-9]) span=$((span + figure / 1000)) ;;
+      *) span=$((span + 86400000)) ;; # hours, "infinity": longer than any guard
+    esac
+  done
+}
+
+is_number() { case $1 in '' | *[!0-9]* | ????????????????*) return 1 ;; esac; }
+is_name() { case $1 in '' | [.-]* | *[!A-Za-z0-9_.@-]*) return 1 ;; esac; }
+
+arguments() { # KEY=VALUE…
+  tx='' run='' counter='' machine='' guard=120 keep=3 unit=kubelet.service healthz=0 force=0 claim=0 measure=0
+  for word in "$@"; do
+    case $word in *[!A-Za-z0-9_./:@%+=,-]*) refuse bad-argument "a word outside the alphabet" ;; esac
+    value=${word#*=}
+    case $word in
+      tx=*) tx=$value ;;
+      run=*) run=$value ;;
+      counter=*) counter=$value ;;
+      machine=*) machine=$value ;;
+      guard=*) guard=$value ;;
+      keep=*) keep=$value ;;
+      unit=*) unit=$value ;;
+      healthz=*) healthz=$value ;;
+      force=*) force=$value ;;
+      claim=*) claim=$value ;;
+      measure=*) measure=$value ;;
+      *) refuse bad-argument "$word" ;;
+    esac
+  done
+  if ! { is_name "$unit" && is_number "$guard" && is_number "$keep" && is_number "$healthz"; }; then
+    refuse bad-argument "unit, guard, keep or healthz"
+  fi
+}
+
+need() { # NAME…: these arguments must be there and well formed
+  for name in "$@"; do
+    case $name in
+      tx) is_name "$tx" || refuse bad-argument tx ;;
+      run) is_name "$run" || refuse bad-argument run ;;
+      counter) is_number "$counter" || refuse bad-argument counter ;;
+    esac
+  done
+}
+
+each() { # KIND FUNCTION: FUNCTION is called with the words of each payload line of that kind, until it fails
+  wanted=$1 callback=$2
+  IFS=$NL
+  # shellcheck disable=SC2086 # split into lines
+  set -- $PAYLOAD
+  unset IFS
+  for line in "$@"; do
+    case $line in "$wanted "*) ;; *) continue ;; esac
+    # shellcheck disable=SC2086 # split into words
+    $callback ${line#* } || return 1
+  done
+}
+
+# --------------------------------------------------------------------------------------------------- lock and fencing
+
+born() { # PID: when it started, which with the number makes a process unique
+  born=''
+  read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
+  # shellcheck disable=SC2086 # split into fields; the command's name before ")" may hold anything
+  set -- ${stat##*) }
+  born=${20}
+}
+
+hold() { # SECONDS: take the lock, waiting at most so long
+  [ -d "$S/tx" ] || mkdir -p "$S/tx" || return 1
+  true >>"$S/lock" || return 1
+  exec 9>>"$S/lock"
+  clock
+  patience=$((now + $1 * 1000))
+  until flock -n 9; do
+    clock
+    [ "$now" -lt "$patience" ] || return 1
+    nap
+  done
+  born "$$"
+  printf '%s %s\n' "$$" "$born" 2>/dev/null 1<>"$S/holder" || : # in place: a full disk does not matter
+}
+
+seize() { # like hold, for a guard: who still has the lock after ten seconds is stuck, and killed
+  hold 10 && return
+  read -r pid start 2>/dev/null <"$S/holder" || return 1
+  born "$pid" && [ "$born" = "$start" ] || return 1
+  kill -9 "$pid"
+  hold 5
+}
+
+lock() {
+  [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$S"
+  true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$S/lock"
+  hold 5 || refuse locked "another verb is at work"
+}
+
+read_token() {
+  k_counter=0 k_run=- k_state=ended
+  [ -f "$S/token" ] && read -r k_counter k_run k_state <"$S/token"
+  is_number "$k_counter" || k_counter=0 k_run=- k_state=ended
+}
+
+write_token() { # STATE: in place, so that an emergency on a full disk is still fenced
+  k_counter=$counter k_run=$run k_state=$1
+  printf '%s %s %s\n' "$counter" "$run" "$1" 2>/dev/null 1<>"$S/token" && flush "$S/token" "$S"
+}
+
+fence() { # the caller's token is at least the node's, and no other run holds it
+  read_token
+  if [ "$counter" -lt "$k_counter" ] || { [ "$counter" -eq "$k_counter" ] && [ "$run" != "$k_run" ]; }; then
+    refuse fenced "this node has accepted token $k_counter of run $k_run"
+  fi
+  if [ "$run" != "$k_run" ] && [ "$k_state" = live ] && [ "$force" != 1 ]; then
+    refuse claimed "by run $k_run with token $k_counter"
+  fi
+}
+
+accept() { # after fence: remember a newer token
+  [ "$counter $run" = "$k_counter $k_run" ] || write_token live
+}
+
+# -------------------------------------------------------------------------------------------------------- the receipt
+
+here() { # TX: its folder
+  tx=$1 T=$S/tx/$1
+}
+
+load() { # TX: its receipt into r_…; false if it has none
+  r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_files=0 r_units='' r_unit='' r_port=0
+  r_reload=0 r_kubelet=''
+  here "$1"
+  [ -f "$T/receipt" ] || return 1
+  while IFS='=' read -r key value; do
+    case $key in
+      run) r_run=$value ;;
+      counter) r_counter=$value ;;
+      seq) r_seq=$value ;;
+      state) r_state=$value ;;
+      cause) r_cause=$value ;;
+      finished) r_finished=$value ;;
+      boot) r_boot=$value ;;
+      deadline) r_deadline=$value ;;
+      files) r_files=$value ;;
+      units) r_units=$value ;;
+      unit) r_unit=$value ;;
+      port) r_port=$value ;;
+      reload) r_reload=$value ;;
+      kubelet) r_kubelet=$value ;;
+    esac
+  done <"$T/receipt"
+  [ -n "$r_state" ]
+}
+
+lay() { # NAME STATE CAUSE FINISHED: a receipt for later
+  printf 'tx=%s\nstate=%s\ncause=%s\nfinished=%s\n%s\n' "$tx" "$2" "$3" "$4" "$common" >"$T/next/$1"
+}
+
+lay_receipts() {
+  mkdir "$T/next" && lay armed armed - 0 && lay finished armed - 1 && lay confirmed confirmed - 1 || return 1
+  for why in guard boot health asked; do
+    lay "reverting-$why" reverting "$why" 1 && lay "reverted-$why" reverted "$why" 1 || return 1
+  done
+}
+
+become() { # NAME: one rename, durable when this returns true
+  mv -f "$T/next/$1" "$T/receipt" && flush "$T"
+}
+
+transactions() { # every transaction's name into `all_tx`, newest first
+  all_tx='' found=''
+  set +f
+  for entry in "$S"/tx/*/receipt; do
+    entry=${entry%/receipt}
+    load "${entry##*/}" && found="$found $r_seq:$tx"
+  done
+  set -f
+  while [ -n "$found" ]; do
+    top=-1
+    for entry in $found; do [ "${entry%%:*}" -le "$top" ] || top=${entry%%:*} newest=$entry; done
+    all_tx="$all_tx ${newest#*:}" rest=''
+    for entry in $found; do [ "$entry" = "$newest" ] || rest="$rest $entry"; done
+    found=$rest
+  done
+}
+
+boot_id() { read -r boot <"$R/proc/sys/kernel/random/boot_id"; }
+
+seconds_left() { # left: until this receipt's guard fires; 0 if it never will or has
+  clock
+  boot_id
+  left=0
+  [ "$r_state" = armed ] && [ "$r_boot" = "$boot" ] && left=$(((r_deadline - now) / 1000))
+  [ "$left" -ge 0 ] || left=0
+}
+
+show_receipt() { # WORD TX: a line of output
+  load "$2" || return 0
+  seconds_left
+  say "$1 tx=$tx run=$r_run counter=$r_counter state=$r_state cause=$r_cause left=$left finished=$r_finished"
+}
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+load_file() { # N: what to do with file N into f_…; paths as the node sees them, "-" for none
+  f_made=''
+  read -r f_path f_before f_after f_old f_new f_made 2>/dev/null <"$T/file.$1"
+}
+
+digest() { # PATH…: sums, for is_as; one process for all
+  sums=$NL$(sha256sum -- "$@" 2>/dev/null)$NL
+}
+
+is_as() { # DIGEST PATH: the file is regular and was so when `digest` looked; or is absent
+  if [ "$1" = absent ]; then
+    [ ! -e "$R$2" ] && [ ! -L "$R$2" ]
+  else
+    [ -f "$R$2" ] && [ ! -L "$R$2" ] || return 1
+    case $sums in *"$NL$1  $R$2$NL"*) ;; *) return 1 ;; esac
+  fi
+}
+
+targets() { # the targets of the loaded receipt into `paths`
+  paths='' n=1
+  while [ "$n" -le "$r_files" ]; do
+    load_file "$n" && paths="$paths $R$f_path"
+    n=$((n + 1))
+  done
+}
+
+folders() { # the existing folders of `paths` into `dirs`
+  dirs=''
+  for path in $paths; do
+    path=${path%/*}
+    until [ -d "$path" ]; do path=${path%/*}; done
+    case " $dirs " in *" $path "*) ;; *) dirs="$dirs $path" ;; esac
+  done
+}
+
+# -------------------------------------------------------------------------------------------------------------- guard
+
+write_boot_unit() { # durable only after the caller's flush; UNITS FOLDERS
+  [ -d "${WANTED%/*}" ] || { true >"$T/made-wants" && mkdir -p "${WANTED%/*}"; } || return 1
+  cat >"$SYSTEM/.$BOOT_UNIT" <<UNIT || return 1
+[Unit]
+Description=rollout: take transaction $tx back unless it was confirmed
+Before=$1
+RequiresMountsFor=/var/lib/rollout $2
+[Service]
+Type=oneshot
+ExecStart=/bin/sh $T/agent boot
+TimeoutStartSec=60
+[Install]
+WantedBy=multi-user.target
+UNIT
+  chmod 644 "$SYSTEM/.$BOOT_UNIT" && mv -f "$SYSTEM/.$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT" || return 1
+  [ -L "$WANTED" ] || ln -s "../$BOOT_UNIT" "$WANTED"
+}
+
+remove_boot_unit() {
+  rm -f "$WANTED" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/.$BOOT_UNIT"
+  [ ! -e "$T/made-wants" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
+}
+
+disarm() { # what is gone already is fine
+  bounded 10 systemctl stop "rollout-guard-$tx.timer" >/dev/null 2>&1 || :
+  remove_boot_unit
+}
+
+start_timer() { # fires at r_deadline, never before
+  clock
+  bounded 10 systemd-run --quiet --unit="rollout-guard-$tx" --on-active="$(((r_deadline - now + 999) / 1000))" \
+    --timer-property=AccuracySec=100ms --timer-property=RemainAfterElapse=no --collect \
+    --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" guard "$tx" >/dev/null 2>&1
+}
+
+guard_is_proven() { # asked of systemd, whatever systemd-run returned
+  shown=$(bounded 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic "rollout-guard-$tx.timer") || return 1
+  case $NL$shown$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
+  next=${shown##*NextElapseUSecMonotonic=}
+  case ${next%%"$NL"*} in '' | 0 | infinity | *=*) return 1 ;; esac
+  enabled=$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)
+  [ "$enabled" = enabled ]
+}
+
+# ------------------------------------------------------------------------------------------------------ the unit's health
+
+look() { # UNIT: its properties into u_…
+  u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_pause=100ms u_reload=no u_file=''
+  shown=$(bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts -p RestartUSec \
+    -p ExecMainStartTimestampMonotonic -p NeedDaemonReload -p UnitFileState "$1" 2>/dev/null) || return 1
+  IFS=$NL
+  for line in $shown; do
+    value=${line#*=}
+    case $line in
+      LoadState=*) u_load=$value ;;
+      ActiveState=*) u_active=$value ;;
+      SubState=*) u_sub=$value ;;
+      MainPID=*) u_pid=$value ;;
+      NRestarts=*) u_restarts=$value ;;
+      RestartUSec=*) u_pause=$value ;;
+      ExecMainStartTimestampMonotonic=*) u_started=$value ;;
+      NeedDaemonReload=*) u_reload=$value ;;
+      UnitFileState=*) u_file=$value ;;
+    esac
+  done
+  unset IFS
+  [ -n "$u_active" ]
+}
+
+probe() { # PORT: health is ok, refused, timeout, status NNN; empty when nothing here can ask
+  # curl: Debian, Ubuntu and RHEL servers as a rule. wget: Alpine and busybox, minimal Debian. Where both are missing,
+  # as on a minimal RHEL, bash is there and opens the connection itself.
+  url=http://127.0.0.1:$1/healthz health=refused
+  if command -v curl >/dev/null; then
+    answer=$(bounded 4 curl -s -m 3 -w '\n%{http_code}' "$url" 2>/dev/null)
+  elif command -v wget >/dev/null; then
+    answer=$(bounded 4 wget -q -S -T 3 -O - "$url" 2>&1)
+  elif command -v bash >/dev/null; then
+    # shellcheck disable=SC2016 # expanded by that bash
+    answer=$(bounded 4 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && cat <&3' - "$1" 2>/dev/null)
+  else
+    health=''
+    return
+  fi
+  case $?,$answer in
+    124,* | 137,* | 143,* | 28,*) health=timeout ;;
+    *HTTP/1.[01]\ [0-9][0-9][0-9]*) answer=${answer#*HTTP/1.[01] } health="status ${answer%"${answer#???}"}" ;;
+    0,ok | 0,*"$NL"200) health=ok ;;
+    0,*"$NL"[0-9][0-9][0-9]) health="status ${answer##*"$NL"}" ;;
+  esac
+  [ "$health" != "status 200" ] || health=ok
+}
+
+count_lenient() { # PID: "lenient decoding" lines of this process; empty when the journal could not be read
+  lenient=''
+  lines=$({ bounded 8 journalctl -q -b --no-pager -o cat -n 5000 "_PID=$1" 2>/dev/null || echo '!unreadable'; } |
+    grep -i -e 'lenient decoding' -e '^!unreadable$')
+  case $lines in *!unreadable) return ;; esac
+  lenient=0
+  IFS=$NL
+  for line in $lines; do lenient=$((lenient + 1)); done
+  unset IFS
+}
+
+has_argument() { # BASE64: the process has it as one word of its command line
+  argument=$(printf %s "$1" | base64 -d)
+  case $words in *"$NL$argument$NL"*) ;; *)
+    why="an argument is missing from its command line"
+    return 1
+    ;;
+  esac
+}
+
+comes_up() { # the unit runs in a process of after the restart; why, if it does not
+  clock
+  grave=$((now + 20000)) # a dead process gets 20 s: the node controller's grace is 40
+  [ "$grave" -lt "$until" ] || grave=$until
+  while :; do
+    if look "$unit"; then
+      [ "$u_restarts" -eq 0 ] || [ "$u_restarts" -eq "$restarts_before" ] || { why="restarted by systemd" && return 1; }
+      case $u_active/$u_sub in
+        failed/* | */auto-restart) why="exited ($u_active, $u_sub)" && return 1 ;;
+        active/*) [ "$u_pid" = 0 ] || [ "$u_started" = "$started_before" ] || return 0 ;;
+      esac
+    fi
+    clock
+    [ "$now" -lt "$grave" ] || { why="not running (${u_active:-systemd silent}, $u_sub)" && return 1; }
+    nap
+  done
+}
+
+stays_up() { # for longer than RestartSec in one process. Between two looks /proc tells, which costs nothing
+  # shellcheck disable=SC2086 # split into the words of a time span
+  milliseconds $u_pause
+  pid=$u_pid restarts=$u_restarts started=$u_started
+  clock
+  steady=$((now + span + 500))
+  why="process $pid exited"
+  while clock && [ "$now" -lt "$steady" ]; do
+    [ -e "$R/proc/$pid/cmdline" ] || return 1
+    [ "$now" -lt "$until" ] || { why="the guard was about to fire" && return 1; }
+    nap
+  done
+  look "$unit" && [ "$u_pid $u_restarts $u_started $u_active" = "$pid $restarts $started active" ]
+}
+
+answers() { # /healthz, as long as there is time; off (port 0) and nothing to ask with count as answered
+  [ "$healthz" != 0 ] || return 0
+  while :; do
+    probe "$healthz"
+    case $health in ok | '') return 0 ;; esac
+    why="healthz: $health"
+    clock
+    [ $((now + 2000)) -lt "$until" ] && [ -e "$R/proc/$pid/cmdline" ] || return 1
+    nap
+  done
+}
+
+is_healthy() { # started_before and restarts_before are from before the restart; why says what is wrong
+  comes_up && stays_up && answers || return 1
+  words=$NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$pid/cmdline")$NL
+  each argument has_argument || return 1
+  lenient=0 # after a revert the files are whatever they were before us
+  [ "$verb" != apply ] || count_lenient "$pid"
+  [ "${lenient:-0}" -eq 0 ] || { why="$lenient lines of lenient decoding: a field of its configuration is unknown" && return 1; }
+  why="process $pid, $((span / 1000)) s without a restart, healthz ${health:-off}"
+}
+
+restart_units() { # in order; why, if one would not
+  for name in $r_units; do
+    bounded 90 systemctl restart "$name" >/dev/null 2>&1 || { why="systemctl restart $name failed or hung" && return 1; }
+  done
+}
+
+reload_units() { [ "$r_reload" = 0 ] || bounded 30 systemctl daemon-reload >/dev/null 2>&1; }
+
+# ------------------------------------------------------------------------------------------------------ taking it back
+
+keep_foreign() { # N PATH: bytes that are neither ours nor those before us; kept if that can be had without a gap
+  [ -e "$R$2" ] || [ -L "$R$2" ] || return 0
+  say "say foreign-bytes $2 is kept as $T/kept.$1"
+  if [ -d "$R$2" ] && [ ! -L "$R$2" ]; then
+    mv "$R$2" "$T/kept.$1"
+  else
+    ln "$R$2" "$T/kept.$1" 2>/dev/null || cp -a "$R$2" "$T/kept.$1" 2>/dev/null || :
+  fi
+}
+
+give_back() { # N: file N as it was; again and again with the same result
+  load_file "$1" || return 1
+  is_as "$f_before" "$f_path" && return 0
+  is_as "$f_after" "$f_path" || keep_foreign "$1" "$f_path"
+  if [ "$f_before" = absent ]; then
+    rm -f "$R$f_path"
+    return
+  fi
+  if [ ! -e "$R$f_old" ]; then # on another file system a confirmed change keeps its copy here only
+    cp -a "$T/old.$1" "$R$f_old" && flush "$R$f_old" || return 1
+  fi
+  mv -f "$R$f_old" "$R$f_path"
+}
+
+remove_made() { # N: the folders that were made for file N, if nobody uses them
+  load_file "$1" || return 0
+  made=''
+  for folder in $f_made; do made="$R$folder $made"; done
+  for folder in $made; do rmdir "$folder" 2>/dev/null || :; done
+}
+
+unstage() { # what lies outside the transaction's folder
+  n=1
+  while load_file "$n"; do
+    case $f_new in /var/lib/rollout/*) ;; *) rm -f "$R$f_new" "$R$f_old" "$R$f_new.probe" ;; esac
+    n=$((n + 1))
+  done
+}
+
+is_untouched() { # an armed transaction that has not renamed a thing
+  [ "$r_state" = armed ] || return 1
+  n=1
+  while [ "$n" -le "$r_files" ]; do
+    load_file "$n" && is_as "$f_before" "$f_path" || return 1
+    n=$((n + 1))
+  done
+}
+
+take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when the units start after us anyway
+  targets
+  # shellcheck disable=SC2086 # a list of paths
+  digest $paths
+  how=$2
+  is_untouched && how=nothing
+  [ "$r_state" = reverting ] || { become "reverting-$1" && r_state=reverting r_cause=$1; } || return 1
+  n=1
+  while [ "$n" -le "$r_files" ]; do
+    give_back "$n" || return 1
+    n=$((n + 1))
+  done
+  while [ "$n" -gt 1 ]; do
+    n=$((n - 1))
+    remove_made "$n"
+  done
+  folders
+  # shellcheck disable=SC2086 # a list of paths
+  flush $dirs
+  [ "$how" = nothing ] || reload_units
+  if [ "$how" = restart ]; then
+    # shellcheck disable=SC2086 # a list of units
+    bounded 5 systemctl reset-failed $r_units >/dev/null 2>&1 # else a crash loop's start limit refuses the old files too
+    restart_units || say "say restart-failed $why"
+  fi
+  become "reverted-$r_cause" || return 1
+  r_state=reverted
+  if [ "$2" = files ]; then remove_boot_unit; else disarm; fi
+  tidy
+}
+
+tidy() { # of a reverted transaction only its receipt and foreign bytes stay
+  unstage
+  set +f
+  rm -rf "$T"/old.* "$T"/new.* "$T/next"
+  set -f
+}
+
+remember_unit() { # before a restart: what must have changed after it
+  look "$unit" || return 1
+  started_before=$u_started restarts_before=$u_restarts
+  case " $r_units " in *" $unit "*) ;; *) started_before=other ;; esac
+}
+
+# -------------------------------------------------------------------------------------------------------------- apply
+
+check_file() { # N PATH BEFORE AFTER MODE BASE64
+  if [ "$#" -ne 6 ] || ! is_number "$5" || [ "$1" != $((files + 1)) ]; then refuse bad-argument "file line $1"; fi
+  case $2 in /*/../* | */.. | */./* | *//* | */ | [!/]*) refuse bad-argument "$2" ;; esac
+  files=$1 paths="$paths $R$2" room=$((room + ${#6} / 256 + 64))
+  case $2 in /etc/systemd/* | /run/systemd/* | /usr/lib/systemd/* | /usr/local/lib/systemd/* | /lib/systemd/*) r_reload=1 ;; esac
+  if [ -L "$R$2" ] || { [ -e "$R$2" ] && [ ! -f "$R$2" ]; }; then
+    refuse not-a-regular-file "$2"
+  fi
+  folder=${2%/*}
+  until [ -d "$R$folder/" ]; do
+    if [ -e "$R$folder" ] || [ -L "$R$folder" ]; then refuse not-a-regular-file "$folder"; fi
+    folder=${folder%/*}
+  done
+}
+
+check_before() { is_as "$3" "$2" || { drifted=$2 && return 1; }; }
+
+check_unit() { # NAME
+  is_name "$1" || refuse bad-argument "unit $1"
+  look "$1" || refuse systemd-not-answering "systemctl show $1"
+  [ "$u_reload" != yes ] || refuse need-daemon-reload "$1: its unit files changed since systemd read them"
+  case $u_load/$u_file in masked/* | */masked*) refuse unit-masked "$1" ;; esac
+  [ "$u_load" = loaded ] || refuse unit-not-found "$1 is $u_load"
+  r_units="$r_units${r_units:+ }$1"
+}
+
+check_node() { # everything that could refuse, before anything is written but the lock and the token
+  read -r is_machine 2>/dev/null <"$R/etc/machine-id"
+  [ "$machine" = "$is_machine" ] || refuse machine-id-changed "this is $is_machine"
+  files=0 paths='' room=1024 r_units='' r_reload=0
+  each file check_file
+  [ "$files" -gt 0 ] || refuse bad-argument "no file"
+  # shellcheck disable=SC2046 # type, free blocks, block size
+  set -- $(stat -f -c '%T %a %S' "$S")
+  case ${1-} in tmpfs | ramfs) refuse state-not-persistent "$S is on $1" ;; esac
+  [ $((${2-0} * (${3-0} / 512) / 2)) -ge "$room" ] || refuse no-room "$room KiB are needed in $S"
+  each unit check_unit
+  [ -n "$r_units" ] || refuse bad-argument "no unit"
+  remember_unit || refuse systemd-not-answering "systemctl show $unit"
+  # shellcheck disable=SC2086 # split into the words of a time span
+  milliseconds $u_pause
+  [ $((span + 3000)) -le $((guard * 1000)) ] || refuse guard-too-short "RestartSec is $u_pause, the guard $guard s"
+  # shellcheck disable=SC2086 # a list of paths
+  digest $paths
+  each file check_before || refuse drifted "$drifted"
+}
+
+sweep() { # transactions that died before their receipt; refuses if one is still under way
+  transactions
+  top=0
+  for name in $all_tx; do
+    load "$name"
+    [ "$r_seq" -le "$top" ] || top=$r_seq
+    case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
+  done
+  remove_strays
+}
+
+remove_strays() {
+  set +f
+  for entry in "$S"/tx/*; do
+    set -f
+    here "${entry##*/}"
+    [ -e "$T/receipt" ] || [ ! -d "$T" ] || abandon
+  done
+  set -f
+}
+
+abandon() { # nothing was renamed; forget that this transaction ever began
+  rm -f "$T/receipt"
+  [ ! -e "$T/guarded" ] || disarm
+  unstage
+  rm -rf "$T"
+}
+
+place() { # N PATH BEFORE: old and new where a rename reaches the target, and a note of it before they exist
+  folder=${2%/*} made=''
+  until [ -d "$R$folder/" ]; do
+    made="$folder $made"
+    folder=${folder%/*}
+  done
+  case $folder in *.d) folder=${folder%/*} ;; esac # never where a reader's pattern could match
+  old=/var/lib/rollout/tx/$tx/old.$1 new=/var/lib/rollout/tx/$tx/new.$1
+  note_file "$@" || return 1
+  if [ "$3" = absent ]; then
+    true >"$R$new" && ln "$R$new" "$R$folder/.rollout-$tx.$1.new.probe" 2>/dev/null
+    linked=$?
+    rm -f "$R$folder/.rollout-$tx.$1.new.probe"
+  else
+    ln "$R$2" "$R$old" 2>/dev/null
+    linked=$?
+  fi
+  [ "$linked" -eq 0 ] || place_beside "$@"
+}
+
+note_file() { printf '%s %s %s %s %s %s\n' "$2" "$3" "$4" "$old" "$new" "$made" >"$T/file.$1"; }
+
+place_beside() { # N PATH BEFORE: another file system. A copy here for a rollback, a synced twin there for the rename
+  rm -f "$T/new.$1"
+  old=$folder/.rollout-$tx.$1.old new=$folder/.rollout-$tx.$1.new
+  note_file "$@" && true >"$T/beside.$1" && flush "$T/file.$1" "$T" || return 1
+  [ "$3" = absent ] || { cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; }
+}
+
+stage_file() { # N PATH BEFORE AFTER MODE BASE64
+  place "$@" || return 1
+  if [ "$3" != absent ]; then
+    cp -a "$R$2" "$R$new" || return 1 # mode, owner, label and attributes of the target; then the bytes
+  else
+    true >"$R$new" && chmod "$5" "$R$new" || return 1
+    [ ! -e "$R/sys/fs/selinux/enforce" ] || chcon --reference="$R$folder" "$R$new" || return 1
+  fi
+  if [ "$6" = - ]; then
+    true >"$R$new"
+  else
+    printf %s "$6" | base64 -d >"$R$new"
+  fi || return 1
+  news="$news $R$new"
+  [ ! -e "$T/beside.$1" ] || news="$news $R$folder"
+  if [ -e "$T/old.$1" ] && [ -e "$T/beside.$1" ]; then news="$news $R$old $T/old.$1"; fi
+}
+
+staged_is() { # N PATH BEFORE AFTER MODE BASE64
+  load_file "$1" && is_as "$4" "$f_new"
+}
+
+mark_kubelet() { # which kubelet this is, without running it
+  kubelet=$(command -v kubelet) && kubelet=$(stat -L -c %s-%Y "$kubelet" 2>/dev/null) || kubelet=unknown
+}
+
+stage() { # all that is needed later, and the boot unit; durable when this returns true
+  news=''
+  mkdir "$T" || return 1
+  # shellcheck disable=SC2154 # the loader's: this text and the payload
+  printf '%s' "${all%%"${NL}PAYLOAD='"*}$NL" >"$T/agent" || return 1
+  each file stage_file || return 1
+  # shellcheck disable=SC2086 # a list of paths
+  digest $news
+  each file staged_is || return 1
+  mark_kubelet
+  boot_id
+  clock
+  r_deadline=$((now + guard * 1000))
+  common="run=$run${NL}counter=$counter${NL}seq=$((top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}files=$files
+units=$r_units${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet"
+  lay_receipts || return 1
+  folders
+  true >"$T/guarded" && write_boot_unit "$r_units" "$(logical "$dirs")" || return 1
+  set +f
+  # shellcheck disable=SC2086 # a list of paths
+  flush "$T"/agent "$T"/file.* "$T"/next/* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "${WANTED%/*}" "$SYSTEM"
+  flushed=$?
+  set -f
+  return "$flushed"
+}
+
+logical() { # PATHS: as the node sees them
+  # shellcheck disable=SC2086 # a list of paths
+  set -- $1
+  for path in "$@"; do printf '%s ' "${path#"$R"}"; done
+}
+
+switch() { # every file from old to new, back to back
+  n=1
+  while [ "$n" -le "$files" ]; do
+    load_file "$n"
+    for folder in $f_made; do [ -d "$R$folder" ] || mkdir -m 755 "$R$folder" || return 1; done
+    mv -f "$R$f_new" "$R$f_path" || return 1
+    n=$((n + 1))
+  done
+  folders
+  # shellcheck disable=SC2086 # a list of paths
+  flush $dirs
+}
+
+arm() {
+  become armed || { abandon && refuse state-not-writable "the receipt could not be stored"; }
+  start_timer
+  guard_is_proven || { abandon && refuse guard-not-proven "systemd shows no timer or no boot unit"; }
+}
+
+apply_locked() {
+  fence
+  load "$tx" && { show_receipt receipt "$tx" && finish; }
+  [ "$run" != "$k_run" ] || [ "$k_state" = live ] || refuse fenced "run $run has ended here"
+  asked=$tx
+  sweep
+  here "$asked"
+  check_node
+  accept || refuse state-not-writable "the token could not be stored"
+  stage || { abandon && refuse no-room "staging failed"; }
+  arm
+  until=$((r_deadline - 2000))
+  # shellcheck disable=SC2086 # a list of paths
+  digest $paths
+  each file check_before || { abandon && refuse drifted "$drifted, while staging"; }
+  r_files=$files r_state=armed why="a rename failed"
+  if switch && reload_units && restart_units && is_healthy; then
+    say "healthy yes $why"
+    mv -f "$T/next/finished" "$T/receipt"
+  else
+    say "healthy no $why"
+    allow 150
+    take_back health restart
+  fi
+}
+
+verb_apply() {
+  need tx run counter
+  allow 60
+  lock
+  apply_locked 9>&-
+  read_token
+  say "token $k_counter $k_run $k_state"
+  show_receipt receipt "$tx"
+}
+
+# --------------------------------------------------------------------------------------- confirm, revert, cleanup, status
+
+prune() { # all but the newest `keep`, the newest confirmed and what is under way; the receipt goes first
+  transactions
+  count=0 confirmed=''
+  for name in $all_tx; do
+    load "$name"
+    count=$((count + 1))
+    case $r_state in
+      armed | reverting) continue ;;
+      confirmed) [ -n "$confirmed" ] || { confirmed=$name && continue; } ;;
+    esac
+    [ "$count" -le "$keep" ] || rm -rf "$T/receipt" "$T"
+  done
+}
+
+confirm_locked() {
+  fence
+  load "$tx" || refuse no-transaction "$tx"
+  accept || refuse state-not-writable "the token could not be stored"
+  case $r_state in
+    reverting | reverted) say "refused too-late $tx is $r_state" ;;
+    armed)
+      seconds_left
+      if [ "$r_boot" != "$boot" ] || [ "$now" -ge "$r_deadline" ]; then
+        say "refused too-late the guard's time is over"
+        take_back guard restart
+      else
+        become confirmed || refuse state-not-writable "$T"
+        settle
+      fi
+      ;;
+    confirmed) settle ;;
+  esac
+}
+
+settle() { # a confirmed transaction needs no guard, and no twin outside its folder
+  disarm
+  unstage
+  here "$tx"
+  asked=$tx
+  prune
+  here "$asked"
+}
+
+verb_confirm() {
+  need tx run counter
+  allow 150
+  lock
+  confirm_locked 9>&-
+  show_receipt receipt "$tx"
+}
+
+check_ours() { # a revert that is asked for takes back our bytes only, under the kubelet they were made for
+  [ "$force" != 1 ] && [ "$r_state" != reverting ] || return 0
+  targets
+  # shellcheck disable=SC2086 # a list of paths
+  digest $paths
+  n=1
+  while [ "$n" -le "$r_files" ]; do
+    load_file "$n"
+    is_as "$f_after" "$f_path" || is_as "$f_before" "$f_path" || refuse foreign-bytes "$f_path"
+    n=$((n + 1))
+  done
+  mark_kubelet
+  [ "$r_kubelet" = "$kubelet" ] || refuse kubelet-changed "since $tx was applied"
+}
+
+rearm_boot_unit() { # a confirmed transaction has no guard; its way back must survive a reboot too
+  targets
+  folders
+  # shellcheck disable=SC2086 # a list of paths
+  if ! { write_boot_unit "$r_units" "$(logical "$dirs")" && flush "$SYSTEM/$BOOT_UNIT" "${WANTED%/*}" "$SYSTEM"; }; then
+    say "say boot-unit-not-armed a reboot before the end leaves the rest to the next revert"
+  fi
+}
+
+revert_locked() {
+  fence
+  load "$tx" || refuse no-transaction "$tx"
+  accept || say "say token-not-stored the disk takes no write"
+  case $r_state in reverted) return ;; esac
+  asked=$tx
+  transactions
+  for name in $all_tx; do
+    load "$name"
+    case $name/$r_state in "$asked"/*) ;; */armed | */reverting) refuse armed-by-another "$name is $r_state" ;; esac
+  done
+  remove_strays
+  load "$asked"
+  check_ours
+  [ "$r_state" != confirmed ] || rearm_boot_unit
+  unit=$r_unit healthz=$r_port
+  remember_unit || :
+  take_back asked restart || refuse state-not-writable "the revert could not end; it is repeated at boot"
+  [ "$how" = nothing ] || { is_healthy && say "healthy yes $why"; } || say "healthy no $why"
+}
+
+verb_revert() {
+  need tx run counter
+  allow 200
+  lock
+  revert_locked 9>&-
+  show_receipt receipt "$tx"
+}
+
+list_left() { # our things outside $S, if any
+  set +f
+  for entry in "$SYSTEM"/*rollout-guard* "$SYSTEM"/.rollout-guard* "$WANTED"; do
+    if [ -e "$entry" ] || [ -L "$entry" ]; then say "left ${entry#"$R"}"; fi
+  done
+  for entry in "$S"/tx/*; do
+    here "${entry##*/}"
+    n=1
+    while load_file "$n"; do
+      for path in "$f_old" "$f_new" "$f_new.probe"; do
+        case $path in /var/lib/rollout/*) ;; *) [ ! -e "$R$path" ] || say "left $path" ;; esac
+      done
+      n=$((n + 1))
+    done
+  done
+  set -f
+  bounded 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 2>/dev/null |
+    while read -r name _; do say "left $name"; done
+}
+
+cleanup_locked() {
+  fence
+  transactions
+  busy=0
+  for name in $all_tx; do
+    load "$name"
+    case $r_state in armed | reverting) busy=1 ;; esac
+  done
+  for name in $all_tx; do
+    load "$name"
+    case $r_state in confirmed) unstage ;; reverted) tidy ;; esac
+  done
+  [ "$busy" = 1 ] || { remove_strays && remove_boot_unit; }
+  write_token ended || say "say token-not-stored the disk takes no write"
+  list_left
+}
+
+verb_cleanup() {
+  need run counter
+  allow 60
+  lock
+  cleanup_locked 9>&-
+}
+
+claim_locked() {
+  fence
+  [ "$counter $run live" = "$k_counter $k_run $k_state" ] || write_token live || refuse state-not-writable "$S/token"
+}
+
+show_state() { # token, receipts, facts that cost nothing
+  read_token
+  say "token $k_counter $k_run $k_state"
+  transactions
+  count=0 asked=$1
+  for name in $all_tx; do
+    count=$((count + 1))
+    [ "$count" -gt 8 ] || show_receipt history "$name"
+  done
+  [ -z "$asked" ] || show_receipt receipt "$asked"
+  boot_id
+  clock
+  read -r is_machine 2>/dev/null <"$R/etc/machine-id" || is_machine=''
+  say "fact machine-id $is_machine"
+  say "fact boot-id $boot"
+  say "fact uptime $((now / 1000))"
+}
+
+verb_status() {
+  allow 60
+  if [ "$claim" = 1 ]; then
+    need run counter
+    lock
+    claim_locked 9>&-
+  fi
+  show_state "$tx"
+  [ "$measure" = 1 ] || return 0
+  list=''
+  measure_unit
+  each path note_path
+  show_files without
+  each command run_command
+}
+
+# ------------------------------------------------------------------------------------------------------------- measuring
+
+note_path() { list="$list $1"; }
+
+run_command() { # NAME SECONDS BASE64
+  if ! { is_name "$1" && is_number "$2"; }; then refuse bad-argument "command $1"; fi
+  line=$(printf %s "$3" | base64 -d)
+  allow "$2"
+  bounded "$2" sh -c "$line" >/dev/null 2>&1 </dev/null
+  say "command $1 $?"
+}
+
+measure_unit() { # unit, process, healthz, lenient
+  main_pid=0 properties=$(bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
+    -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
+    -p TimeoutStopUSec -p ExecMainStartTimestampMonotonic "$unit" 2>/dev/null)
+  unit_files=''
+  IFS=$NL
+  for line in $properties; do
+    value=${line#*=}
+    case $line in
+      EnvironmentFiles=*) unit_files="$unit_files ${value%% (*}" && continue ;;
+      FragmentPath=* | DropInPaths=*) unit_files="$unit_files $value" ;;
+      MainPID=*) main_pid=$value ;;
+    esac
+    say "unit $unit ${line%%=*} $value"
+  done
+  unset IFS
+  if [ "${main_pid:-0}" != 0 ] && [ -r "$R/proc/$main_pid/cmdline" ]; then
+    say "process $main_pid $(encoded "$R/proc/$main_pid/cmdline")"
+    count_lenient "$main_pid"
+    [ -z "$lenient" ] || say "lenient $lenient"
+  fi
+  if [ "$healthz" = 0 ]; then health=off; else probe "$healthz"; fi
+  [ -z "$health" ] || say "healthz $health"
+}
+
+encoded() { # FILE: base64 on one line
+  base64 -w0 2>/dev/null <"$1" || base64 <"$1" | tr -d '\n'
+}
+
+show_files() { # with|without: a line for each path in `list`
+  present=''
+  for path in $list; do [ ! -f "$R$path" ] || [ -L "$R$path" ] || present="$present $R$path"; done
+  sums='' stats=''
+  if [ -n "$present" ]; then
+    # shellcheck disable=SC2086 # a list of paths
+    digest $present
+    # shellcheck disable=SC2086 # a list of paths
+    stats=$NL$(stat -c '%n %a %u:%g %s' -- $present 2>/dev/null)$NL
+  fi
+  for path in $list; do show_file "$1" "$path"; done
+}
+
+show_file() { # with|without PATH
+  kind=other
+  [ ! -d "$R$2" ] || kind=directory
+  [ ! -f "$R$2" ] || kind=regular
+  [ -e "$R$2" ] || kind=absent
+  [ ! -L "$R$2" ] || kind=symlink
+  details=${stats#*"$NL$R$2 "} sum=${sums%%"  $R$2$NL"*}
+  if [ "$kind" != regular ] || [ "$details" = "$stats" ] || [ "$sum" = "$sums" ]; then
+    [ "$kind" != regular ] || kind=other # it went away while we looked, or cannot be read
+    say "file $kind - - - - $2 -"
+    return
+  fi
+  details=${details%%"$NL"*}
+  content=-
+  if [ "$1" = with ] && [ "${details##* }" -le 131072 ] && [ "${details##* }" -gt 0 ]; then
+    content=$(encoded "$R$2")
+  fi
+  say "file regular $details ${sum##*"$NL"} $2 ${content:--}"
+}
+
+version() { # NAME COMMAND…: what it prints about itself
+  name=$1
+  shift
+  command -v "$1" >/dev/null || return 0
+  line=$(bounded 10 "$@" 2>/dev/null)
+  [ -z "$line" ] || say "fact $name ${line%%"$NL"*}"
+}
+
+config_path() { # the --config of the running kubelet
+  config=''
+  [ "${main_pid:-0}" != 0 ] || return 0
+  IFS=$NL
+  previous=''
+  for word in $(tr '\0' '\n' 2>/dev/null <"$R/proc/$main_pid/cmdline"); do
+    [ "$previous" != --config ] || config=$word
+    case $word in --config=*) config=${word#*=} ;; esac
+    previous=$word
+  done
+  unset IFS
+}
+
+unique() { # PATH…: `list`, each once, only what the alphabet allows
+  list=''
+  for path in "$@"; do
+    case $path in [!/]* | *[!A-Za-z0-9_./:@%+=,-]*) continue ;; esac
+    case " $list " in *" $path "*) ;; *) list="$list $path" ;; esac
+  done
+}
+
+verb_snapshot() {
+  allow 60
+  show_state ''
+  version kubelet-version kubelet --version
+  version runtime-docker docker --version
+  version runtime-containerd containerd --version
+  version runtime-crio crio --version
+  version runtime-cri-dockerd cri-dockerd --version
+  folder=$S
+  until [ -d "$folder/" ]; do folder=${folder%/*}; done
+  # shellcheck disable=SC2046 # type, free blocks, block size
+  set -- $(stat -f -c '%T %a %S' "$folder/")
+  say "fact state-dir-fs ${1-unknown}"
+  say "fact room-kib $((${2-0} * (${3-0} / 512) / 2))"
+  read -r name 2>/dev/null <"$R/etc/hostname" && say "fact hostname $name"
+  measure_unit
+  config_path
+  # shellcheck disable=SC2086 # a list of paths
+  unique $unit_files $config /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
+    /var/lib/kubelet/config.yaml "/etc/systemd/system/$unit.d/90-rollout.conf"
+  show_files with
+}
+
+# ------------------------------------------------------------------------------------------------------------- triggers
+
+guard_locked() {
+  if load "$tx"; then
+    case $r_state in
+      armed | reverting) take_back guard restart || exit 1 ;;
+      *) disarm ;;
+    esac
+  else
+    here "$tx"
+    [ ! -d "$T" ] || abandon
+  fi
+}
+
+verb_guard() { # TX: the time is over
+  allow 200
+  seize || exit 1
+  guard_locked 9>&-
+}
+
+boot_locked() {
+  transactions
+  boot_id
+  later=0
+  for name in $all_tx; do
+    load "$name"
+    clock
+    case $r_state in
+      armed)
+        if [ "$r_boot" = "$boot" ] && [ "$now" -lt "$r_deadline" ]; then
+          later=1 # started by hand: this boot's timer is still to come
+          continue
+        fi
+        take_back boot files || exit 1
+        ;;
+      reverting) take_back "$r_cause" files || exit 1 ;;
+    esac
+  done
+  [ "$later" = 1 ] || { here - && remove_boot_unit; }
+}
+
+verb_boot() { # before the units start: files and unit definitions only, nothing here waits for a unit
+  allow 50
+  seize || exit 1
+  boot_locked 9>&-
+}
+
+main() { # VERB ARGUMENT…
+  verb=${1-}
+  [ "$#" -eq 0 ] || shift
+  until=0
+  case $verb in
+    guard | boot)
+      tx=${1--} force=0
+      "verb_$verb" # what it says goes to the node's journal
+      exit
+      ;;
+    snapshot | status | apply | confirm | revert | cleanup)
+      arguments "$@"
+      "verb_$verb"
+      ;;
+    *) refuse bad-argument "no such verb" ;;
+  esac
+  finish
+}
+
+case $0 in rollout) ;; *) main "$@" ;; esac # under the loader the payload comes first, and the loader calls main

@@ -1,0 +1,238 @@
+"""A node in a folder: the real agent under a real shell, with stand-ins for systemd around it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rollout.core.remote import RemoteAnswer, RemoteCommand
+from rollout.core.report import Report
+from rollout.core.snapshot import Snapshot, Unread
+from rollout.kubelet import agent_call
+from rollout.kubelet.agent_answer import parse_report, parse_snapshot
+from rollout.kubelet.agent_call import ApplyOrder, FileOrder
+
+AGENT = Path(__file__).parents[2] / "rollout" / "agent" / "agent.sh"
+PROGRAM = AGENT.read_text()
+STANDINS = Path(__file__).parent / "standins"
+MACHINE = "0123456789abcdef0123456789abcdef"
+CONFIG = "/var/lib/kubelet/config.yaml"
+FLAGS = "/etc/default/kubelet"
+DROPIN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
+SHELLS = ("dash", "busybox")
+
+OLD: Mapping[str, bytes | None] = {CONFIG: b"old config\n", FLAGS: b"OLD=1\n", DROPIN: None}
+NEW: Mapping[str, bytes | None] = {CONFIG: b"new config\n", FLAGS: b"NEW=1\nMORE=2\n", DROPIN: b"[Service]\n"}
+
+
+def digest(content: bytes | None) -> str:
+    return "" if content is None else hashlib.sha256(content).hexdigest()
+
+
+def order(
+    tx: str = "t1",
+    run: str = "run-1",
+    counter: int = 1,
+    *,
+    old: Mapping[str, bytes | None] = OLD,
+    new: Mapping[str, bytes | None] = NEW,
+    guard: int = 60,
+    machine_id: str = MACHINE,
+    arguments: tuple[str, ...] = ("--config=/var/lib/kubelet/config.yaml",),
+    healthz_port: int = 10248,
+) -> ApplyOrder:
+    files = tuple(
+        FileOrder(path, digest(old.get(path)), digest(content), "640", content)
+        for path, content in new.items()
+        if content is not None
+    )
+    return ApplyOrder(
+        tx, run, counter, machine_id, guard, 3, "kubelet.service", healthz_port, files, ("kubelet.service",), arguments
+    )
+
+
+@dataclass
+class Node:
+    """``bin`` comes before the system's tools on PATH; it holds ``sh``, the shell under test, and the stand-ins."""
+
+    root: Path
+    shell: str
+    bin: Path
+    program: str = PROGRAM
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def make(cls, folder: Path, shell: str) -> Node:
+        root, tools = folder / "root", folder / "bin"
+        shutil.copytree(STANDINS, tools)
+        (tools / "sh").symlink_to(shutil.which(shell) or shell)
+        for path, text in {
+            "/etc/machine-id": f"{MACHINE}\n",
+            "/etc/hostname": "tess-node-0001\n",
+            "/proc/sys/kernel/random/boot_id": f"{uuid.UUID(int=1)}\n",
+            "/proc/100/cmdline": "kubelet\0--config=/var/lib/kubelet/config.yaml\0",
+            "/run/standin/calls": "",
+            "/etc/systemd/system/kubelet.service": "[Service]\n",
+        }.items():
+            target = root / path[1:]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+        (root / "etc/systemd/system/multi-user.target.wants").mkdir()
+        (root / "proc/uptime").symlink_to("/proc/uptime")
+        node = cls(root, shell, tools)
+        for logical, content in OLD.items():
+            if content is not None:
+                node.write(logical, content)
+        return node
+
+    def copy(self, folder: Path) -> Node:
+        """The same node elsewhere; hard links stay hard links."""
+        folder.mkdir(parents=True)
+        subprocess.run(["cp", "-a", str(self.root), str(folder / "root")], check=True)
+        return Node(folder / "root", self.shell, self.bin, self.program, dict(self.environment))
+
+    # -- the node's insides
+
+    def at(self, path: str) -> Path:
+        return self.root / path.lstrip("/")
+
+    def write(self, path: str, content: bytes) -> None:
+        self.at(path).parent.mkdir(parents=True, exist_ok=True)
+        self.at(path).write_bytes(content)
+
+    def read(self, path: str) -> bytes | None:
+        return self.at(path).read_bytes() if self.at(path).exists() else None
+
+    def files(self) -> dict[str, bytes | None]:
+        return {path: self.read(path) for path in OLD}
+
+    def standin(self, name: str, text: str = "") -> None:
+        self.at(f"/run/standin/{name}").write_text(text)
+
+    def calls(self) -> list[str]:
+        return self.at("/run/standin/calls").read_text().splitlines()
+
+    def tx(self, tx: str = "t1") -> Path:
+        return self.at(f"/var/lib/rollout/tx/{tx}")
+
+    def receipt(self, tx: str = "t1") -> dict[str, str]:
+        file = self.tx(tx) / "receipt"
+        return dict(line.split("=", 1) for line in file.read_text().splitlines()) if file.exists() else {}
+
+    def reboot(self) -> None:
+        """Power loss: another boot id, no transient units."""
+        self.at("/proc/sys/kernel/random/boot_id").write_text(f"{uuid.uuid4()}\n")
+        for timer in self.at("/run/standin").glob("rollout-guard-*"):
+            timer.unlink()
+
+    def pass_time(self, seconds: float) -> None:
+        """The node's clock shows so much more than this machine's."""
+        uptime = self.at("/proc/uptime")
+        now = float(Path("/proc/uptime").read_text().split()[0])
+        uptime.unlink()
+        uptime.write_text(f"{now + seconds:.2f} 0.00\n")
+
+    def strays(self) -> list[str]:
+        """Everything of ours outside /var/lib/rollout."""
+        state = self.at("/var/lib/rollout")
+        return [
+            str(path.relative_to(self.root))
+            for path in self.root.rglob("*rollout*")
+            if path != state and state not in path.parents and path.name != "90-rollout.conf"
+        ]
+
+    # -- the agent
+
+    def env(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+        system = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        return {
+            "PATH": f"{self.bin}:{system}",
+            "ROLLOUT_ROOT": str(self.root),
+            **self.environment,
+            **(extra or {}),
+        }
+
+    def run(
+        self, command: RemoteCommand, *, full_disk: bool = False, extra: Mapping[str, str] | None = None
+    ) -> RemoteAnswer:
+        line = f"ulimit -f 0; {command.line}" if full_disk else command.line
+        done = subprocess.run(
+            [str(self.bin / "sh"), "-c", line],
+            input=command.stdin,
+            capture_output=True,
+            env=self.env(extra),
+            cwd="/",
+            timeout=60,
+            check=False,
+            restore_signals=not full_disk,  # Python ignores SIGXFSZ, so that a full "disk" is an error and not a death
+        )
+        return RemoteAnswer(done.returncode, done.stdout, done.stderr, started=True)
+
+    def report(self, verb: str, command: RemoteCommand, *, full_disk: bool = False) -> Report:
+        return parse_report("n1", verb, self.run(command, full_disk=full_disk), 1.0)
+
+    def apply(self, what: ApplyOrder | None = None) -> Report:
+        return self.report("apply", agent_call.apply(self.program, what or order(), sudo=False, deadline=60))
+
+    def confirm(self, tx: str = "t1", run: str = "run-1", counter: int = 1, keep: int = 3) -> Report:
+        command = agent_call.confirm(self.program, tx=tx, run=run, counter=counter, keep=keep, sudo=False, deadline=60)
+        return self.report("confirm", command)
+
+    def revert(
+        self, tx: str = "t1", run: str = "run-1", counter: int = 1, *, force: bool = False, full_disk: bool = False
+    ) -> Report:
+        command = agent_call.revert(self.program, tx=tx, run=run, counter=counter, force=force, sudo=False, deadline=60)
+        return self.report("revert", command, full_disk=full_disk)
+
+    def cleanup(self, run: str = "run-1", counter: int = 1) -> Report:
+        return self.report(
+            "cleanup", agent_call.cleanup(self.program, run=run, counter=counter, sudo=False, deadline=60)
+        )
+
+    def status(
+        self,
+        tx: str = "",
+        claim: agent_call.Claim | None = None,
+        measure: agent_call.Measure | None = None,
+    ) -> Report:
+        command = agent_call.status(self.program, tx=tx, claim=claim, measure=measure, sudo=False, deadline=60)
+        return self.report("status", command)
+
+    def snapshot(self) -> Snapshot | Unread:
+        command = agent_call.snapshot(self.program, unit="kubelet.service", healthz_port=10248, sudo=False, deadline=60)
+        return parse_snapshot("n1", self.run(command))
+
+    def trigger(self, what: str, tx: str = "t1", *, full_disk: bool = False) -> int:
+        """What the timer (``guard``) or the boot unit (``boot``) runs: the copy on the node."""
+        agent = self.tx(tx) / "agent"
+        if not agent.exists():
+            return 0
+        line = f"{'ulimit -f 0; ' if full_disk else ''}exec sh {agent} {what} {tx if what == 'guard' else ''}"
+        environment = self.env()
+        del environment["ROLLOUT_ROOT"]
+        environment["ROLLOUT_ROOT"] = str(self.root)  # for the stand-ins; the agent goes by its own path
+        done = subprocess.run(
+            [str(self.bin / "sh"), "-c", line],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environment,
+            timeout=60,
+            check=False,
+            restore_signals=not full_disk,
+        )
+        return done.returncode
+
+
+def killed(answer: RemoteAnswer) -> bool:
+    return answer.status in (-signal.SIGKILL, 128 + signal.SIGKILL)
+
+
+def page_size() -> int:
+    return os.sysconf("SC_PAGE_SIZE")
