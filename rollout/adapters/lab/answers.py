@@ -1,0 +1,22 @@
+"""What a stand-in prints and how it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``out`` and ``err`` are lines; ``bare`` is output without a line end. ``delay``: seconds before it is given."""
+
+    out: tuple[str, ...] = ()
+    err: tuple[str, ...] = ()
+    status: int = 0
+    bare: str = ""
+    delay: float = 0.0
+    after_boot: bool = False
+
+
+def failed(status: int, *lines: str) -> Answer:
+    """Nothing but a complaint."""
+    return Answer(err=lines, status=status)

@@ -1,0 +1,193 @@
+"""One node of the fleet: its tree, its machine, its door. Everything here runs in the loop's thread."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import paramiko
+
+from rollout.adapters.lab import children, tools, tools_dir, trees
+from rollout.adapters.lab.keys import USER, Key
+from rollout.adapters.lab.loop import Loop
+from rollout.adapters.lab.machine import Machine
+from rollout.adapters.lab.questions import Line, Reply
+from rollout.adapters.lab.session import Session, verb_of
+from rollout.adapters.lab.spec import NodeSpec
+from rollout.adapters.lab.sshd import Connection
+
+_PIDS = itertools.count(5_000_001)
+"""Simulated processes: above the kernel's highest process id (2**22), so that a ``kill`` can never hit a real one."""
+
+
+class LabNode:
+    """A node that serves. ``mark`` is in the environment of every process of the node and of no other."""
+
+    def __init__(self, loop: Loop, spec: NodeSpec, directory: Path, mark: str, wall: Callable[[], float]) -> None:
+        self.spec, self.root, self.loop = spec, directory / "nodes" / spec.name, loop
+        self.machine = Machine(spec.version, trees.DiskTree(self.root), self)
+        self.sessions: dict[paramiko.Channel, Session] = {}
+        self.connections: set[Connection] = set()
+        self.cut_after: float | None = None
+        self._wall, self._mark = wall, f"{mark}/{spec.name}/"
+        self._running: dict[str, int] = {}
+        self._parked: list[Callable[[], None]] = []
+        self._scheduled: float | None = None
+        self._environment = {
+            "PATH": tools_dir.search_path(directory, str(self.root)),
+            "HOME": f"{self.root}/root",
+            "TMPDIR": f"{self.root}/tmp",  # noqa: S108
+            "USER": USER,
+            "LOGNAME": USER,
+            "SHELL": "/bin/sh",
+            "ROLLOUT_ROOT": str(self.root),
+            "ROLLOUT_LAB": self._mark,
+        }
+
+    # ---------------------------------------------------------------------------------------------- the machine's host
+
+    def pid(self) -> int:
+        return next(_PIDS)
+
+    def appear(self, pid: int, arguments: tuple[str, ...], started: float) -> None:
+        folder = f"{self.root}/proc/{pid}"
+        os.mkdir(folder)  # noqa: PTH102 (2,000 at once)
+        name = os.path.basename(arguments[0]) if arguments else ""  # noqa: PTH119 (a node's path, not ours)
+        stat = f"{pid} ({name}) S 1 {pid} {pid} 0 -1 4194560 {'0 ' * 12}{round(started * 100)} 0 0\n"
+        _write(f"{folder}/cmdline", "".join(f"{word}\0" for word in arguments).encode())
+        _write(f"{folder}/stat", stat.encode())
+
+    def vanish(self, pid: int) -> None:
+        shutil.rmtree(f"{self.root}/proc/{pid}", ignore_errors=True)
+
+    def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:
+        try:
+            child = children.spawn(arguments, {**self._environment, **variables}, piped=False)
+        except OSError:
+            self.loop.call(partial(self._unit_ended, unit, 203))
+            return
+        self._running[unit] = child.pid
+        Line(self.loop, child.line, self._ask)
+        children.on_end(self.loop, child.pid, partial(self._unit_ended, unit))
+
+    def kill(self, unit: str) -> None:
+        pid = self._running.get(unit)
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGTERM)
+
+    def _unit_ended(self, unit: str, status: int) -> None:
+        self._running.pop(unit, None)
+        booting = bool(self.machine.booting)
+        self.machine.ended(unit, status, self.loop.now())
+        if booting and not self.machine.booting:
+            self._booted()
+        self.settle()
+
+    # ------------------------------------------------------------------------------------------------------------ time
+
+    def settle(self) -> None:
+        """Let everything happen that is due, and come back when the next thing is."""
+        now = self.loop.now()
+        self.machine.advance(now)
+        due = self.machine.due()
+        if due is not None and (self._scheduled is None or due < self._scheduled):
+            self._scheduled = due
+            self.loop.at(due, partial(self._tick, due))
+
+    def _tick(self, moment: float) -> None:
+        if self._scheduled == moment:
+            self._scheduled = None
+        self.settle()
+
+    def power_on(self) -> None:
+        """Boot: the units that guard a transaction first, then the daemons."""
+        self.machine.power_on(self.loop.now())
+        if not self.machine.booting:
+            self._booted()
+        self.settle()
+
+    def power_cut(self) -> None:
+        """Everything in memory is gone: processes, connections, /run, transient timers."""
+        children.kill_marked("ROLLOUT_LAB", self._mark)
+        for connection in list(self.connections):
+            connection.cut()
+        self._parked.clear()
+        self.machine.power_off()
+        for entry in (self.root / "run").iterdir():
+            shutil.rmtree(entry, ignore_errors=True)
+        trees.new_boot_id(str(self.root))
+
+    def _booted(self) -> None:
+        self.machine.booted(self.loop.now())
+        parked, self._parked = self._parked, []
+        for again in parked:
+            again()
+
+    # ------------------------------------------------------------------------------------------------- people who come
+
+    def welcome(self, client: socket.socket, authorized: bytes, host_key: Key) -> None:
+        """A client has connected."""
+        connection = Connection(self.loop, client, authorized, self._start, self._touch, self._gone)
+        self.connections.add(connection)
+        connection.serve(host_key.loaded())
+
+    def _start(self, connection: Connection, channel: paramiko.Channel, line: str) -> None:
+        verb = verb_of(line)
+        child = children.spawn(("/bin/sh", "-c", line), self._environment, piped=True)
+        Line(self.loop, child.line, self._ask)
+        forget = partial(self.sessions.pop, channel, None)
+        self.sessions[channel] = Session(self.loop, channel, child, partial(self._command_ended, verb), forget)
+        if verb == "apply" and self.cut_after is not None:
+            self.loop.at(self.loop.now() + self.cut_after, connection.cut)
+
+    def _gone(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        for channel, session in list(self.sessions.items()):
+            if channel.closed:
+                session.hang_up()
+
+    def _touch(self, channel: paramiko.Channel) -> None:
+        session = self.sessions.get(channel)
+        if session is not None:
+            session.touch()
+
+    def _command_ended(self, verb: str, status: int) -> None:
+        if verb == "confirm" and status == 0:
+            self.machine.ailments.confirmed(self.loop.now())
+            self.settle()
+
+    def _ask(self, tool: str, words: tuple[str, ...], reply: Reply) -> None:
+        now = self.loop.now()
+        self.machine.advance(now)
+        answer = tools.answer(self.machine, tool, words, now, self._wall())
+        if answer.after_boot:
+            self._parked.append(partial(self._ask, tool, words, reply))
+        elif answer.delay:
+            self.loop.at(now + answer.delay, partial(reply, answer))
+        else:
+            reply(answer)
+        self.settle()
+
+    def state(self) -> str:
+        """One word for ``lab status``."""
+        if self.machine.booting:
+            return "booting"
+        for service in self.machine.kubelets():
+            if service.phase.value == ("activating", "auto-restart") or service.ends is not None:
+                return "crash-looping"
+            return {"active": "running", "inactive": "stopped"}.get(service.phase.value[0], service.phase.value[0])
+        return "off"
+
+
+def _write(path: str, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o444)
+    os.write(descriptor, data)
+    os.close(descriptor)

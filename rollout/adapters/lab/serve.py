@@ -1,0 +1,101 @@
+"""The lab's process: ``python -m rollout.adapters.lab.serve DIRECTORY``, started by ``lab up`` in the background."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rollout.adapters.lab import children, keys, sshd, tools_dir, trees
+from rollout.adapters.lab import spec as lab_spec
+from rollout.adapters.lab.control import Control
+from rollout.adapters.lab.fleet import Fleet
+from rollout.adapters.lab.loop import Loop
+from rollout.adapters.lab.spec import LabSpec
+
+SPEC, READY = "spec.json", "lab.json"
+WATCH = 1.0
+"""Seconds between two looks whether our directory is still there."""
+
+
+def main(directory: Path) -> None:
+    """Make the trees, serve the nodes, and end on request or when the directory is gone."""
+    os.umask(0o022)
+    os.chdir("/")
+    children.reserve()
+    sshd.prepare()
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    spec = lab_spec.read(directory / SPEC)
+    tools_dir.install(directory)
+    trees.build(spec, directory)
+    loop = Loop()
+    fleet = Fleet(loop, spec, directory)
+    numbers = random.sample(range(20000, 30000), 200)
+    fleet.open(numbers)
+    user = keys.write_client_files(directory, spec.nodes, fleet.keys, fleet.port)
+    fleet.admit(user.public)
+    fleet.power_on()
+    Control(loop, directory, lambda request: _answer(fleet, request))
+    _announce(directory, spec, fleet.port)
+    _watch(loop, directory, (directory / READY).stat().st_ino)
+    loop.run()
+    fleet.close()
+    os._exit(0)  # SSH threads may still be blocked in reads
+
+
+def _answer(fleet: Fleet, request: dict[str, object]) -> dict[str, object]:
+    names, after = request.get("nodes"), request.get("after")
+    if request["op"] == "status":
+        return fleet.status()
+    if request["op"] == "stop":
+        fleet.loop.at(fleet.loop.now() + 0.05, fleet.loop.stop)
+        return {}
+    if not isinstance(names, list):
+        raise ValueError("nodes")
+    unknown = [name for name in names if name not in fleet.nodes]
+    if unknown:
+        raise ValueError(f"not in the lab: {', '.join(unknown[:5])}")
+    if request["op"] == "clear":
+        fleet.clear(names)
+    else:
+        fleet.fault(names, str(request["kind"]), float(after) if isinstance(after, int | float) else None)
+    return {}
+
+
+def _announce(directory: Path, spec: LabSpec, port: int) -> None:
+    ready = {
+        "version": 1,
+        "pid": os.getpid(),
+        "cluster": spec.cluster,
+        "nodes": len(spec.nodes),
+        "port": port,
+        "control": "control.sock",
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    draft = directory / f".{READY}"
+    draft.write_text(json.dumps(ready, indent=2) + "\n", encoding="utf-8")
+    draft.rename(directory / READY)
+
+
+def _watch(loop: Loop, directory: Path, inode: int) -> None:
+    """Stop when somebody removed the directory (or put another lab in its place)."""
+
+    def look() -> None:
+        try:
+            same = (directory / READY).stat().st_ino == inode
+        except OSError:
+            same = False
+        if not same:
+            loop.stop()
+        loop.at(loop.now() + WATCH, look)
+
+    look()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,147 @@
+"""Reading systemd unit files as systemd does: fragment, drop-ins, list resets, time spans, ``systemctl``'s spelling."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+SEARCH = (
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/run/systemd/transient",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+)
+_SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)")
+_SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 0.001, "us": 1e-6, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class Tree(Protocol):
+    """A node's files under the paths the node itself would use."""
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a regular file, or ``None``."""
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """The names in a directory, sorted; none when there is no such directory."""
+
+    def stamp(self, path: str) -> int | None:
+        """When the file was last written (µs), or ``None`` when there is none: what systemd compares."""
+
+    def target(self, path: str) -> str | None:
+        """Where a symbolic link points, or ``None``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One unit as loaded: a restart uses these bytes, however the files have changed since (``daemon-reload``)."""
+
+    name: str
+    load_state: str = "not-found"
+    fragment: str = ""
+    drop_ins: tuple[str, ...] = ()
+    stamps: tuple[tuple[str, int | None], ...] = ()
+    entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def last(self, key: str, default: str = "") -> str:
+        """The value that counts for a key that holds one value."""
+        values = self.entries.get(key, ())
+        return values[-1] if values else default
+
+    def every(self, key: str) -> tuple[str, ...]:
+        """All values of a list key; an empty assignment has reset the ones before it."""
+        return self.entries.get(key, ())
+
+    def span(self, key: str, default: float) -> float:
+        """A time span in seconds."""
+        return seconds(self.last(key)) if self.last(key) else default
+
+
+def load(tree: Tree, name: str) -> Unit:
+    """Find a unit's fragment and drop-ins and read them in systemd's order."""
+    fragment = next((f"{folder}/{name}" for folder in SEARCH if _present(tree, f"{folder}/{name}")), "")
+    if not fragment:
+        return Unit(name)
+    if tree.target(fragment) == "/dev/null":
+        return Unit(name, "masked", fragment)
+    paths = _drop_ins(tree, name)
+    entries: dict[str, tuple[str, ...]] = {}
+    for path in (fragment, *paths):
+        for key, value in _assignments((tree.read(path) or b"").decode("utf-8", "replace")):
+            entries[key] = (*entries.get(key, ()), value) if value else ()
+    return Unit(name, "loaded", fragment, paths, _stamps(tree, (fragment, *paths)), entries)
+
+
+def changed(tree: Tree, unit: Unit) -> bool:
+    """Whether the files on disk are no longer those that were loaded (``NeedDaemonReload``)."""
+    if unit.load_state != "loaded":
+        return False
+    return _stamps(tree, (unit.fragment, *_drop_ins(tree, unit.name))) != unit.stamps
+
+
+def enablement(tree: Tree, unit: Unit) -> str:
+    """``UnitFileState``: what ``systemctl is-enabled`` prints, or nothing where there is no unit file."""
+    if unit.load_state == "masked":
+        return "masked"
+    if unit.load_state != "loaded":
+        return ""
+    if unit.fragment.startswith("/run/systemd/transient/"):
+        return "transient"
+    for folder in tree.names("/etc/systemd/system"):
+        if folder.endswith((".wants", ".requires")) and unit.name in tree.names(f"/etc/systemd/system/{folder}"):
+            return "enabled"
+    return "disabled" if unit.every("WantedBy") else "static"
+
+
+def seconds(text: str) -> float:
+    """A systemd time span (``10``, ``1min 30s``, ``100ms``) in seconds; ``ValueError`` for anything else."""
+    if text.strip() == "infinity":
+        return float("inf")
+    total, position = 0.0, 0
+    while position < len(text.rstrip()):
+        match = _SPAN.match(text, position)
+        if match is None or match[2] not in _SECONDS:
+            raise ValueError(f"not a time span: {text}")
+        total += float(match[1]) * _SECONDS[match[2]]
+        position = match.end()
+    return total
+
+
+def span_text(value: float) -> str:
+    """A time span as ``systemctl show`` prints it: ``10s``, ``1min 30s``, ``100ms``."""
+    if value == float("inf"):
+        return "infinity"
+    parts, rest = [], round(value * 1000)
+    for size, word in ((3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms")):
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count}{word}")
+    return " ".join(parts) or "0"
+
+
+def _present(tree: Tree, path: str) -> bool:
+    return tree.stamp(path) is not None or tree.target(path) is not None
+
+
+def _stamps(tree: Tree, paths: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:
+    return tuple((path, tree.stamp(path)) for path in paths)
+
+
+def _drop_ins(tree: Tree, name: str) -> tuple[str, ...]:
+    """``*.conf`` of every ``NAME.d``, by file name; the first directory wins where two hold the same name."""
+    found: dict[str, str] = {}
+    for folder in SEARCH:
+        for entry in tree.names(f"{folder}/{name}.d"):
+            if entry.endswith(".conf"):
+                found.setdefault(entry, f"{folder}/{name}.d/{entry}")
+    return tuple(found[entry] for entry in sorted(found))
+
+
+def _assignments(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.replace("\\\n", " ").splitlines():
+        bare = line.strip()
+        if bare and bare[0] not in "#;[" and "=" in bare:
+            key, _, value = bare.partition("=")
+            yield key.strip(), value.strip()

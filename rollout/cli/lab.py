@@ -1,0 +1,120 @@
+"""``rollout lab``: an embedded fleet on this machine's loopback, under the names of an inventory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+import click
+
+from rollout.adapters.files import FolderFiles
+from rollout.adapters.lab import control, fleet, launch
+from rollout.adapters.lab.spec import LabSpec, NodeSpec, addresses
+from rollout.app.load import load_cluster
+from rollout.core.inventory import Inventory
+from rollout.core.nodesets import Names, NodesetError, evaluate, fold, select
+from rollout.errors import UsageError
+
+DEFAULT = Path(".rollout/lab")
+
+_directory = click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DEFAULT,
+    show_default=True,
+    help="Where the lab lives.",
+)
+_output = click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+
+
+@click.group()
+def lab() -> None:
+    """A fleet to try things on: served from one process, on loopback only, with the real agent and real SSH."""
+
+
+@lab.command()
+@click.option("--cluster", required=True, help="Whose nodes to serve.")
+@click.option("--limit", default=None, help="Only these nodes (a nodeset).")
+@click.option("--nodes", "count", type=click.IntRange(1), default=None, help="Only the first so many nodes.")
+@click.option(
+    "--restart-sec",
+    type=click.FloatRange(0.1, 600),
+    default=10.0,
+    show_default=True,
+    help="RestartSec of each kubelet's unit.",
+)
+@_directory
+def up(cluster: str, limit: str | None, count: int | None, restart_sec: float, directory: Path) -> None:
+    """Start the lab in the background and wait until it serves."""
+    inventory = load_cluster(FolderFiles(Path()), cluster)
+    names = list(select(limit, inventory) if limit else inventory.nodes)[:count]
+    launch.up(specification(inventory, names, restart_sec), directory)
+    config = directory / "ssh_config"
+    click.echo(f"{len(names):,} nodes of {cluster} serve on loopback.")
+    click.echo(f"  rollout plan --cluster {cluster} --ssh-config {config}")
+    click.echo(f"  ssh -F {config} {names[0]} systemctl is-active kubelet")
+    where = "" if directory == DEFAULT else f" --dir {directory}"
+    click.echo(f"  rollout lab status{where}; rollout lab down{where}")
+
+
+@lab.command()
+@_directory
+def down(directory: Path) -> None:
+    """End the lab and remove its directory."""
+    launch.down(directory)
+    click.echo("The lab has ended.")
+
+
+@lab.command()
+@_output
+@_directory
+def status(output: str, directory: Path) -> None:
+    """What the nodes' kubelets do and which faults are set."""
+    found = control.ask(directory, {"op": "status"})
+    if output == "json":
+        click.echo(json.dumps({"version": 1, **found}, indent=2))
+        return
+    click.echo(f"cluster {found['cluster']}, {found['connections']} connections, {found['commands']} commands")
+    for title in ("states", "faults"):
+        for word, names in cast("dict[str, list[str]]", found[title]).items():
+            click.echo(f"  {'fault ' if title == 'faults' else ''}{word} {len(names):,}: {fold(names)}")
+
+
+@lab.command()
+@click.argument("nodeset")
+@click.argument("kind", required=False, type=click.Choice(fleet.KINDS))
+@click.option("--after", type=click.FloatRange(0), default=None, help="Seconds; what from depends on the fault.")
+@click.option("--clear", is_flag=True, help="Mend the nodes instead.")
+@_directory
+def fault(nodeset: str, kind: str | None, after: float | None, clear: bool, directory: Path) -> None:  # noqa: FBT001 (click)
+    """Break nodes, or mend them.
+
+    refuse: connections are refused. hang-before-banner: connections are taken and nothing is said. drop-mid-apply: the
+    connection is cut --after seconds into an apply, which goes on. never-healthy: the kubelet exits with any
+    configuration but the present one. sick-in-soak, deaf-in-soak: with any other configuration it exits, or /healthz
+    falls silent, --after seconds after a confirm. reboot: a power cut; the node is back after --after seconds.
+    """
+    if clear == (kind is not None):
+        raise UsageError("lab-fault", "give a kind of fault, or --clear")
+    found = cast("dict[str, list[str]]", control.ask(directory, {"op": "status"})["states"])
+    known = [name for names in found.values() for name in names]
+    try:
+        names = sorted(evaluate(nodeset, Names(known, {})))
+    except NodesetError as error:
+        raise UsageError(error.flaws[0].reference, str(error), hint=error.flaws[0].hint) from None
+    if not names:
+        raise UsageError("empty-limit", "no such node in the lab")
+    control.ask(directory, {"op": "clear" if clear else "fault", "nodes": names, "kind": kind, "after": after})
+    click.echo(f"{'mended' if clear else kind}: {fold(names)}")
+
+
+def specification(inventory: Inventory, names: list[str], restart_sec: float) -> LabSpec:
+    """The lab that serves these nodes of an inventory."""
+    nodes = [inventory.nodes[name] for name in names]
+    served = tuple(
+        NodeSpec(node.name, node.address, address, dict(node.labels))
+        for node, address in zip(nodes, addresses(len(nodes)), strict=True)
+    )
+    return LabSpec(inventory.cluster, served, restart_sec)
