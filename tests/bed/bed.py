@@ -1,0 +1,184 @@
+"""A bed of nodes: a bridge and a subnet of its own, ssh files that know the nodes, and everything gone at the end.
+
+A bed has a number, and holds a lock on it for as long as it lives: runs at the same time get different numbers, and
+what a killed run left behind under a number that nobody holds is removed by the next run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from tests.bed.image import cache, unpack
+from tests.bed.node import Node
+from tests.bed.shell import BedError, run
+
+TOOLS = ("systemd-nspawn", "mmdebstrap", "zstd", "ip", "unshare", "nsenter", "mount", "ssh-keygen", "nice", "tar")
+MOST = 15  # 7 inotify instances each; the usual limit is 128, past it boots die without a word
+
+
+def why_not() -> str:
+    """Why there can be no bed here; empty when there can."""
+    if os.geteuid() != 0:
+        return "NOT TESTED on real systemd nodes: needs root (network namespaces, mounts, containers)"
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if missing:
+        packages = "systemd-container mmdebstrap zstd iproute2 openssh-client"
+        return f"NOT TESTED on real systemd nodes: {', '.join(missing)} missing (apt-get install {packages})"
+    return ""
+
+
+class Bed:
+    """Use as a context manager; ``add`` makes nodes."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        sweep()
+        self._lock, self.number = _take_number()
+        self.folder = _folder(self.number)
+        self.groups = self.folder / "cgroup"
+        self.bridge = _bridge(self.number)
+
+    def __enter__(self) -> Self:
+        try:
+            unpack(self.folder / "image")
+            self.groups.mkdir()
+            run("mount", "-t", "cgroup2", "none", str(self.groups))
+            self._group.mkdir()
+            run("ip", "link", "add", self.bridge, "type", "bridge")
+            run("ip", "addr", "add", f"10.77.{self.number}.254/24", "dev", self.bridge)
+            run("ip", "link", "set", self.bridge, "up")
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "bed", "-f", str(self.user_key))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def user_key(self) -> Path:
+        return self.folder / "id"
+
+    @property
+    def ssh_config(self) -> Path:
+        return self.folder / "ssh_config"
+
+    @property
+    def known_hosts(self) -> Path:
+        return self.folder / "known_hosts"
+
+    def add(self, count: int = 1, *, restart_seconds: int = 1) -> list[Node]:
+        """So many more nodes, booted and reachable; the ssh files know them under their names."""
+        if len(self.nodes) + count > MOST:
+            raise BedError(f"at most {MOST} nodes: more need fs.inotify.max_user_instances raised")
+        added = []
+        for number in range(len(self.nodes) + 1, len(self.nodes) + count + 1):
+            node = Node(
+                name=f"bed-node-{number}",
+                address=f"10.77.{self.number}.{number}",
+                folder=self.folder / f"node-{number}",
+                image=self.folder / "image",
+                cgroup=self._group / f"node-{number}",
+                bridge=self.bridge,
+                port=f"{self.bridge}n{number}",
+                netns=f"{self.bridge}-{number}",
+                restart_seconds=restart_seconds,
+            )
+            self.nodes.append(node)
+            added.append(node)
+            node.create(self.user_key)
+            node.boot()
+        self._write_ssh_files()
+        for node in added:
+            node.wait()
+        return added
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.destroy()
+        self.nodes.clear()
+        _clear(self.number)
+        self._lock.close()
+
+    @property
+    def _group(self) -> Path:
+        return self.groups / self.bridge
+
+    def _write_ssh_files(self) -> None:
+        stanzas = "".join(f"Host {node.name}\n  HostName {node.address}\n" for node in self.nodes)
+        self.ssh_config.write_text(
+            f"{stanzas}Host *\n  User ops\n  IdentityFile {self.user_key}\n  IdentitiesOnly yes\n"
+            f"  UserKnownHostsFile {self.known_hosts}\n  GlobalKnownHostsFile none\n  StrictHostKeyChecking yes\n",
+            encoding="utf-8",
+        )
+        lines = "".join(f"{node.address} {node.host_key()}\n" for node in self.nodes)
+        self.known_hosts.write_text(lines, encoding="utf-8")
+
+
+def sweep() -> None:
+    """Remove what beds left behind whose owner was killed."""
+    for folder in cache().glob("bed-*/"):
+        number = int(folder.name.removeprefix("bed-"))
+        lock = _take(number)
+        if lock is not None:
+            with lock:
+                _clear(number)
+
+
+def _clear(number: int) -> None:
+    """Whatever exists under a number; its lock must be held."""
+    folder, bridge = _folder(number), _bridge(number)
+    for stale in folder.glob("node-*"):
+        part = stale.name.removeprefix("node-")
+        group = folder / "cgroup" / bridge / stale.name
+        Node("", "", stale, stale, group, bridge, f"{bridge}n{part}", f"{bridge}-{part}").destroy()
+    with suppress(OSError):
+        (folder / "cgroup" / bridge).rmdir()
+    run("ip", "link", "del", bridge, check=False)
+    for mounted in _mounts_below(folder):
+        run("umount", "-l", mounted, check=False)
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def _folder(number: int) -> Path:
+    return cache() / f"bed-{number}"
+
+
+def _bridge(number: int) -> str:
+    return f"rbed{number}"
+
+
+def _mounts_below(folder: Path) -> list[str]:
+    lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    points = [line.split()[1] for line in lines]
+    return sorted((point for point in points if point.startswith(f"{folder}/")), reverse=True)
+
+
+def _take_number() -> tuple[IO[str], int]:
+    """A number from 0 to 255 that no living bed has, and the lock on it. Starts anywhere, to spread."""
+    for step in range(256):
+        number = (os.getpid() + step) % 256
+        lock = _take(number)
+        if lock is not None:
+            return lock, number
+    raise BedError("256 beds are in use")
+
+
+def _take(number: int) -> IO[str] | None:
+    lock = (cache() / f"bed-{number}.lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        return None
+    return lock

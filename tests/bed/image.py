@@ -1,0 +1,39 @@
+"""The nodes' root file system: built once (about 30 s), cached under the digest of its recipe."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from pathlib import Path
+
+from tests.bed.shell import run
+
+RECIPE = Path(__file__).with_name("image.sh")
+
+
+def cache() -> Path:
+    """Where the bed keeps things; on a disk, for the nodes' overlays lie there too."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base / "rollout" / "bed"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def image() -> Path:
+    """The cached image, made now if need be; runs at the same time make it once."""
+    digest = hashlib.sha256(RECIPE.read_bytes()).hexdigest()[:16]
+    made = cache() / f"image-{digest}.tar.zst"
+    with (cache() / "image.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            fresh = made.with_name(f"fresh-{digest}.tar.zst")
+            run("nice", str(RECIPE), str(fresh), timeout=900)
+            fresh.rename(made)
+    return made
+
+
+def unpack(folder: Path) -> None:
+    """The image as a tree, to lie under every node's overlay."""
+    folder.mkdir(parents=True)
+    run("tar", "--numeric-owner", "-I", "zstd", "-xf", str(image()), "-C", str(folder))

@@ -1,0 +1,17 @@
+"""Running the system's tools."""
+
+from __future__ import annotations
+
+import subprocess
+
+
+class BedError(Exception):
+    """The bed could not do what it was asked to."""
+
+
+def run(*words: str, check: bool = True, timeout: float = 60) -> str:
+    """Standard output of a tool; with ``check`` a failure is a ``BedError`` with what the tool said."""
+    done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
+    if check and done.returncode:
+        raise BedError(f"{' '.join(words)}: exit {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout

@@ -1,0 +1,43 @@
+"""Real systemd nodes, booted once for the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rollout.adapters.ssh import SshNodes
+from tests.bed.bed import Bed, why_not
+from tests.bed.node import Node
+
+RealNodes = Callable[[int], list[Node]]
+
+
+@pytest.fixture(scope="session")
+def bed() -> Iterator[Bed]:
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    with Bed() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def real_nodes(bed: Bed) -> RealNodes:
+    """``real_nodes(n)``: the first n nodes of the bed, more booted if need be."""
+
+    def take(count: int) -> list[Node]:
+        if count > len(bed.nodes):
+            bed.add(count - len(bed.nodes))
+        return bed.nodes[:count]
+
+    return take
+
+
+@pytest.fixture
+def ssh(bed: Bed, real_nodes: RealNodes) -> Iterator[SshNodes]:
+    """SSH to the nodes with the bed's own files, as a user would."""
+    real_nodes(1)
+    nodes = SshNodes(ssh_config=bed.ssh_config)
+    yield nodes
+    nodes.close()

@@ -1,0 +1,170 @@
+"""The bed itself: its nodes behave as real ones do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.ssh import SshLimits, SshNodes
+from rollout.app.ports import Target
+from rollout.core.remote import RemoteCommand
+from tests.bed.bed import Bed, sweep
+from tests.bed.node import CONFIG, Node
+from tests.real.conftest import RealNodes
+
+pytestmark = pytest.mark.real_node
+
+
+def said(ssh: SshNodes, node: Node, line: str, stdin: bytes = b"") -> str:
+    answer = ssh.run(Target(name=node.name, address=node.name), RemoteCommand(line, stdin, 30))
+    assert answer.status == 0, answer
+    return answer.stdout.decode().strip()
+
+
+def test_a_node_is_a_machine_with_systemd_and_a_running_kubelet(ssh: SshNodes, real_nodes: RealNodes) -> None:
+    (node,) = real_nodes(1)
+    assert said(ssh, node, "hostname; id -un; sudo -n id -un").split() == [node.name, "ops", "root"]
+    assert said(ssh, node, "cat /proc/1/comm; systemctl is-active kubelet").split() == ["systemd", "active"]
+    assert said(ssh, node, "kubelet --version") == "Kubernetes v1.20.15"
+    assert "--config=/var/lib/kubelet/config.yaml" in said(
+        ssh, node, "tr '\\0' ' ' < /proc/$(systemctl show -p MainPID --value kubelet)/cmdline"
+    )
+
+
+def test_a_restart_returns_0_although_the_configuration_is_broken(ssh: SshNodes, real_nodes: RealNodes) -> None:
+    (node,) = real_nodes(1)
+    before = int(said(ssh, node, "systemctl show -p NRestarts --value kubelet"))
+    try:
+        said(ssh, node, "echo BROKEN | sudo -n tee /var/lib/kubelet/config.yaml; sudo -n systemctl restart kubelet")
+        end = time.monotonic() + 15
+        while int(said(ssh, node, "systemctl show -p NRestarts --value kubelet")) <= before:
+            assert time.monotonic() < end
+            time.sleep(0.2)
+    finally:
+        said(ssh, node, "sudo -n tee /var/lib/kubelet/config.yaml", CONFIG.encode())
+        said(ssh, node, "sudo -n systemctl restart kubelet; systemctl is-active kubelet")
+
+
+@pytest.mark.parametrize(
+    ("flags", "config", "status", "says"),
+    [
+        ("--no-such-flag", CONFIG, 255, "unknown flag"),
+        ("--image-pull-progress-deadline=5 minutes", CONFIG, 255, "invalid argument"),
+        ("", CONFIG.replace("110", '"fifty"'), 1, "cannot unmarshal"),
+        ("", "", 1, "was empty"),
+        ("", CONFIG.replace("KubeletConfiguration", "Pod"), 1, "no kind"),
+        ("--image-pull-progress-deadline=5m0s", f"{CONFIG}noSuchField: 1\nBROKEN", 1, "could not find"),
+    ],
+)
+def test_the_kubelet_judges_as_the_real_one_does(
+    ssh: SshNodes, real_nodes: RealNodes, flags: str, config: str, status: int, says: str
+) -> None:
+    (node,) = real_nodes(1)
+    line = f"cat > /tmp/config && kubelet --config=/tmp/config {repr(flags) if flags else ''}"
+    answer = ssh.run(Target(name=node.name, address=node.name), RemoteCommand(line, config.encode(), 10))
+    assert answer.status == status
+    assert says in answer.stderr.decode()
+
+
+def test_an_unknown_field_is_only_logged(ssh: SshNodes, real_nodes: RealNodes) -> None:
+    (node,) = real_nodes(1)
+    line = "cat > /tmp/config && timeout 1 kubelet --config=/tmp/config --healthz-port=0 2>&1; true"
+    assert "lenient decoding" in said(ssh, node, line, f"{CONFIG}noSuchField: 1\n".encode())
+
+
+def test_healthz_answers(real_nodes: RealNodes) -> None:
+    (node,) = real_nodes(1)
+    ask = "exec 3<>/dev/tcp/127.0.0.1/10248; printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3; tail -n 1 <&3"
+    assert node.exec("bash", "-c", ask).strip() == "ok"
+
+
+def test_a_power_cut_is_silence_then_a_new_boot_with_the_same_disk(bed: Bed, real_nodes: RealNodes) -> None:
+    (node,) = real_nodes(1)
+    quick = SshNodes(ssh_config=bed.ssh_config, limits=SshLimits(connect=1, channel=1))
+    try:
+        boot = said(quick, node, "cat /proc/sys/kernel/random/boot_id")
+        machine = said(quick, node, "cat /etc/machine-id")
+        said(quick, node, "echo kept | sudo -n tee /var/lib/kubelet/mark; sudo -n touch /run/lost")
+        node.powercut()
+        answer = quick.run(Target(name=node.name, address=node.name), RemoteCommand("true", b"", 5))
+        assert (answer.started, answer.reference) in {(False, "connect-timeout"), (False, "host-unreachable")}
+        node.heal()
+        node.boot()
+        node.wait()
+        assert said(quick, node, "cat /proc/sys/kernel/random/boot_id") != boot
+        assert said(
+            quick, node, "cat /etc/machine-id; cat /var/lib/kubelet/mark; ls /run/lost 2>&1 | tail -c 26"
+        ).split("\n") == [
+            machine,
+            "kept",
+            "No such file or directory",
+        ]
+    finally:
+        quick.close()
+
+
+def test_a_reboot_comes_back_by_itself(ssh: SshNodes, real_nodes: RealNodes) -> None:
+    (node,) = real_nodes(1)
+    boot = said(ssh, node, "cat /proc/sys/kernel/random/boot_id")
+    node.reboot()
+    node.wait()
+    assert said(ssh, node, "cat /proc/sys/kernel/random/boot_id") != boot
+
+
+def test_a_paused_node_answers_nothing_and_goes_on_afterwards(bed: Bed, real_nodes: RealNodes) -> None:
+    (node,) = real_nodes(1)
+    quick = SshNodes(ssh_config=bed.ssh_config, limits=SshLimits(banner=1, channel=1))
+    try:
+        node.pause()
+        answer = quick.run(Target(name=node.name, address=node.name), RemoteCommand("true", b"", 5))
+        assert (answer.started, answer.reference) == (False, "no-banner")
+        node.resume()
+        assert said(quick, node, "echo back") == "back"
+    finally:
+        node.resume()
+        quick.close()
+
+
+def test_a_pulled_cable_ends_at_the_deadline(ssh: SshNodes, real_nodes: RealNodes) -> None:
+    (node,) = real_nodes(1)
+    target = Target(name=node.name, address=node.name)
+    assert said(ssh, node, "echo up") == "up"
+    node.cut()
+    try:
+        begin = time.monotonic()
+        answer = ssh.run(target, RemoteCommand("true", b"", 2))
+        assert (answer.status, answer.started) == (None, False)
+        assert time.monotonic() - begin < 4
+    finally:
+        node.heal()
+    assert said(ssh, node, "echo again") == "again"
+
+
+def test_what_a_killed_run_left_behind_is_swept_away(bed: Bed) -> None:
+    script = "from tests.bed.bed import Bed; b = Bed(); b.__enter__(); b.add(); print(b.folder, flush=True); import time; time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        folder = Path(run.stdout.readline().strip())
+        run.kill()
+    assert (folder / "node-1").exists()
+    bridge = f"rbed{folder.name.removeprefix('bed-')}"
+    assert _named(bridge)
+    sweep()
+    assert not folder.exists()
+    assert not _named(bridge)
+    assert str(folder) not in Path("/proc/self/mounts").read_text(encoding="utf-8")
+    assert bed.nodes[0].exec("hostname").strip() == bed.nodes[0].name
+
+
+def _named(prefix: str) -> list[Path]:
+    """Network devices and namespaces."""
+    return [
+        path
+        for place in ("/sys/class/net", "/run/netns")
+        for path in Path(place).iterdir()
+        if path.name.startswith(prefix)
+    ]
