@@ -1,0 +1,172 @@
+"""Frozen dataclasses ↔ plain JSON values, strictly: every key present and known, every type as declared.
+
+One converter is compiled for each type and remembered. Bytes are UTF-8 text where they are, else ``{"base64": …}``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
+from typing import Any
+
+Json = Any
+
+
+class ShapeError(ValueError):
+    """JSON that is not the value it should be; the message begins with where."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Converter:
+    encode: Callable[[Any], Json]
+    decode: Callable[[Json, str], Any]
+
+
+def encode(value: Any) -> Json:
+    """A dataclass as JSON values."""
+    kind: Any = type(value)
+    return converter(kind).encode(value)
+
+
+def decode(kind: Any, data: Json) -> Any:
+    """JSON values as an instance of the dataclass ``kind``, or ``ShapeError``."""
+    return converter(kind).decode(data, "")
+
+
+@cache
+def converter(kind: Any) -> Converter:
+    """How to go both ways for a type."""
+    if kind is bytes:
+        return Converter(_encode_bytes, _decode_bytes)
+    if kind in (str, int, float, bool):
+        return _scalar(kind)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _enum(kind)
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind)
+    return _container(kind)
+
+
+def _fail(where: str, wanted: str) -> ShapeError:
+    return ShapeError(f"{where or 'the root'} is not {wanted}")
+
+
+def _scalar(kind: type) -> Converter:
+    def read(data: Json, where: str) -> Any:
+        if kind is float and type(data) is int:
+            return float(data)
+        if type(data) is not kind:
+            raise _fail(where, f"of type {kind.__name__}")
+        return data
+
+    return Converter(kind, read)
+
+
+def _enum(kind: type[Enum]) -> Converter:
+    def read(data: Json, where: str) -> Any:
+        try:
+            return kind(data)
+        except ValueError:
+            raise _fail(where, f"one of {', '.join(str(member.value) for member in kind)}") from None
+
+    return Converter(lambda value: value.value, read)
+
+
+def _encode_bytes(value: bytes) -> Json:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode("ascii")}
+
+
+def _decode_bytes(data: Json, where: str) -> bytes:
+    if isinstance(data, str):
+        try:
+            return data.encode("utf-8")
+        except UnicodeEncodeError:
+            raise _fail(where, "text that UTF-8 can hold") from None
+    if isinstance(data, dict) and set(data) == {"base64"} and isinstance(data["base64"], str):
+        try:
+            return base64.b64decode(data["base64"], validate=True)
+        except (binascii.Error, ValueError):
+            pass
+    raise _fail(where, 'text or {"base64": …}')
+
+
+def _dataclass(kind: Any) -> Converter:
+    hints = typing.get_type_hints(kind)
+    fields: list[tuple[str, Converter]] = []
+    names = [entry.name for entry in dataclasses.fields(kind)]
+    known = frozenset(names)
+
+    def inner() -> list[tuple[str, Converter]]:
+        if not fields:
+            fields.extend((name, converter(hints[name])) for name in names)
+        return fields
+
+    def write(value: Any) -> Json:
+        return {name: entry.encode(getattr(value, name)) for name, entry in inner()}
+
+    def read(data: Json, where: str) -> Any:
+        if not isinstance(data, dict):
+            raise _fail(where, "an object")
+        if data.keys() != known:
+            wrong = min(data.keys() ^ known)
+            raise ShapeError(f"{where or 'the root'}: {wrong!r} is {'unknown' if wrong in data else 'missing'}")
+        return kind(**{name: entry.decode(data[name], f"{where}.{name}" if where else name) for name, entry in inner()})
+
+    return Converter(write, read)
+
+
+def _container(kind: Any) -> Converter:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is tuple:
+        return _sequence(converter(arguments[0]), tuple)
+    if origin is frozenset:
+        return _sequence(converter(arguments[0]), frozenset)
+    if origin is Mapping:
+        return _mapping(converter(arguments[1]))
+    if origin in (types.UnionType, typing.Union) and len(arguments) == 2 and arguments[1] is type(None):
+        return _optional(converter(arguments[0]))
+    raise TypeError(f"no JSON form for {kind}")
+
+
+def _sequence(inner: Converter, made: type) -> Converter:
+    def write(values: Any) -> Json:
+        encoded = [inner.encode(value) for value in values]
+        return sorted(encoded) if made is frozenset else encoded
+
+    def read(data: Json, where: str) -> Any:
+        if not isinstance(data, list):
+            raise _fail(where, "a list")
+        return made(inner.decode(entry, f"{where}[{at}]") for at, entry in enumerate(data))
+
+    return Converter(write, read)
+
+
+def _mapping(inner: Converter) -> Converter:
+    def write(values: Any) -> Json:
+        return {key: inner.encode(value) for key, value in values.items()}
+
+    def read(data: Json, where: str) -> Any:
+        if not isinstance(data, dict):
+            raise _fail(where, "an object")
+        return {key: inner.decode(value, f"{where}.{key}") for key, value in data.items()}
+
+    return Converter(write, read)
+
+
+def _optional(inner: Converter) -> Converter:
+    def write(value: Any) -> Json:
+        return None if value is None else inner.encode(value)
+
+    def read(data: Json, where: str) -> Any:
+        return None if data is None else inner.decode(data, where)
+
+    return Converter(write, read)

@@ -1,0 +1,42 @@
+"""How long a plan will take, from its own numbers. An estimate for people; nothing waits by it.
+
+A wave takes ``max(pace-bound, window-bound) + soak``:
+
+* pace-bound: nodes ÷ pace, the restarts a second allowed, and one node's time for the last of them;
+* window-bound: rounds × one node's time, where a round is what may be unavailable at once: rounds is the largest of
+  (nodes of a rack in the wave ÷ the rack's limit) over the racks, and nodes ÷ in flight, each rounded up;
+* one node's time: 15 s (connect, stage, restart, a process that outlives RestartSec=10) and its settle window.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import ceil
+
+from rollout.core.plan import Plan, Wave
+
+NODE_SECONDS = 15.0
+
+
+def of_wave(plan: Plan, wave: Wave) -> float:
+    """Seconds one wave is expected to take, its soak included."""
+    settles = {group.name: group.change.settle for group in plan.groups}
+    each = NODE_SECONDS + max((settles[plan.nodes[name].group] for name in wave.nodes), default=0.0)
+    pace = len(wave.nodes) / plan.limits.pace + each
+    return max(pace, _rounds(plan, wave) * each) + wave.soak
+
+
+def _rounds(plan: Plan, wave: Wave) -> int:
+    racks = Counter(plan.nodes[name].rack for name in wave.nodes)
+    by_rack = max((ceil(count / rack_limit(plan, rack)) for rack, count in racks.items()), default=0)
+    return max(by_rack, ceil(len(wave.nodes) / plan.limits.in_flight))
+
+
+def rack_limit(plan: Plan, rack: str) -> int:
+    """How many nodes of a rack may be unavailable by our doing at once."""
+    return plan.limits.per_rack.of(plan.racks[rack])
+
+
+def total(plan: Plan) -> float:
+    """Seconds the whole plan is expected to take when nothing goes wrong."""
+    return sum(of_wave(plan, wave) for wave in plan.waves)

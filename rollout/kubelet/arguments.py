@@ -1,0 +1,136 @@
+"""A kubelet's command line as pflag reads it, and words as systemd splits and quotes them.
+
+pflag: ``--flag=value`` or ``--flag value``; a bool flag never takes the next word; the last one wins; ``_`` in a name is
+``-`` (kubelet's WordSepNormalizeFunc); ``--`` ends the flags. systemd: ``extract_first_word`` of systemd 252 with
+EXTRACT_UNQUOTE: quotes of both kinds anywhere in a word, a backslash takes the next character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rollout.kubelet import fields
+
+_BLANKS = " \t\n\r"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One flag as given: words ``start`` to ``end`` (exclusive) of the command line."""
+
+    name: str
+    value: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a line after unquoting, and where it stood: characters ``start`` to ``end`` (exclusive)."""
+
+    text: str
+    start: int
+    end: int
+
+
+def given(words: Sequence[str]) -> tuple[Given, ...]:
+    """Every flag on a command line (without the program itself), in order."""
+    found: list[Given] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            break
+        step = 1
+        if word.startswith("-") and len(word) > 1:
+            flag, step = _one(words, at)
+            found.append(flag)
+        at += step
+    return tuple(found)
+
+
+def _one(words: Sequence[str], at: int) -> tuple[Given, int]:
+    name, equals, value = words[at].partition("=")
+    name = "--" + name.lstrip("-").replace("_", "-")
+    if equals:
+        return Given(name, value, at, at + 1), 1
+    known = fields.flag(name)
+    takes_none = known is not None and known.kind == "bool"
+    following = words[at + 1] if at + 1 < len(words) else None
+    if takes_none or following is None or (known is None and following.startswith("--")):
+        return Given(name, "true" if takes_none else "", at, at + 1), 1
+    return Given(name, following, at, at + 2), 2
+
+
+def last(words: Sequence[str], name: str) -> Given | None:
+    """The one that counts: pflag lets the last win."""
+    return next((flag for flag in reversed(given(words)) if flag.name == name), None)
+
+
+def split(line: str) -> tuple[Word, ...]:
+    """Words as systemd splits an unquoted ``$VARIABLE``; ``ValueError`` for a quote that is never closed."""
+    words: list[Word] = []
+    at = 0
+    while at < len(line):
+        if line[at] in _BLANKS:
+            at += 1
+            continue
+        word = _word(line, at)
+        words.append(word)
+        at = word.end
+    return tuple(words)
+
+
+def _word(line: str, start: int) -> Word:
+    text: list[str] = []
+    quote = ""
+    at = start
+    while at < len(line):
+        here = line[at]
+        if here == "\\" and at + 1 < len(line):
+            at += 1
+            text.append(line[at])
+        elif here == "\\":
+            raise ValueError("a backslash with nothing after it")
+        elif quote or here in "\"'":
+            quote, text = _quoting(here, quote, text)
+        elif here in _BLANKS:
+            break
+        else:
+            text.append(here)
+        at += 1
+    if quote:
+        raise ValueError(f"the quote {quote} is never closed")
+    return Word("".join(text), start, at)
+
+
+def _quoting(here: str, quote: str, text: list[str]) -> tuple[str, list[str]]:
+    if here == quote:
+        return "", text
+    if not quote:
+        return here, text
+    return quote, [*text, here]
+
+
+def quote(word: str) -> str:
+    """``word`` so that ``split`` gives it back as one word."""
+    if word and not any(mark in word for mark in " \t\n\r\"'\\"):
+        return word
+    return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def merge(line: str, ours: Sequence[str]) -> str:
+    """``line`` with each of our ``--flag=value`` in force: in the place of the last one of its name, else at the end.
+
+    Words of the line that are not ours keep their bytes.
+    """
+    for argument in ours:
+        words = split(line)
+        name = given([argument])[0].name
+        old = last([word.text for word in words], name)
+        if old is None:
+            line = f"{line.rstrip(_BLANKS)} {quote(argument)}" if line.strip(_BLANKS) else quote(argument)
+        else:
+            line = line[: words[old.start].start] + quote(argument) + line[words[old.end - 1].end :]
+    return line

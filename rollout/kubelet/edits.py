@@ -1,0 +1,37 @@
+"""One file's edit, and the words a reason is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rollout.core.blobs import digest
+from rollout.core.plan import FileChange
+from rollout.core.settings import Setting
+
+MODE = "644"
+"""Of a file that we make; one that exists keeps its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A file's bytes before (``None``: absent) and after."""
+
+    path: str
+    before: bytes | None
+    after: bytes
+    reasons: tuple[str, ...]
+
+    @property
+    def change(self) -> FileChange:
+        before = "" if self.before is None else digest(self.before)
+        return FileChange(self.path, before, digest(self.after), MODE, self.reasons)
+
+    @property
+    def contents(self) -> tuple[bytes, ...]:
+        return (self.after,) if self.before is None else (self.before, self.after)
+
+
+def reason(name: str, old: str, new: str, setting: Setting | None) -> str:
+    """``serializeImagePulls: true → false (playbook image-pulls)``."""
+    source = f" ({setting.source})" if setting and setting.source else ""
+    return f"{name}: {old} → {new}{source}"

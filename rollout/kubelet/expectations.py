@@ -1,0 +1,139 @@
+"""The node gates: is what was measured on a node what its change promised? PASS, FAIL or UNKNOWN, with evidence.
+
+``/healthz`` is a bare ping and ``systemctl restart`` returns 0 for a kubelet in a crash loop (Type=simple, RestartSec=10),
+so each gate looks at something else and none is enough alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rollout.core.plan import Change
+from rollout.core.playbook import Gate, GateKind
+from rollout.core.snapshot import FileState, Measurement, UnitState
+from rollout.core.verdict import Verdict
+
+Judged = tuple[Verdict, str]
+
+_NOT_ASKED = frozenset({124, 126, 127})
+"""Exit statuses of a command that timed out, could not be executed, or was not found."""
+
+
+def judge(gate: Gate, change: Change, measurement: Measurement, previous: Measurement | None) -> Judged:
+    """What ``gate`` says of this reading; ``previous`` is the node's last reading since its restart, if there was one."""
+    if gate.kind is GateKind.COMMAND:
+        return _command(gate, measurement)
+    return _JUDGES[gate.kind](change, measurement, previous)
+
+
+def _unit(_change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
+    if measurement.unit is None:
+        return Verdict.UNKNOWN, "systemd did not answer"
+    active, sub = _properties(measurement.unit, "ActiveState", "SubState")
+    if not active or not sub:
+        return Verdict.UNKNOWN, "systemd did not give the unit's state"
+    verdict = Verdict.PASS if (active, sub) == ("active", "running") else Verdict.FAIL
+    return verdict, f"{measurement.unit.name} is {active} ({sub})"
+
+
+def _process(change: Change, measurement: Measurement, previous: Measurement | None) -> Judged:
+    if measurement.unit is None:
+        return Verdict.UNKNOWN, "systemd did not answer"
+    pid, restarts = _properties(measurement.unit, "MainPID", "NRestarts")
+    if pid == "0":
+        return Verdict.FAIL, "no kubelet process"
+    if not pid or measurement.process is None:
+        return Verdict.UNKNOWN, "the kubelet's process could not be read"
+    wrong = _restarted(measurement, previous) or _ignoring(measurement) or _not_holding(change, measurement)
+    if wrong:
+        return Verdict.FAIL, wrong
+    if measurement.lenient is None:
+        return Verdict.UNKNOWN, f"MainPID {pid}, but its journal could not be read"
+    return Verdict.PASS, f"MainPID {pid}, NRestarts {restarts}"
+
+
+def _restarted(measurement: Measurement, previous: Measurement | None) -> str:
+    now = _identity(measurement)
+    if measurement.process is not None and str(measurement.process.pid) != now[0]:
+        return f"MainPID went from {measurement.process.pid} to {now[0]} while it was read"
+    if previous is None or previous.unit is None or _identity(previous) == now:
+        return ""
+    before = _identity(previous)
+    return f"restarted: MainPID {before[0]} → {now[0]}, NRestarts {before[1]} → {now[1]}"
+
+
+def _identity(measurement: Measurement) -> tuple[str, ...]:
+    return _properties(measurement.unit, "MainPID", "NRestarts") if measurement.unit else ("", "")
+
+
+def _ignoring(measurement: Measurement) -> str:
+    if not measurement.lenient:
+        return ""
+    return f'{measurement.lenient} "lenient decoding" lines: the kubelet ignores something in its configuration'
+
+
+def _healthz(change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
+    said = measurement.healthz
+    if said is None:
+        return Verdict.UNKNOWN, "nothing on the node can ask healthz"
+    if said == "off":
+        return (
+            (Verdict.PASS, "off")
+            if change.healthz_port == 0
+            else (Verdict.FAIL, f"off, port {change.healthz_port} was planned")
+        )
+    if said == "ok":
+        return Verdict.PASS, f"ok on port {change.healthz_port}"
+    return Verdict.FAIL, said
+
+
+def _effective_config(change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
+    if measurement.process is None:
+        return Verdict.UNKNOWN, "the kubelet's command line could not be read"
+    wrong = _not_holding(change, measurement)
+    if wrong:
+        return Verdict.FAIL, wrong
+    for file in change.files:
+        verdict, evidence = _file(file.path, file.after, measurement.files)
+        if verdict is not Verdict.PASS:
+            return verdict, evidence
+    what = "1 file" if len(change.files) == 1 else f"{len(change.files)} files"
+    return Verdict.PASS, f"command line and {what} as planned"
+
+
+def _file(path: str, digest: str, files: Mapping[str, FileState]) -> Judged:
+    state = files.get(path)
+    if state is None or (state.kind == "regular" and not state.digest):
+        return Verdict.UNKNOWN, f"{path} could not be read"
+    if state.kind != "regular":
+        return Verdict.FAIL, f"{path} is {state.kind}"
+    if state.digest != digest:
+        return Verdict.FAIL, f"{path} is {state.digest[:12]}, planned {digest[:12]}"
+    return Verdict.PASS, path
+
+
+def _command(gate: Gate, measurement: Measurement) -> Judged:
+    status = measurement.commands.get(gate.name)
+    if status is None:
+        return Verdict.UNKNOWN, f"{gate.name} did not run"
+    if status in _NOT_ASKED:
+        return Verdict.UNKNOWN, f"{gate.name} could not be asked (exit status {status})"
+    return (Verdict.PASS if status == 0 else Verdict.FAIL), f"{gate.name} ended with {status}"
+
+
+def _not_holding(change: Change, measurement: Measurement) -> str:
+    words = measurement.process.command_line[1:] if measurement.process else ()
+    missing = next((argument for argument in change.arguments if argument not in words), "")
+    return f"the command line does not hold {missing}" if missing else ""
+
+
+def _properties(unit: UnitState, *names: str) -> tuple[str, ...]:
+    return tuple(unit.properties.get(name, "") for name in names)
+
+
+_JUDGES: Mapping[GateKind, Callable[[Change, Measurement, Measurement | None], Judged]] = {
+    GateKind.UNIT: _unit,
+    GateKind.PROCESS: _process,
+    GateKind.HEALTHZ: _healthz,
+    GateKind.EFFECTIVE_CONFIG: _effective_config,
+}

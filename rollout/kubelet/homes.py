@@ -1,0 +1,208 @@
+"""Where a setting lives on a node: (setting, kubelet version, runtime) → a field, a flag, or why it has no home there.
+
+A setting is written under its Kubernetes name (``serializeImagePulls``, ``--registry-qps``) or as an *intent*, whose
+home depends on the node. There is one intent so far, ``imagePullProgressDeadline`` (incident 1): the kubelet's flag
+``--image-pull-progress-deadline`` works on dockershim only (pkg/kubelet/dockershim/libdocker) and is gone in 1.24
+(kubernetes #106907).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rollout.core import suggest
+from rollout.core.settings import IfUnsupported, Setting, Value
+from rollout.errors import Problem
+from rollout.kubelet import fields, values
+from rollout.kubelet.versions import Version
+
+DEADLINE = "imagePullProgressDeadline"
+DEADLINE_FLAG = "--image-pull-progress-deadline"
+
+NOT_OURS: Mapping[str, str] = {
+    "--config": "it decides which file rollout writes",
+    "--config-dir": "it decides which files the kubelet reads, and resets explicitly empty lists from 1.32 on",
+    "--container-runtime": "changing the runtime is not a change of configuration",
+    "--container-runtime-endpoint": "changing the runtime is not a change of configuration",
+    "--dynamic-config-dir": "it hands the configuration to the API server",
+    "--help": "the kubelet would print its help and end",
+    "--version": "the kubelet would print its version and end",
+    "containerRuntimeEndpoint": "changing the runtime is not a change of configuration",
+    "cpuManagerPolicy": "the kubelet fails until /var/lib/kubelet/cpu_manager_state is removed",
+    "memoryManagerPolicy": "the kubelet fails until /var/lib/kubelet/memory_manager_state is removed",
+}
+"""Known names that rollout does not set, and why."""
+
+MAY_REJECT_PODS = frozenset({
+    "cpuManagerPolicyOptions", "enforceNodeAllocatable", "evictionHard", "kubeReserved", "maxPods",
+    "podsPerCore", "qosReserved", "reservedMemory", "reservedSystemCPUs", "systemReserved", "topologyManagerPolicy",
+    "topologyManagerPolicyOptions", "topologyManagerScope",
+})  # fmt: skip
+"""A stricter value can make running pods fail re-admission at the restart (kubernetes #105523, #123859)."""
+
+
+class Runtime(StrEnum):
+    DOCKERSHIM = "dockershim"
+    CRI_DOCKERD = "cri-dockerd"
+    CONTAINERD = "containerd"
+    CRIO = "CRI-O"
+    UNKNOWN = "unknown runtime"
+
+
+@dataclass(frozen=True, slots=True)
+class InField:
+    """The setting is this KubeletConfiguration field."""
+
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class InFlag:
+    """The setting is this kubelet flag; ``text`` is its value as an argument."""
+
+    name: str
+    text: str
+    kind: str
+
+    @property
+    def argument(self) -> str:
+        return f"{self.name}={self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoHome:
+    """The setting has no home on this node: a stable reference and the exact consequence of writing it anyway."""
+
+    reference: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The playbook says to go on without this setting here."""
+
+    note: str
+
+
+_DEADLINE_HOMES: Mapping[Runtime, str] = {
+    Runtime.CRI_DOCKERD: "on cri-dockerd it lives in cri-dockerd's own flag --image-pull-progress-deadline",
+    Runtime.CONTAINERD: "on containerd it lives in image_pull_progress_timeout of /etc/containerd/config.toml (containerd 1.7 and later)",
+    Runtime.CRIO: "on CRI-O it lives in pull_progress_timeout of /etc/crio/crio.conf (1.30.11, 1.31.3, 1.32 and later)",
+}
+
+
+def home(setting: Setting, version: Version, runtime: Runtime) -> InField | InFlag | NoHome | Skipped:
+    """Where this setting goes on a kubelet of this version over this runtime."""
+    found = _home(setting, version, runtime)
+    if isinstance(found, NoHome) and setting.if_unsupported is IfUnsupported.SKIP:
+        return Skipped(f"{setting.name} skipped: {found.reason}")
+    return found
+
+
+def _home(setting: Setting, version: Version, runtime: Runtime) -> InField | InFlag | NoHome:
+    if setting.name in {DEADLINE, DEADLINE_FLAG}:
+        return _deadline(setting, version, runtime)
+    if setting.name.startswith("--"):
+        return _flag(setting, version)
+    entry = fields.field(setting.name)
+    if entry is None:
+        return NoHome("setting-unknown", f"no kubelet knows {setting.name}")
+    if version.minor < entry.since:
+        return NoHome(
+            "setting-unsupported",
+            f"{setting.name} exists from 1.{entry.since}; a kubelet {version.short} would ignore it with a warning",
+        )
+    if version.minor > entry.last:
+        return NoHome(
+            "setting-unsupported",
+            f"{setting.name} was last seen in 1.{entry.last}; a kubelet {version.short} would ignore it with a warning",
+        )
+    return InField(setting.name, setting.value)
+
+
+def _flag(setting: Setting, version: Version) -> InFlag | NoHome:
+    entry = fields.flag(setting.name)
+    if entry is None:
+        return NoHome("setting-unknown", f"no kubelet knows {setting.name}; it would not start")
+    if entry.removed is not None and version.minor >= entry.removed:
+        return NoHome(
+            "setting-unsupported", f"{setting.name} was removed in 1.{entry.removed}; this kubelet would not start"
+        )
+    if version.minor < entry.since:
+        return NoHome(
+            "setting-unsupported", f"{setting.name} exists from 1.{entry.since}; this kubelet would not start"
+        )
+    return InFlag(setting.name, values.flag_text(setting.value), entry.kind)
+
+
+def _deadline(setting: Setting, version: Version, runtime: Runtime) -> InFlag | NoHome:
+    entry = fields.flag(DEADLINE_FLAG)
+    if entry is not None and not entry.known_in(version.minor):
+        gone = f"{DEADLINE_FLAG} was removed in 1.{entry.removed}; this kubelet would not start"
+        return NoHome("setting-unsupported", "; ".join([gone, *_elsewhere(runtime)]))
+    if runtime is Runtime.DOCKERSHIM:
+        return InFlag(DEADLINE_FLAG, values.flag_text(setting.value), "duration")
+    ignored = f"a kubelet {version.short} accepts {DEADLINE_FLAG} but only dockershim heeds it"
+    return NoHome("setting-unsupported", "; ".join([ignored, *_elsewhere(runtime)]))
+
+
+def _elsewhere(runtime: Runtime) -> list[str]:
+    where = _DEADLINE_HOMES.get(runtime)
+    return [f"{where}, where rollout cannot write it yet"] if where else []
+
+
+def check(settings: Mapping[str, Setting]) -> tuple[Problem, ...]:
+    """Mistakes that need no node: misspelt names, values of the wrong type, values that contradict each other."""
+    problems = [problem for setting in settings.values() for problem in _check_one(setting)]
+    return (*problems, *_check_together(settings))
+
+
+def _check_one(setting: Setting) -> list[Problem]:
+    name, said = setting.name, f" ({setting.source})" if setting.source else ""
+    if name in NOT_OURS:
+        return [Problem("setting-not-ours", f"{name} cannot be set: {NOT_OURS[name]}{said}")]
+    if name in {DEADLINE, DEADLINE_FLAG}:
+        seconds = values.duration(setting.value)
+        if seconds is not None and seconds > 0:
+            return []
+        taken = f'{name} takes a duration above 0 such as "5m", not {values.shown(setting.value)}{said}'
+        return [Problem("setting-value", taken)]
+    field, flag = fields.field(name), fields.flag(name)
+    if field is None and flag is None:
+        hint = suggest.did_you_mean(name, (DEADLINE, *fields.every_name()))
+        return [Problem("setting-unknown", f"no kubelet knows a setting {name!r}{said}", hint=hint)]
+    wrong = values.mistake(name, field.kind, setting.value) if field else ""
+    wrong = values.flag_mistake(name, flag.kind, setting.value) if flag else wrong
+    return [Problem("setting-value", wrong + said)] if wrong else []
+
+
+def _check_together(settings: Mapping[str, Setting]) -> list[Problem]:
+    problems = [
+        Problem("setting-twice", f"{name} and {other} set the same value; say it once")
+        for name in settings
+        for other in _synonyms(name)
+        if other in settings
+    ]
+    wrong = contradiction({name: setting.value for name, setting in settings.items()})
+    return [*problems, Problem("setting-contradiction", wrong)] if wrong else problems
+
+
+def _synonyms(name: str) -> tuple[str, ...]:
+    if name == DEADLINE:
+        return (DEADLINE_FLAG,)
+    entry = fields.field(name)
+    return entry.flags if entry else ()
+
+
+def contradiction(config: Mapping[str, Value]) -> str:
+    """Why a kubelet that knows these fields would not start with them together, or ``""``."""
+    parallel = config.get("maxParallelImagePulls")
+    if isinstance(parallel, int) and parallel > 1 and config.get("serializeImagePulls") is True:
+        return "maxParallelImagePulls cannot be larger than 1 unless serializeImagePulls is false; the kubelet would not start"
+    high, low = config.get("imageGCHighThresholdPercent"), config.get("imageGCLowThresholdPercent")
+    if isinstance(high, int) and isinstance(low, int) and low >= high:
+        return f"imageGCLowThresholdPercent {low} must be less than imageGCHighThresholdPercent {high}; the kubelet would not start"
+    return ""

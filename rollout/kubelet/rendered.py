@@ -1,0 +1,31 @@
+"""The playbook's templates rendered for one node, remembered: a fleet has few distinct sets of settings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from rollout.core import rendering
+from rollout.core.inventory import Node
+from rollout.core.settings import Value
+
+_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+_NODE = re.compile(r"\bnode\b")
+
+
+def rendered(text: str, name: str, variables: Mapping[str, Value], node: Node) -> str:
+    """The text for this node; ``name`` is the template's, for messages. Mistakes are an ``InputError``."""
+    seen: dict[str, Value] = {"name": node.name, "rack": node.rack, "zone": node.zone, "labels": dict(node.labels)}
+    return _rendered(text, name, json.dumps({**variables, "node": seen if _uses_node(text) else {}}))
+
+
+@lru_cache(maxsize=64)
+def _uses_node(text: str) -> bool:
+    return bool(_NODE.search(_COMMENT.sub("", text)))
+
+
+@lru_cache(maxsize=4096)
+def _rendered(text: str, name: str, variables: str) -> str:
+    return rendering.render(text, name, json.loads(variables))

@@ -1,0 +1,178 @@
+"""The parts of a systemd service unit that say how a kubelet is started (systemd.syntax(7), systemd.service(5)).
+
+Fragment first, then drop-ins in the order systemd applies them; an empty assignment resets a list. Lines may be
+continued with a backslash; comment lines inside a continued line are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from rollout.kubelet import arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """``key=value`` of the ``[Service]`` section, continued lines joined."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentFile:
+    path: str
+    optional: bool  # written with a leading "-": it may be absent
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One word of the expanded command line, and where it came from, for people."""
+
+    text: str
+    origin: str
+    variable: str  # the variable whose splitting made it, or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the unit says as a whole: the ``ExecStart=`` in force and its file, and the environment."""
+
+    command: str
+    file: str
+    environment: Mapping[str, str]
+    files: tuple[EnvironmentFile, ...]
+
+
+@lru_cache(maxsize=4096)
+def service_lines(text: str) -> tuple[Line, ...]:
+    """The assignments of ``[Service]``, in order."""
+    found: list[Line] = []
+    section = ""
+    for line in _joined(text):
+        if line.startswith("[") and line.endswith("]"):
+            section = line[1:-1]
+        elif section == "Service" and "=" in line:
+            key, _, value = line.partition("=")
+            found.append(Line(key.strip(), value.strip()))
+    return tuple(found)
+
+
+def _joined(text: str) -> list[str]:
+    lines: list[str] = []
+    held = ""
+    for raw in text.split("\n"):
+        line = raw.strip()
+        if line[:1] in {"#", ";"} or (not line and not held):
+            continue
+        if line.endswith("\\"):
+            held += line[:-1].rstrip() + " "
+            continue
+        lines.append((held + line).strip())
+        held = ""
+    return [*lines, held.strip()] if held else lines
+
+
+def start(texts: Mapping[str, str]) -> Start:
+    """Fragment and drop-ins (path → text, in order) folded; ``ValueError`` says what we do not understand."""
+    commands: list[tuple[str, str]] = []
+    environment: dict[str, str] = {}
+    files: list[EnvironmentFile] = []
+    for path, text in texts.items():
+        for line in service_lines(text):
+            if line.key == "ExecStart":
+                commands = [*commands, (path, line.value)] if line.value else []
+            elif line.key == "Environment":
+                environment = {**environment, **_environment(line.value)} if line.value else {}
+            elif line.key == "EnvironmentFile":
+                files = [*files, _environment_file(line.value)] if line.value else []
+            elif line.key == "UnsetEnvironment" and line.value:
+                raise ValueError(f"{path} unsets environment variables")
+    if len(commands) != 1:
+        raise ValueError(f"the unit has {len(commands)} ExecStart= commands")
+    return Start(commands[0][1], commands[0][0], environment, tuple(files))
+
+
+def _environment(value: str) -> dict[str, str]:
+    pairs = (word.text.partition("=") for word in arguments.split(value))
+    return {name: _specifiers(text) for name, _, text in pairs}
+
+
+def _environment_file(value: str) -> EnvironmentFile:
+    path = _specifiers(value.removeprefix("-").strip().strip("\"'"))
+    if not path.startswith("/") or any(mark in path for mark in "*?["):
+        raise ValueError(f"EnvironmentFile={value} is not one absolute path")
+    return EnvironmentFile(path, optional=value.startswith("-"))
+
+
+def _specifiers(text: str) -> str:
+    """``%%`` is a percent sign; any other specifier is not expanded by us."""
+    if "%" in text.replace("%%", ""):
+        raise ValueError(f"{text!r} holds a systemd specifier")
+    return text.replace("%%", "%")
+
+
+def expand(command: str, file: str, environment: Mapping[str, str], sources: Mapping[str, str]) -> tuple[Piece, ...]:
+    """The words systemd would run (src/basic/env-util.c, ``replace_env_argv``).
+
+    A word that is exactly ``$NAME`` is replaced by the variable split at blanks (none if unset); ``${NAME}`` anywhere
+    is replaced without splitting; ``$$`` is a dollar sign. ``sources`` says which file a variable's value is from.
+    """
+    pieces: list[Piece] = []
+    for word in exec_words(command):
+        name = word[1:]
+        if word.startswith("$") and name.isidentifier():
+            origin = f"{name} in {sources.get(name, file)}"
+            pieces += [Piece(part.text, origin, name) for part in arguments.split(environment.get(name, ""))]
+        else:
+            pieces.append(Piece(_braced(word, environment), f"ExecStart in {file}", ""))
+    return tuple(pieces)
+
+
+def exec_words(command: str) -> tuple[str, ...]:
+    """The words of an ``ExecStart=`` value before variables are expanded."""
+    if command[:1] in set("@-:+!|"):
+        raise ValueError(f"ExecStart= begins with {command[0]!r}")
+    if any(before == "\\" and after.isalnum() for before, after in pairwise(command.replace("\\\\", ""))):
+        raise ValueError("ExecStart= holds a C escape")
+    words = tuple(_specifiers(word.text) for word in arguments.split(command))
+    if ";" in words:
+        raise ValueError("ExecStart= holds several commands")
+    return words
+
+
+def _braced(word: str, environment: Mapping[str, str]) -> str:
+    out: list[str] = []
+    at = 0
+    while at < len(word):
+        close = word.find("}", at) if word.startswith("${", at) else -1
+        if word.startswith("$$", at):
+            out.append("$")
+            at += 2
+        elif close > 0:
+            out.append(environment.get(word[at + 2 : close], ""))
+            at = close + 1
+        else:
+            out.append(word[at])
+            at += 1
+    return "".join(out)
+
+
+def quote(word: str) -> str:
+    """``word`` for an ``ExecStart=`` line: nothing in it is expanded."""
+    if any(mark in word for mark in "\n\r\0"):
+        raise ValueError("a line end cannot stand in a unit file")
+    return arguments.quote(word.replace("%", "%%").replace("$", "$$"))
+
+
+def merge(command: str, ours: tuple[str, ...]) -> str:
+    """``command`` with each of our ``--flag=value`` in force, everything else as it stands."""
+    return arguments.merge(command, tuple(argument.replace("%", "%%").replace("$", "$$") for argument in ours))
+
+
+def drop_in_order(path: str) -> str:
+    """systemd applies drop-ins sorted by file name, whatever directory they lie in."""
+    return path.rsplit("/", 1)[-1]

@@ -1,0 +1,38 @@
+"""Kubelet versions as a node prints them: ``1.20.15``, ``v1.23.17-eks-1234``, ``Kubernetes v1.20.2``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_VERSION = re.compile(r"(?:Kubernetes )?v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+.][0-9A-Za-z.+~-]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """``1.MINOR.PATCH``; ``text`` is the version as printed, without ``v``."""
+
+    minor: int
+    patch: int
+    text: str
+
+    @property
+    def short(self) -> str:
+        """``1.20``, as people and release notes say it."""
+        return f"1.{self.minor}"
+
+
+def parse(text: str) -> Version | None:
+    """The version a kubelet printed, or ``None`` when it is not one we can place."""
+    found = _VERSION.fullmatch(text.strip())
+    if found is None:
+        return None
+    return Version(int(found[1]), int(found[2] or 0), text.strip().removeprefix("Kubernetes ").removeprefix("v"))
+
+
+def known(text: str) -> Version:
+    """The version of a kubelet that was found fit; ``ValueError`` otherwise."""
+    found = parse(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a kubelet version")
+    return found
