@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from rollout.core.commands import Command
+from rollout.core.events import Event
 from rollout.core.remote import RemoteAnswer, RemoteCommand
+from rollout.core.state import RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +57,73 @@ class Local(Protocol):
     """Runs a wave's ``command`` gate where the controller runs. ``None``: it could not be run or did not end in time."""
 
     def run(self, command: tuple[str, ...], environment: Mapping[str, str], timeout: float) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeader:
+    """What is fixed about a run when it is written down, before anything is done. ``plan`` is the plan file's bytes."""
+
+    run: str
+    cluster: str
+    goal: str
+    order: str  # see core.journal_codec
+    counter: int
+    plan: bytes
+    at: float
+    who: str
+    reason: str
+
+
+class Journal(Protocol):
+    """Append-only events of runs, hash-chained, and the lease that lets one run per cluster go on at a time.
+
+    Every method that writes returns only when the write is durable, and raises ``StateError`` when it is not.
+    """
+
+    def begin(self, header: RunHeader) -> None: ...
+
+    def append(self, run: str, events: Sequence[str]) -> None: ...
+
+    def header(self, run: str) -> RunHeader: ...
+
+    def events(self, run: str) -> tuple[str, ...]: ...
+
+    def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:
+        """Newest first."""
+        ...
+
+    def highest_counter(self, cluster: str) -> int: ...
+
+    def acquire(self, cluster: str, run: str) -> None:
+        """Take the cluster's lease, or raise ``StateError`` ``locked`` naming who has it."""
+        ...
+
+    def renew(self, cluster: str, run: str) -> None:
+        """Heartbeat; raises ``StateError`` ``lease-lost`` when another has taken it."""
+        ...
+
+    def release(self, cluster: str, run: str) -> None: ...
+
+
+class Observer(Protocol):
+    """Told of every journaled event and the state after it. Must not raise."""
+
+    def on_event(self, event: Event, before: RunState, after: RunState) -> None: ...
+
+    def on_end(self, state: RunState) -> None: ...
+
+
+class Worker(Protocol):
+    """Does one command and says how it ended. Called on a thread of the engine."""
+
+    def __call__(self, command: Command) -> Event: ...
+
+
+class Engine(Protocol):
+    """Runs commands side by side, bounded; ``collect`` waits at most ``timeout`` seconds for answers."""
+
+    def submit(self, worker: Worker, command: Command) -> None: ...
+
+    def collect(self, timeout: float) -> tuple[Event, ...]: ...
+
+    def close(self) -> None: ...

@@ -9,12 +9,13 @@ from rollout.core.state import Verb
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask ``node`` to do ``verb`` about transaction ``tx``; the answer carries ``serial``."""
+    """Ask ``node`` to do ``verb`` about transaction ``tx`` under token ``counter``; the answer carries ``serial``."""
 
     node: str
     verb: Verb
     serial: int
     tx: str
+    counter: int
 
 
 @dataclass(frozen=True, slots=True)

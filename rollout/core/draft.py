@@ -57,7 +57,7 @@ class Draft:
             self.set(started=(*self.state.started, self.now)[-64:])
         self.put(name, asked=verb, serial=record.serial + 1)
         tx = replace(self.state, nodes=self.nodes).transaction(name)
-        self._commands.append(Ask(name, verb, record.serial + 1, tx))
+        self._commands.append(Ask(name, verb, record.serial + 1, tx, self.state.counter))
 
     def judge_wave(self) -> None:
         self.set(gate_asked=True)

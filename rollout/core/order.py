@@ -62,8 +62,6 @@ def predicted_seconds(order: Order, per_node: float) -> float:
     sizes: dict[str, int] = {}
     for node in order.nodes.values():
         sizes[node.rack] = sizes.get(node.rack, 0) + 1
-    rounds = max(
-        (-(-count // order.limits.per_rack.of(order.racks[rack])) for rack, count in sizes.items()), default=0
-    )
+    rounds = max((-(-count // order.limits.per_rack.of(order.racks[rack])) for rack, count in sizes.items()), default=0)
     rounds = max(rounds, -(-len(order.nodes) // order.limits.in_flight))
     return max(len(order.nodes) / order.limits.pace + per_node, rounds * per_node)

@@ -1,0 +1,39 @@
+"""A journal that keeps nothing, for an emergency without one: the receipts on the nodes are the record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rollout.app.ports import RunHeader
+from rollout.errors import StateError
+
+
+class NoJournal:
+    """Writes go nowhere; there is nothing to read."""
+
+    def begin(self, header: RunHeader) -> None:
+        """Nothing is kept."""
+
+    def append(self, run: str, events: Sequence[str]) -> None:
+        """Nothing is kept."""
+
+    def header(self, run: str) -> RunHeader:
+        raise StateError("no-such-run", f"there is no journal that could hold {run!r}")
+
+    def events(self, run: str) -> tuple[str, ...]:  # noqa: ARG002 - the port's signature
+        return ()
+
+    def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:  # noqa: ARG002 - the port's signature
+        return ()
+
+    def highest_counter(self, cluster: str) -> int:  # noqa: ARG002 - the port's signature
+        return 0
+
+    def acquire(self, cluster: str, run: str) -> None:
+        """The nodes' tokens are the lock."""
+
+    def renew(self, cluster: str, run: str) -> None:
+        """The nodes' tokens are the lock."""
+
+    def release(self, cluster: str, run: str) -> None:
+        """The nodes' tokens are the lock."""

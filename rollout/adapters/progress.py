@@ -1,0 +1,103 @@
+"""Progress of a run: plain lines for people, NDJSON for programs. Listens; decides nothing.
+
+One line a wave, one for a halt, one when the first node of a kind goes wrong; the rest is in the summary at the end.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TextIO
+
+from rollout.core.events import Answered, Event
+from rollout.core.journal_codec import encode_event
+from rollout.core.state import Goal, NodeState, Phase, RunState
+from rollout.core.summary import summarize, troubles
+from rollout.core.summary_text import counts_text, summary_document, summary_lines
+from rollout.core.terminal import printable
+
+_WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE})
+
+
+class PlainProgress:
+    """Lines on ``out`` as the run goes on."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._wave_began = 0.0
+        self._seen: set[tuple[str, str]] = set()
+
+    def on_event(self, event: Event, before: RunState, after: RunState) -> None:
+        if isinstance(event, Answered):
+            self._node(event, before, after)
+        if before.phase is not after.phase or before.wave != after.wave:
+            self._phase(before, after)
+
+    def on_end(self, state: RunState) -> None:
+        for line in summary_lines(summarize(state)):
+            self._say(line)
+
+    def _node(self, event: Answered, before: RunState, after: RunState) -> None:
+        record = after.nodes[event.node]
+        if record.state is before.nodes[event.node].state or record.state not in _WRONG:
+            return
+        if after.order.goal is Goal.REVERT and record.state is NodeState.REVERTED:
+            return
+        kind = (str(record.state), record.reference)
+        if kind not in self._seen:
+            self._seen.add(kind)
+            why = printable(record.message, 200) or "taken back with the run"
+            self._say(
+                f"  {event.node} {record.state}: {why} [{record.reference}] (more of this kind are in the summary)"
+            )
+
+    def _phase(self, before: RunState, after: RunState) -> None:
+        order = after.order
+        if before.phase is Phase.OPENING:
+            self._wave_began = after.now
+            self._say(f"claimed {len(after.nodes)} nodes of {order.cluster} as {order.run}, token {after.counter}")
+        if after.phase is Phase.SOAKING and before.phase is Phase.RUNNING:
+            wave = order.waves[after.wave]
+            took = after.now - self._wave_began
+            self._say(
+                f"wave {wave.name} ({len(wave.nodes)} nodes): {self._counts(after, wave.nodes)} in {took:.0f} s; soaking {wave.soak:g} s"
+            )
+        if after.wave != before.wave and after.wave > 0:
+            self._wave_began = after.now
+            self._say(f"wave {order.waves[before.wave].name}: passed")
+        if after.phase is Phase.HALTING and after.halt is not None:
+            self._say(f"halting: {printable(after.halt.message, 400)} [{after.halt.reference}]")
+        if after.phase is Phase.HALTING and order.goal is Goal.REVERT:
+            self._say(f"taking {len(after.nodes)} nodes back, {order.limits.pace:g} a second")
+        if after.phase is Phase.CLOSING:
+            self._say("leaving every node as found")
+
+    @staticmethod
+    def _counts(state: RunState, names: tuple[str, ...]) -> str:
+        counts: dict[str, int] = {}
+        for name in names:
+            counts[str(state.nodes[name].state)] = counts.get(str(state.nodes[name].state), 0) + 1
+        return counts_text(counts)
+
+    def _say(self, line: str) -> None:
+        print(line, file=self._out, flush=True)
+
+
+class JsonProgress:
+    """One JSON object a line: every journaled event, then the summary."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def on_event(self, event: Event, before: RunState, after: RunState) -> None:
+        body = {"version": 1, **json.loads(encode_event(event)), "phase": after.phase, "wave": after.wave}
+        if isinstance(event, Answered):
+            body["state"] = after.nodes[event.node].state
+        if after.phase is not before.phase and troubles(after):
+            body["troubles"] = len(troubles(after))
+        self._say(body)
+
+    def on_end(self, state: RunState) -> None:
+        self._say({"event": "Summary", **summary_document(summarize(state))})
+
+    def _say(self, body: object) -> None:
+        print(json.dumps(body, sort_keys=True), file=self._out, flush=True)

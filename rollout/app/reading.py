@@ -1,0 +1,63 @@
+"""Reading many nodes side by side: one round trip each, bounded, whoever hangs holds up nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from rollout.app.node_worker import READ_SECONDS, UNIT, Way
+from rollout.app.ports import Clock, Nodes, Target
+from rollout.core.inventory import Inventory
+from rollout.core.remote import RemoteCommand
+from rollout.core.report import Report
+from rollout.core.snapshot import FleetSnapshot, Snapshot, Unread
+from rollout.kubelet import agent_call
+from rollout.kubelet.agent_answer import parse_report, parse_snapshot
+
+WIDTH = 96
+"""Nodes read side by side; handshakes have a gate of their own in the SSH adapter."""
+
+T = TypeVar("T")
+
+
+def way_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> Way:
+    """How the inventory says that these nodes are reached. Everybody but root goes through sudo."""
+    chosen = [inventory.nodes[name] for name in names]
+    return Way(
+        program=program,
+        targets={node.name: Target(node.name, node.address, node.user, node.port) for node in chosen},
+        sudo={node.name: node.user != "root" for node in chosen},
+    )
+
+
+def snapshot_fleet(inventory: Inventory, way: Way, nodes: Nodes, clock: Clock) -> FleetSnapshot:
+    """Every node of ``way`` as it is now; changes nothing."""
+    taken = clock.wall()
+
+    def read(target: Target) -> Snapshot | Unread:
+        command = agent_call.snapshot(way.program, unit=UNIT, sudo=way.sudo[target.name], deadline=READ_SECONDS)
+        return parse_snapshot(target.name, nodes.run(target, command))
+
+    return FleetSnapshot(inventory.cluster, inventory.digest, taken, _each(way, nodes, read))
+
+
+def read_receipts(way: Way, nodes: Nodes) -> Mapping[str, Report]:
+    """What every node says of its transactions and its token; claims nothing, changes nothing."""
+
+    def read(target: Target) -> Report:
+        command: RemoteCommand = agent_call.status(way.program, sudo=way.sudo[target.name], deadline=READ_SECONDS)
+        return parse_report(target.name, "status", nodes.run(target, command), 0.0)
+
+    return _each(way, nodes, read)
+
+
+def _each(way: Way, nodes: Nodes, read: Callable[[Target], T]) -> dict[str, T]:
+    def one(target: Target) -> T:
+        try:
+            return read(target)
+        finally:
+            nodes.release(target)
+
+    with ThreadPoolExecutor(WIDTH, thread_name_prefix="read") as pool:
+        return dict(zip(way.targets, pool.map(one, way.targets.values()), strict=True))

@@ -1,0 +1,192 @@
+"""Beginning, resuming and taking back runs: everything between a decision and the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rollout.app.driver import Driver
+from rollout.app.node_worker import NodeWorker, Way
+from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader
+from rollout.core import plan_codec
+from rollout.core.events import Resumed
+from rollout.core.inventory import Inventory
+from rollout.core.journal_codec import decode_event, decode_order, encode_order
+from rollout.core.machine import opening, step
+from rollout.core.order import apply_order, revert_order
+from rollout.core.plan import Plan
+from rollout.core.planning import rack_sizes
+from rollout.core.playbook import Limits
+from rollout.core.report import Outcome, Report
+from rollout.core.state import Ending, Goal, NodeState, Order, Phase, RunState
+from rollout.errors import InputError, Problem, StateError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a run needs of the outside, wired by the composition root."""
+
+    journal: Journal
+    engine: Engine
+    nodes: Nodes
+    local: Local
+    clock: Clock
+    observers: Sequence[Observer]
+    interrupted: Callable[[], bool]
+    who: str
+    reason: str
+    new_run_id: Callable[[], str]
+
+
+def check_plan(plan: Plan, inventory: Inventory, file: str) -> None:
+    """A plan may only be applied to the inventory it was made for."""
+    if plan.cluster != inventory.cluster or plan.inventory_digest != inventory.digest:
+        raise InputError(
+            (
+                Problem(
+                    "plan-for-another-inventory",
+                    f"{file} was made for {plan.cluster} with another version of its inventory",
+                    hint=f"plan again: rollout plan --cluster {inventory.cluster}",
+                ),
+            )
+        )
+
+
+def check_nothing_unfinished(journal: Journal, cluster: str) -> None:
+    """The newest run of a cluster must have ended (or be taken back) before another may begin."""
+    for header in journal.runs(cluster)[:1]:
+        state = replay(journal, header.run)
+        if state.phase is not Phase.ENDED:
+            raise StateError(
+                "run-unfinished",
+                f"run {header.run} of {cluster} has not ended",
+                hint=f"`rollout resume {header.run}` or `rollout rollback {header.run}`",
+            )
+
+
+def start_apply(plan: Plan, way: Way, tools: Tools) -> RunState:
+    """Carry a plan out from the beginning."""
+    check_nothing_unfinished(tools.journal, plan.cluster)
+    order = apply_order(tools.new_run_id(), plan)
+    counter = max(plan.counter, tools.journal.highest_counter(plan.cluster)) + 1
+    worker = NodeWorker(order.run, way, tools.nodes, tools.local, tools.clock, plan)
+    return _begin(order, counter, plan_codec.encode(plan), worker, tools)
+
+
+def start_revert(order: Order, counter: int, way: Way, tools: Tools, *, force: bool) -> RunState:
+    """Take transactions back, over claims of the run that made them."""
+    worker = NodeWorker(order.run, way, tools.nodes, tools.local, tools.clock, take_over=True, force=force)
+    return _begin(order, counter, b"", worker, tools)
+
+
+def _begin(order: Order, counter: int, plan: bytes, worker: NodeWorker, tools: Tools) -> RunState:
+    tools.journal.acquire(order.cluster, order.run)
+    try:
+        at = tools.clock.now()
+        tools.journal.begin(
+            RunHeader(
+                order.run, order.cluster, order.goal, encode_order(order), counter, plan, at, tools.who, tools.reason
+            )
+        )
+        state, commands = opening(order, counter, at)
+        return _driver(worker, tools).run(state, commands)
+    finally:
+        tools.journal.release(order.cluster, order.run)
+
+
+def _driver(worker: NodeWorker, tools: Tools) -> Driver:
+    return Driver(tools.journal, tools.engine, worker, tools.clock, tools.observers, tools.interrupted)
+
+
+def replay(journal: Journal, run: str) -> RunState:
+    """The state of a run from its journal alone."""
+    header = journal.header(run)
+    state, _ = opening(decode_order(header.order), header.counter, header.at)
+    for text in journal.events(run):
+        state, _ = step(state, decode_event(text))
+    return state
+
+
+def resumable(journal: Journal, run: str) -> RunState:
+    """The state of a run that may be resumed, or the reason why not."""
+    state = replay(journal, run)
+    newest = journal.runs(state.order.cluster)[0].run
+    if newest != run:
+        raise StateError("superseded", f"run {run} was followed by {newest}", hint=f"`rollout resume {newest}`")
+    if state.ending in (Ending.DONE, Ending.PREFLIGHT):
+        raise StateError("nothing-to-resume", f"run {run} has ended: {state.ending}", hint="plan again")
+    return state
+
+
+def resume(state: RunState, way: Way, tools: Tools) -> RunState:
+    """Go on with a run: a new token, every node read back, then on from where they really stand."""
+    order = state.order
+    header = tools.journal.header(order.run)
+    plan = plan_codec.decode(header.plan, f"the plan of {order.run}") if header.plan else None
+    worker = NodeWorker(
+        order.run, way, tools.nodes, tools.local, tools.clock, plan, take_over=order.goal is Goal.REVERT
+    )
+    tools.journal.acquire(order.cluster, order.run)
+    try:
+        state = replay(tools.journal, order.run)
+        event = Resumed(tools.clock.now(), max(state.counter, state.highest) + 1)
+        state, commands = step(state, event)
+        return _driver(worker, tools).run(state, commands, [event])
+    finally:
+        tools.journal.release(order.cluster, order.run)
+
+
+_HOLDING = frozenset(
+    {
+        NodeState.CONFIRMED, NodeState.APPLIED, NodeState.APPLYING, NodeState.REVERTING, NodeState.UNKNOWN,
+        NodeState.UNREACHABLE,
+    }
+)  # fmt: skip
+
+
+def rollback_order(state: RunState, run: str, chosen: frozenset[str], inventory: Inventory, limits: Limits) -> Order:
+    """The order that takes a run back from those of its nodes that may hold its change."""
+    transactions = {
+        name: state.transaction(name)
+        for name, record in state.nodes.items()
+        if name in chosen and (record.state in _HOLDING or record.owed)
+    }
+    return _revert_order(run, inventory, transactions, limits)
+
+
+def _revert_order(run: str, inventory: Inventory, transactions: Mapping[str, str], limits: Limits) -> Order:
+    gone = sorted(name for name in transactions if name not in inventory.nodes)
+    if gone:
+        raise UsageError("not-in-inventory", f"the inventory no longer has {', '.join(gone[:5])}", hint="use --limit")
+    racks = rack_sizes(inventory)
+    rack_of = {name: inventory.nodes[name].rack for name in transactions}
+    return revert_order(run, inventory.cluster, transactions, rack_of, racks, limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Emergency:
+    """What the nodes alone say: which run is the newest, who is to be taken back, who did not answer."""
+
+    source: str
+    order: Order
+    counter: int
+    silent: tuple[str, ...]
+    already: tuple[str, ...]
+
+
+def emergency(reports: Mapping[str, Report], run: str, source: str, inventory: Inventory, limits: Limits) -> Emergency:
+    """Pick the newest run on the nodes (or ``source``) and only those nodes whose newest transaction is in it.
+
+    Taking it back makes that transaction ``reverted``, still the newest: repeating steps no further back.
+    """
+    newest = {name: report.receipts[0] for name, report in reports.items() if report.receipts}
+    silent = tuple(name for name, report in reports.items() if report.outcome is not Outcome.DONE)
+    counters = [report.token.counter for report in reports.values() if report.token]
+    if not newest:
+        raise UsageError("nothing-to-take-back", "no node that answered holds a transaction of ours")
+    last = source or max(newest.values(), key=lambda receipt: receipt.counter).run
+    held = {name: receipt for name, receipt in newest.items() if receipt.run == last}
+    todo = {name: receipt.tx for name, receipt in held.items() if receipt.state != "reverted"}
+    already = tuple(name for name in held if name not in todo)
+    counter = max([*counters, *(receipt.counter for receipt in newest.values())]) + 1
+    return Emergency(last, _revert_order(run, inventory, todo, limits), counter, silent, already)

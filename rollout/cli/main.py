@@ -1,0 +1,60 @@
+"""The command line: parse, hand over, show, exit. The one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from rollout import __version__
+from rollout.cli.check import check
+from rollout.cli.lab import lab
+from rollout.cli.plan import plan
+from rollout.cli.runs import apply, resume, rollback, status
+from rollout.core.terminal import printable
+from rollout.errors import RolloutError
+
+INTERNAL = 70
+INTERRUPTED = 130
+
+
+@click.group()
+@click.version_option(__version__)
+def cli() -> None:
+    """Change kubelet configuration on a fleet: exact plans, guarded nodes, staged apply, rollback."""
+
+
+for _command in (apply, check, lab, plan, resume, rollback, status):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Run and leave with the exit code; threads of hung nodes do not hold the process up."""
+    code = run(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of a call."""
+    try:
+        code = cli.main(arguments, prog_name="rollout", standalone_mode=False)
+    except click.exceptions.Exit as exc:
+        return exc.exit_code
+    except click.ClickException as exc:
+        exc.show()
+        return exc.exit_code
+    except RolloutError as exc:
+        for line in str(exc).splitlines():
+            click.echo(f"error: {printable(line, 1000)}", err=True)
+        return exc.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo(
+            "stopped; nothing is lost: `rollout resume` goes on, nodes without a confirm take themselves back", err=True
+        )
+        return INTERRUPTED
+    except BrokenPipeError:
+        return 0
+    return code if isinstance(code, int) else 0

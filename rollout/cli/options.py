@@ -1,0 +1,56 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rollout.cli.wiring import Session
+from rollout.errors import UsageError
+
+_SHARED: tuple[Callable[..., Any], ...] = (
+    click.option("--ssh-config", type=click.Path(path_type=Path), default=None, help="Instead of ~/.ssh/config."),
+    click.option("--accept-new", is_flag=True, help="Trust and remember host keys that are not known yet."),
+    click.option(
+        "--state",
+        type=click.Path(path_type=Path),
+        default=Path(".rollout"),
+        envvar="ROLLOUT_STATE",
+        show_default=True,
+        help="Folder of the journal.",
+    ),
+    click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to print it."),
+)
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for the cluster's name.")
+reason_option = click.option("--reason", default="", help="Why; goes into the journal.")
+limit_option = click.option("--limit", default="", help="Only these nodes: '@rack12&@gpu!tess-node-0007'.")
+
+
+def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the shared options and hands the command a ``Session`` as its first argument."""
+
+    @wraps(command)
+    def call(ssh_config: Path | None, accept_new: bool, state: Path, output: str, **rest: Any) -> Any:  # noqa: FBT001 (click)
+        session = Session(state, ssh_config, accept_new, output, rest.get("reason", ""))
+        rest.pop("reason", None)
+        return command(session, **rest)
+
+    for option in reversed(_SHARED):
+        call = option(call)
+    return call
+
+
+def typed_confirmation(cluster: str, what: str, *, yes: bool) -> None:
+    """The cluster's name, typed: the last chance to notice that it is the wrong one."""
+    if yes:
+        return
+    if not click.get_text_stream("stdin").isatty():
+        raise UsageError("not-confirmed", f"{what} needs a typed confirmation", hint="say --yes where nobody can type")
+    typed = click.prompt(f"{what}. Type the cluster's name to go on", default="", show_default=False)
+    if typed.strip() != cluster:
+        raise UsageError("not-confirmed", f"{typed.strip()!r} is not {cluster!r}; nothing was done")

@@ -1,0 +1,128 @@
+"""``rollout plan``: read the nodes, change nothing, write down exactly what would happen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from rollout.adapters.clock import SystemClock
+from rollout.app.load import PLAYBOOK_FOLDER, load_cluster, load_policy, names_in
+from rollout.app.plan import build_plan, check_preflight
+from rollout.app.ports import Files
+from rollout.app.reading import snapshot_fleet
+from rollout.cli.options import limit_option, session_options
+from rollout.cli.wiring import Session
+from rollout.core import plan_codec, snapshot_codec
+from rollout.core.inventory import Inventory
+from rollout.core.nodesets import fold, select
+from rollout.core.plan import Plan
+from rollout.core.plan_json import plan_json
+from rollout.core.plan_text import plan_text
+from rollout.core.planning import Preflight
+from rollout.core.playbook import Policy
+from rollout.core.precedence import parse_override, settings_of
+from rollout.core.snapshot import FleetSnapshot
+from rollout.errors import InputError, Problem, UsageError
+
+HAS_CHANGES = 10
+"""Exit code of ``plan --exit-code`` when there is something to do."""
+
+
+@click.command()
+@click.option("--cluster", required=True, help="Whose nodes.")
+@click.option("--playbook", default="", help="Which playbook; not needed where there is only one.")
+@click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="One more setting, over all others.")
+@limit_option
+@click.option("--snapshot", type=click.Path(path_type=Path), default=None, help="Plan from this file; no node is read.")
+@click.option("--save-snapshot", type=click.Path(path_type=Path), default=None, help="Keep what was read of the nodes.")
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Instead of CLUSTER-….plan.json here.")
+@click.option("--exit-code", is_flag=True, help="Exit with 10 when there is something to do.")
+@session_options
+def plan(
+    session: Session,
+    cluster: str,
+    playbook: str,
+    overrides: tuple[str, ...],
+    limit: str,
+    snapshot: Path | None,
+    save_snapshot: Path | None,
+    out: Path | None,
+    exit_code: bool,  # noqa: FBT001 - click's flag
+) -> int:
+    """Read the nodes, change nothing, write CLUSTER-….plan.json."""
+    files = session.files()
+    inventory = load_cluster(files, cluster)
+    policy = load_policy(files, playbook or the_playbook(files))
+    selection = select(limit, inventory) if limit else tuple(inventory.nodes)
+    fleet = _saved(snapshot) if snapshot else read_fleet(session, inventory, selection)
+    if save_snapshot:
+        _write(save_snapshot, snapshot_codec.encode(fleet))
+    made = make_plan(inventory, policy, fleet, selection, limit, overrides)
+    path = out or Path(plan_codec.file_name(made))
+    _write(path, plan_codec.encode(made))
+    _show(session, made, path)
+    return HAS_CHANGES if exit_code and made.nodes else 0
+
+
+def the_playbook(files: Files) -> str:
+    """The only playbook there is."""
+    names = names_in(files, PLAYBOOK_FOLDER)
+    if len(names) != 1:
+        raise UsageError("which-playbook", f"say which playbook with --playbook: {', '.join(names) or 'there is none'}")
+    return names[0]
+
+
+def read_fleet(session: Session, inventory: Inventory, selection: Sequence[str]) -> FleetSnapshot:
+    """One round trip a node."""
+    nodes = session.nodes()
+    try:
+        return snapshot_fleet(inventory, session.way(inventory, selection), nodes, SystemClock())
+    finally:
+        nodes.close()
+
+
+def make_plan(
+    inventory: Inventory,
+    policy: Policy,
+    fleet: FleetSnapshot,
+    selection: tuple[str, ...],
+    limit: str,
+    overrides: Sequence[str],
+) -> Plan:
+    said = {setting.name: setting for setting in map(parse_override, overrides)}
+    return build_plan(inventory, policy, fleet, settings_of(inventory, policy, said), selection, limit)
+
+
+def preflight_text(preflight: Preflight) -> str:
+    sick = f"{len(preflight.sick)} of {preflight.selected} nodes are sick or cannot be read"
+    return f"{sick}, the playbook's preflight limit is {preflight.most}: {fold(preflight.sick)}"
+
+
+def _saved(path: Path) -> FleetSnapshot:
+    try:
+        return snapshot_codec.decode(path.read_bytes(), str(path))
+    except OSError as exc:
+        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
+
+
+def _write(path: Path, content: bytes) -> None:
+    """0600: plans and snapshots hold file contents of nodes."""
+    try:
+        path.touch(mode=0o600)
+        path.write_bytes(content)
+    except OSError as exc:
+        raise InputError((Problem("file-not-writable", f"{path}: {exc.strerror}"),)) from exc
+
+
+def _show(session: Session, made: Plan, path: Path) -> None:
+    preflight = check_preflight(made)
+    if session.output == "json":
+        click.echo(json.dumps(plan_json(made, str(path)), indent=2, sort_keys=True, ensure_ascii=False))
+        return
+    click.echo(plan_text(made))
+    if preflight.refused:
+        click.echo(f"preflight: {preflight_text(preflight)}; apply would refuse this plan")
+    click.echo(f"\nwritten: {path}\napply it: rollout apply {path}")

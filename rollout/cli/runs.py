@@ -1,0 +1,240 @@
+"""``apply``, ``status``, ``resume`` and ``rollback``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from rollout.app.load import load_cluster, load_policy
+from rollout.app.plan import check_preflight
+from rollout.app.reading import read_receipts
+from rollout.app.runs import (
+    check_nothing_unfinished,
+    check_plan,
+    emergency,
+    replay,
+    resumable,
+    rollback_order,
+    start_apply,
+    start_revert,
+)
+from rollout.app.runs import resume as resume_run
+from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
+from rollout.cli.plan import make_plan, preflight_text, read_fleet, the_playbook
+from rollout.cli.wiring import Session, new_run_id
+from rollout.core import plan_codec
+from rollout.core.inventory import Inventory
+from rollout.core.nodesets import fold, select
+from rollout.core.order import EMERGENCY_LIMITS, predicted_seconds
+from rollout.core.plan import Plan
+from rollout.core.plan_text import plan_text
+from rollout.core.playbook import Limits, Share
+from rollout.core.state import Order, RunState
+from rollout.core.summary import exit_code, summarize
+from rollout.core.summary_text import summary_document, summary_lines
+from rollout.errors import InputError, Problem, UsageError
+
+PER_NODE_SECONDS = 20.0
+"""What taking one node back is predicted to take, until a rehearsal has measured it."""
+
+
+@click.command()
+@click.argument("plan_file", required=False, type=click.Path(path_type=Path))
+@click.option("--cluster", default="", help="Plan and apply in one go, instead of a plan file.")
+@click.option("--playbook", default="", help="With --cluster: which playbook.")
+@click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="With --cluster: one more setting.")
+@limit_option
+@yes_option
+@reason_option
+@session_options
+def apply(
+    session: Session,
+    plan_file: Path | None,
+    cluster: str,
+    playbook: str,
+    overrides: tuple[str, ...],
+    limit: str,
+    yes: bool,  # noqa: FBT001 - click's flag
+) -> int:
+    """Carry a plan out: canary, growing waves, gates; halts and takes back by itself."""
+    if (plan_file is None) == (not cluster):
+        raise UsageError("plan-or-cluster", "say either a plan file or --cluster")
+    if plan_file is not None and (playbook or overrides or limit):
+        raise UsageError(
+            "plan-is-fixed", "a plan file is applied as it is: --playbook, --set and --limit go with --cluster"
+        )
+    if plan_file is not None:
+        plan, inventory = _read_plan(session, plan_file)
+    else:
+        plan, inventory = _plan_now(session, cluster, playbook, overrides, limit)
+    if not plan.nodes:
+        return _nothing_to_do(session, plan)
+    preflight = check_preflight(plan)
+    if preflight.refused:
+        raise UsageError("preflight", f"nothing was touched: {preflight_text(preflight)}")
+    journal = session.journal()
+    check_nothing_unfinished(journal, plan.cluster)
+    typed_confirmation(plan.cluster, f"{len(plan.nodes)} nodes of {plan.cluster} will be changed", yes=yes)
+    with session.tools(journal, plan.limits.in_flight) as tools:
+        state = start_apply(plan, session.way(inventory, tuple(plan.nodes)), tools)
+    return max(exit_code(state) or 0, 0 if exit_code(state) else _left_wrong(plan))
+
+
+def _read_plan(session: Session, path: Path) -> tuple[Plan, Inventory]:
+    try:
+        plan = plan_codec.decode(path.read_bytes(), str(path))
+    except OSError as exc:
+        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
+    inventory = load_cluster(session.files(), plan.cluster)
+    check_plan(plan, inventory, str(path))
+    return plan, inventory
+
+
+def _plan_now(
+    session: Session, cluster: str, playbook: str, overrides: tuple[str, ...], limit: str
+) -> tuple[Plan, Inventory]:
+    files = session.files()
+    inventory = load_cluster(files, cluster)
+    policy = load_policy(files, playbook or the_playbook(files))
+    selection = select(limit, inventory) if limit else tuple(inventory.nodes)
+    plan = make_plan(inventory, policy, read_fleet(session, inventory, selection), selection, limit, overrides)
+    if session.output == "text":
+        click.echo(plan_text(plan))
+    return plan, inventory
+
+
+def _nothing_to_do(session: Session, plan: Plan) -> int:
+    if session.output == "text":
+        click.echo("nothing to do")
+    return _left_wrong(plan)
+
+
+def _left_wrong(plan: Plan) -> int:
+    """4 when the plan had to leave nodes out that are not as wanted."""
+    return 4 if any(entry.standing != "as-wanted" for entry in plan.left) else 0
+
+
+@click.command()
+@click.argument("run", required=False, default="")
+@session_options
+def status(session: Session, run: str) -> int:
+    """Where a run stands (the newest, without RUN), from its journal."""
+    journal = session.journal()
+    headers = journal.runs()
+    if not headers:
+        raise UsageError("no-runs", f"the journal in {session.state} holds no run yet")
+    summary = summarize(replay(journal, run or headers[0].run))
+    if session.output == "json":
+        click.echo(json.dumps(summary_document(summary), sort_keys=True))
+    else:
+        click.echo("\n".join(summary_lines(summary)))
+        older = [header for header in headers if header.run != summary.run][:8]
+        click.echo(
+            "\n".join(f"  earlier: {header.run} {header.goal} {header.cluster} by {header.who}" for header in older)
+        )
+    return 0
+
+
+@click.command()
+@click.argument("run", required=False, default="")
+@yes_option
+@reason_option
+@session_options
+def resume(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
+    """Go on with a run (the newest, without RUN) that was interrupted, halted or lost its controller."""
+    journal = session.journal()
+    headers = journal.runs()
+    if not headers:
+        raise UsageError("no-runs", f"the journal in {session.state} holds no run yet")
+    state = resumable(journal, run or headers[0].run)
+    cluster = state.order.cluster
+    inventory = load_cluster(session.files(), cluster)
+    what = f"run {state.order.run} on {cluster} goes on" + (" after its halt" if state.halt else "")
+    typed_confirmation(cluster, what, yes=yes)
+    with session.tools(journal, state.order.limits.in_flight) as tools:
+        state = resume_run(state, session.way(inventory, tuple(state.order.nodes)), tools)
+    return exit_code(state) or 0
+
+
+@click.command()
+@click.argument("run", required=False, default="")
+@click.option("--cluster", default="", help="With --emergency: whose nodes.")
+@click.option("--emergency", "from_nodes", is_flag=True, help="From what the nodes know alone: the newest run on them.")
+@limit_option
+@click.option("--pace", type=click.FloatRange(0.1), default=None, help="Restarts a second.")
+@click.option("--per-rack", type=click.IntRange(1, 100), default=None, help="Percent of a rack at once.")
+@click.option("--force", is_flag=True, help="Also where others have written since; their bytes are kept on the node.")
+@yes_option
+@reason_option
+@session_options
+def rollback(
+    session: Session,
+    run: str,
+    cluster: str,
+    from_nodes: bool,  # noqa: FBT001 - click's flags
+    limit: str,
+    pace: float | None,
+    per_rack: int | None,
+    force: bool,  # noqa: FBT001
+    yes: bool,  # noqa: FBT001
+) -> int:
+    """Take a run back: RUN by the journal, or --cluster C --emergency by the nodes alone."""
+    if from_nodes != bool(cluster) or (not from_nodes and not run):
+        raise UsageError(
+            "run-or-emergency", "say RUN, or --cluster CLUSTER --emergency (RUN then picks one of its runs)"
+        )
+    limits = EMERGENCY_LIMITS
+    if pace:
+        limits = replace(limits, pace=pace)
+    if per_rack:
+        limits = replace(limits, per_rack=Share(percent=float(per_rack)))
+    if from_nodes:
+        return _emergency(session, cluster, run, limit, limits, force=force, yes=yes)
+    journal = session.journal()
+    source = replay(journal, run)
+    inventory = load_cluster(session.files(), source.order.cluster)
+    chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
+    order = rollback_order(source, new_run_id(), chosen, inventory, limits)
+    _predict(session, order)
+    if not order.nodes:
+        return 0
+    typed_confirmation(order.cluster, f"{len(order.nodes)} nodes of {order.cluster} are taken back", yes=yes)
+    counter = max(journal.highest_counter(order.cluster), source.counter, source.highest) + 1
+    with session.tools(journal, limits.in_flight) as tools:
+        state = start_revert(order, counter, session.way(inventory, tuple(order.nodes)), tools, force=force)
+    return exit_code(state) or 0
+
+
+def _emergency(session: Session, cluster: str, run: str, limit: str, limits: Limits, *, force: bool, yes: bool) -> int:
+    inventory = load_cluster(session.files(), cluster)
+    names = select(limit, inventory) if limit else tuple(inventory.nodes)
+    nodes = session.nodes()
+    try:
+        reports = read_receipts(session.way(inventory, names), nodes)
+    finally:
+        nodes.close()
+    found = emergency(reports, new_run_id(), run, inventory, limits)
+    if session.output == "text":
+        click.echo(f"newest run on the nodes: {found.source}; {len(found.already)} nodes are back already")
+        if found.silent:
+            click.echo(f"no answer from {len(found.silent)} nodes, still owed: {fold(found.silent)}")
+    _predict(session, found.order)
+    if not found.order.nodes:
+        return 4 if found.silent else 0
+    typed_confirmation(cluster, f"{len(found.order.nodes)} nodes of {cluster} are taken back", yes=yes)
+    with session.tools(session.journal_if_any(), limits.in_flight) as tools:
+        way = session.way(inventory, tuple(found.order.nodes))
+        state: RunState = start_revert(found.order, found.counter, way, tools, force=force)
+    return (exit_code(state) or 0) or (4 if found.silent else 0)
+
+
+def _predict(session: Session, order: Order) -> None:
+    """How long it will take, said before anything is done."""
+    if session.output == "text":
+        seconds = predicted_seconds(order, PER_NODE_SECONDS)
+        click.echo(
+            f"{len(order.nodes)} nodes to take back, about {seconds / 60:.1f} min at {order.limits.pace:g} a second"
+        )

@@ -1,0 +1,96 @@
+"""The composition root: which adapter serves which port. The only place that knows them all."""
+
+from __future__ import annotations
+
+import getpass
+import secrets
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rollout.adapters.agent_program import agent_program
+from rollout.adapters.clock import SystemClock
+from rollout.adapters.engine import ThreadEngine
+from rollout.adapters.files import FolderFiles
+from rollout.adapters.interrupts import Interrupts
+from rollout.adapters.journal import SqlJournal
+from rollout.adapters.local import LocalCommands
+from rollout.adapters.no_journal import NoJournal
+from rollout.adapters.progress import JsonProgress, PlainProgress
+from rollout.adapters.ssh.nodes import SshNodes
+from rollout.app.node_worker import Way
+from rollout.app.ports import Journal, Observer
+from rollout.app.reading import way_to
+from rollout.app.runs import Tools
+from rollout.core.inventory import Inventory
+from rollout.errors import StateError
+
+SPARE = 32
+"""Threads beyond the in-flight limit, so that confirms never wait behind applies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the options of one call say about reaching nodes and keeping state."""
+
+    state: Path
+    ssh_config: Path | None
+    accept_new: bool
+    output: str
+    reason: str = ""
+
+    def files(self) -> FolderFiles:
+        return FolderFiles(Path())
+
+    def nodes(self) -> SshNodes:
+        return SshNodes(ssh_config=self.ssh_config, accept_new=self.accept_new)
+
+    def journal(self) -> SqlJournal:
+        return SqlJournal(self.state)
+
+    def journal_if_any(self) -> Journal:
+        """For an emergency: without a usable journal the nodes' receipts are enough."""
+        try:
+            return self.journal()
+        except (StateError, OSError) as exc:
+            print(f"no journal ({exc}); going on with what the nodes know", file=sys.stderr)  # noqa: T201 - said once, at once
+            return NoJournal()
+
+    def way(self, inventory: Inventory, names: Sequence[str]) -> Way:
+        return way_to(inventory, agent_program(), tuple(names))
+
+    def observers(self) -> tuple[Observer, ...]:
+        return (JsonProgress(sys.stdout),) if self.output == "json" else (PlainProgress(sys.stdout),)
+
+    @contextmanager
+    def tools(self, journal: Journal, width: int) -> Iterator[Tools]:
+        """Everything a run needs, closed at the end."""
+        interrupts = Interrupts()
+        interrupts.install()
+        nodes = self.nodes()
+        engine = ThreadEngine(width + SPARE)
+        try:
+            yield Tools(
+                journal=journal,
+                engine=engine,
+                nodes=nodes,
+                local=LocalCommands(),
+                clock=SystemClock(),
+                observers=self.observers(),
+                interrupted=interrupts.asked,
+                who=f"{getpass.getuser()}@{socket.gethostname()}",
+                reason=self.reason,
+                new_run_id=new_run_id,
+            )
+        finally:
+            engine.close()
+            nodes.close()
+
+
+def new_run_id() -> str:
+    """Sorts by time, and two in one second still differ."""
+    return f"r{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"

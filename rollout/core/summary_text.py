@@ -1,0 +1,47 @@
+"""A summary as lines for people and as a JSON document, from the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rollout.core.state import Goal
+from rollout.core.summary import Summary
+from rollout.core.terminal import printable
+
+VERSION = 1
+"""Of the JSON document."""
+
+
+def summary_lines(summary: Summary) -> Iterator[str]:
+    """The run in a few lines, troubles folded by message."""
+    what = "rollback" if summary.goal is Goal.REVERT else "run"
+    yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
+    if summary.halt:
+        yield f"  why: {printable(summary.halt, 400)}"
+    for wave in summary.waves:
+        yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
+    yield f"  all: {counts_text(summary.counts)}"
+    for trouble in summary.troubles:
+        reference = f" [{trouble.reference}]" if trouble.reference else ""
+        yield f"  {trouble.state} ({trouble.count}) {trouble.nodes}: {printable(trouble.message, 300) or 'no word'}{reference}"
+    if summary.owed:
+        yield f"  owed (could not be reached; nothing else is known of them): {summary.owed}"
+    for left in summary.leftovers[:20]:
+        yield f"  left behind: {printable(left, 200)}"
+
+
+def _where(summary: Summary) -> str:
+    if summary.ending is not None and summary.exit_code is not None:
+        return f"{summary.ending}, exit code {summary.exit_code}"
+    return f"{summary.phase}, wave {summary.wave!r}"
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in counts.items()) or "none"
+
+
+def summary_document(summary: Summary) -> dict[str, Any]:
+    """The same as JSON values, with a ``version``."""
+    return {"version": VERSION, **asdict(summary)}
