@@ -79,6 +79,7 @@ class Node:
             "/proc/sys/kernel/random/boot_id": f"{uuid.UUID(int=1)}\n",
             "/proc/100/cmdline": "kubelet\0--config=/var/lib/kubelet/config.yaml\0",
             "/run/standin/calls": "",
+            "/run/standin/pid.100.running": "",
             "/etc/systemd/system/kubelet.service": "[Service]\n",
         }.items():
             target = root / path[1:]

@@ -1,0 +1,582 @@
+"""One node's transaction, rule by rule, with the real program under dash and busybox ash."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from rollout.core.report import Outcome
+from rollout.core.snapshot import ReceiptState, Token
+from rollout.kubelet import agent_call
+from rollout.kubelet.agent_call import Claim
+from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, Node, order
+
+BOOT_UNIT = "/etc/systemd/system/rollout-guard-boot.service"
+
+
+def applied(node: Node, tx: str = "t1", **changes: object) -> Node:
+    report = node.apply(order(tx, **changes))  # type: ignore[arg-type]  # the tests' own keywords
+    assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
+    return node
+
+
+# ------------------------------------------------------------------------------------------------- apply and confirm
+
+
+def test_an_applied_node_has_the_new_files_and_an_armed_guard(node: Node) -> None:
+    report = node.apply()
+    assert report.outcome is Outcome.DONE
+    assert report.healthy is True
+    assert report.receipt is not None
+    assert report.receipt.state is ReceiptState.ARMED
+    assert report.receipt.finished
+    assert 50 < report.receipt.left <= 60
+    assert node.files() == NEW
+    timer = node.at("/run/standin/rollout-guard-t1.timer").read_text()
+    assert "--on-active=60 --timer-property=AccuracySec=100ms --timer-property=RemainAfterElapse=no --collect" in timer
+    assert timer.rstrip().endswith(f"/bin/sh {node.tx()}/agent guard t1")
+
+
+def test_the_boot_unit_runs_before_the_units_and_after_the_mounts(node: Node) -> None:
+    text = applied(node).at(BOOT_UNIT).read_text()
+    assert "Before=kubelet.service\n" in text
+    assert "RequiresMountsFor=/var/lib/rollout /var/lib/kubelet /etc/default" in text
+    assert f"ExecStart=/bin/sh {node.tx()}/agent boot\n" in text
+    assert node.at("/etc/systemd/system/multi-user.target.wants/rollout-guard-boot.service").is_symlink()
+
+
+def test_a_confirmed_node_keeps_the_files_and_nothing_else_of_ours(node: Node) -> None:
+    report = applied(node).confirm()
+    assert report.outcome is Outcome.DONE
+    assert report.receipt is not None
+    assert report.receipt.state is ReceiptState.CONFIRMED
+    assert node.files() == NEW
+    assert node.strays() == []
+    assert node.cleanup().leftovers == ()
+    assert node.status().token == Token(1, "run-1", live=False)
+
+
+def test_daemon_reload_only_when_a_unit_file_changes(node: Node) -> None:
+    applied(node, new={CONFIG: b"new config\n"})
+    assert "daemon-reload" not in node.calls()
+    node.revert()
+    assert "daemon-reload" not in node.calls()
+
+
+def test_mode_owner_and_attributes_are_those_of_the_target(node: Node) -> None:
+    node.at(CONFIG).chmod(0o604)
+    os.chown(node.at(CONFIG), 12, 34) if os.geteuid() == 0 else None
+    before = node.at(CONFIG).stat()
+    applied(node)
+    after = node.at(CONFIG).stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert node.at(DROPIN).stat().st_mode & 0o777 == 0o640
+    node.revert()
+    back = node.at(CONFIG).stat()
+    assert (back.st_mode, back.st_uid, back.st_ino) == (before.st_mode, before.st_uid, before.st_ino)
+
+
+def test_what_stays_on_the_node_is_for_root_only(node: Node) -> None:
+    applied(node)
+    assert node.at("/var/lib/rollout").stat().st_mode & 0o777 == 0o700
+    assert (node.tx() / "agent").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_empty_file_and_a_large_one_arrive_whole(node: Node) -> None:
+    large = bytes(range(256)) * 500
+    applied(node, new={CONFIG: large, FLAGS: b""})
+    assert node.read(CONFIG) == large
+    assert node.read(FLAGS) == b""
+
+
+# ------------------------------------------------------------------------------------------------------- refusals
+
+
+def test_a_drifted_file_is_not_touched(node: Node) -> None:
+    node.write(FLAGS, b"SOMEBODY=else\n")
+    report = node.apply()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "drifted")
+    assert node.files() == {**OLD, FLAGS: b"SOMEBODY=else\n"}
+    assert node.receipt() == {}
+    assert node.strays() == []
+
+
+def test_a_file_that_appeared_is_drift(node: Node) -> None:
+    node.write(DROPIN, b"theirs\n")
+    assert node.apply().reference == "drifted"
+    assert node.read(DROPIN) == b"theirs\n"
+
+
+def test_drift_while_staging_undoes_everything(node: Node) -> None:
+    """The stand-in for systemd-run changes a file: between the first look and the renames."""
+    tool = node.bin / "systemd-run"
+    tool.write_text(tool.read_text() + f'printf "late\\n" >"$ROLLOUT_ROOT{FLAGS}.x" && mv "$ROLLOUT_ROOT{FLAGS}.x" "$ROLLOUT_ROOT{FLAGS}"\n')
+    assert node.apply().reference == "drifted"
+    assert node.files() == {**OLD, FLAGS: b"late\n"}
+    assert not node.tx().exists()
+    assert node.strays() == []
+
+
+@pytest.mark.parametrize("kind", ["symlink", "directory", "parent is a file"])
+def test_only_regular_files(node: Node, kind: str) -> None:
+    target = node.at(FLAGS)
+    target.rename(target.with_name("real"))
+    path = FLAGS
+    if kind == "symlink":
+        target.symlink_to("real")
+    elif kind == "directory":
+        target.mkdir()
+    else:
+        path = "/etc/default/real/kubelet"
+    report = node.apply(order(new={path: b"x\n"}))
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-a-regular-file")
+
+
+def test_another_machine_id(node: Node) -> None:
+    assert node.apply(order(machine_id="f" * 32)).reference == "machine-id-changed"
+    assert node.files() == OLD
+
+
+@pytest.mark.parametrize(
+    ("unit", "reference"),
+    [
+        ("reload=yes", "need-daemon-reload"),
+        ("load=masked", "unit-masked"),
+        ("load=not-found", "unit-not-found"),
+        ("pause=1min", "guard-too-short"),
+        ("pause='1h 2s'", "guard-too-short"),
+    ],
+)
+def test_a_unit_that_cannot_be_handled(node: Node, unit: str, reference: str) -> None:
+    node.standin("unit", unit)
+    assert node.apply().reference == reference
+    assert node.files() == OLD
+    assert node.strays() == []
+
+
+def test_a_guard_that_is_not_there_after_all(node: Node) -> None:
+    node.standin("no-timer")
+    assert node.apply().reference == "guard-not-proven"
+    assert node.files() == OLD
+    assert node.strays() == []
+    assert not node.tx().exists()
+
+
+def test_a_boot_unit_that_is_not_enabled(node: Node) -> None:
+    node.standin("disabled")
+    assert node.apply().reference == "guard-not-proven"
+    assert node.strays() == []
+
+
+def test_a_state_directory_in_memory(node: Node) -> None:
+    tool = node.bin / "stat"
+    tool.write_text('#!/bin/sh\n[ "$1" = -f ] && echo tmpfs 999999 4096 && exit\nexec /usr/bin/stat "$@"\n')
+    tool.chmod(0o755)
+    assert node.apply().reference == "state-not-persistent"
+
+
+def test_no_room(node: Node) -> None:
+    tool = node.bin / "stat"
+    tool.write_text('#!/bin/sh\n[ "$1" = -f ] && echo ext4 10 4096 && exit\nexec /usr/bin/stat "$@"\n')
+    tool.chmod(0o755)
+    assert node.apply().reference == "no-room"
+
+
+def test_a_torn_program_runs_nothing(node: Node) -> None:
+    command = agent_call.apply(node.program, order(), sudo=False, deadline=60)
+    for length in (0, 5_000, len(command.stdin) - 1):
+        torn = agent_call.RemoteCommand(command.line, command.stdin[:length], 60)
+        assert node.report("apply", torn).reference == "torn-program"
+    assert not node.at("/var/lib/rollout").exists()
+
+
+# ------------------------------------------------------------------------------------------------------- fencing
+
+
+def test_an_older_token_is_fenced(node: Node) -> None:
+    assert node.status(claim=Claim(7, "run-7")).token == Token(7, "run-7", live=True)
+    assert node.apply(order(counter=6)).reference == "fenced"
+    assert node.apply(order(counter=7, run="other")).reference == "fenced"
+    assert node.files() == OLD
+
+
+def test_a_live_claim_of_another_run_holds(node: Node) -> None:
+    node.status(claim=Claim(1, "run-1"))
+    assert node.status(claim=Claim(2, "run-2")).reference == "claimed"
+    assert node.status(claim=Claim(2, "run-2", force=True)).token == Token(2, "run-2", live=True)
+    assert node.apply().reference == "fenced"
+
+
+def test_an_ended_claim_lets_the_next_run_in_and_its_own_late_apply_not(node: Node) -> None:
+    node.status(claim=Claim(1, "run-1"))
+    node.cleanup()
+    assert node.apply().reference == "fenced"
+    assert applied(node, run="run-2", counter=2).files() == NEW
+
+
+def test_a_longer_token_leaves_no_trace_in_a_shorter_one(node: Node) -> None:
+    node.status(claim=Claim(1, "a-run-with-a-long-name"))
+    node.status(claim=Claim(2, "b", force=True))
+    assert node.status().token == Token(2, "b", live=True)
+
+
+# ------------------------------------------------------------------------------------------------ verbs may be repeated
+
+
+def test_a_repeated_apply_only_reports(node: Node) -> None:
+    applied(node)
+    before = node.calls()
+    report = node.apply()
+    assert (report.outcome, report.healthy) == (Outcome.DONE, None)
+    assert report.receipt is not None
+    assert report.receipt.finished
+    assert node.calls() == before
+
+
+def test_confirm_revert_and_cleanup_may_be_repeated(node: Node) -> None:
+    applied(node)
+    for _ in range(2):
+        assert node.confirm().outcome is Outcome.DONE
+    assert node.files() == NEW
+    for _ in range(2):
+        report = node.revert()
+        assert report.outcome is Outcome.DONE
+        assert report.receipt is not None
+        assert (report.receipt.state, report.receipt.cause) == (ReceiptState.REVERTED, "asked")
+    assert node.files() == OLD
+    for _ in range(2):
+        report = node.cleanup()
+        assert (report.outcome, report.leftovers) == (Outcome.DONE, ())
+
+
+def test_unknown_transactions_are_said_to_be_so(node: Node) -> None:
+    assert node.confirm("t9").reference == "no-transaction"
+    assert node.revert("t9").reference == "no-transaction"
+    report = node.status("t9")
+    assert (report.outcome, report.receipt) == (Outcome.DONE, None)
+
+
+def test_one_transaction_at_a_time(node: Node) -> None:
+    applied(node)
+    assert node.apply(order("t2", old=NEW, new={CONFIG: b"2\n"})).reference == "armed-by-another"
+
+
+# ------------------------------------------------------------------------------------------------------- the guard
+
+
+def test_the_guard_takes_an_unconfirmed_change_back(node: Node) -> None:
+    applied(node)
+    assert node.trigger("guard") == 0
+    assert node.files() == OLD
+    assert (node.receipt()["state"], node.receipt()["cause"]) == ("reverted", "guard")
+    assert node.calls().count("restart kubelet.service") == 2
+    assert node.strays() == []
+    assert not node.at(DROPIN).parent.exists()
+
+
+def test_the_guard_of_a_confirmed_change_removes_itself(node: Node) -> None:
+    applied(node).confirm()
+    assert node.trigger("guard") == 0
+    assert node.files() == NEW
+    assert node.receipt()["state"] == "confirmed"
+
+
+def test_confirm_after_the_deadline_reverts(node: Node) -> None:
+    applied(node)
+    node.pass_time(61)
+    report = node.confirm()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "too-late")
+    assert report.receipt is not None
+    assert (report.receipt.state, report.receipt.cause) == (ReceiptState.REVERTED, "guard")
+    assert node.files() == OLD
+    assert node.confirm().reference == "too-late"
+
+
+def test_power_loss_while_armed_reverts_at_boot_without_waiting_for_the_kubelet(node: Node) -> None:
+    applied(node)
+    node.reboot()
+    report = node.status("t1")
+    assert report.receipt is not None
+    assert report.receipt.left == 0
+    before = node.calls()
+    assert node.trigger("boot") == 0
+    assert node.files() == OLD
+    assert node.receipt()["cause"] == "boot"
+    assert [call for call in node.calls()[len(before) :] if "restart" in call] == []
+    assert "daemon-reload" in node.calls()[len(before) :]
+    assert node.strays() == []
+
+
+def test_the_boot_unit_leaves_a_guarded_change_of_this_boot_alone(node: Node) -> None:
+    applied(node)
+    assert node.trigger("boot") == 0
+    assert node.files() == NEW
+    assert node.at(BOOT_UNIT).exists()
+
+
+def test_confirm_after_a_reboot_is_too_late(node: Node) -> None:
+    applied(node)
+    node.reboot()
+    assert node.confirm().reference == "too-late"
+    assert node.files() == OLD
+
+
+def test_a_stuck_holder_is_killed_by_the_guard(node: Node) -> None:
+    """The recorded process holds the lock for a minute: after ten seconds the guard takes over."""
+    applied(node)
+    lock, holder = node.at("/var/lib/rollout/lock"), node.at("/var/lib/rollout/holder")
+    with subprocess.Popen(["sh", "-c", f"exec 9>>{lock}; flock 9; exec sleep 60"]) as stuck:
+        time.sleep(0.2)
+        started = Path(f"/proc/{stuck.pid}/stat").read_text().rpartition(") ")[2].split()[19]
+        holder.write_text(f"{stuck.pid} {started}\n")
+        assert node.trigger("guard") == 0
+        assert stuck.wait() == -signal.SIGKILL
+    assert node.files() == OLD
+
+
+def test_the_guard_kills_nobody_it_cannot_name(node: Node) -> None:
+    """The number was given to another process meanwhile: its start time differs, and it lives."""
+    if node.shell != "dash":
+        pytest.skip("thirty seconds once are enough")
+    applied(node)
+    lock, holder = node.at("/var/lib/rollout/lock"), node.at("/var/lib/rollout/holder")
+    with subprocess.Popen(["sh", "-c", f"exec 9>>{lock}; flock 9; exec sleep 60"]) as other:
+        time.sleep(0.2)
+        holder.write_text(f"{other.pid} 1\n")
+        assert node.trigger("guard") == 1
+        assert other.poll() is None
+        other.kill()
+    assert node.files() == NEW
+
+
+def test_no_child_holds_the_lock_after_the_agent_died(node: Node) -> None:
+    """The restart hangs; the agent is killed; the lock is free although the child lives on."""
+    command = agent_call.apply(node.program, order(new={CONFIG: b"HANGING\n"}), sudo=False, deadline=60)
+    with subprocess.Popen(
+        [str(node.bin / "sh"), "-c", command.line], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=node.env()
+    ) as agent:
+        assert agent.stdin is not None
+        agent.stdin.write(command.stdin)
+        agent.stdin.close()
+        while "restart kubelet.service" not in node.calls():
+            time.sleep(0.05)
+        pid = int(node.at("/var/lib/rollout/holder").read_text().split()[0])
+        os.kill(pid, signal.SIGKILL)
+    node.write("/run/standin/unit", b"")
+    free = subprocess.run(["flock", "-n", str(node.at("/var/lib/rollout/lock")), "true"], check=False)
+    assert free.returncode == 0
+
+
+# ------------------------------------------------------------------------------------------------------- revert
+
+
+def test_revert_needs_no_room_on_the_disk(node: Node) -> None:
+    applied(node)
+    report = node.revert(full_disk=True)
+    assert node.files() == OLD
+    assert report.receipt is not None
+    assert report.receipt.state is ReceiptState.REVERTED
+
+
+def test_the_guard_needs_no_room_on_the_disk(node: Node) -> None:
+    applied(node)
+    assert node.trigger("guard", full_disk=True) == 0
+    assert node.files() == OLD
+    assert node.receipt()["state"] == "reverted"
+
+
+def test_an_emergency_of_a_newer_run_needs_no_room_either(node: Node) -> None:
+    applied(node).confirm()
+    node.cleanup()
+    report = node.revert(run="run-2", counter=2, full_disk=True)
+    assert node.files() == OLD
+    assert report.receipt is not None
+    assert report.receipt.state is ReceiptState.REVERTED
+
+
+def test_a_full_disk_at_apply_changes_nothing(node: Node) -> None:
+    command = agent_call.apply(node.program, order(), sudo=False, deadline=60)
+    report = node.report("apply", command, full_disk=True)
+    assert report.outcome is Outcome.REFUSED
+    assert node.files() == OLD
+    assert node.strays() == []
+
+
+def test_revert_removes_the_files_and_folders_it_made(node: Node) -> None:
+    path = "/etc/new/deep/er/file"
+    applied(node, new={**NEW, path: b"made\n"})
+    assert node.at("/etc/new/deep").stat().st_mode & 0o777 == 0o755
+    node.revert()
+    assert not node.at("/etc/new").exists()
+    assert not node.at(DROPIN).parent.exists()
+
+
+def test_a_folder_that_somebody_uses_meanwhile_stays(node: Node) -> None:
+    applied(node)
+    node.write("/etc/systemd/system/kubelet.service.d/50-theirs.conf", b"theirs\n")
+    node.revert()
+    assert node.files() == OLD
+    assert node.read("/etc/systemd/system/kubelet.service.d/50-theirs.conf") == b"theirs\n"
+
+
+def test_foreign_bytes_are_refused_unless_forced_and_kept(node: Node) -> None:
+    applied(node).confirm()
+    node.write(CONFIG, b"kubeadm was here\n")
+    report = node.revert()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "foreign-bytes")
+    assert node.files() == {**NEW, CONFIG: b"kubeadm was here\n"}
+    assert node.revert(force=True).outcome is Outcome.DONE
+    assert node.files() == OLD
+    assert (node.tx() / "kept.1").read_bytes() == b"kubeadm was here\n"
+
+
+def test_another_kubelet_is_refused(node: Node) -> None:
+    applied(node).confirm()
+    tool = node.bin / "kubelet"
+    tool.write_text("#!/bin/sh\necho Kubernetes v1.21.0 # upgraded\n")
+    assert node.revert().reference == "kubelet-changed"
+    assert node.revert(force=True).outcome is Outcome.DONE
+
+
+def test_a_confirmed_change_is_taken_back_later(node: Node) -> None:
+    applied(node).confirm()
+    node.cleanup()
+    report = node.revert(run="run-2", counter=2)
+    assert (report.outcome, report.healthy) == (Outcome.DONE, True)
+    assert node.files() == OLD
+    assert node.strays() == []
+
+
+def test_targets_on_another_file_system(node: Node) -> None:
+    """Where no hard link reaches, twins lie beside the target, in the parent of a ``.d`` folder, until confirmed."""
+    tool = node.bin / "ln"
+    tool.write_text('#!/bin/sh\ncase "$*" in -s*) exec /usr/bin/ln "$@" ;; esac\nexit 1\n')
+    tool.chmod(0o755)
+    node.write(DROPIN.replace("90-rollout", "10-kubeadm"), b"theirs\n")
+    applied(node)
+    assert sorted(path for path in node.strays() if ".rollout-" in path) == [
+        "etc/default/.rollout-t1.2.old",
+        "var/lib/kubelet/.rollout-t1.1.old",
+    ]
+    node.confirm()
+    assert node.strays() == []
+    node.revert()
+    assert node.files() == OLD
+    assert node.strays() == []
+    node.cleanup()
+    applied(node, tx="t2", run="run-2", counter=2)
+    assert node.trigger("guard", "t2", full_disk=True) == 0
+    assert node.files() == OLD
+
+
+# ------------------------------------------------------------------------------------------------------- health
+
+
+@pytest.mark.parametrize("config", [b"BROKEN\n", b"LOOPING\n", b"DEAD\n", b"LENIENT\n"])
+def test_a_kubelet_that_does_not_take_it_is_given_its_files_back_at_once(node: Node, config: bytes) -> None:
+    started = time.monotonic()
+    report = node.apply(order(new={CONFIG: config, FLAGS: b"NEW=1\n"}))
+    assert time.monotonic() - started < 15
+    assert (report.outcome, report.healthy) == (Outcome.DONE, False), report
+    assert report.receipt is not None
+    assert (report.receipt.state, report.receipt.cause) == (ReceiptState.REVERTED, "health")
+    assert node.files() == OLD
+    assert node.strays() == []
+
+
+def test_a_missing_argument_is_ill(node: Node) -> None:
+    report = node.apply(order(arguments=("--image-pull-progress-deadline=5m",)))
+    assert report.healthy is False
+    assert node.files() == OLD
+
+
+def test_a_restart_that_hangs_ends_before_the_guard_fires(node: Node) -> None:
+    if node.shell != "dash":
+        pytest.skip("once is enough")
+    started = time.monotonic()
+    report = node.apply(order(new={CONFIG: b"HANGING\n"}, guard=6))
+    assert time.monotonic() - started < 7
+    assert (report.healthy, node.files()) == (False, OLD)
+
+
+def test_healthz_that_never_says_ok_ends_before_the_guard_fires(node: Node) -> None:
+    started = time.monotonic()
+    report = node.apply(order(new={CONFIG: b"SICK\n"}, guard=5))
+    assert time.monotonic() - started < 6
+    assert report.healthy is False
+    assert "500" in report.message
+    assert node.files() == OLD
+
+
+def test_healthz_off_is_not_asked(node: Node) -> None:
+    assert node.apply(order(new={CONFIG: b"SICK\n"}, healthz_port=0)).healthy is True
+
+
+# ------------------------------------------------------------------------------------------------------- the rest
+
+
+def test_pruning_keeps_the_newest_and_the_last_confirmed(node: Node) -> None:
+    content = OLD[CONFIG]
+    for number in range(1, 6):
+        node.apply(order(f"t{number}", old={CONFIG: content}, new={CONFIG: b"%d\n" % number}))
+        content = b"%d\n" % number
+        node.confirm(f"t{number}", keep=2)
+    assert [receipt.tx for receipt in node.status().receipts] == ["t5", "t4"]
+    for number in (5, 4):
+        node.revert(f"t{number}")
+    node.apply(order("t6", old={CONFIG: b"3\n"}, new={CONFIG: b"6\n"}))
+    node.confirm("t6", keep=1)
+    assert [receipt.tx for receipt in node.status().receipts] == ["t6"]
+
+
+def test_a_broken_output_harms_nothing(node: Node) -> None:
+    """The connection dies at once: nobody reads what the agent says."""
+    command = agent_call.apply(node.program, order(), sudo=False, deadline=60)
+    read, write = os.pipe()
+    os.close(read)
+    subprocess.run(
+        [str(node.bin / "sh"), "-c", command.line], input=command.stdin, stdout=write, stderr=write, env=node.env(), check=False
+    )
+    os.close(write)
+    assert node.files() == NEW
+    report = node.status("t1")
+    assert report.receipt is not None
+    assert report.receipt.finished
+
+
+def test_a_systemd_that_does_not_answer(node: Node) -> None:
+    if node.shell != "dash":
+        pytest.skip("ten seconds once are enough")
+    node.standin("silent")
+    assert node.apply().reference == "systemd-not-answering"
+    assert node.files() == OLD
+
+
+def test_snapshot_reads_and_writes_nothing(node: Node) -> None:
+    before = sorted(path for path in node.root.rglob("*"))
+    snapshot = node.snapshot()
+    assert sorted(path for path in node.root.rglob("*")) == before
+    assert not isinstance(snapshot, type(None))
+    assert snapshot.node == "n1"
+
+
+def test_measure(node: Node) -> None:
+    gates = (
+        agent_call.CommandGate("good", 5, 'test "a  b" = "a  b"'),
+        agent_call.CommandGate("bad", 5, "exit 7"),
+        agent_call.CommandGate("slow", 1, "sleep 20"),
+    )
+    report = node.status(measure=agent_call.Measure("kubelet.service", 10248, (CONFIG, DROPIN), gates))
+    assert report.measurement is not None
+    assert report.measurement.commands == {"good": 0, "bad": 7, "slow": 124}
+    assert report.measurement.healthz == "ok"
+    assert report.measurement.files[DROPIN].kind == "absent"
+    assert report.measurement.files[CONFIG].size == len(OLD[CONFIG] or b"")
+    assert MACHINE
+    assert shutil.which("dash")
