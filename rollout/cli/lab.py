@@ -98,10 +98,10 @@ def fault(nodeset: str, kind: str | None, after: float | None, clear: bool, dire
     """
     if clear == (kind is not None):
         raise UsageError("lab-fault", "give a kind of fault, or --clear")
-    found = cast("dict[str, list[str]]", control.ask(directory, {"op": "status"})["states"])
-    known = [name for names in found.values() for name in names]
+    served = launch.specification(directory)
+    sets = {name: frozenset(members) for name, members in served.sets.items()}
     try:
-        names = sorted(evaluate(nodeset, Names(known, {})))
+        names = sorted(evaluate(nodeset, Names([node.name for node in served.nodes], sets)))
     except NodesetError as error:
         raise UsageError(error.flaws[0].reference, str(error), hint=error.flaws[0].hint) from None
     if not names:
@@ -117,4 +117,6 @@ def specification(inventory: Inventory, names: list[str], restart_sec: float) ->
         NodeSpec(node.name, node.address, address, dict(node.labels))
         for node, address in zip(nodes, addresses(len(nodes)), strict=True)
     )
-    return LabSpec(inventory.cluster, served, restart_sec)
+    members = frozenset(names)
+    sets = {word: tuple(sorted(known & members)) for word, known in inventory.nodesets.items() if known & members}
+    return LabSpec(inventory.cluster, served, restart_sec, sets)

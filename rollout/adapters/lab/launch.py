@@ -46,6 +46,16 @@ def up(spec: LabSpec, directory: Path, *, patience: float = 120.0) -> None:
     process.returncode = 0  # it is a daemon now; nobody waits for it
 
 
+def specification(directory: Path) -> LabSpec:
+    """What the lab in a directory serves."""
+    try:
+        return lab_spec.read(directory / serve.SPEC)
+    except (OSError, ValueError, KeyError):
+        raise StateError(
+            "lab-not-running", f"there is no lab in {directory}", hint="start one: rollout lab up"
+        ) from None
+
+
 def is_up(directory: Path) -> bool:
     """Whether a lab answers there."""
     try:

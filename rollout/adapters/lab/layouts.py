@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from rollout.adapters.lab import units
 from rollout.adapters.lab.spec import NodeSpec
 
 _CONFIG = """\
@@ -121,7 +120,7 @@ _SERVICES = {"docker": "docker.service", "containerd": "containerd.service", "cr
 
 def files(node: NodeSpec, restart_sec: float) -> Mapping[str, str]:
     """Path → text for a node of this kind; equal kinds share one result."""
-    return _files(node.layout, node.runtime, node.minor, units.span_text(restart_sec).removesuffix("s"))
+    return _files(node.layout, node.runtime, node.minor, f"{restart_sec:g}")
 
 
 def programs(node: NodeSpec) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 FIRST = ipaddress.IPv4Address("127.64.0.1")
@@ -40,11 +40,12 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class LabSpec:
-    """A lab. ``restart_sec`` goes into each kubelet's unit file."""
+    """A lab. ``restart_sec`` goes into each kubelet's unit file; ``sets`` is what ``@name`` may mean."""
 
     cluster: str
     nodes: tuple[NodeSpec, ...]
     restart_sec: float = 10.0
+    sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def addresses(count: int) -> list[str]:
@@ -61,4 +62,4 @@ def save(spec: LabSpec, path: Path) -> None:
 def read(path: Path) -> LabSpec:
     data = json.loads(path.read_text(encoding="utf-8"))
     nodes = tuple(NodeSpec(**node) for node in data["nodes"])
-    return LabSpec(data["cluster"], nodes, data["restart_sec"])
+    return LabSpec(data["cluster"], nodes, data["restart_sec"], data["sets"])

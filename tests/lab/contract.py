@@ -1,0 +1,261 @@
+"""What a node is to be like, whoever plays it: cases for the lab's nodes and for real systemd nodes alike.
+
+A case takes a ``Subject`` and raises ``AssertionError``. The node is a kubeadm node with a kubelet of 1.20 to 1.23 that
+runs well; every case leaves it so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+CONFIG = "/var/lib/kubelet/config.yaml"
+ENVIRONMENT = "/etc/default/kubelet"
+DROP_IN = "/etc/systemd/system/kubelet.service.d/90-contract.conf"
+
+
+class Subject(Protocol):
+    """The node under test. Commands run with root's rights; paths are the node's own."""
+
+    version: str
+    restart_sec: float
+
+    @property
+    def prefix(self) -> str:
+        """What a command must put before a path of the node: nothing on a real one."""
+
+    def run(self, line: str, stdin: bytes = b"") -> tuple[int, str]: ...
+
+    def read(self, path: str) -> bytes | None: ...
+
+    def write(self, path: str, content: bytes | None) -> None:
+        """Replace a file, or remove it (``None``)."""
+
+
+@contextmanager
+def changed(node: Subject, path: str, content: bytes) -> Iterator[None]:
+    """The file holds this for the while; then it is as it was, and the kubelet well again."""
+    before = node.read(path)
+    node.write(path, content)
+    try:
+        yield
+    finally:
+        node.write(path, before)
+        node.run("systemctl daemon-reload; systemctl restart kubelet")
+        until(lambda: healthz(node) == "ok", 20)
+
+
+def until(holds: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.1)
+
+
+def said(node: Subject, line: str) -> str:
+    status, output = node.run(line)
+    assert status == 0, (line, status, output)
+    return output.strip()
+
+
+def shown(node: Subject, name: str, unit: str = "kubelet.service") -> str:
+    return said(node, f"systemctl show -p {name} --value {unit}")
+
+
+def healthz(node: Subject) -> str:
+    return node.run("curl -s -m 3 http://127.0.0.1:10248/healthz")[1]
+
+
+def version_is_printed(node: Subject) -> None:
+    assert said(node, "kubelet --version") == f"Kubernetes v{node.version}"
+
+
+def a_healthy_kubelet_shows_itself(node: Subject) -> None:
+    lines = said(
+        node,
+        "systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts -p NeedDaemonReload"
+        " -p RestartUSec -p UnitFileState -p FragmentPath -p DropInPaths kubelet.service",
+    ).splitlines()
+    found = dict(line.split("=", 1) for line in lines)
+    assert found["LoadState"] == "loaded"
+    assert (found["ActiveState"], found["SubState"]) == ("active", "running")
+    assert int(found["MainPID"]) > 1
+    assert found["NeedDaemonReload"] == "no"
+    assert found["RestartUSec"].endswith("s")
+    assert found["UnitFileState"] == "enabled"
+    assert found["FragmentPath"].endswith("/systemd/system/kubelet.service")
+    assert "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf" in found["DropInPaths"]
+    words = said(node, f"tr '\\0' '\\n' <{node.prefix}/proc/{found['MainPID']}/cmdline").splitlines()
+    assert f"--config={CONFIG}" in words
+
+
+def restart_makes_a_new_process_that_answers(node: Subject) -> None:
+    before, started = shown(node, "MainPID"), int(shown(node, "ExecMainStartTimestampMonotonic"))
+    said(node, "systemctl restart kubelet")
+    assert shown(node, "MainPID") != before
+    assert int(shown(node, "ExecMainStartTimestampMonotonic")) > started
+    until(lambda: healthz(node) == "ok", 10)
+
+
+def restart_returns_0_for_a_crash_loop(node: Subject) -> None:
+    with changed(node, ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--no-such-flag\n"):
+        said(node, "systemctl restart kubelet")
+        until(lambda: shown(node, "SubState") == "auto-restart", 5)
+        assert shown(node, "MainPID") == "0"
+        assert node.run("systemctl is-active kubelet") == (3, "activating\n")
+        counted = int(shown(node, "NRestarts"))
+        until(lambda: int(shown(node, "NRestarts")) > counted, node.restart_sec + 10)
+        assert healthz(node) == ""
+
+
+def a_restart_out_of_a_crash_loop_heals(node: Subject) -> None:
+    with changed(node, CONFIG, b"{ this is no configuration"):
+        said(node, "systemctl restart kubelet")
+        until(lambda: shown(node, "SubState") == "auto-restart", 5)
+    assert shown(node, "ActiveState") == "active"
+
+
+def an_unknown_field_is_lenient(node: Subject) -> None:
+    config = node.read(CONFIG) or b""
+    with changed(node, CONFIG, config + b"serialiseImagePulls: false\n"):
+        said(node, "systemctl restart kubelet")
+        until(lambda: healthz(node) == "ok", 10)
+        pid = shown(node, "MainPID")
+        journal = said(node, f"journalctl -q -b --no-pager -o cat -n 5000 _PID={pid}")
+        assert "lenient decoding" in journal
+        assert "serialiseImagePulls" in journal
+
+
+def a_wrong_type_is_fatal(node: Subject) -> None:
+    config = node.read(CONFIG) or b""
+    with changed(node, CONFIG, config.replace(b"maxPods: 110", b"maxPods: fifty")):
+        said(node, "systemctl restart kubelet")
+        until(lambda: shown(node, "SubState") == "auto-restart", 5)
+
+
+def an_empty_config_is_fatal(node: Subject) -> None:
+    with changed(node, CONFIG, b""):
+        said(node, "systemctl restart kubelet")
+        until(lambda: shown(node, "SubState") == "auto-restart", 5)
+
+
+def a_missing_environment_file_is_nothing(node: Subject) -> None:
+    before = node.read(ENVIRONMENT)
+    node.write(ENVIRONMENT, None)
+    try:
+        said(node, "systemctl restart kubelet")
+        until(lambda: healthz(node) == "ok", 10)
+    finally:
+        node.write(ENVIRONMENT, before)
+        said(node, "systemctl restart kubelet")
+
+
+def an_environment_file_is_split_at_blanks(node: Subject) -> None:
+    with changed(node, ENVIRONMENT, b'# ours\nKUBELET_EXTRA_ARGS="--v=3 --max-pods=99"\n'):
+        said(node, "systemctl restart kubelet")
+        pid = shown(node, "MainPID")
+        words = said(node, f"tr '\\0' '\\n' <{node.prefix}/proc/{pid}/cmdline").splitlines()
+        assert "--v=3" in words
+        assert "--max-pods=99" in words
+
+
+def a_changed_unit_needs_daemon_reload(node: Subject) -> None:
+    with changed(
+        node, DROP_IN, b'[Service]\nEnvironment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml --v=4"\n'
+    ):
+        assert shown(node, "NeedDaemonReload") == "yes"
+        said(node, "systemctl restart kubelet")
+        assert "--v=4" not in _words(node)
+        assert shown(node, "NeedDaemonReload") == "yes"
+        said(node, "systemctl daemon-reload")
+        assert shown(node, "NeedDaemonReload") == "no"
+        assert DROP_IN in shown(node, "DropInPaths")
+        said(node, "systemctl restart kubelet")
+        assert "--v=4" in _words(node)
+
+
+def _words(node: Subject) -> list[str]:
+    return said(node, f"tr '\\0' '\\n' <{node.prefix}/proc/{shown(node, 'MainPID')}/cmdline").splitlines()
+
+
+def stop_and_start(node: Subject) -> None:
+    said(node, "systemctl stop kubelet")
+    assert node.run("systemctl is-active kubelet") == (3, "inactive\n")
+    assert shown(node, "MainPID") == "0"
+    said(node, "systemctl start kubelet")
+    assert said(node, "systemctl is-active kubelet") == "active"
+    assert shown(node, "NRestarts") == "0"
+    until(lambda: healthz(node) == "ok", 10)
+
+
+def is_enabled(node: Subject) -> None:
+    assert said(node, "systemctl is-enabled kubelet") == "enabled"
+    status, output = node.run("systemctl is-enabled no-such-unit.service 2>/dev/null")
+    assert status != 0
+    assert "enabled" not in output
+
+
+def an_unknown_unit_is_not_found(node: Subject) -> None:
+    assert shown(node, "LoadState", "no-such-unit.service") == "not-found"
+    assert node.run("systemctl restart no-such-unit.service 2>/dev/null")[0] == 5
+
+
+def a_timer_fires_in_time(node: Subject) -> None:
+    flag = "/run/contract-fired"
+    node.run(f"rm -f {node.prefix}{flag}")
+    begun = time.monotonic()
+    said(
+        node,
+        "systemd-run --quiet --on-active=2 --timer-property=AccuracySec=100ms --unit=contract-a --collect"
+        f" /bin/sh -c 'echo fired >{node.prefix}{flag}'",
+    )
+    assert shown(node, "ActiveState", "contract-a.timer") == "active"
+    assert shown(node, "NextElapseUSecMonotonic", "contract-a.timer") not in {"", "0", "infinity"}
+    until(lambda: node.read(flag) is not None, 8)
+    assert 1.9 <= time.monotonic() - begun <= 3.5
+    until(lambda: shown(node, "LoadState", "contract-a.timer") == "not-found", 3)
+    node.run(f"rm -f {node.prefix}{flag}")
+
+
+def a_timer_can_be_stopped(node: Subject) -> None:
+    flag = "/run/contract-never"
+    said(
+        node,
+        "systemd-run --quiet --on-active=1 --timer-property=AccuracySec=100ms --unit=contract-b --collect"
+        f" /bin/sh -c 'echo fired >{node.prefix}{flag}'",
+    )
+    said(node, "systemctl stop contract-b.timer")
+    time.sleep(1.5)
+    assert node.read(flag) is None
+    assert shown(node, "LoadState", "contract-b.timer") == "not-found"
+    assert said(node, "systemctl list-units --all --plain --no-legend 'contract-*'") == ""
+
+
+def a_timer_is_not_made_twice(node: Subject) -> None:
+    line = "systemd-run --quiet --on-active=60 --unit=contract-c true 2>/dev/null"
+    said(node, line)
+    assert node.run(line)[0] == 1
+    said(node, "systemctl stop contract-c.timer")
+
+
+CASES: tuple[Callable[[Subject], None], ...] = (
+    version_is_printed,
+    a_healthy_kubelet_shows_itself,
+    restart_makes_a_new_process_that_answers,
+    restart_returns_0_for_a_crash_loop,
+    a_restart_out_of_a_crash_loop_heals,
+    an_unknown_field_is_lenient,
+    a_wrong_type_is_fatal,
+    an_empty_config_is_fatal,
+    a_missing_environment_file_is_nothing,
+    an_environment_file_is_split_at_blanks,
+    a_changed_unit_needs_daemon_reload,
+    stop_and_start,
+    is_enabled,
+    an_unknown_unit_is_not_found,
+    a_timer_fires_in_time,
+    a_timer_can_be_stopped,
+    a_timer_is_not_made_twice,
+)
