@@ -23,7 +23,7 @@ def check(context: click.Context, output: str) -> None:
     """Check inventories, playbooks and templates; no node is read."""
     checked = check_files(FolderFiles(Path()))
     if output == "json":
-        click.echo(json.dumps(_document(checked), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(_document(checked), indent=2))
     else:
         _print(checked)
     if checked.problems:

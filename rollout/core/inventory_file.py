@@ -26,7 +26,8 @@ from rollout.core.inventory_written import AnyInventory, Attributes, FoldedInven
 from rollout.core.nodesets import EVERYTHING, Names, NodesetError, evaluate, expand, fold
 from rollout.core.settings import Setting
 from rollout.core.terminal import printable
-from rollout.core.written import Mistakes, locate, read_document, read_settings, validate
+from rollout.core.words import read_settings
+from rollout.core.written import Mistakes, locate, read_document, validate
 from rollout.core.yaml_source import Entry, Item
 
 _FOLLOW = frozenset({"unknown-node", "unknown-rack", "unknown-group", "no-rack", "no-zone", "no-nodes"})
@@ -38,11 +39,8 @@ def load_inventory(text: str, file: str) -> Inventory:
     root, mistakes = read_document(text, file)
     nodes = root.entries().get("nodes")
     listed = nodes is not None and isinstance(nodes.item.value, list)
-    written: AnyInventory | None
+    written: AnyInventory
     written, whole = validate(ListedInventory, root, mistakes) if listed else validate(FoldedInventory, root, mistakes)
-    if written is None:
-        mistakes.raise_any()
-        raise AssertionError("a file that has no shape has mistakes")
     inventory = _Reading(root, mistakes, whole=whole).inventory(written, sha256(text.encode()).hexdigest())
     mistakes.raise_any()
     return inventory
@@ -199,21 +197,20 @@ class _Reading:
 
     def _check_names(self, written: AnyInventory, racks: Mapping[str, str], zones: Mapping[str, str]) -> None:
         """``@name`` must mean one thing."""
-        taken = {EVERYTHING: "every node"}
+        taken: dict[str, str] = {}
         said = {
-            "rack": [*written.racks, *racks.values()],
-            "zone": [*written.zones, *zones.values()],
-            "group": list(written.groups),
+            "rack": {*written.racks, *racks.values()},
+            "zone": {*written.zones, *zones.values()},
+            "group": {*written.groups},
         }
         for kind, names in said.items():
-            for name in dict.fromkeys(names):
-                if taken.setdefault(name, kind) != kind:
-                    where = self._section_entry(f"{kind}s", name)
-                    self._mistakes.add(
-                        where,
-                        "name-taken",
-                        f"`@{name}` would be this {kind} and a {taken[name]}".replace("a every", "every"),
-                    )
+            for name in sorted(names):
+                if name == EVERYTHING:
+                    message = f"`@{name}` means every node and cannot be a {kind}"
+                    self._mistakes.add(self._section_entry(f"{kind}s", name), "name-taken", message)
+                elif taken.setdefault(name, kind) != kind:
+                    message = f"`@{name}` would be both a {taken[name]} and a {kind}"
+                    self._mistakes.add(self._section_entry(f"{kind}s", name), "name-taken", message)
 
     def _levels(
         self, written: AnyInventory, blocks: Iterable[_Block], groups: Mapping[str, frozenset[str]]

@@ -9,7 +9,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field
 
 from rollout.core.terminal import printable
-from rollout.core.written import Labels, Name, Written, wrong
+from rollout.core.words import Labels, Name
+from rollout.core.written import Written, wrong
 
 _VERSION = re.compile(r"v?1\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
 _ADDRESS = re.compile(r"[A-Za-z0-9\[:](?:[A-Za-z0-9._:%\[\]-]|\{name\})*|\{name\}(?:[A-Za-z0-9._-]|\{name\})*")
@@ -51,7 +52,7 @@ def _nodeset(value: object) -> list[str]:
 User = Annotated[str, BeforeValidator(_user)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Nodeset = Annotated[list[str], BeforeValidator(_nodeset)]
-Settings = dict[str, Any]  # read with places by written.read_settings
+Settings = dict[str, Any]  # read with places by words.read_settings
 
 
 class Ssh(Written):

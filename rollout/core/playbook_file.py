@@ -40,7 +40,8 @@ from rollout.core.playbook_written import (
 )
 from rollout.core.suggest import did_you_mean
 from rollout.core.terminal import printable
-from rollout.core.written import Mistakes, locate, read_document, read_settings, validate
+from rollout.core.words import read_settings
+from rollout.core.written import Mistakes, locate, read_document, validate
 from rollout.core.yaml_source import Item
 from rollout.errors import Problem
 
@@ -63,13 +64,10 @@ _DEFAULT_GATE_TIMEOUT = 10.0
 def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
     """``text`` is the file's, ``file`` its name for messages; ``templates`` are texts by name. Raises ``InputError``."""
     root, mistakes = read_document(text, file)
-    said_waves = _at(root, "waves").value
+    said_waves, said_settings = _at(root, "waves").value, _at(root, "settings").value
     written, _ = validate(Playbook, root, mistakes)
-    if written is None:
-        mistakes.raise_any()
-        raise AssertionError("a file that has no shape has mistakes")
     settings = read_settings(_at(root, "settings"), f"playbook {written.name}", mistakes)
-    if not settings and "settings" in root.entries():
+    if said_settings == {} and "settings" in root.entries():
         mistakes.add(_at(root, "settings"), "no-settings", "the playbook has no settings", "name at least one")
     used = _templates(written.templates, templates, root, mistakes)
     waves = _waves(written.waves)

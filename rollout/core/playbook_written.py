@@ -10,7 +10,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from rollout.core.playbook import Cause, GateKind, RevertScope
 from rollout.core.suggest import did_you_mean
 from rollout.core.terminal import printable
-from rollout.core.written import Duration, Name, Percent, ShareText, Written, between, wrong
+from rollout.core.words import Duration, Name, Percent, ShareText, between
+from rollout.core.written import Written, wrong
 
 _WAVES = ("canary", "perRack", "upTo", "rest")
 _BUILT_IN_GATES = tuple(kind.value for kind in GateKind if kind is not GateKind.COMMAND)
@@ -127,7 +128,7 @@ class Playbook(Written):
     stand_ins: ClassVar[Mapping[str, Any]] = {"name": "name", "settings": {}}
 
     name: Name
-    settings: dict[str, Any]  # read with places by written.read_settings
+    settings: dict[str, Any]  # read with places by words.read_settings
     templates: WrittenTemplates = Field(default_factory=lambda: WrittenTemplates.model_validate({}))
     waves: Annotated[list[Annotated[WrittenWave, BeforeValidator(_wave)]], Field(min_length=1)] | None = None
     limits: WrittenLimits = Field(default_factory=lambda: WrittenLimits.model_validate({}))

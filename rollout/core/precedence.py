@@ -11,7 +11,7 @@ from rollout.core.inventory import Inventory, Level
 from rollout.core.playbook import Policy
 from rollout.core.settings import Setting
 from rollout.core.terminal import printable
-from rollout.core.written import SETTING_NAME
+from rollout.core.words import SETTING_NAME
 from rollout.core.yaml_source import read_yaml
 from rollout.errors import UsageError
 

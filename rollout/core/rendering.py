@@ -35,7 +35,6 @@ _FILTERS = (
     "lower",
     "map",
     "reject",
-    "replace",
     "select",
     "sort",
     "trim",
@@ -65,12 +64,15 @@ def _range(*bounds: int) -> range:
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    intercepted_binops: ClassVar[frozenset[str]] = frozenset({"*", "**", "%"})  # type: ignore[misc] # Jinja2 meant it to be overridden
+    intercepted_binops: ClassVar[frozenset[str]] = frozenset({"+", "*", "**", "%"})  # type: ignore[misc] # Jinja2 meant it to be overridden
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         if not (isinstance(left, int | float) and isinstance(right, int | float) and operator != "**"):
             raise ValueError(f"`{operator}` is for numbers here")
         return super().call_binop(context, operator, left, right)
+
+    def wrap_str_format(self, _: Any) -> None:
+        """The sandbox's own ``str.format`` pads without a bound; see ``is_safe_attribute``."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """No text methods: ``'{:>999999999}'.format(1)`` and ``'x'.center(999999999)`` are all it takes."""
@@ -96,14 +98,38 @@ def render(template: str, name: str, variables: Mapping[str, Any]) -> str:
         return "".join(_bounded(compiled.generate(variables)))
     except TemplateSyntaxError as error:
         raise InputError((_syntax(error, name),)) from None
-    except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except (TemplateError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         line = _line_of(error.__traceback__, name)
         raise InputError((Problem("template-failed", printable(str(error)), Place(name, line, 1)),)) from None
 
 
 @lru_cache(maxsize=64)
 def _compiled(template: str, name: str) -> CodeType:
-    return _ENVIRONMENT.compile(template, name, name)
+    return _ENVIRONMENT.compile(_parsed(template, name), name, name)
+
+
+_REFUSED: Mapping[type[nodes.Node], str] = {
+    nodes.Include: "include",
+    nodes.Import: "import",
+    nodes.FromImport: "import",
+    nodes.Extends: "extends",
+    nodes.Macro: "macro",
+    nodes.CallBlock: "call",
+    nodes.FilterBlock: "filter … endfilter",
+    nodes.AssignBlock: "set … endset",
+    nodes.Concat: "~",
+}
+"""What would reach for other files, or double a text again and again until the machine is full."""
+
+
+def _parsed(template: str, name: str) -> nodes.Template:
+    if len(template) > MAX_TEMPLATE:
+        raise TemplateSyntaxError("the template is larger than 256 KiB", 1, name)
+    tree = _ENVIRONMENT.parse(template, name, name)
+    for kind, word in _REFUSED.items():
+        for node in tree.find_all(kind):
+            raise TemplateSyntaxError(f"`{word}` is not for these templates; write the text out", node.lineno, name)
+    return tree
 
 
 def _bounded(pieces: Iterator[str]) -> Iterator[str]:
@@ -129,21 +155,18 @@ def _syntax(error: TemplateSyntaxError, name: str) -> Problem:
 
 def undefined_variables(template: str, name: str, known: Known) -> tuple[Problem, ...]:
     """Every variable, attribute and filter a template uses that will not be there. Needs no node."""
-    if len(template) > MAX_TEMPLATE:
-        return (Problem("template-too-large", "the template is larger than 256 KiB", Place(name, 1, 1)),)
     try:
-        tree = _ENVIRONMENT.parse(template, name, name)
+        tree = _parsed(template, name)
         undeclared = find_undeclared_variables(tree)
-        _ENVIRONMENT.compile(tree, name, name)
+        _compiled(template, name)
     except TemplateSyntaxError as error:
         return (_syntax(error, name),)
-    except TemplateError as error:
-        return (Problem("template-syntax", printable(str(error)), Place(name, 1, 1)),)
+    except RecursionError:
+        return (Problem("template-syntax", "the template is nested too deep", Place(name, 1, 1)),)
     at = _finder(template, name)
     found = {
         *_unknown_names(tree, undeclared, known, at),
         *_unknown_attributes(tree, known, at),
-        *_elsewhere(tree, at),
     }
     return tuple(sorted(found, key=_in_order))
 
@@ -189,12 +212,6 @@ def _attribute(node: nodes.Getattr | nodes.Getitem) -> str | None:
     if isinstance(node, nodes.Getattr):
         return node.attr
     return str(node.arg.value) if isinstance(node.arg, nodes.Const) else None
-
-
-def _elsewhere(tree: nodes.Template, at: _Finder) -> Iterator[Problem]:
-    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        message = "a template cannot use another one; write the text here"
-        yield Problem("template-include", message, at(node.lineno, type(node).__name__.lower()))
 
 
 def _in_order(problem: Problem) -> tuple[Place, str]:

@@ -6,17 +6,12 @@ the frozen value the program uses, which ``inventory_file`` and ``playbook_file`
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, TypeVar, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from rollout.core.durations import DurationError, parse
-from rollout.core.nodesets import is_name
-from rollout.core.playbook import Share
-from rollout.core.settings import IfUnsupported, Setting, Value
 from rollout.core.suggest import did_you_mean
 from rollout.core.terminal import printable
 from rollout.core.yaml_source import Document, Entry, Item, read_yaml
@@ -63,18 +58,15 @@ def read_document(text: str, file: str) -> tuple[Item, Mistakes]:
     root = document.root
     if root is None or not isinstance(root.value, dict):
         if not document.problems:
-            message = (
-                "the file is empty"
-                if root is None or root.value is None
-                else "the file must be a map of keys and values"
-            )
+            empty = root is None or root.value is None
+            message = "the file is empty" if empty else "the file must be a map of keys and values"
             mistakes.add(root or Item(None, 1, 1), "wrong-type", message)
         mistakes.raise_any()
     assert root is not None  # noqa: S101 - raise_any has raised
     return root, mistakes
 
 
-def validate(model: type[Model], root: Item, mistakes: Mistakes) -> tuple[Model | None, bool]:
+def validate(model: type[Model], root: Item, mistakes: Mistakes) -> tuple[Model, bool]:
     """The document as a model, with every mistake noted, and whether the model is the whole document.
 
     What is wrong is cut out of the tree, so that the rest can still be checked for what it means.
@@ -87,28 +79,29 @@ def validate(model: type[Model], root: Item, mistakes: Mistakes) -> tuple[Model 
         item, entry = locate(root, details["loc"])
         at_key = details["type"] == "extra_forbidden" or details["loc"][-1:] == ("[key]",)
         mistakes.add(entry if entry and at_key else item, *_explain(details, model))
-    return _rest(model, root, found)
+    return _rest(model, root, found, mistakes)
 
 
 _ROUNDS = 6  # cutting may leave a map without a key it needs, which is then cut in turn
 _SECTION = 2  # a path this short names a whole rack, zone, group or node
 
 
-def _rest(model: type[Model], root: Item, found: list[ErrorDetails]) -> tuple[Model | None, bool]:
+def _rest(model: type[Model], root: Item, found: list[ErrorDetails], mistakes: Mistakes) -> tuple[Model, bool]:
     whole = True
     for _ in range(_ROUNDS):
         targets = [details["loc"][: -1 if details["type"] in ("missing", "[key]") else None] for details in found]
         whole = whole and all(len(target) > _SECTION for target in targets if target[:1] != ("settings",))
-        _cut(root, [locate_path(root, target) for target in targets], model)
+        _cut(root, [_container(root, target) for target in targets], model)
         try:
             return model.model_validate(root.plain()), whole
         except ValidationError as error:
             found = error.errors(include_url=False)
-    return None, False
+    mistakes.raise_any()
+    raise AssertionError("what was cut out was noted")
 
 
-def locate_path(root: Item, path: tuple[int | str, ...]) -> tuple[Item, Item]:
-    """The container at the end of ``path`` and what to take out of it."""
+def _container(root: Item, path: tuple[int | str, ...]) -> tuple[Item, Item]:
+    """The map or list at the end of ``path`` and what to take out of it."""
     around, item = root, root
     for step in path:
         below, _ = locate(item, (step,))
@@ -119,11 +112,12 @@ def locate_path(root: Item, path: tuple[int | str, ...]) -> tuple[Item, Item]:
 
 
 def _cut(root: Item, targets: list[tuple[Item, Item]], model: type[Written]) -> None:
-    for around, item in targets:
+    doomed = {id(item) for _, item in targets}
+    for around in {id(around): around for around, _ in targets}.values():
         if isinstance(around.value, list):
-            around.value = [other for other in around.value if other is not item]
+            around.value = [item for item in around.value if id(item) not in doomed]
         elif isinstance(around.value, dict):
-            around.value = {key: entry for key, entry in around.value.items() if entry.item is not item}
+            around.value = {key: entry for key, entry in around.value.items() if id(entry.item) not in doomed}
     if isinstance(root.value, dict):
         for key, value in model.stand_ins.items():
             root.value.setdefault(key, Entry(Item(value, root.line, root.column), root.line, root.column))
@@ -153,6 +147,8 @@ def _explain(details: ErrorDetails, model: type[Written]) -> tuple[str, str, str
         return "unknown-key", f"unknown key `{name}`", did_you_mean(str(path[-1]), _keys(_model_at(model, path[:-1])))
     if kind in _TYPES:
         return "wrong-type", f"`{name}` must be {_TYPES[kind]}, not {_kind_said(details)}", ""
+    if kind == "literal_error":
+        return "wrong-type", f"`{name}` takes no value but true", ""
     if kind == "too_short":
         return "empty-list", f"`{name}` must not be empty", ""
     if kind in _BOUNDS:
@@ -186,10 +182,12 @@ _KINDS: tuple[tuple[type, str], ...] = (
 
 
 def _kind_said(details: ErrorDetails) -> str:
-    return str(details["input"]) if details["type"] == "int_from_float" else _kind(details["input"])
+    fraction = details["type"].startswith("int") and isinstance(details["input"], float)
+    return str(details["input"]) if fraction else kind_of(details["input"])
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """What a value is, in the words of a message."""
     return next((name for kind, name in _KINDS if isinstance(value, kind)), "nothing")
 
 
@@ -221,136 +219,6 @@ def _keys(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-# The words of our files. ``KEY`` in a message becomes the key's name.
-
-
 def wrong(reference: str, message: str, hint: str = "") -> PydanticCustomError:
-    """A mistake in our own words, from inside a model."""
+    """A mistake in our own words, from inside a model; ``KEY`` in it becomes the key's name."""
     return PydanticCustomError(reference, "{said}", {"said": message, "hint": hint})
-
-
-def _text(value: object, what: str) -> str:
-    if not isinstance(value, str):
-        raise wrong("wrong-type", f"KEY must be {what}, not {_kind(value)}")
-    return value
-
-
-def _duration(value: object) -> float:
-    if type(value) in (int, float):
-        raise wrong("bad-duration", "KEY is a number without a unit", f"write {value}s for seconds")
-    try:
-        seconds = parse(_text(value, "a duration such as 90s"))
-    except DurationError as error:
-        raise wrong("bad-duration", f"KEY: `{printable(str(value), 60)}` is no duration: {error}") from None
-    return seconds
-
-
-_PERCENT = re.compile(r"(?P<number>[0-9]{1,3}(?:\.[0-9]{1,6})?) ?%")
-
-
-def _percent(value: object) -> float:
-    match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
-    if match is None or not 0 < float(match["number"]) <= 100:
-        raise wrong(
-            "bad-share",
-            f"KEY: `{printable(str(value), 60)}` is no percentage; write for example 5%, over 0% and up to 100%",
-        )
-    return float(match["number"])
-
-
-def _share(value: object) -> Share:
-    if isinstance(value, str):
-        return Share(percent=_percent(value))
-    if type(value) is not int:
-        raise wrong("bad-share", f"KEY must be a count of nodes or a percentage such as 5%, not {_kind(value)}")
-    if value < 1:
-        raise wrong("bad-share", f"KEY must be at least 1 node, not {value}")
-    return Share(count=value)
-
-
-def _name_text(value: object) -> str:
-    name = _text(value, "a name")
-    if not is_name(name):
-        raise wrong("bad-name", f"`{printable(name, 60)}` is no name; names are letters, digits, `-`, `_` and `.`")
-    return name
-
-
-def _label_text(value: object) -> str:
-    if not isinstance(value, str):
-        raise wrong(
-            "wrong-type",
-            f"label KEY must be text, not {_kind(value)}",
-            f'write "{printable(_yaml_word(value), 40)}" in quotes',
-        )
-    return value
-
-
-def _yaml_word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def between(low: float, high: float, words: str) -> AfterValidator:
-    """Seconds within bounds; ``words`` says them."""
-
-    def check(seconds: float) -> float:
-        if not low <= seconds <= high:
-            raise wrong("out-of-range", f"KEY must be {words}, not {seconds:g}s")
-        return seconds
-
-    return AfterValidator(check)
-
-
-Duration = Annotated[float, BeforeValidator(_duration)]
-Percent = Annotated[float, BeforeValidator(_percent)]
-ShareText = Annotated[Share, BeforeValidator(_share)]
-Name = Annotated[str, BeforeValidator(_name_text)]
-LabelText = Annotated[str, BeforeValidator(_label_text)]
-Labels = dict[str, LabelText]
-
-SETTING_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*")
-_POLICIES = tuple(policy.value for policy in IfUnsupported)
-
-
-def read_settings(item: Item | None, source: str, mistakes: Mistakes) -> Mapping[str, Setting]:
-    """``name: value``, or ``name: {value: …, ifUnsupported: refuse|skip}``."""
-    settings: dict[str, Setting] = {}
-    for name, entry in item.entries().items() if item else ():
-        if not SETTING_NAME.fullmatch(name):
-            mistakes.add(
-                entry,
-                "bad-setting",
-                f"`{printable(name, 60)}` is no setting's name; names are letters and digits, flags also have `-`",
-            )
-        value, policy = _setting_value(entry.item, mistakes)
-        if value is None:
-            mistakes.add(
-                entry.item, "bad-setting", f"`{printable(name, 60)}` has no value", "write one, or remove the line"
-            )
-        settings[name] = Setting(name, value, policy, source)
-    return settings
-
-
-def _setting_value(item: Item, mistakes: Mistakes) -> tuple[Value, IfUnsupported]:
-    fields = item.entries()
-    if "value" not in fields and "ifUnsupported" not in fields:
-        return item.plain(), IfUnsupported.REFUSE
-    for key in fields.keys() - {"value", "ifUnsupported"}:
-        mistakes.add(
-            fields[key],
-            "unknown-key",
-            f"unknown key `{printable(key, 60)}`",
-            did_you_mean(key, ("value", "ifUnsupported")),
-        )
-    value = fields["value"].item.plain() if "value" in fields else None
-    return value, _policy(fields.get("ifUnsupported"), mistakes)
-
-
-def _policy(entry: Entry | None, mistakes: Mistakes) -> IfUnsupported:
-    if entry is None:
-        return IfUnsupported.REFUSE
-    said = str(entry.item.plain())
-    if said not in _POLICIES:
-        message = f"`ifUnsupported` must be refuse or skip, not `{printable(said, 60)}`"
-        mistakes.add(entry.item, "bad-choice", message, did_you_mean(said, _POLICIES))
-        return IfUnsupported.REFUSE
-    return IfUnsupported(said)

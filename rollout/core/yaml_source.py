@@ -9,24 +9,21 @@ that everybody reads the same. Tags, merge keys and keys that are no text are re
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isinf
 from typing import Any
 
 import yaml
 
 from rollout.core.settings import Value
-from rollout.core.terminal import CONTROL
+from rollout.core.terminal import CONTROL, printable
+from rollout.core.yaml_scalars import Ambiguous, Scalar, plain_scalar
 from rollout.errors import Place, Problem
 
 MAX_CHARACTERS = 32 * 1024 * 1024
 MAX_DEPTH = 40
 MAX_ALIASES = 1_000
 MAX_ITEMS = 4_000_000  # with every alias counted as often as it is used
-
-Scalar = str | int | float | bool | None
 
 
 @dataclass(slots=True)
@@ -171,7 +168,9 @@ class _Tree:
 
     def scalar(self, event: Any) -> None:
         if event.tag is not None:
-            self._wrong("yaml-tag", f"tags such as `{event.tag}` are not taken; write the value alone", event)
+            self._wrong(
+                "yaml-tag", f"tags such as `{printable(event.tag, 60)}` are not taken; write the value alone", event
+            )
         top = self._open[-1] if self._open else None
         mark = event.start_mark
         if top is not None and top.key is None and type(top.item.value) is dict:
@@ -185,7 +184,9 @@ class _Tree:
 
     def start(self, event: Any) -> None:
         if event.tag is not None:
-            self._wrong("yaml-tag", f"tags such as `{event.tag}` are not taken; write the value alone", event)
+            self._wrong(
+                "yaml-tag", f"tags such as `{printable(event.tag, 60)}` are not taken; write the value alone", event
+            )
         if len(self._open) >= MAX_DEPTH:
             raise self._stop("yaml-too-deep", f"nested more than {MAX_DEPTH} levels deep", event)
         self._no_key_here(event)
@@ -205,7 +206,9 @@ class _Tree:
         self._no_key_here(event)
         self._aliases += 1
         if event.anchor not in self._anchors:
-            raise self._stop("yaml-alias", f"`*{event.anchor}` refers to nothing above it, or to itself", event)
+            raise self._stop(
+                "yaml-alias", f"`*{printable(event.anchor, 60)}` refers to nothing above it, or to itself", event
+            )
         if self._aliases > MAX_ALIASES:
             raise self._stop("yaml-too-large", f"more than {MAX_ALIASES} aliases", event)
         item, size = self._anchors[event.anchor]
@@ -227,7 +230,7 @@ class _Tree:
     def _enter(self, entries: dict[str, Entry], key: str, entry: Entry) -> None:
         first = entries.setdefault(key, entry)
         if first is not entry:
-            message = f"`{key}` is written twice, first in line {first.line}"
+            message = f"`{printable(key, 60)}` is written twice, first in line {first.line}"
             self.problems.append(Problem("duplicate-key", message, Place(self.file, entry.line, entry.column)))
 
     def _key(self, event: Any) -> str:
@@ -235,15 +238,15 @@ class _Tree:
         if event.implicit[0]:
             if text == "<<":
                 self._wrong("yaml-merge", "merge keys (`<<`) are not taken; groups and levels do this", event)
-            elif not isinstance(_plain_scalar(text), str):
-                self._wrong("yaml-key", f"`{text}` as a key is no text; write it in quotes", event)
+            elif not isinstance(plain_scalar(text), str):
+                self._wrong("yaml-key", f"`{printable(text, 60)}` as a key is no text; write it in quotes", event)
         return self._shown(text, event)
 
     def _scalar_value(self, event: Any) -> Scalar:
         if not event.implicit[0]:
             return self._shown(event.value, event)
-        value = _plain_scalar(event.value)
-        if isinstance(value, _Ambiguous):
+        value = plain_scalar(event.value)
+        if isinstance(value, Ambiguous):
             self._wrong("yaml-ambiguous", value.message, event)
             return str(event.value)
         return value
@@ -286,64 +289,3 @@ _HANDLERS = {
     yaml.SequenceEndEvent: _Tree.end,
     yaml.MappingEndEvent: _Tree.end,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Ambiguous:
-    message: str
-
-
-_WORDS: dict[str, Scalar] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-}
-_OLD_BOOLEANS = {
-    form: meaning
-    for words, meaning in ((("yes", "on", "y"), "true"), (("no", "off", "n"), "false"))
-    for word in words
-    for form in (word, word.capitalize(), word.upper())
-}
-_NUMBER_STARTS = frozenset("+-.0123456789")
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)?(?:\.[0-9]+|(?<=[0-9])\.)?(?:(?<=[0-9.])[eE][-+]?[0-9]+)?")
-_ODD_NUMBER = re.compile(
-    r"[-+]?(?:0[0-9_]+|0[xX][0-9a-fA-F_]+|0[ob][0-7_]+|[0-9][0-9_]*_[0-9_]*|[0-9]+(?::[0-5]?[0-9])+|0[0-9]+\.[0-9]*|\.(?:inf|Inf|INF|nan|NaN|NAN))"
-)
-_MOST_DIGITS = 18
-
-
-def _plain_scalar(text: str) -> Scalar | _Ambiguous:
-    """An unquoted word, as every reader of YAML takes it, or why they differ."""
-    if text[:1] in _NUMBER_STARTS:
-        return _number(text)
-    if text in _WORDS:
-        return _WORDS[text]
-    if text in _OLD_BOOLEANS:
-        return _Ambiguous(
-            f'`{text}` is a boolean to some readers and text to others; write {_OLD_BOOLEANS[text]} or "{text}"'
-        )
-    return text
-
-
-def _number(text: str) -> Scalar | _Ambiguous:
-    if _INT.fullmatch(text):
-        return (
-            int(text)
-            if len(text) <= _MOST_DIGITS
-            else _Ambiguous(f"a number with more than {_MOST_DIGITS} digits; if it is text, write it in quotes")
-        )
-    if _ODD_NUMBER.fullmatch(text):
-        return _Ambiguous(
-            f"YAML readers take `{text[:40]}` for different numbers; write it in decimal, or in quotes if it is text"
-        )
-    if text[-1].isdigit() or text[-1] == ".":
-        return _float(text)
-    return text
-
-
-def _float(text: str) -> Scalar | _Ambiguous:
-    if not _FLOAT.fullmatch(text) or not any(character.isdigit() for character in text):
-        return text
-    number = float(text)
-    return _Ambiguous(f"`{text[:40]}` is too large for a number") if isinf(number) else number

@@ -1,0 +1,52 @@
+"""Check: every mistake in every file, and nothing raised."""
+
+from __future__ import annotations
+
+from rollout.app.check import check
+from tests.app.test_load import INVENTORY, PLAYBOOK, TEMPLATES, FakeFiles
+
+
+def test_nothing_wrong() -> None:
+    checked = check(FakeFiles({"inventories/c.yaml": INVENTORY, "playbooks/p.yaml": PLAYBOOK, **TEMPLATES}))
+    assert checked.problems == ()
+    assert [inventory.cluster for inventory in checked.inventories] == ["c"]
+    assert [playbook.name for playbook in checked.playbooks] == ["p"]
+    assert len(checked.templates) == 3
+
+
+def test_all_files_are_checked_whatever_is_wrong_with_one() -> None:
+    files = {
+        "inventories/a.yaml": "",
+        "inventories/b.yaml": INVENTORY.replace("cluster", "clusster"),
+        "inventories/c.yaml": INVENTORY,
+        "playbooks/p.yaml": PLAYBOOK + "keep: 0\n",
+        **TEMPLATES,
+        "templates/extra.j2": "{{ nodde }}",
+    }
+    checked = check(FakeFiles(files))
+    assert [str(problem) for problem in checked.problems] == [
+        "inventories/a.yaml:1:1: the file is empty [wrong-type]",
+        "inventories/b.yaml:1:1: `cluster` is missing [missing-key]",
+        "inventories/b.yaml:1:1: unknown key `clusster` (did you mean `cluster`?) [unknown-key]",
+        "playbooks/p.yaml:3:7: `keep` must be at least 1, not 0 [out-of-range]",
+        "templates/extra.j2:1:4: undefined variable `nodde` (did you mean `node`?) [undefined-variable]",
+    ]
+    assert [inventory.cluster for inventory in checked.inventories] == ["c"]
+
+
+def test_a_file_name_that_cannot_be_asked_for_is_a_mistake() -> None:
+    checked = check(FakeFiles({"inventories/a b.yaml": INVENTORY}))
+    assert [problem.reference for problem in checked.problems] == ["unknown-cluster"]
+
+
+def test_the_wrong_directory_is_not_faultless() -> None:
+    assert [problem.reference for problem in check(FakeFiles({})).problems] == ["nothing-to-check"]
+
+
+def test_a_mistake_in_a_template_that_two_playbooks_use_is_told_once() -> None:
+    wrong = {**TEMPLATES, "templates/kubelet-flags.env.j2": "{{ varable }}\n"}
+    playbooks = {"playbooks/p.yaml": PLAYBOOK, "playbooks/q.yaml": PLAYBOOK.replace("p", "q", 1)}
+    problems = check(FakeFiles({**playbooks, **wrong})).problems
+    assert [str(problem) for problem in problems if problem.place and "flags" in problem.place.file] == [
+        "templates/kubelet-flags.env.j2:1:4: undefined variable `varable` (did you mean `variable`?) [undefined-variable]"
+    ]

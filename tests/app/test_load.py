@@ -1,0 +1,115 @@
+"""Inventories and playbooks by name, through the Files port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.files import FolderFiles
+from rollout.app.load import load_cluster, load_policy, load_templates
+from rollout.app.ports import Files
+from rollout.errors import InputError, RolloutError, UsageError
+
+REPOSITORY = Path(__file__).parents[2]
+TEMPLATES = {f"templates/{path.name}": path.read_text() for path in (REPOSITORY / "templates").glob("*.j2")}
+INVENTORY = "cluster: c\napiServer: v1.23.17\nnodes: {'n[1-2]': }\n"
+PLAYBOOK = "name: p\nsettings: {maxPods: 3}\n"
+
+
+class FakeFiles:
+    """A folder in a dictionary."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self.texts = texts
+
+    def read(self, path: str) -> str:
+        return self.texts[path]
+
+    def exists(self, path: str) -> bool:
+        return path in self.texts
+
+    def list(self, folder: str, suffix: str) -> tuple[str, ...]:
+        names = (path.removeprefix(f"{folder}/") for path in self.texts if path.startswith(f"{folder}/"))
+        return tuple(sorted(name for name in names if name.endswith(suffix)))
+
+
+FILES = FakeFiles({"inventories/c.yaml": INVENTORY, "playbooks/p.yaml": PLAYBOOK, **TEMPLATES})
+
+
+def test_a_cluster_is_a_file_of_its_name() -> None:
+    assert tuple(load_cluster(FILES, "c").nodes) == ("n1", "n2")
+
+
+def test_a_policy_comes_with_its_templates() -> None:
+    policy = load_policy(FILES, "p")
+    assert policy.templates.drop_in == TEMPLATES["templates/kubelet-drop-in.conf.j2"]
+    assert sorted(load_templates(FILES)) == [
+        "kubelet-config.yaml.j2",
+        "kubelet-drop-in.conf.j2",
+        "kubelet-flags.env.j2",
+    ]
+
+
+Load = Callable[[Files, str], object]
+
+
+@pytest.mark.parametrize(
+    ("load", "texts", "name", "complaint"),
+    [
+        (load_cluster, {"inventories/rno.yaml": ""}, "rmo", "there is no cluster `rmo` (did you mean `rno`?) [unknown-cluster]"),
+        (load_cluster, {"inventories/rno.yaml": ""}, "paris", "there is no cluster `paris` (there is rno) [unknown-cluster]"),
+        (load_cluster, {}, "rno", "there is no cluster `rno` (inventories/ has no .yaml file) [unknown-cluster]"),
+        (load_cluster, {"inventories/rno.yaml": ""}, "../etc/rno", "there is no cluster `../etc/rno` (there is rno) [unknown-cluster]"),
+        (load_policy, {"playbooks/pulls.yaml": ""}, "puls", "there is no playbook `puls` (did you mean `pulls`?) [unknown-playbook]"),
+        (load_cluster, {"inventories/d.yaml": INVENTORY}, "d", "inventories/d.yaml:1:1: `cluster` is c, but the file is inventories/d.yaml (rename one of them) [wrong-name]"),
+        (load_policy, {"playbooks/q.yaml": PLAYBOOK, **TEMPLATES}, "q", "playbooks/q.yaml:1:1: `name` is p, but the file is playbooks/q.yaml (rename one of them) [wrong-name]"),
+    ],
+)  # fmt: skip
+def test_refused(load: Load, texts: dict[str, str], name: str, complaint: str) -> None:
+    with pytest.raises(RolloutError) as caught:
+        load(FakeFiles(texts), name)
+    assert str(caught.value) == complaint
+    assert isinstance(caught.value, UsageError | InputError)
+    assert caught.value.exit_code == 2
+
+
+class TestFolderFiles:
+    """The real file system: small regular text files only."""
+
+    def test_reads_and_lists(self, tmp_path: Path) -> None:
+        (tmp_path / "b.yaml").write_text("é")
+        (tmp_path / "a.yaml").write_text("")
+        (tmp_path / "c.txt").write_text("")
+        (tmp_path / "d.yaml").mkdir()
+        files = FolderFiles(tmp_path)
+        assert files.read("b.yaml") == "é"
+        assert files.list(".", ".yaml") == ("a.yaml", "b.yaml")
+        assert files.list("nowhere", ".yaml") == ()
+        assert files.exists("a.yaml")
+        assert not files.exists("d.yaml")
+
+    @pytest.mark.parametrize(
+        ("path", "complaint"),
+        [
+            ("none", "none: there is no such file [file-missing]"),
+            ("folder", "folder: Is a directory [file-unreadable]"),
+            ("/dev/zero", "/dev/zero: not a regular file [file-unreadable]"),
+            ("pipe", "pipe: not a regular file [file-unreadable]"),
+            ("binary", "binary: not UTF-8 at byte 1 [file-not-text]"),
+            ("large", "large: larger than 8 bytes [file-too-large]"),
+            ("a\0b", "ab: embedded null byte [file-unreadable]"),
+            ("binary/x", "binary/x: Not a directory [file-unreadable]"),
+        ],
+    )
+    def test_refused(self, tmp_path: Path, path: str, complaint: str) -> None:
+        import os
+
+        (tmp_path / "folder").mkdir()
+        os.mkfifo(tmp_path / "pipe")
+        (tmp_path / "binary").write_bytes(b"a\xff")
+        (tmp_path / "large").write_text("123456789")
+        with pytest.raises(InputError) as caught:
+            FolderFiles(tmp_path, max_bytes=8).read(path)
+        assert str(caught.value) == complaint

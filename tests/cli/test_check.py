@@ -1,0 +1,71 @@
+"""``rollout check`` as typed: lines on stderr, exit codes, JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rollout.cli.check import check
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "inventories").mkdir()
+    (tmp_path / "inventories" / "c.yaml").write_text("cluster: c\napiServer: v1.23.17\nnodes: {n1: }\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_what_is_shipped_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    result = CliRunner().invoke(check)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "rno (2,000 nodes)" in result.stdout
+
+
+def test_one_line_says_all_is_well(folder: Path) -> None:
+    result = CliRunner().invoke(check)
+    assert (result.exit_code, result.stdout) == (0, "ok: c (1 node), 0 playbooks, 0 templates\n")
+
+
+def test_one_line_a_mistake_on_stderr_and_exit_2(folder: Path) -> None:
+    (folder / "inventories" / "c.yaml").write_text("clusster: c\napiServer: v1.23.17\nnodes: {n1: }\n")
+    result = CliRunner().invoke(check)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "inventories/c.yaml:1:1: `cluster` is missing [missing-key]\n"
+        "inventories/c.yaml:1:1: unknown key `clusster` (did you mean `cluster`?) [unknown-key]\n"
+        "2 mistakes\n"
+    )
+
+
+def test_no_escape_reaches_the_screen(folder: Path) -> None:
+    (folder / "inventories" / "c.yaml").write_text('"cl\\e[2J": c\n')
+    (folder / "inventories" / "x\x1b[2Jy.yaml").write_text("")
+    result = CliRunner().invoke(check)
+    assert result.exit_code == 2
+    assert "\x1b" not in result.output
+
+
+def test_json(folder: Path) -> None:
+    (folder / "inventories" / "d.yaml").write_text("cluster: d\napiServer: v1.23.17\nnodes: {'n[': }\n")
+    (folder / "inventories" / "a b.yaml").write_text("")
+    result = CliRunner().invoke(check, ["-o", "json"])
+    document = json.loads(result.stdout)
+    assert (result.exit_code, result.stderr) == (2, "")
+    assert (document["version"], document["ok"]) == (1, False)
+    assert document["inventories"] == [{"cluster": "c", "nodes": 1}]
+    assert document["problems"][1] == {
+        "file": "inventories/d.yaml",
+        "line": 3,
+        "column": 9,
+        "reference": "bad-nodeset",
+        "message": "`n[`: a `[` without its partner",
+        "hint": "",
+    }
+    assert document["problems"][0]["file"] is None

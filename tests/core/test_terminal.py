@@ -1,0 +1,49 @@
+"""Nothing that comes from a node or a file moves the cursor."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rollout.core.suggest import closest, did_you_mean
+from rollout.core.terminal import CONTROL, printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain text", "plain text"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link", "link"),
+        ("\x1b(0x\x1bc", "x"),
+        ("two\nlines\tand\r\nmore", "two lines and more"),
+        ("bell\x07 back\x08 del\x7f c1\x9b", "bell back del c1"),
+        ("left\u202eright", "leftright"),
+        ("\ud800", ""),
+        ("é ü 漢", "é ü 漢"),
+    ],
+)
+def test_printable(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_long_text_is_cut() -> None:
+    assert printable("abcdef", 4) == "abc…"
+    assert printable("abcd", 4) == "abcd"
+    assert printable("\x1b[0m" * 1_000 + "hidden", 4) == "…"
+
+
+@given(st.text(max_size=300), st.integers(1, 50))
+def test_what_is_printed_is_one_short_safe_line(text: str, limit: int) -> None:
+    shown = printable(text, limit)
+    assert len(shown) <= limit
+    assert not CONTROL.search(shown)
+    assert "\n" not in shown
+
+
+def test_suggestions() -> None:
+    assert closest("CLUSTR", ["cluster", "nodes"]) == "cluster"
+    assert did_you_mean("zzz", ["cluster"]) == ""
+    assert did_you_mean("nods", ["cluster", "nodes"]) == "did you mean `nodes`?"
