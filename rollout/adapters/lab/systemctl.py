@@ -94,7 +94,7 @@ def _show(machine: Machine, call: Call, _now: float) -> Answer:
         manager = {"Version": "252.39-1~deb12u1", "SystemState": "running", "NFailedUnits": "0"}
         return Answer(out=tuple(_picked(manager, call)))
     blocks = ["\n".join(_picked(properties.of(machine, name), call)) for name in call.units]
-    return Answer(out=tuple("\n\n".join(blocks).split("\n")))
+    return Answer(out=tuple("\n\n".join(blocks).split("\n")) if any(blocks) else ())
 
 
 def _picked(found: Mapping[str, str], call: Call) -> list[str]:

@@ -1,0 +1,77 @@
+"""A node's files in memory, and a host that only takes notes: for tests of the state table."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rollout.adapters.lab import layouts
+from rollout.adapters.lab.machine import Machine
+from rollout.adapters.lab.spec import NodeSpec
+
+
+@dataclass(slots=True)
+class MemoryTree:
+    """Files by path; each write gets a later stamp."""
+
+    files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+    _stamps: itertools.count[int] = field(default_factory=itertools.count)
+
+    def write(self, path: str, content: str) -> None:
+        self.files[path] = (content.encode(), next(self._stamps))
+
+    def read(self, path: str) -> bytes | None:
+        return self.files[path][0] if path in self.files else None
+
+    def names(self, path: str) -> tuple[str, ...]:
+        inside = [name[len(path) + 1 :] for name in (*self.files, *self.links) if name.startswith(f"{path}/")]
+        return tuple(sorted({name.split("/")[0] for name in inside}))
+
+    def stamp(self, path: str) -> int | None:
+        return self.files[path][1] if path in self.files else None
+
+    def target(self, path: str) -> str | None:
+        return self.links.get(path)
+
+
+@dataclass(slots=True)
+class NotingHost:
+    """Remembers simulated processes and what was to be run."""
+
+    processes: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    commands: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    killed: list[str] = field(default_factory=list)
+    _pids: itertools.count[int] = field(default_factory=lambda: itertools.count(100))
+
+    def pid(self) -> int:
+        return next(self._pids)
+
+    def appear(self, pid: int, arguments: tuple[str, ...], started: float) -> None:  # noqa: ARG002
+        self.processes[pid] = arguments
+
+    def vanish(self, pid: int) -> None:
+        del self.processes[pid]
+
+    def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:  # noqa: ARG002
+        self.commands.append((unit, arguments))
+
+    def kill(self, unit: str) -> None:
+        self.killed.append(unit)
+
+
+def kubeadm(version: str = "v1.20.15", layout: str = "kubeadm-deb", restart_sec: float = 10) -> MemoryTree:
+    """A node's files as the lab lays them out."""
+    tree = MemoryTree(links={"/etc/systemd/system/multi-user.target.wants/kubelet.service": "x"})
+    spec = NodeSpec("n1", "n1", "127.64.0.1", {"kubeletVersion": version, "layout": layout})
+    for path, text in layouts.files(spec, restart_sec).items():
+        tree.write(path, text)
+    return tree
+
+
+def running(tree: MemoryTree, host: NotingHost, version: str = "1.20.15") -> Machine:
+    """A booted node at second 100."""
+    machine = Machine(version, tree, host)
+    machine.booted(100.0)
+    return machine
