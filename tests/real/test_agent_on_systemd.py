@@ -1,0 +1,186 @@
+"""The agent's transaction on a real systemd, over real SSH: guard, power cut, boot unit, revert."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rollout.adapters.ssh import SshLimits, SshNodes
+from rollout.core.report import Outcome
+from rollout.core.snapshot import Receipt, ReceiptState
+from tests.bed.bed import Bed
+from tests.bed.node import CONFIG, FLAGS
+from tests.real.agent_calls import OnNode
+from tests.real.conftest import RealNodes
+
+pytestmark = pytest.mark.real_node
+
+CONFIG_PATH = "/var/lib/kubelet/config.yaml"
+FLAGS_PATH = "/var/lib/kubelet/kubeadm-flags.env"
+DROP_IN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
+NEW_CONFIG = CONFIG.replace("serializeImagePulls: true", "serializeImagePulls: false").encode()
+DEADLINE_FLAG = "--image-pull-progress-deadline=5m0s"
+NEW_FLAGS = FLAGS.replace('3.2"', f'3.2 {DEADLINE_FLAG}"').encode()
+COUNTERS = itertools.count(1)
+
+
+@pytest.fixture
+def on_node(bed: Bed, real_nodes: RealNodes) -> Iterator[OnNode]:
+    """A fresh run that has claimed the node; afterwards nothing may be left of it and the node is as kubeadm made it."""
+    (node,) = real_nodes(1)
+    ssh = SshNodes(ssh_config=bed.ssh_config, limits=SshLimits(connect=2, channel=3))
+    counter = next(COUNTERS)
+    hand = OnNode(ssh, node, run=f"run-{counter}", counter=counter)
+    claimed = hand.claim()
+    assert (claimed.outcome, claimed.token and claimed.token.run) == (Outcome.DONE, hand.run), claimed
+    try:
+        yield hand
+        cleaned = hand.cleanup()
+        assert (cleaned.outcome, cleaned.leftovers) == (Outcome.DONE, ()), cleaned
+        assert hand.leftovers(loaded=True) == []
+    finally:
+        ssh.close()
+        for path, text in ((CONFIG_PATH, CONFIG), (FLAGS_PATH, FLAGS)):
+            (node.root / path.lstrip("/")).write_text(text, encoding="utf-8")
+        (node.root / DROP_IN.lstrip("/")).unlink(missing_ok=True)
+        node.exec("sh", "-c", "systemctl daemon-reload && systemctl restart kubelet")
+
+
+def eventually(what: Callable[[], bool], seconds: float) -> float:
+    begin = time.monotonic()
+    while not what():
+        assert time.monotonic() - begin < seconds, "did not happen in time"
+        time.sleep(0.1)
+    return time.monotonic() - begin
+
+
+def receipt(hand: OnNode, tx: str) -> Receipt:
+    found = hand.status(tx).receipt
+    assert found is not None
+    return found
+
+
+def test_the_snapshot_sees_the_node_as_kubeadm_made_it(on_node: OnNode) -> None:
+    found = on_node.snapshot()
+    assert found.kubelet_version == "1.20.15"
+    assert found.files[CONFIG_PATH].content == CONFIG.encode()
+    assert found.files[FLAGS_PATH].content == FLAGS.encode()
+    assert found.files[DROP_IN].kind == "absent"
+    assert {"/lib/systemd/system/kubelet.service", "/usr/lib/systemd/system/kubelet.service"} & set(found.files)
+    assert "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf" in found.files
+    assert found.measurement.unit is not None
+    assert found.measurement.unit.properties["ActiveState"] == "active"
+    assert found.measurement.process is not None
+    assert "--network-plugin=cni" in found.measurement.process.command_line
+    assert found.measurement.lenient == 0
+    assert found.machine_id == (on_node.read("/etc/machine-id") or "").strip()
+
+
+def test_apply_then_confirm_then_revert(on_node: OnNode) -> None:
+    report = on_node.apply("tx-1", {CONFIG_PATH: NEW_CONFIG, FLAGS_PATH: NEW_FLAGS}, arguments=(DEADLINE_FLAG,))
+    assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
+    assert report.receipt is not None
+    assert (report.receipt.state, report.receipt.finished) == (ReceiptState.ARMED, True)
+    assert on_node.read(CONFIG_PATH) == NEW_CONFIG.decode()
+    process = on_node.snapshot().measurement.process
+    assert process is not None
+    assert DEADLINE_FLAG in process.command_line
+    assert on_node.leftovers() != []
+    confirmed = on_node.confirm("tx-1")
+    assert confirmed.receipt is not None
+    assert confirmed.receipt.state is ReceiptState.CONFIRMED
+    assert on_node.leftovers() == []
+    taken_back = on_node.revert("tx-1")
+    assert (taken_back.outcome, taken_back.healthy) == (Outcome.DONE, True), taken_back
+    assert receipt(on_node, "tx-1").state is ReceiptState.REVERTED
+    assert (on_node.read(CONFIG_PATH), on_node.read(FLAGS_PATH)) == (CONFIG, FLAGS)
+
+
+def test_a_new_drop_in_is_loaded_and_goes_again(on_node: OnNode) -> None:
+    text = b'[Service]\nEnvironment="KUBELET_EXTRA_ARGS=--v=3"\n'
+    report = on_node.apply("tx-drop", {DROP_IN: text}, arguments=("--v=3",))
+    assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
+    assert on_node.node.exec("systemctl", "show", "-p", "NeedDaemonReload", "--value", "kubelet").strip() == "no"
+    assert on_node.revert("tx-drop").outcome is Outcome.DONE
+    assert on_node.read(DROP_IN) is None
+    assert on_node.node.exec("systemctl", "show", "-p", "NeedDaemonReload", "--value", "kubelet").strip() == "no"
+
+
+def test_a_drifted_file_is_refused_untouched(on_node: OnNode) -> None:
+    order = on_node.order("tx-drift", {CONFIG_PATH: NEW_CONFIG})
+    (on_node.node.root / CONFIG_PATH.lstrip("/")).write_text(f"{CONFIG}# somebody was here\n", encoding="utf-8")
+    answer = on_node.send(order)
+    assert b"refused drifted" in answer.stdout
+    assert on_node.read(CONFIG_PATH) == f"{CONFIG}# somebody was here\n"
+    assert on_node.leftovers() == []
+
+
+@pytest.mark.parametrize(
+    "bad", [b"", NEW_CONFIG + b"BROKEN\n", NEW_CONFIG.replace(b"110", b'"fifty"'), NEW_CONFIG + b"noSuchField: 1\n"]
+)
+def test_a_kubelet_that_gets_sick_is_taken_back_by_the_agent(on_node: OnNode, bad: bytes) -> None:
+    report = on_node.apply(f"tx-sick-{on_node.counter}", {CONFIG_PATH: bad})
+    assert report.healthy is not None, report
+    assert report.receipt is not None
+    assert (report.receipt.state, report.receipt.cause) == (ReceiptState.REVERTED, "health"), report
+    assert on_node.read(CONFIG_PATH) == CONFIG
+    assert on_node.node.exec("systemctl", "is-active", "kubelet").strip() == "active"
+
+
+def test_without_a_confirm_the_guard_takes_it_back(on_node: OnNode) -> None:
+    begin = time.monotonic()
+    report = on_node.apply("tx-guard", {CONFIG_PATH: NEW_CONFIG}, guard=15)
+    assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
+    on_node.node.cut()
+    try:
+        eventually(lambda: on_node.read(CONFIG_PATH) == CONFIG, 25)
+        took = time.monotonic() - begin
+    finally:
+        on_node.node.heal()
+    assert 12 < took < 20
+    eventually(lambda: receipt(on_node, "tx-guard").state is ReceiptState.REVERTED, 20)
+    assert receipt(on_node, "tx-guard").cause == "guard"
+    eventually(lambda: on_node.leftovers() == [], 20)
+
+
+def test_a_power_cut_while_armed_boots_with_the_old_files(on_node: OnNode) -> None:
+    report = on_node.apply("tx-power", {CONFIG_PATH: NEW_CONFIG}, guard=120)
+    assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
+    on_node.node.powercut()
+    assert on_node.read(CONFIG_PATH) == NEW_CONFIG.decode()
+    on_node.node.heal()
+    on_node.node.boot()
+    on_node.node.wait()
+    eventually(lambda: receipt(on_node, "tx-power").state is ReceiptState.REVERTED, 20)
+    assert receipt(on_node, "tx-power").cause == "boot"
+    assert on_node.read(CONFIG_PATH) == CONFIG
+    started = on_node.node.exec("journalctl", "-b", "-u", "kubelet", "-o", "cat", "--no-pager")
+    assert started.count("started, pid") == 1, started
+    eventually(lambda: on_node.leftovers() == [], 20)
+
+
+def test_the_guard_of_a_frozen_node_wins_over_a_late_confirm(on_node: OnNode) -> None:
+    report = on_node.apply("tx-frozen", {CONFIG_PATH: NEW_CONFIG}, guard=15)
+    assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
+    on_node.node.pause()
+    time.sleep(16)
+    on_node.node.resume()
+    late = on_node.confirm("tx-frozen")
+    assert late.receipt is None or late.receipt.state is not ReceiptState.CONFIRMED, late
+    eventually(lambda: receipt(on_node, "tx-frozen").state is ReceiptState.REVERTED, 20)
+    assert on_node.read(CONFIG_PATH) == CONFIG
+    eventually(lambda: on_node.leftovers() == [], 20)
+
+
+def test_a_reboot_after_confirm_keeps_the_new_files(on_node: OnNode) -> None:
+    assert on_node.apply("tx-keep", {CONFIG_PATH: NEW_CONFIG}).healthy is True
+    assert on_node.confirm("tx-keep").outcome is Outcome.DONE
+    on_node.node.reboot()
+    on_node.node.wait()
+    assert on_node.read(CONFIG_PATH) == NEW_CONFIG.decode()
+    assert receipt(on_node, "tx-keep").state is ReceiptState.CONFIRMED
+    assert on_node.revert("tx-keep").outcome is Outcome.DONE
+    assert on_node.read(CONFIG_PATH) == CONFIG
