@@ -14,6 +14,7 @@ from rollout.core.written import Written, wrong
 
 _VERSION = re.compile(r"v?1\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
 _ADDRESS = re.compile(r"[A-Za-z0-9\[:](?:[A-Za-z0-9._:%\[\]-]|\{name\})*|\{name\}(?:[A-Za-z0-9._-]|\{name\})*")
+_LONGEST_ADDRESS = 300
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,63}")
 
 
@@ -28,7 +29,7 @@ def _version(value: object) -> str:
 
 
 def _address(value: object) -> str:
-    if not isinstance(value, str) or not _ADDRESS.fullmatch(value):
+    if not isinstance(value, str) or len(value) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(value):
         raise wrong(
             "bad-address",
             f"KEY: `{printable(str(value), 60)}` is no host name or address; `{{name}}` stands for the node's name",

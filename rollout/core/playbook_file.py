@@ -109,13 +109,14 @@ def _templates(written: WrittenTemplates, texts: Mapping[str, str], root: Item, 
         if name not in texts:
             message = f"there is no template {TEMPLATE_FOLDER}/{printable(name, 80)}"
             mistakes.add(_at(root, "templates", key), "unknown-template", message, did_you_mean(name, texts))
+    named = {key: f"{TEMPLATE_FOLDER}/{name}" for key, name in _names(written).items()}
     return Templates(
         kubelet_config=texts.get(written.kubelet_config, ""),
-        kubelet_config_name=written.kubelet_config,
+        kubelet_config_name=named["kubeletConfig"],
         flags_env=texts.get(written.flags_env, ""),
-        flags_env_name=written.flags_env,
+        flags_env_name=named["flagsEnv"],
         drop_in=texts.get(written.drop_in, ""),
-        drop_in_name=written.drop_in,
+        drop_in_name=named["dropIn"],
     )
 
 

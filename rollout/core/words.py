@@ -71,7 +71,12 @@ def _label_text(value: object) -> str:
             f"label KEY must be text, not {kind_of(value)}",
             f'write "{printable(_yaml_word(value), 40)}" in quotes',
         )
+    if len(value) > _LONGEST_LABEL or not value.isprintable():
+        raise wrong("bad-label", f"label KEY must be one line of at most {_LONGEST_LABEL} characters")
     return value
+
+
+_LONGEST_LABEL = 253
 
 
 def _yaml_word(value: object) -> str:

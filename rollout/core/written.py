@@ -6,6 +6,7 @@ the frozen value the program uses, which ``inventory_file`` and ``playbook_file`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, TypeVar, get_args
 
@@ -153,8 +154,14 @@ def _explain(details: ErrorDetails, model: type[Written]) -> tuple[str, str, str
         return "empty-list", f"`{name}` must not be empty", ""
     if kind in _BOUNDS:
         return "out-of-range", f"`{name}` must be {_BOUNDS[kind].format(**details['ctx'])}, not {details['input']}", ""
-    return kind, details["msg"].replace("KEY", f"`{name}`"), str(details.get("ctx", {}).get("hint", ""))
+    return (
+        kind,
+        _KEY.sub(lambda found: f"{found[1]}`{name}`", details["msg"], count=1),
+        str(details.get("ctx", {}).get("hint", "")),
+    )
 
+
+_KEY = re.compile(r"\A(label |)KEY")
 
 _TYPES = {
     "string_type": "text",

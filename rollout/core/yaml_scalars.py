@@ -38,6 +38,7 @@ _ODD_NUMBER = re.compile(
     r"[-+]?(?:0[0-9_]+|0[xX][0-9a-fA-F_]+|0[ob][0-7_]+|[0-9][0-9_]*_[0-9_]*|[0-9]+(?::[0-5]?[0-9])+|0[0-9]+\.[0-9]*|\.(?:inf|Inf|INF|nan|NaN|NAN))"
 )
 _MOST_DIGITS = 18
+_LONGEST_NUMBER = 64  # what is longer is text, and no expression tries its patience on it
 
 
 def plain_scalar(text: str) -> Scalar | Ambiguous:
@@ -55,22 +56,24 @@ def plain_scalar(text: str) -> Scalar | Ambiguous:
 
 def _number(text: str) -> Scalar | Ambiguous:
     if _INT.fullmatch(text):
-        return (
-            int(text)
-            if len(text) <= _MOST_DIGITS
-            else Ambiguous(f"a number with more than {_MOST_DIGITS} digits; if it is text, write it in quotes")
-        )
+        return _integer(text)
+    if len(text) > _LONGEST_NUMBER:
+        return text
     if _ODD_NUMBER.fullmatch(text):
         return Ambiguous(
-            f"YAML readers take `{text[:40]}` for different numbers; write it in decimal, or in quotes if it is text"
+            f"YAML readers take `{text}` for different numbers; write it in decimal, or in quotes if it is text"
         )
-    if text[-1].isdigit() or text[-1] == ".":
-        return _float(text)
-    return text
+    return _float(text) if text[-1].isdigit() or text[-1] == "." else text
+
+
+def _integer(text: str) -> Scalar | Ambiguous:
+    if len(text) > _MOST_DIGITS:
+        return Ambiguous(f"a number with more than {_MOST_DIGITS} digits; if it is text, write it in quotes")
+    return int(text)
 
 
 def _float(text: str) -> Scalar | Ambiguous:
     if not _FLOAT.fullmatch(text) or not any(character.isdigit() for character in text):
         return text
     number = float(text)
-    return Ambiguous(f"`{text[:40]}` is too large for a number") if isinf(number) else number
+    return Ambiguous(f"`{text}` is too large for a number") if isinf(number) else number

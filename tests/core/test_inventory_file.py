@@ -142,6 +142,8 @@ def good(**changed: str) -> str:
         (good(groups="{'a b': {nodes: n1}}"), "c.yaml:5:10: `a b` is no name; names are letters, digits, `-`, `_` and `.` [bad-name]"),
         (good(nodes="{'n[1-4]': {labels: {gpu: true}}}"), 'c.yaml:3:34: label `gpu` must be text, not a boolean (write "true" in quotes) [wrong-type]'),
         (good(nodes="{'n[1-4]': {address: '-oX'}}"), "c.yaml:3:29: `address`: `-oX` is no host name or address; `{name}` stands for the node's name [bad-address]"),
+        (good(nodes='{"n[1-4]": {labels: {a: "b\\nc"}}}'), "c.yaml:3:32: label `a` must be one line of at most 253 characters [bad-label]"),
+        (good(nodes="{'n[1-4]': {address: 'KEY KEY'}}"), "c.yaml:3:29: `address`: `KEY KEY` is no host name or address; `{name}` stands for the node's name [bad-address]"),
         # Nodes.
         (good(nodes="{'n[1-4': }"), "c.yaml:3:9: `n[1-4`: a `[` without its partner [bad-nodeset]"),
         (good(nodes="{'n[1-4]': , 'n[2-3]': }"), "c.yaml:3:21: duplicate nodes `n[2-3]`, already in line 3 [duplicate-node]"),

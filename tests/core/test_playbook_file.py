@@ -61,7 +61,7 @@ def test_what_holds_when_nothing_is_said() -> None:
         3,
     )
     assert policy.templates.flags_env == TEMPLATES["kubelet-flags.env.j2"]
-    assert policy.templates.flags_env_name == "kubelet-flags.env.j2"
+    assert policy.templates.flags_env_name == "templates/kubelet-flags.env.j2"
 
 
 def test_image_pulls_writes_the_defaults_out() -> None:
