@@ -77,10 +77,20 @@ def _head(plan: Plan) -> Iterator[str]:
 
 def _kinds(plan: Plan) -> Iterator[str]:
     found = kinds(plan)
-    seen: dict[tuple[str, ...], str] = {}
+    changes: dict[tuple[str, ...], str] = {}
+    diffs: dict[tuple[str, ...], str] = {}
     for kind in found[:MOST_KINDS]:
         yield ""
-        yield from _kind(plan, kind, seen)
+        yield from _header(kind)
+        change = kind.first.change
+        body = (*_reasons_and_diffs(plan, change), *_consequences(change))
+        where = changes.setdefault(tuple(body), kind.first.name)
+        if where != kind.first.name:
+            yield f"    the same change as {where}"
+            continue
+        for file in change.files:
+            yield from _file(plan, kind.first.name, file, diffs)
+        yield from (f"    {line}" for line in _consequences(change))
     rest = found[MOST_KINDS:]
     if rest:
         yield ""
@@ -88,19 +98,28 @@ def _kinds(plan: Plan) -> Iterator[str]:
         yield f"… {_count(len(rest), 'more group')} with {_count(nodes, 'node')}: see them all with -o json"
 
 
-def _kind(plan: Plan, kind: Kind, seen: dict[tuple[str, ...], str]) -> Iterator[str]:
-    first, change = kind.first, kind.first.change
+def _header(kind: Kind) -> Iterator[str]:
+    first = kind.first
     yield f"{first.name}  {first.label}: {_count(len(kind.nodes), 'node')}  {_fold(kind.nodes)}"
     if len(kind.groups) > 1:
-        yield f"    and {_count(len(kind.groups) - 1, 'group')} more that differ only in what is not ours; shown for {first.name}"
+        more = _count(len(kind.groups) - 1, "group")
+        yield f"    and {more} more that differ only in what is not ours; shown for {first.name}"
+
+
+def _reasons_and_diffs(plan: Plan, change: Change) -> Iterator[str]:
     for file in change.files:
-        yield from _file(plan, first.name, file, seen)
-    yield from (f"    {note}" for note in _consequences(change))
+        yield from file.reasons
+        yield from _diff(plan, file)
+
+
+def _diff(plan: Plan, file: FileChange) -> tuple[str, ...]:
+    before = plan.blobs[file.before] if file.before else None
+    return diff.unified(before, plan.blobs[file.after], file.path)
 
 
 def _file(plan: Plan, group: str, file: FileChange, seen: dict[tuple[str, ...], str]) -> Iterator[str]:
     yield from (f"    {printable(reason)}" for reason in file.reasons)
-    lines = diff.unified(plan.blobs[file.before] if file.before else None, plan.blobs[file.after], file.path)
+    lines = _diff(plan, file)
     where = seen.setdefault(lines, group)
     if where != group:
         yield f"      {file.path}: the same lines as in {where}"

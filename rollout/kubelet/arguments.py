@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rollout.kubelet import fields
 
@@ -36,6 +37,11 @@ class Word:
 
 def given(words: Sequence[str]) -> tuple[Given, ...]:
     """Every flag on a command line (without the program itself), in order."""
+    return _given(tuple(words))
+
+
+@lru_cache(maxsize=4096)
+def _given(words: tuple[str, ...]) -> tuple[Given, ...]:
     found: list[Given] = []
     at = 0
     while at < len(words):
@@ -68,6 +74,7 @@ def last(words: Sequence[str], name: str) -> Given | None:
     return next((flag for flag in reversed(given(words)) if flag.name == name), None)
 
 
+@lru_cache(maxsize=4096)
 def split(line: str) -> tuple[Word, ...]:
     """Words as systemd splits an unquoted ``$VARIABLE``; ``ValueError`` for a quote that is never closed."""
     words: list[Word] = []

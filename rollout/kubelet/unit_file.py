@@ -132,6 +132,7 @@ def expand(command: str, file: str, environment: Mapping[str, str], sources: Map
     return tuple(pieces)
 
 
+@lru_cache(maxsize=4096)
 def exec_words(command: str) -> tuple[str, ...]:
     """The words of an ``ExecStart=`` value before variables are expanded."""
     if command[:1] in set("@-:+!|"):

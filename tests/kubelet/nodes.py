@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from rollout.core.blobs import digest
 from rollout.core.inventory import Inventory, Node
+from rollout.core.plan import Change
 from rollout.core.playbook import (
     DEFAULT_BUDGETS,
     DEFAULT_GATES,
@@ -287,3 +288,14 @@ def mixed(found: Inventory) -> FleetSnapshot:
             Unread(name, "ssh-timeout", "no banner within 10 s") if at % 400 == 7 else makers[at % len(makers)](name)
         )
     return fleet(found, nodes)
+
+
+def applied(found: Snapshot, change: Change, blobs: Mapping[str, bytes]) -> Snapshot:
+    """The node after the agent has done the change and systemd has started the kubelet from the files."""
+    for file in change.files:
+        content = blobs[file.after]
+        found = with_file(found, FileState(file.path, "regular", "644", "0:0", len(content), file.after, content))
+        if file.path == DROP_IN:
+            found = with_unit(found, DropInPaths=DROP_IN)
+    asked = layout.find(found)
+    return with_command(found, asked.pieces[0].text, *asked.asked)

@@ -1,0 +1,97 @@
+"""Planning a fleet: the whole path from inventory, playbook and snapshot to a plan."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from rollout.app.plan import build_plan, check_preflight
+from rollout.core import plan_codec, splice
+from rollout.core.inventory import Inventory
+from rollout.core.plan import Plan, Standing
+from rollout.core.settings import Setting
+from rollout.core.snapshot import FleetSnapshot
+from rollout.errors import InputError
+from tests.kubelet.nodes import IMAGE_PULLS, POLICY, applied, fleet, inventory, kubeadm, mixed, settings
+
+
+def planned(found: Inventory, snapshot: FleetSnapshot, wanted: dict[str, Setting] | None = None) -> Plan:
+    mine = IMAGE_PULLS if wanted is None else wanted
+    return build_plan(found, POLICY, snapshot, dict.fromkeys(found.nodes, mine), tuple(found.nodes), "")
+
+
+def test_two_thousand_nodes_come_out_as_a_handful_of_groups() -> None:
+    found = inventory()
+    snapshot = mixed(found)
+    splice.splice.cache_clear()
+    began = time.process_time()
+    plan = planned(found, snapshot)
+    seconds = time.process_time() - began
+    assert seconds < 4.0  # 1 s on two quiet cores
+    assert [group.label for group in plan.groups] == [
+        "kubelet 1.20.15, dockershim, kubeadm layout (deb)",
+        "kubelet 1.21.14, dockershim, kubeadm layout (rpm)",
+        "kubelet 1.23.17, containerd, kubeadm layout (deb)",
+        "kubelet 1.23.17, cri-dockerd, kubeadm layout (deb)",
+        "kubelet 1.22.17, dockershim, plain unit",
+    ]
+    assert len(plan.nodes) == 1995
+    assert len(plan.waves[0].nodes) == 5
+    assert len(plan.blobs) == 5
+    assert splice.splice.cache_info().misses == 1
+    assert plan_codec.encode(plan) == plan_codec.encode(planned(found, snapshot))
+    assert not check_preflight(plan).refused
+
+
+def test_plan_apply_plan_again_nothing_to_do_then_only_what_changed() -> None:
+    found = inventory(12, per_rack=4)
+    first = planned(found, fleet(found, {name: kubeadm(name) for name in found.nodes}))
+    changes = {group.name: group.change for group in first.groups}
+    after = {name: applied(kubeadm(name), changes[node.group], first.blobs) for name, node in first.nodes.items()}
+    again = planned(found, fleet(found, after))
+    assert not again.nodes
+    assert {entry.standing for entry in again.left} == {Standing.AS_WANTED}
+    third = planned(found, fleet(found, after), {**IMAGE_PULLS, **settings(imagePullProgressDeadline="10m")})
+    (group,) = third.groups
+    assert [file.reasons for file in group.change.files] == [
+        ("--image-pull-progress-deadline: 5m → 10m (playbook image-pulls)",)
+    ]
+
+
+def test_nodes_that_differ_only_in_their_own_flags_need_one_canary() -> None:
+    found = inventory(6, per_rack=3)
+    nodes = {
+        name: kubeadm(name, extra=f"KUBELET_EXTRA_ARGS=--node-ip=10.0.0.{at}\n", words=f"--node-ip=10.0.0.{at}")
+        for at, name in enumerate(found.nodes)
+    }
+    plan = planned(found, fleet(found, nodes))
+    assert len(plan.groups) == 6
+    assert len(plan.waves[0].nodes) == 1
+
+
+def test_a_node_the_snapshot_does_not_hold_is_unreachable() -> None:
+    found = inventory(2)
+    plan = planned(found, fleet(found, {}))
+    assert {(entry.standing, entry.reference) for entry in plan.left} == {(Standing.UNREACHABLE, "not-in-snapshot")}
+    assert check_preflight(plan).refused
+
+
+def test_every_mistake_in_settings_once() -> None:
+    found = inventory(3)
+    with pytest.raises(InputError) as caught:
+        planned(found, fleet(found, {}), settings(serialiseImagePulls=False, registryPullQPS="5"))
+    assert [problem.reference for problem in caught.value.problems] == ["setting-unknown", "setting-value"]
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "reference"),
+    [
+        (FleetSnapshot("other", "i" * 64, "", {}), "snapshot-of-another-cluster"),
+        (FleetSnapshot("rno", "x" * 64, "", {}), "snapshot-of-another-inventory"),
+    ],
+)
+def test_a_snapshot_of_something_else(snapshot: FleetSnapshot, reference: str) -> None:
+    with pytest.raises(InputError) as caught:
+        planned(inventory(1), snapshot)
+    assert caught.value.reference == reference

@@ -1,0 +1,128 @@
+"""The plan file: the same bytes for the same plan, the same plan for the same bytes, and any edit shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rollout.app.plan import build_plan
+from rollout.core import plan_codec
+from rollout.core.dataclass_json import ShapeError, converter, decode, encode
+from rollout.core.plan import Plan
+from rollout.core.playbook import Share
+from rollout.errors import InputError
+from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm, mixed, plain
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    found = inventory(12, per_rack=4)
+    return build_plan(found, POLICY, mixed(found), dict.fromkeys(found.nodes, IMAGE_PULLS), tuple(found.nodes), "@all")
+
+
+def reseal(data: bytes, edit: Callable[[dict[str, Any]], object]) -> bytes:
+    """The file as another program would have written it: edited, with a digest that fits."""
+    document = json.loads(data)
+    document.pop("digest")
+    edit(document)
+    return plan_codec._sealed(document)[1]  # noqa: SLF001
+
+
+def test_round_trip(plan: Plan) -> None:
+    data = plan_codec.encode(plan)
+    again = plan_codec.decode(data, "p.json")
+    assert again == plan
+    assert plan_codec.encode(again) == data
+    assert plan_codec.digest(again) == plan_codec.digest(plan) == json.loads(data)["digest"]
+    assert plan_codec.file_name(plan) == f"rno-{plan_codec.digest(plan)[:12]}.plan.json"
+
+
+def test_contents_that_are_no_text_survive(plan: Plan) -> None:
+    assert encode(replace(POLICY.limits))["per_rack"] == {"count": None, "percent": 5.0}
+    bytes_of = converter(bytes)
+    for content in (b"", b"text", b"\xff\x00"):
+        assert bytes_of.decode(json.loads(json.dumps(bytes_of.encode(content))), "x") == content
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda data: data.replace(b"false", b"true ", 1),
+        lambda data: data + b"\n",
+        lambda data: data.replace(b'"digest": "', b'"digest": "0', 1),
+        lambda data: json.dumps(json.loads(data)).encode(),
+    ],
+)
+def test_an_edited_file_is_told(plan: Plan, edit: Callable[[bytes], bytes]) -> None:
+    with pytest.raises(InputError) as caught:
+        plan_codec.decode(edit(plan_codec.encode(plan)), "p.json")
+    assert caught.value.reference == "plan-edited"
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b"[" * 100_000])
+def test_what_is_no_plan(data: bytes) -> None:
+    with pytest.raises(InputError) as caught:
+        plan_codec.decode(data, "p.json")
+    assert caught.value.reference == "plan-unreadable"
+
+
+def test_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_codec, "MOST_BYTES", 2)
+    with pytest.raises(InputError, match="larger than"):
+        plan_codec.decode(b"{ }", "p.json")
+
+
+def test_another_version(plan: Plan) -> None:
+    with pytest.raises(InputError) as caught:
+        plan_codec.decode(reseal(plan_codec.encode(plan), lambda document: document.update(version=2)), "p.json")
+    assert caught.value.reference == "plan-version"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda document: document.pop("guard"),
+        lambda document: document.update(extra=1),
+        lambda document: document.update(guard="soon"),
+        lambda document: document.update(waves={}),
+        lambda document: document.update(nodes=[]),
+        lambda document: document.update(limits=[]),
+        lambda document: document.update(on_failure="never"),
+        lambda document: document["blobs"].update({"0" * 64: "x"}),
+        lambda document: document["blobs"].clear(),
+        lambda document: document["waves"][0]["nodes"].append("nobody"),
+        lambda document: next(iter(document["nodes"].values())).update(group="g99"),
+        lambda document: document["blobs"].update({"0" * 64: {"base64": "!"}}),
+        lambda document: document["blobs"].update({"0" * 64: "\ud800"}),
+        lambda document: document["blobs"].update({"0" * 64: 5}),
+    ],
+)
+def test_a_sealed_plan_that_does_not_hold_together(plan: Plan, edit: Callable[[dict[str, Any]], object]) -> None:
+    with pytest.raises(InputError) as caught:
+        plan_codec.decode(reseal(plan_codec.encode(plan), edit), "p.json")
+    assert caught.value.reference == "plan-unreadable"
+
+
+def test_a_plan_is_the_same_bytes_however_its_nodes_were_read() -> None:
+    found = inventory(4)
+    nodes = {name: (plain if at % 2 else kubeadm)(name) for at, name in enumerate(found.nodes)}
+    backwards = dict(reversed(nodes.items()))
+    plans = [
+        build_plan(found, POLICY, fleet(found, order), dict.fromkeys(found.nodes, IMAGE_PULLS), names, "")
+        for order, names in ((nodes, tuple(nodes)), (backwards, tuple(backwards)))
+    ]
+    assert plan_codec.encode(plans[0]) == plan_codec.encode(plans[1])
+
+
+def test_numbers_keep_their_types() -> None:
+    assert decode(Share, {"count": None, "percent": 2}) == Share(percent=2.0)
+    with pytest.raises(ShapeError, match="count is not of type int"):
+        decode(Share, {"count": True, "percent": None})
+    with pytest.raises(TypeError):
+        converter(dict[str, int])
+    with pytest.raises(TypeError):
+        converter(int | str)

@@ -1,0 +1,187 @@
+"""What ``rollout plan`` prints: exact, folded, and short whatever the size of the fleet."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from rollout.app.plan import build_plan
+from rollout.core import estimate, plan_codec
+from rollout.core.plan import Left, Plan, Standing
+from rollout.core.plan_json import plan_json
+from rollout.core.plan_text import folded_left, kinds, plan_text
+from rollout.core.playbook import Budget, Cause, Limits, Scope, Share
+from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm, mixed, settings
+
+
+def plan_of(count: int, per_rack: int = 60) -> Plan:
+    found = inventory(count, per_rack)
+    return build_plan(found, POLICY, mixed(found), dict.fromkeys(found.nodes, IMAGE_PULLS), tuple(found.nodes), "")
+
+
+def test_the_whole_text_of_a_small_plan() -> None:
+    found = inventory(3)
+    names = list(found.nodes)
+    nodes = {
+        names[0]: kubeadm(names[0]),
+        names[1]: kubeadm(names[1]),
+        names[2]: kubeadm(names[2], runtime="containerd"),
+    }
+    wanted = settings(imagePullProgressDeadline="5m", serializeImagePulls=False)
+    plan = build_plan(found, POLICY, fleet(found, nodes), dict.fromkeys(names, wanted), tuple(names), "@rack01")
+    assert (
+        plan_text(plan)
+        == """\
+Plan for rno: playbook image-pulls, nodes read 2026-11-20T16:00:00Z, limit @rack01
+2 nodes to change, 0 as wanted, 1 refused, 0 unreachable
+
+g1  kubelet 1.20.15, dockershim, kubeadm layout (deb): 2 nodes  tess-node-[0001-0002]
+    serializeImagePulls: true → false (playbook image-pulls)
+      --- /var/lib/kubelet/config.yaml
+      +++ /var/lib/kubelet/config.yaml
+      @@ -21,4 +21,4 @@
+       kind: KubeletConfiguration
+       rotateCertificates: true
+      -serializeImagePulls: true
+      +serializeImagePulls: false
+       staticPodPath: /etc/kubernetes/manifests
+    --image-pull-progress-deadline: not set → 5m (playbook image-pulls)
+      --- /dev/null
+      +++ /etc/default/kubelet
+      @@ -0,0 +1 @@
+      +KUBELET_EXTRA_ARGS="--image-pull-progress-deadline=5m"
+    then: restart kubelet.service (restart-kubelet)
+    note: unavailable for 20 s after its restart: probed pods are NotReady until probed (kubernetes #78733), the node for up to 10 s (#122338)
+
+Waves
+  1  canary: 1 node, about 1m35s, soak 1m0s of it  tess-node-0001
+     halts at the 1st node gone wrong in this wave (budget 2 % of 1)
+  2  1 per rack: 1 node, about 1m35s, soak 1m0s of it  tess-node-0002
+     halts at the 1st node gone wrong in this wave (budget 2 % of 1)
+
+Limits
+  halts at the 2nd node gone wrong in a rack (budget 2)
+  halts at the 1st node gone wrong in the fleet (budget 1 % of 2)
+  at most 1 of a rack unavailable at once (limit 5 %); 100 in flight; 10 restarts/s
+  when it halts, takes back: wave; a node not confirmed within 2m0s restores itself
+
+Left alone
+  refused: 1 node  tess-node-0003
+     a kubelet 1.20 accepts --image-pull-progress-deadline but only dockershim heeds it; on containerd it lives in \
+image_pull_progress_timeout of /etc/containerd/config.toml (containerd 1.7 and later), where rollout cannot write it yet \
+[setting-unsupported]
+
+About 3m10s in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; one node takes 15 s and its settle window
+"""
+    )
+
+
+def test_two_thousand_nodes_fit_on_a_few_screens() -> None:
+    text = plan_text(plan_of(2000))
+    assert len(text.splitlines()) < 120
+    assert max(map(len, text.splitlines())) < 420
+    assert "/var/lib/kubelet/config.yaml: the same lines as in g1" in text
+    assert "halts at the 29th node gone wrong in this wave (budget 2 % of 1497)" in text
+    assert "at most 1 to 3 of a rack unavailable at once" in text
+
+
+def test_hundreds_of_groups_that_differ_only_in_their_own_bytes_are_one() -> None:
+    found = inventory(300)
+    nodes = {
+        name: kubeadm(name, extra=f"KUBELET_EXTRA_ARGS=--v={at}\n", words=f"--v={at}")
+        for at, name in enumerate(found.nodes)
+    }
+    plan = build_plan(found, POLICY, fleet(found, nodes), dict.fromkeys(nodes, IMAGE_PULLS), tuple(nodes), "")
+    assert len(plan.groups) == 300
+    assert len(kinds(plan)) == 1
+    text = plan_text(plan)
+    assert "and 299 groups more that differ only in what is not ours; shown for g1" in text
+    assert len(text.splitlines()) < 60
+
+
+def test_many_kinds_and_many_reasons_are_bounded() -> None:
+    found = inventory(40)
+    nodes = {name: kubeadm(name, version=f"1.20.{at}") for at, name in enumerate(found.nodes)}
+    plan = build_plan(found, POLICY, fleet(found, nodes), dict.fromkeys(nodes, IMAGE_PULLS), tuple(nodes), "")
+    left = tuple(Left(f"x{at}", "r", Standing.REFUSED, "layout-drifted", f"reason {at}") for at in range(20))
+    text = plan_text(replace(plan, left=left))
+    assert "… 28 more groups with 28 nodes: see them all with -o json" in text
+    assert "… 8 more nodes for 8 other reasons: see them all with -o json" in text
+    assert "    the same change as g1" in text
+    assert len(text.splitlines()) < 100
+
+
+def test_long_diffs_are_cut() -> None:
+    plan = plan_of(6)
+    (first, *_), blobs = plan.groups, dict(plan.blobs)
+    blobs[first.change.files[0].after] = "".join(f"line {at}\n" for at in range(90)).encode()
+    assert "more lines" in plan_text(replace(plan, blobs=blobs))
+
+
+def test_nothing_to_do() -> None:
+    found = inventory(1)
+    plan = build_plan(found, POLICY, fleet(found, {}), {}, (), "")
+    assert plan_text(plan) == (
+        "Plan for rno: playbook image-pulls, nodes read 2026-11-20T16:00:00Z\n"
+        "0 nodes to change, 0 as wanted, 0 refused, 0 unreachable\n\nNothing to do.\n"
+    )
+    assert estimate.total(plan) == 0
+
+
+def test_left_alone_is_folded_by_reason() -> None:
+    left = (
+        Left("n1", "r", Standing.UNREACHABLE, "ssh-timeout", "late"),
+        Left("n2", "r", Standing.REFUSED, "no-room", "full"),
+        Left("n3", "r", Standing.UNREACHABLE, "ssh-timeout", "late"),
+    )
+    assert [(entry.reference, names) for entry, names in folded_left(replace(plan_of(1), left=left))] == [
+        ("no-room", ("n2",)),
+        ("ssh-timeout", ("n1", "n3")),
+    ]
+
+
+def test_escapes_in_what_a_node_said_do_not_reach_the_screen() -> None:
+    left = (Left("n1", "r", Standing.UNREACHABLE, "ssh-failed", "\x1b[2Jgone\r\nnow"),)
+    text = plan_text(replace(plan_of(1), left=left))
+    assert "\x1b" not in text
+    assert "gone now [ssh-failed]" in text
+
+
+def test_budgets_in_numbers() -> None:
+    only = frozenset({Cause.UNREACHABLE})
+    budgets = (Budget(Scope.RACK, only, Share(percent=50.0)), Budget(Scope.FLEET, only, Share(count=3)))
+    text = plan_text(replace(plan_of(200), budgets=budgets))
+    assert "halts at the 10th to 30th node gone wrong in a rack (budget 50 %; unreachable)" in text
+    assert "halts at the 3rd node gone wrong in the fleet (budget 3 of 199; unreachable)" in text
+    assert "halts at no budget of its own" in text
+
+
+@pytest.mark.parametrize(
+    ("limits", "seconds"),
+    [
+        (Limits(per_rack=Share(count=60)), 60 / 10 + 35 + 7),  # the pace decides
+        (Limits(per_rack=Share(count=1)), 60 * 35 + 7),  # the rack's limit decides
+        (Limits(per_rack=Share(count=60), in_flight=10), 6 * 35 + 7),  # the window decides
+    ],
+)
+def test_expected_time(limits: Limits, seconds: float) -> None:
+    found = inventory(60, per_rack=60)
+    nodes = {name: kubeadm(name) for name in found.nodes}
+    policy = replace(POLICY, limits=limits, waves=(), soak=7.0)
+    # inventory() begins counting at 0, so that all 60 are in one rack
+    plan = build_plan(found, policy, fleet(found, nodes), dict.fromkeys(nodes, IMAGE_PULLS), tuple(nodes), "")
+    assert estimate.total(plan) == seconds
+
+
+def test_json() -> None:
+    plan = plan_of(20)
+    found = json.loads(json.dumps(plan_json(plan, "rno.plan.json")))
+    assert found["version"] == 1
+    assert found["digest"] == plan_codec.digest(plan)
+    assert sum(group["count"] for group in found["groups"]) == found["changed"] == len(plan.nodes)
+    assert sum(wave["count"] for wave in found["waves"]) == len(plan.nodes)
+    assert found["groups"][0]["files"][0]["diff"][0] == "--- /var/lib/kubelet/config.yaml"
+    assert {file["before"] for group in found["groups"] for file in group["files"]} & {""}
+    assert found["left"][0]["nodes"] == "tess-node-0008"

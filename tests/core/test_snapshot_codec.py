@@ -1,0 +1,91 @@
+"""Snapshots as files: contents once, checked, and nothing else taken for a snapshot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rollout.core import snapshot_codec
+from rollout.core.snapshot import FileState, FleetSnapshot, Receipt, ReceiptState, Unread
+from rollout.errors import InputError
+from tests.kubelet.nodes import fleet, inventory, kubeadm, mixed, regular
+
+FOUND = inventory(12)
+
+
+def test_round_trip_in_inventory_order() -> None:
+    snapshot = mixed(FOUND)
+    again = snapshot_codec.decode(snapshot_codec.encode(snapshot), "s.json")
+    assert again == snapshot
+    assert list(again.nodes) == list(snapshot.nodes)
+    assert snapshot_codec.encode(again) == snapshot_codec.encode(snapshot)
+
+
+def test_everything_a_node_can_say_survives() -> None:
+    name = next(iter(FOUND.nodes))
+    odd = replace(kubeadm(name), receipts=(Receipt("t", "r", 2, ReceiptState.REVERTED, "guard", 1.5, finished=True),))
+    odd = replace(
+        odd,
+        files={**odd.files, "/b": replace(regular("/b", ""), content=b"\xff\x00"), "/l": FileState("/l", "symlink")},
+    )
+    odd = replace(
+        odd, measurement=replace(odd.measurement, files={"/m": regular("/m", "x")}, commands={"c": 1}, healthz=None)
+    )
+    snapshot = fleet(FOUND, {name: replace(odd, files={"/b": replace(odd.files["/b"], digest="")})})
+    assert snapshot_codec.decode(snapshot_codec.encode(snapshot), "s.json") == snapshot
+    empty = FleetSnapshot("rno", "i", "", {})
+    assert snapshot_codec.decode(snapshot_codec.encode(empty), "s.json") == empty
+
+
+def test_contents_are_held_once() -> None:
+    small = len(snapshot_codec.encode(fleet(FOUND, {name: kubeadm(name) for name in list(FOUND.nodes)[:1]})))
+    large = len(snapshot_codec.encode(fleet(FOUND, {name: kubeadm(name) for name in list(FOUND.nodes)[:2]})))
+    assert json.loads(snapshot_codec.encode(fleet(FOUND, {"a": kubeadm("a")})))["blobs"]
+    assert large - small < 3500
+
+
+def edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
+    document = json.loads(snapshot_codec.encode(fleet(FOUND, {"a": kubeadm("a"), "b": Unread("b", "r", "m")})))
+    edit(document)
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda document: document.pop("taken"),
+        lambda document: document.update(more=1),
+        lambda document: document.update(cluster=1),
+        lambda document: document.update(read=[]),
+        lambda document: document.update(order=["a"]),
+        lambda document: document["blobs"].clear(),
+        lambda document: document["blobs"].update({next(iter(document["blobs"])): "x"}),
+        lambda document: document["read"]["a"].pop("token"),
+        lambda document: document["read"]["a"]["token"].update(counter="1"),
+        lambda document: document["unread"]["b"].update(message=None),
+        lambda document: document.pop("version"),
+    ],
+)
+def test_what_does_not_hold_together(edit: Callable[[dict[str, Any]], object]) -> None:
+    with pytest.raises(InputError) as caught:
+        snapshot_codec.decode(edited(edit), "s.json")
+    assert caught.value.reference == "snapshot-unreadable"
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"\xff"])
+def test_what_is_no_snapshot(data: bytes) -> None:
+    with pytest.raises(InputError) as caught:
+        snapshot_codec.decode(data, "s.json")
+    assert caught.value.reference == "snapshot-unreadable"
+
+
+def test_another_version_and_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="snapshot-version"):
+        snapshot_codec.decode(edited(lambda document: document.update(version=9)), "s.json")
+    monkeypatch.setattr(snapshot_codec, "MOST_BYTES", 2)
+    with pytest.raises(InputError, match="larger than"):
+        snapshot_codec.decode(b"{ }", "s.json")

@@ -1,0 +1,257 @@
+"""Splicing: what is ours changes, everything else keeps its bytes, and every doubt is a refusal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rollout.core import splice
+from rollout.core.settings import Value
+from rollout.core.splice import SpliceError, merged, plain, read
+
+OLD = b"""\
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+# how we pull
+serializeImagePulls: yes   # since 2019
+clusterDNS:
+- 10.96.0.10
+# after the list
+evictionHard:
+  memory.available: 100Mi # more
+authentication: {x509: {}, webhook: {enabled: true}}
+empty:
+runtimeRequestTimeout: "2m"
+last: 'x'"""
+
+
+def spliced(old: bytes, overlay: str) -> bytes:
+    return splice.splice(old, overlay.encode()).content
+
+
+def test_only_our_bytes_change() -> None:
+    overlay = """
+serializeImagePulls: false
+clusterDNS: [1.1.1.1, 2.2.2.2]
+evictionHard: {nodefs.available: 10%}
+authentication: {anonymous: {enabled: false}}
+empty: 5
+maxParallelImagePulls: 5
+featureGates: {Graceful: true}
+staticPodURLHeader: {a: [b]}
+allowedUnsafeSysctls: [net.*, kernel.msg]
+"""
+    assert (
+        spliced(OLD, overlay).decode()
+        == """\
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+# how we pull
+serializeImagePulls: false   # since 2019
+clusterDNS: [1.1.1.1, 2.2.2.2]
+# after the list
+evictionHard:
+  memory.available: 100Mi # more
+  nodefs.available: 10%
+authentication: {x509: {}, webhook: {enabled: true}, anonymous: {enabled: false}}
+empty: 5
+runtimeRequestTimeout: "2m"
+last: 'x'
+maxParallelImagePulls: 5
+featureGates:
+  Graceful: true
+staticPodURLHeader:
+  a:
+  - b
+allowedUnsafeSysctls:
+- "net.*"
+- kernel.msg"""
+    )
+
+
+def test_what_changed_is_told_with_old_and_new() -> None:
+    found = splice.splice(OLD, b"serializeImagePulls: false\nevictionHard: {memory.available: 100Mi}\nnew: 1\n")
+    assert found.changed == ((("serializeImagePulls",), True, False), (("new",), None, 1))
+    assert found.document["new"] == 1
+    assert found.document["evictionHard"] == {"memory.available": "100Mi"}
+
+
+def test_as_wanted_is_as_wanted_however_it_is_written() -> None:
+    for written in ("no", "off", "False", "n", "false"):
+        old = f"a: {written}\n".encode()
+        assert spliced(old, "a: false\n") == old
+
+
+def test_the_caller_says_what_means_the_same() -> None:
+    def same(_path: tuple[str, ...], old: Value, new: Value) -> bool:
+        return {old, new} <= {"5m", "5m0s", "300s"} or old == new
+
+    assert splice.splice(b"a: 300s\nb: 1\n", b"a: 5m\nb: 2\n", same).content == b"a: 300s\nb: 2\n"
+
+
+def test_a_pair_is_merged_once_however_many_nodes_have_it() -> None:
+    splice.splice.cache_clear()
+    for _ in range(2000):
+        splice.splice(OLD, b"serializeImagePulls: false\n")
+    info = splice.splice.cache_info()
+    assert (info.misses, info.hits) == (1, 1999)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"{}\n", b"{a: 5, c: {d: 1}}\n"),
+        (b"{a: 1,}\n", b"{a: 5, c: {d: 1}}\n"),
+        (b"---\na: 0\n", b"---\na: 5\nc:\n  d: 1\n"),
+        (b"a: 1\n...\n", b"a: 5\nc:\n  d: 1\n...\n"),
+        (b"a: '1'\r\nb: 2\r\n", b"a: 5\r\nb: 2\r\nc:\r\n  d: 1\r\n"),
+        (b"a: {b: 3}\n", b"a: 5\nc:\n  d: 1\n"),
+        (b'{"a": 1,\n "c": {"d": 2}\n}\n', b'{"a": 5,\n "c": {"d": 1}\n}\n'),
+        (b"a:\n- x\n\n\nc:\n  d: 2\n\n# end\n", b"a: 5\n\n\nc:\n  d: 1\n\n# end\n"),
+        (b"a:   # why\nc: ~\n", b"a: 5   # why\nc: {d: 1}\n"),
+        (b"b:\n  deep: 1\n  # inside\n# outside\na: 1", b"b:\n  deep: 1\n  # inside\n# outside\na: 5\nc:\n  d: 1"),
+        ("ä: ü\na: 1\n".encode(), "ä: ü\na: 5\nc:\n  d: 1\n".encode()),
+        (b"  a: 1\n  z: 2\n", b"  a: 5\n  z: 2\n  c:\n    d: 1\n"),
+        (b"c: {}\na: 5\n", b"c: {d: 1}\na: 5\n"),
+    ],
+)
+def test_layouts(old: bytes, new: bytes) -> None:
+    assert spliced(old, "a: 5\nc: {d: 1}\n") == new
+
+
+@pytest.mark.parametrize(
+    ("old", "reference"),
+    [
+        (b"", "yaml-empty"),
+        (b"# only this\n", "yaml-empty"),
+        (b"a: 1\na: 2\n", "yaml-duplicate-key"),
+        (b"b: {x: 1, x: 2}\n", "yaml-duplicate-key"),
+        (b"a: 1\n---\nb: 2\n", "yaml-documents"),
+        (b"- 1\n", "yaml-not-a-map"),
+        (b"\ta: 1\n", "yaml-unreadable"),
+        (b"a: [1\n", "yaml-unreadable"),
+        (b"a: 1\n b: 2\n", "yaml-unreadable"),
+        (b"a: &x 1\nb: *x\n", "yaml-anchor"),
+        (b"b: &x 1\na: *x\n", "yaml-anchor"),
+        (b"c: &x {d: 2}\n", "yaml-anchor"),
+        (b"b: &x [*x]\n", "yaml-too-complex"),
+        (b"b: !mine 1\n", "yaml-tag"),
+        (b"b: !!set {x}\n", "yaml-tag"),
+        (b"b: !!str 1\n", "yaml-tag"),
+        (b"b: !x [1]\n", "yaml-tag"),
+        (b'b: !!binary "aGk="\n', "yaml-tag"),
+        (b"b: &x {y: 1}\nz:\n  <<: *x\n", "yaml-key"),
+        (b"? [a]\n: 1\n", "yaml-key"),
+        (b"a: |\n  text\n", "yaml-block-scalar"),
+        (b"z: |\n  text\n", "yaml-block-scalar"),
+        (b"a:\n- x # one\n- y\n", "yaml-comment"),
+        (b"c: {x: 1 # one\n }\n", "yaml-comment"),
+        (b"\xff\xfe", "yaml-not-utf8"),
+        (b"\xef\xbb\xbfa: 1\n", "yaml-bom"),
+        (b"%YAML 1.1\n---\na: 1\n", "yaml-directive"),
+        (b"{a, b: 1}\n", "yaml-unprovable"),
+        (b"b: " + b"[" * 60 + b"]" * 60 + b"\n", "yaml-too-complex"),
+    ],
+)
+def test_refused(old: bytes, reference: str) -> None:
+    with pytest.raises(SpliceError) as caught:
+        spliced(old, "a: 5\nc: {d: 1}\n")
+    assert caught.value.reference == reference
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("y", True), ("NO", False), ("~", None), ("", None), ("12", 12), ("-1_000", -1000), ("0x1F", 31), ("0b11", 3), ("017", 15),
+        ("0o17", 15), ("1.5", 1.5), (".5e3", 500.0), ("5m", "5m"), ("10%", "10%"), ("1.2.3.4", "1.2.3.4"), ("yES", "yES"), ("0", 0),
+    ],
+)  # fmt: skip
+def test_scalars_as_go_yaml_resolves_them(text: str, value: Value) -> None:
+    assert plain(text) == value
+    assert type(plain(text)) is type(value)
+
+
+def test_texts_that_would_read_as_something_else_are_quoted() -> None:
+    overlay = json.dumps({"a": ["no", "12", "1e3", "2001-01-01", "1:30", ".inf", "", " x", "x # y", "5m", "ü"]})
+    made = spliced(b"b: 1\n", overlay)
+    assert read(made)["a"] == ["no", "12", "1e3", "2001-01-01", "1:30", ".inf", "", " x", "x # y", "5m", "ü"]
+    assert b"- 5m\n" in made
+    assert b'- "no"\n' in made
+
+
+KEYS = st.sampled_from(["a", "b", "c", "maxPods", "no", "memory.available"])
+SCALARS = st.one_of(
+    st.booleans(), st.integers(-(2**40), 2**40), st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=8),
+    st.sampled_from(["5m", "yes", "null", "0x1", "a: b", "- a", "#", "'", '"']),
+)  # fmt: skip
+VALUES: st.SearchStrategy[Value] = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3)),
+    max_leaves=6,
+)
+MAPS = st.dictionaries(KEYS, VALUES, min_size=1, max_size=4)
+
+
+def block(value: dict[str, Value], indent: str = "") -> str:
+    """A document as people write it: block maps, a comment after each scalar."""
+    lines = []
+    for key, inner in value.items():
+        if isinstance(inner, dict) and inner:
+            lines.append(f"{indent}{json.dumps(key)}:\n{block(inner, indent + '  ')}")
+        else:
+            lines.append(f"{indent}{json.dumps(key)}: {json.dumps(inner)}   # about {len(lines)}\n")
+    return "".join(lines)
+
+
+def may_lose_comments(old: dict[str, Value], overlay: dict[str, Value]) -> bool:
+    """A block map, which has comments inside, is to be replaced by something else: they are kept or it is refused."""
+    for key, new in overlay.items():
+        was = old.get(key)
+        if not isinstance(was, dict) or not was:
+            continue
+        if not isinstance(new, dict) or may_lose_comments(was, new):
+            return True
+    return False
+
+
+@given(MAPS, MAPS, st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_the_result_is_the_merge_and_comments_survive(
+    old: dict[str, Value],
+    overlay: dict[str, Value],
+    end: str,
+    final: bool,  # noqa: FBT001
+) -> None:
+    text = block(old).replace("\n", end)
+    before = (text if final else text.removesuffix(end)).encode()
+    try:
+        after = splice.splice(before, json.dumps(overlay).encode())
+    except SpliceError:
+        assert may_lose_comments(old, overlay)
+        return
+    wanted = merged(old, overlay, splice.exactly)
+    assert splice.exactly((), dict(after.document), wanted)
+    assert splice.exactly((), dict(read(after.content)), wanted)
+    untouched = [
+        line for line in before.splitlines() if line.split(b":")[0] not in {json.dumps(key).encode() for key in overlay}
+    ]
+    assert all(line in after.content.splitlines() for line in untouched if not line.startswith(b" "))
+    assert splice.splice(after.content, json.dumps(overlay).encode()).content == after.content
+
+
+@given(MAPS)
+def test_merging_what_is_there_changes_no_byte(old: dict[str, Value]) -> None:
+    before = block(old).encode()
+    assert splice.splice(before, json.dumps(old).encode()).content == before
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_spliced_or_refused(text: str) -> None:
+    try:
+        found = splice.splice(text.encode("utf-8", "replace"), b"a: 5\n")
+    except SpliceError:
+        return
+    assert found.document["a"] == 5

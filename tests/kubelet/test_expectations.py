@@ -1,0 +1,98 @@
+"""The node gates over readings: PASS, FAIL, UNKNOWN, and never a guess."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.plan import Change, Disruption, FileChange
+from rollout.core.playbook import Gate, GateKind, GateScope
+from rollout.core.snapshot import FileState, Measurement, Process, UnitState
+from rollout.core.verdict import Verdict
+from rollout.kubelet.expectations import judge
+
+AFTER = "a" * 64
+CHANGE = Change(
+    files=(FileChange("/c", "b" * 64, AFTER, "644", ()),),
+    units=("kubelet.service",),
+    reload=False,
+    disruption=Disruption.RESTART_KUBELET,
+    arguments=("--config=/c", "--x=1"),
+    config_path="/c",
+    healthz_port=10248,
+    settle=20.0,
+)
+UNIT = {"ActiveState": "active", "SubState": "running", "MainPID": "7", "NRestarts": "0"}
+GOOD = Measurement(
+    unit=UnitState("kubelet.service", UNIT),
+    process=Process(7, ("/usr/bin/kubelet", "--config=/c", "--x=1")),
+    healthz="ok",
+    lenient=0,
+    files={"/c": FileState("/c", "regular", digest=AFTER)},
+    commands={"pulls": 0},
+)
+
+
+def unit(**properties: str) -> Measurement:
+    return replace(GOOD, unit=UnitState("kubelet.service", {**UNIT, **properties}))
+
+
+def gate(kind: GateKind) -> Gate:
+    return Gate(kind, GateScope.NODE, "pulls" if kind is GateKind.COMMAND else kind.value)
+
+
+@pytest.mark.parametrize("kind", list(GateKind))
+def test_a_good_node_passes(kind: GateKind) -> None:
+    assert judge(gate(kind), CHANGE, GOOD, GOOD)[0] is Verdict.PASS
+    assert judge(gate(kind), CHANGE, GOOD, None)[0] is Verdict.PASS
+
+
+@pytest.mark.parametrize("kind", list(GateKind))
+def test_nothing_read_is_unknown(kind: GateKind) -> None:
+    assert judge(gate(kind), CHANGE, Measurement(), GOOD)[0] is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("kind", "measurement", "verdict", "evidence"),
+    [
+        (GateKind.UNIT, unit(ActiveState="activating", SubState="auto-restart"), Verdict.FAIL, "kubelet.service is activating (auto-restart)"),
+        (GateKind.UNIT, unit(ActiveState=""), Verdict.UNKNOWN, "systemd did not give the unit's state"),
+        (GateKind.PROCESS, unit(MainPID="0"), Verdict.FAIL, "no kubelet process"),
+        (GateKind.PROCESS, unit(MainPID=""), Verdict.UNKNOWN, "the kubelet's process could not be read"),
+        (GateKind.PROCESS, unit(MainPID="8"), Verdict.FAIL, "MainPID went from 7 to 8 while it was read"),
+        (GateKind.PROCESS, unit(NRestarts="1"), Verdict.FAIL, "restarted: MainPID 7 → 7, NRestarts 0 → 1"),
+        (GateKind.PROCESS, replace(GOOD, lenient=3), Verdict.FAIL,
+         '3 "lenient decoding" lines: the kubelet ignores something in its configuration'),
+        (GateKind.PROCESS, replace(GOOD, lenient=None), Verdict.UNKNOWN, "MainPID 7, but its journal could not be read"),
+        (GateKind.PROCESS, replace(GOOD, process=Process(7, ("k", "--config=/c"))), Verdict.FAIL, "the command line does not hold --x=1"),
+        (GateKind.HEALTHZ, replace(GOOD, healthz="timeout"), Verdict.FAIL, "timeout"),
+        (GateKind.HEALTHZ, replace(GOOD, healthz="off"), Verdict.FAIL, "off, port 10248 was planned"),
+        (GateKind.EFFECTIVE_CONFIG, replace(GOOD, process=Process(7, ("k", "--x=1"))), Verdict.FAIL, "the command line does not hold --config=/c"),
+        (GateKind.EFFECTIVE_CONFIG, replace(GOOD, files={}), Verdict.UNKNOWN, "/c could not be read"),
+        (GateKind.EFFECTIVE_CONFIG, replace(GOOD, files={"/c": FileState("/c", "absent")}), Verdict.FAIL, "/c is absent"),
+        (GateKind.EFFECTIVE_CONFIG, replace(GOOD, files={"/c": FileState("/c", "regular", digest="b" * 64)}), Verdict.FAIL,
+         "/c is bbbbbbbbbbbb, planned aaaaaaaaaaaa"),
+        (GateKind.COMMAND, replace(GOOD, commands={"pulls": 1}), Verdict.FAIL, "pulls ended with 1"),
+        (GateKind.COMMAND, replace(GOOD, commands={"pulls": 124}), Verdict.UNKNOWN, "pulls could not be asked (exit status 124)"),
+        (GateKind.COMMAND, replace(GOOD, commands={}), Verdict.UNKNOWN, "pulls did not run"),
+    ],
+)  # fmt: skip
+def test_judged(kind: GateKind, measurement: Measurement, verdict: Verdict, evidence: str) -> None:
+    assert judge(gate(kind), CHANGE, measurement, GOOD) == (verdict, evidence)
+
+
+def test_healthz_that_is_off_by_plan_passes() -> None:
+    assert judge(gate(GateKind.HEALTHZ), replace(CHANGE, healthz_port=0), replace(GOOD, healthz="off"), None) == (
+        Verdict.PASS,
+        "off",
+    )
+
+
+def test_a_change_of_two_files_is_told_so() -> None:
+    both = replace(CHANGE, files=(*CHANGE.files, FileChange("/d", "", AFTER, "644", ())))
+    measured = replace(GOOD, files={**GOOD.files, "/d": FileState("/d", "regular", digest=AFTER)})
+    assert judge(gate(GateKind.EFFECTIVE_CONFIG), both, measured, None) == (
+        Verdict.PASS,
+        "command line and 2 files as planned",
+    )

@@ -1,0 +1,87 @@
+"""Units as systemd reads them: the ExecStart in force, its environment, and the words it runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.kubelet import unit_file
+from rollout.kubelet.unit_file import EnvironmentFile, expand, merge, quote, start
+
+FRAGMENT = """\
+[Unit]
+ExecStart=/not/this
+[Service]
+; a comment
+Environment=A=1 "B=two words"
+EnvironmentFile=-/etc/default/kubelet
+ExecStart=/usr/bin/kubelet \\
+  # inside
+  --a=1 \\
+  --b
+[Install]
+"""
+
+
+def test_one_unit() -> None:
+    found = start({"/u": FRAGMENT})
+    assert found.command == "/usr/bin/kubelet --a=1 --b"
+    assert found.file == "/u"
+    assert found.environment == {"A": "1", "B": "two words"}
+    assert found.files == (EnvironmentFile("/etc/default/kubelet", optional=True),)
+
+
+def test_drop_ins_reset_and_add() -> None:
+    drop_in = "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet $X\nEnvironment=\nEnvironment=C=3\nEnvironmentFile=\nEnvironmentFile=/e\nUnsetEnvironment=\n"
+    found = start({"/u": FRAGMENT, "/d": drop_in})
+    assert (found.command, found.file) == ("/usr/bin/kubelet $X", "/d")
+    assert found.environment == {"C": "3"}
+    assert found.files == (EnvironmentFile("/e", optional=False),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[Service]\n",
+        "[Service]\nExecStart=/a\nExecStart=/b\n",
+        "[Service]\nExecStart=/a\nUnsetEnvironment=A\n",
+        "[Service]\nExecStart=/a\nEnvironmentFile=/etc/*.env\n",
+        "[Service]\nExecStart=/a\nEnvironmentFile=relative\n",
+        "[Service]\nExecStart=/a\nEnvironment=A=%i\n",
+    ],
+)
+def test_what_is_not_understood_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        start({"/u": text})
+
+
+def test_a_last_line_may_be_continued_by_nothing() -> None:
+    assert start({"/u": "[Service]\nExecStart=/usr/bin/kubelet --a \\"}).command == "/usr/bin/kubelet --a"
+
+
+def test_variables() -> None:
+    environment = {"A": "--x=1 '--y=a b'", "EMPTY": "", "B": "c d"}
+    command = '/usr/bin/kubelet $A "$EMPTY" $NONE --b=${B} ${B} $$A --z=%% a$B ${open'
+    words = [piece.text for piece in expand(command, "/u", environment, {"A": "/e"})]
+    assert words == ["/usr/bin/kubelet", "--x=1", "--y=a b", "--b=c d", "c d", "$A", "--z=%", "a$B", "${open"]
+
+
+def test_origins_are_for_people() -> None:
+    pieces = expand("/usr/bin/kubelet $A --b", "/u", {"A": "--x"}, {"A": "/e"})
+    assert [piece.origin for piece in pieces] == ["ExecStart in /u", "A in /e", "ExecStart in /u"]
+
+
+@pytest.mark.parametrize(
+    "command", ["-/usr/bin/kubelet", "@/usr/bin/kubelet k", "/k --a=\\x20", "/k --host=%H", "/k ; /l"]
+)
+def test_commands_we_do_not_understand(command: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        unit_file.exec_words(command)
+
+
+def test_merge_quotes_what_systemd_would_expand() -> None:
+    command = merge("/usr/bin/kubelet --a=1", ("--a=$HOME", "--b=50%"))
+    assert command == "/usr/bin/kubelet --a=$$HOME --b=50%%"
+    assert [piece.text for piece in expand(command, "/u", {}, {})] == ["/usr/bin/kubelet", "--a=$HOME", "--b=50%"]
+    assert quote("a b$") == '"a b$$"'
+    with pytest.raises(ValueError, match="line end"):
+        quote("a\n")
