@@ -36,9 +36,13 @@ class FolderFiles:
     def list(self, folder: str, suffix: str) -> tuple[str, ...]:
         """Names of the files in a folder that end so, sorted; none when there is no such folder."""
         here = self._root / folder
-        if not here.is_dir():
+        try:
+            found = [entry.name for entry in here.iterdir() if entry.name.endswith(suffix) and entry.is_file()]
+        except (FileNotFoundError, NotADirectoryError):
             return ()
-        return tuple(sorted(entry.name for entry in here.iterdir() if entry.name.endswith(suffix) and entry.is_file()))
+        except OSError as error:
+            raise _problem("file-unreadable", folder, error.strerror or str(error)) from None
+        return tuple(sorted(found))
 
     def _bytes(self, path: str) -> bytes:
         # Non-blocking, so that a pipe in a file's place cannot hold us up before we see what it is.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_cluster, load_policy, load_templates, names_in
@@ -33,7 +34,7 @@ class Checked:
 def check(files: Files) -> Checked:
     """Never raises for a mistake in a file."""
     problems: list[Problem] = []
-    templates = _try(lambda: load_templates(files), problems) or {}
+    templates = _try(partial(load_templates, files), problems) or {}
     for name, text in templates.items():
         problems += rendering.undefined_variables(text, f"{TEMPLATE_FOLDER}/{name}", _ANY)
     inventories = _load(load_cluster, files, names_in(files, INVENTORY_FOLDER), problems)
@@ -45,7 +46,7 @@ def check(files: Files) -> Checked:
 def _load(
     load: Callable[[Files, str], Loaded], files: Files, names: Iterable[str], problems: list[Problem]
 ) -> tuple[Loaded, ...]:
-    loaded = (_try(lambda name=name: load(files, name), problems) for name in names)  # type: ignore[misc] # mypy infers no type for a lambda's default
+    loaded = (_try(partial(load, files, name), problems) for name in names)
     return tuple(value for value in loaded if value is not None)
 
 
