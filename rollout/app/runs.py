@@ -13,12 +13,13 @@ from rollout.core.events import Resumed
 from rollout.core.inventory import Inventory
 from rollout.core.journal_codec import decode_event, decode_order, encode_order
 from rollout.core.machine import opening, step
+from rollout.core.nodesets import fold
 from rollout.core.order import apply_order, revert_order
 from rollout.core.plan import Plan
 from rollout.core.planning import rack_sizes
 from rollout.core.playbook import Limits
 from rollout.core.report import Outcome, Report
-from rollout.core.state import Ending, Goal, NodeState, Order, Phase, RunState
+from rollout.core.state import Ending, Goal, LeftOut, NodeState, Order, Phase, RunState
 from rollout.errors import InputError, Problem, StateError, UsageError
 
 
@@ -154,13 +155,15 @@ def rollback_order(state: RunState, run: str, chosen: frozenset[str], inventory:
     return _revert_order(run, inventory, transactions, limits)
 
 
-def _revert_order(run: str, inventory: Inventory, transactions: Mapping[str, str], limits: Limits) -> Order:
+def _revert_order(
+    run: str, inventory: Inventory, transactions: Mapping[str, str], limits: Limits, left_out: tuple[LeftOut, ...] = ()
+) -> Order:
     gone = sorted(name for name in transactions if name not in inventory.nodes)
     if gone:
         raise UsageError("not-in-inventory", f"the inventory no longer has {', '.join(gone[:5])}", hint="use --limit")
     racks = rack_sizes(inventory)
     rack_of = {name: inventory.nodes[name].rack for name in transactions}
-    return revert_order(run, inventory.cluster, transactions, rack_of, racks, limits)
+    return revert_order(run, inventory.cluster, transactions, rack_of, racks, limits, left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,4 +192,6 @@ def emergency(reports: Mapping[str, Report], run: str, source: str, inventory: I
     todo = {name: receipt.tx for name, receipt in held.items() if receipt.state != "reverted"}
     already = tuple(name for name in held if name not in todo)
     counter = max([*counters, *(receipt.counter for receipt in newest.values())]) + 1
-    return Emergency(last, _revert_order(run, inventory, todo, limits), counter, silent, already)
+    unasked = (LeftOut("silent", "did not answer; owed", fold(silent), len(silent)),) if silent else ()
+    order = _revert_order(run, inventory, todo, limits, unasked)
+    return Emergency(last, order, counter, silent, already)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -12,7 +13,7 @@ import click
 from rollout.cli.wiring import Session
 from rollout.errors import UsageError
 
-_SHARED: tuple[Callable[..., Any], ...] = (
+_SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     click.option("--ssh-config", type=click.Path(path_type=Path), default=None, help="Instead of ~/.ssh/config."),
     click.option("--accept-new", is_flag=True, help="Trust and remember host keys that are not known yet."),
     click.option(
@@ -40,16 +41,17 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
         rest.pop("reason", None)
         return command(session, **rest)
 
-    for option in reversed(_SHARED):
-        call = option(call)
-    return call
+    decorated: Callable[..., Any] = call
+    for add in _SHARED[::-1]:
+        decorated = add(decorated)
+    return decorated
 
 
 def typed_confirmation(cluster: str, what: str, *, yes: bool) -> None:
     """The cluster's name, typed: the last chance to notice that it is the wrong one."""
     if yes:
         return
-    if not click.get_text_stream("stdin").isatty():
+    if not sys.stdin.isatty():
         raise UsageError("not-confirmed", f"{what} needs a typed confirmation", hint="say --yes where nobody can type")
     typed = click.prompt(f"{what}. Type the cluster's name to go on", default="", show_default=False)
     if typed.strip() != cluster:

@@ -28,7 +28,7 @@ from rollout.cli.wiring import Session, new_run_id
 from rollout.core import plan_codec
 from rollout.core.inventory import Inventory
 from rollout.core.nodesets import fold, select
-from rollout.core.order import EMERGENCY_LIMITS, predicted_seconds
+from rollout.core.order import EMERGENCY_LIMITS, left_out, predicted_seconds
 from rollout.core.plan import Plan
 from rollout.core.plan_text import plan_text
 from rollout.core.playbook import Limits, Share
@@ -80,7 +80,7 @@ def apply(
     typed_confirmation(plan.cluster, f"{len(plan.nodes)} nodes of {plan.cluster} will be changed", yes=yes)
     with session.tools(journal, plan.limits.in_flight) as tools:
         state = start_apply(plan, session.way(inventory, tuple(plan.nodes)), tools)
-    return max(exit_code(state) or 0, 0 if exit_code(state) else _left_wrong(plan))
+    return exit_code(state) or 0
 
 
 def _read_plan(session: Session, path: Path) -> tuple[Plan, Inventory]:
@@ -109,12 +109,7 @@ def _plan_now(
 def _nothing_to_do(session: Session, plan: Plan) -> int:
     if session.output == "text":
         click.echo("nothing to do")
-    return _left_wrong(plan)
-
-
-def _left_wrong(plan: Plan) -> int:
-    """4 when the plan had to leave nodes out that are not as wanted."""
-    return 4 if any(entry.standing != "as-wanted" for entry in plan.left) else 0
+    return 4 if left_out(plan) else 0
 
 
 @click.command()
@@ -228,7 +223,7 @@ def _emergency(session: Session, cluster: str, run: str, limit: str, limits: Lim
     with session.tools(session.journal_if_any(), limits.in_flight) as tools:
         way = session.way(inventory, tuple(found.order.nodes))
         state: RunState = start_revert(found.order, found.counter, way, tools, force=force)
-    return (exit_code(state) or 0) or (4 if found.silent else 0)
+    return exit_code(state) or 0
 
 
 def _predict(session: Session, order: Order) -> None:

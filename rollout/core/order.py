@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.core.plan import Plan
+from rollout.core.nodesets import fold
+from rollout.core.plan import Plan, Standing
 from rollout.core.playbook import GateScope, Limits, RevertScope, Share
-from rollout.core.state import Goal, NodeOrder, Order, WaveOrder
+from rollout.core.state import Goal, LeftOut, NodeOrder, Order, WaveOrder
 
 EMERGENCY_LIMITS = Limits(per_rack=Share(percent=50.0), in_flight=200, pace=30.0)
 """A rollback hurries: half a rack at a time, thirty restarts a second. No budget halts it; what breaks is told."""
@@ -28,7 +29,17 @@ def apply_order(run: str, plan: Plan) -> Order:
         passes=plan.passes,
         guard=plan.guard,
         wave_gates=any(gate.scope is GateScope.WAVE for gate in plan.gates),
+        left_out=left_out(plan),
     )
+
+
+def left_out(plan: Plan) -> tuple[LeftOut, ...]:
+    """What the plan had to leave out although it is not as wanted, folded by reason."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for entry in plan.left:
+        if entry.standing is not Standing.AS_WANTED:
+            together.setdefault((entry.standing, f"{entry.reason} [{entry.reference}]"), []).append(entry.name)
+    return tuple(LeftOut(what, reason, fold(names), len(names)) for (what, reason), names in together.items())
 
 
 def revert_order(
@@ -38,6 +49,7 @@ def revert_order(
     rack_of: Mapping[str, str],
     racks: Mapping[str, int],
     limits: Limits = EMERGENCY_LIMITS,
+    left_out: tuple[LeftOut, ...] = (),
 ) -> Order:
     """The order to take transactions back, node by node. ``transactions``: node → transaction on that node."""
     return Order(
@@ -54,6 +66,7 @@ def revert_order(
         guard=60.0,
         wave_gates=False,
         transactions=dict(transactions),
+        left_out=left_out,
     )
 
 

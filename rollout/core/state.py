@@ -71,6 +71,16 @@ class WaveOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Nodes that were selected but are not part of the run, for one reason, folded."""
+
+    what: str  # "refused", "unreachable", "silent"
+    reason: str
+    nodes: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """Everything the machine must know of a plan. ``transactions`` (revert runs) is the transaction to take back."""
 
@@ -87,6 +97,7 @@ class Order:
     guard: float
     wave_gates: bool
     transactions: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

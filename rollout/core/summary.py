@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from rollout.core.nodesets import fold
-from rollout.core.state import Ending, Goal, NodeState, Phase, RunState
+from rollout.core.state import Ending, Goal, LeftOut, NodeState, Phase, RunState
 
 _TROUBLE = (NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE, NodeState.UNKNOWN)
 _EXIT = {Ending.HALTED: 3, Ending.INTERRUPTED: 130, Ending.PREFLIGHT: 2, Ending.CLAIMED: 5}
@@ -44,6 +44,7 @@ class Summary:
     counts: dict[str, int]
     waves: tuple[WaveSummary, ...]
     troubles: tuple[Trouble, ...]
+    left_out: tuple[LeftOut, ...]
     owed: str
     leftovers: tuple[str, ...]
     exit_code: int | None
@@ -63,6 +64,7 @@ def summarize(state: RunState) -> Summary:
         counts=_counts(state, tuple(state.nodes)),
         waves=tuple(WaveSummary(wave.name, len(wave.nodes), _counts(state, wave.nodes)) for wave in order.waves),
         troubles=troubles(state),
+        left_out=order.left_out,
         owed=fold(name for name, record in state.nodes.items() if record.owed),
         leftovers=tuple(f"{name}: {left}" for name, record in state.nodes.items() for left in record.leftovers),
         exit_code=exit_code(state),
@@ -93,5 +95,5 @@ def exit_code(state: RunState) -> int | None:
     if state.ending in _EXIT:
         return _EXIT[state.ending]
     wrong = set(_TROUBLE) - ({NodeState.REVERTED} if state.order.goal is Goal.REVERT else set())
-    left = any(record.leftovers for record in state.nodes.values())
+    left = bool(state.order.left_out) or any(record.leftovers for record in state.nodes.values())
     return 4 if left or any(record.state in wrong for record in state.nodes.values()) else 0

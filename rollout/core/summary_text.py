@@ -26,10 +26,12 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     for trouble in summary.troubles:
         reference = f" [{trouble.reference}]" if trouble.reference else ""
         yield f"  {trouble.state} ({trouble.count}) {trouble.nodes}: {printable(trouble.message, 300) or 'no word'}{reference}"
+    for left in summary.left_out:
+        yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
     if summary.owed:
         yield f"  owed (could not be reached; nothing else is known of them): {summary.owed}"
-    for left in summary.leftovers[:20]:
-        yield f"  left behind: {printable(left, 200)}"
+    for leftover in summary.leftovers[:20]:
+        yield f"  left behind: {printable(leftover, 200)}"
 
 
 def _where(summary: Summary) -> str:
