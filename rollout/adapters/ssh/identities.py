@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import threading
-from collections.abc import Iterable
 from pathlib import Path
 
 from paramiko.agent import Agent, AgentKey
@@ -13,7 +12,11 @@ from paramiko.message import Message
 from paramiko.pkey import PKey, UnknownKeyType
 from paramiko.ssh_exception import SSHException
 
+from rollout.adapters.ssh.aside import aside
 from rollout.adapters.ssh.resolve import Endpoint
+from rollout.errors import RemoteError
+
+AGENT_SECONDS = 5.0
 
 
 class _SharedAgentKey(AgentKey):
@@ -34,8 +37,10 @@ class Identities:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._files: dict[Path, PKey | str] = {}
+        self._publics: dict[Path, bytes] = {}
         self._agent: Agent | None = None
         self._agent_keys: tuple[_SharedAgentKey, ...] | None = None
+        self._agent_note = ""
 
     def keys(self, endpoint: Endpoint) -> tuple[tuple[PKey, ...], tuple[str, ...]]:
         """The keys, and in words why others could not be used."""
@@ -43,9 +48,9 @@ class Identities:
             held = self._held()
             by_blob = {key.asbytes(): key for key in held}
             keys: dict[bytes, PKey] = {}
-            notes = []
+            notes = [self._agent_note]
             for path in endpoint.identities:
-                public = _public_blob(path)
+                public = self._public(path)
                 if public in by_blob:
                     keys[public] = by_blob[public]
                     continue
@@ -64,22 +69,32 @@ class Identities:
                 self._agent.close()
             self._agent, self._agent_keys = None, None
 
-    def _held(self) -> Iterable[_SharedAgentKey]:
+    def _held(self) -> tuple[_SharedAgentKey, ...]:
+        """The agent's keys, asked for once."""
         if self._agent_keys is None:
             self._agent_keys = ()
             if os.environ.get("SSH_AUTH_SOCK"):
+                late = RemoteError("auth-failed", "the ssh-agent does not answer")
                 try:
-                    self._agent = Agent()
-                    lock = threading.Lock()
-                    self._agent_keys = tuple(_SharedAgentKey(key, lock) for key in self._agent.get_keys())
-                except (SSHException, OSError):
-                    self._agent_keys = ()
+                    self._agent, self._agent_keys = aside(_agent_keys, AGENT_SECONDS, late)
+                except RemoteError as error:
+                    self._agent_note = error.message
         return self._agent_keys
+
+    def _public(self, path: Path) -> bytes:
+        if path not in self._publics:
+            self._publics[path] = _public_blob(path)
+        return self._publics[path]
 
     def _file(self, path: Path) -> PKey | str:
         if path not in self._files:
             self._files[path] = _load(path)
         return self._files[path]
+
+
+def _agent_keys() -> tuple[Agent, tuple[_SharedAgentKey, ...]]:
+    agent, lock = Agent(), threading.Lock()
+    return agent, tuple(_SharedAgentKey(key, lock) for key in agent.get_keys())
 
 
 def _load(path: Path) -> PKey | str:

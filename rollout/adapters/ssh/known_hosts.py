@@ -127,16 +127,16 @@ class KnownHostsFiles:
         """Append a new host to the first file, unless the file has learnt of it since; the verdict after that."""
         with self._lock:
             verdict = _append(paths, names, f"{names[0]} {kind} {key}\n", key)
-            self._read[paths] = (
-                KnownHosts(tuple(_read(path) for path in paths)) if verdict is not None else self._read[paths]
-            )
-            if verdict is None:
-                self._read[paths].add(_Entry("", (names[0],), None, kind, key))
-            return verdict or Verdict.KNOWN
+            if verdict is Verdict.UNKNOWN:
+                if paths in self._read:
+                    self._read[paths].add(_Entry("", (names[0],), None, kind, key))
+                return Verdict.KNOWN
+            self._read[paths] = KnownHosts(tuple(_read(path) for path in paths))
+            return verdict
 
 
-def _append(paths: tuple[Path, ...], names: tuple[str, ...], line: str, key: str) -> Verdict | None:
-    """One locked write; ``None`` when the line was written, a verdict when it was not needed or not right."""
+def _append(paths: tuple[Path, ...], names: tuple[str, ...], line: str, key: str) -> Verdict:
+    """One locked write, if the host is still unknown to the files: the verdict before it."""
     try:
         paths[0].parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(paths[0], os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -144,7 +144,7 @@ def _append(paths: tuple[Path, ...], names: tuple[str, ...], line: str, key: str
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             now = KnownHosts(tuple(_read(path) for path in paths)).verdict(names, key)
             if now is not Verdict.UNKNOWN:
-                return now
+                return now  # another process was first
             size = os.fstat(descriptor).st_size
             torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
             os.write(descriptor, (("\n" if torn else "") + line).encode())
@@ -153,7 +153,7 @@ def _append(paths: tuple[Path, ...], names: tuple[str, ...], line: str, key: str
             os.close(descriptor)
     except (OSError, IndexError) as error:
         raise RemoteError("known-hosts-not-writable", f"the new host key could not be recorded: {error}") from None
-    return None
+    return now
 
 
 def _read(path: Path) -> str:

@@ -21,7 +21,7 @@ from rollout.adapters.ssh.pool import Link, Pool
 from rollout.adapters.ssh.resolve import Endpoint, Resolver
 from rollout.adapters.ssh.session import RefusedError, Session, open_channel
 from rollout.adapters.ssh.ssh_config import SshConfig
-from rollout.adapters.ssh.troubles import DroppedError
+from rollout.adapters.ssh.troubles import DroppedError, translate
 from rollout.adapters.ssh.watchdog import Watchdog
 from rollout.adapters.ssh.wire import Wire, await_banner, connect
 from rollout.app.ports import Target
@@ -63,10 +63,9 @@ class SshNodes:
         deadline = Deadline(command.deadline)
         try:
             return self._run(target, command, deadline)
-        except RemoteError as trouble:
-            return RemoteAnswer(
-                status=None, stdout=b"", stderr=b"", started=False, reference=trouble.reference, message=trouble.message
-            )
+        except (RemoteError, OSError, RuntimeError) as error:  # the last two: this machine has run out of something
+            trouble = translate(error)
+            return RemoteAnswer(None, b"", b"", started=False, reference=trouble.reference, message=trouble.message)
 
     def release(self, target: Target) -> None:
         self._pool.release(target)

@@ -26,6 +26,12 @@ REFUSED: dict[str, tuple[frozenset[str], str, str]] = {
         ("proxyjump", ("none",), "proxy-jump-not-supported", "ProxyJump is not supported yet"),
         ("proxycommand", ("none",), "proxy-command-not-supported", "ProxyCommand is not supported yet"),
         ("gssapiauthentication", ("no",), "gssapi-not-supported", "GSSAPIAuthentication is not supported yet"),
+        (
+            "pubkeyauthentication",
+            ("yes", "unbound", "host-bound"),
+            "ssh-option-not-supported",
+            "PubkeyAuthentication no leaves nothing",
+        ),
         ("certificatefile", ("none",), "certificate-not-supported", "CertificateFile is not supported yet"),
         ("knownhostscommand", ("none",), "ssh-option-not-supported", "KnownHostsCommand is not supported"),
         ("verifyhostkeydns", ("no",), "ssh-option-not-supported", "VerifyHostKeyDNS is not supported"),
@@ -90,7 +96,7 @@ class Resolver:
             family=FAMILIES.get(_text(settings, "addressfamily", "any").lower(), socket.AF_UNSPEC),
             key_names=_key_names(host, port, _text(settings, "hostkeyalias", "")),
             known_hosts=self._known_hosts or _known_hosts(settings, tokens),
-            accept_new=self._accept_new or _text(settings, "stricthostkeychecking", "") == "accept-new",
+            accept_new=self._accept_new or _text(settings, "stricthostkeychecking", "").lower() == "accept-new",
             identities=tuple(_path(name, tokens) for name in _identities(settings)),
             identities_only=_text(settings, "identitiesonly", "no").lower() == "yes",
             connect_timeout=None

@@ -11,7 +11,7 @@ from paramiko.ssh_exception import ChannelException, SSHException
 from paramiko.transport import Transport
 
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
-from rollout.adapters.ssh.troubles import translate
+from rollout.adapters.ssh.troubles import printable, translate
 from rollout.core.remote import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 
@@ -57,7 +57,7 @@ def open_channel(transport: Transport, deadline: Deadline) -> Channel:
         return transport.open_session(timeout=deadline.left())
     except ChannelException as error:
         raise RefusedError("no-channel", translate(error).message) from None
-    except (SSHException, EOFError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met in what the node sent
         if not deadline.left():
             raise RemoteError("no-channel", "the node did not open a session in time") from None
         raise RemoteError(
@@ -82,29 +82,34 @@ class Session:
 
     def run(self) -> RemoteAnswer:
         """How it ended. Once the request is out, the command counts as started: nobody can tell otherwise."""
-        channel = self._channel
-        channel.in_buffer.set_event(self._wake)
-        channel.in_stderr_buffer.set_event(self._wake)
+        self._channel.in_buffer.set_event(self._wake)
+        self._channel.in_stderr_buffer.set_event(self._wake)
         try:
-            channel.exec_command(self._command.line)
+            self._channel.exec_command(self._command.line)
+            while (answer := self._turn()) is None:
+                self._wake.wait(min(self._deadline.left(), TICK if self._fed else FULL))
+        except (OSError, EOFError) as error:
+            return self._answer(None, "connection-lost", translate(error).message)
         except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met in what the node sent
-            return self._no_end(translate(error))
-        while True:
-            self._wake.rearm()
-            over = channel.closed
-            moved = self._drain()
-            if over:
-                return self._closed()
-            self._feed()
-            if self._flooded:
-                return self._no_end(RemoteError("output-flood", "the command writes without end"))
-            if not self._deadline.left():
-                return self._no_end(RemoteError("deadline", f"not finished after {self._command.deadline:g} s"))
-            if self._held_open(moved):
-                return self._answer(
-                    channel.exit_status, "output-held-open", "something it started keeps its output open"
-                )
-            self._wake.wait(min(self._deadline.left(), TICK if self._fed else FULL))
+            return self._answer(None, "no-channel", f"the node did not take the command: {printable(str(error))}")
+        return answer
+
+    def _turn(self) -> RemoteAnswer | None:
+        """Move what can be moved now; the answer if this was the end."""
+        self._wake.rearm()
+        over = self._channel.closed
+        moved = self._drain()
+        if over:
+            return self._closed()
+        self._feed()
+        if self._flooded:
+            return self._answer(None, "output-flood", "the command writes without end")
+        if not self._deadline.left():
+            return self._answer(None, "deadline", f"not finished after {self._command.deadline:g} s")
+        if self._held_open(moved=moved):
+            status = self._channel.exit_status
+            return self._answer(status, "output-held-open", "something the command started keeps its output open")
+        return None
 
     @property
     def _flooded(self) -> bool:
@@ -136,7 +141,7 @@ class Session:
         except (OSError, EOFError, SSHException):
             self._fed = True
 
-    def _held_open(self, moved: bool) -> bool:  # noqa: FBT001
+    def _held_open(self, *, moved: bool) -> bool:
         """Ended a while ago and silent since, but the channel stays: a child of it holds the output."""
         if not self._channel.exit_status_ready() or moved:
             self._quiet_since = None
@@ -152,9 +157,6 @@ class Session:
         if not channel.get_transport().is_active():
             return self._answer(None, "connection-lost", "the connection was lost while the command ran")
         return self._answer(None, "no-status", "the channel closed without an exit status; a signal may have ended it")
-
-    def _no_end(self, trouble: RemoteError) -> RemoteAnswer:
-        return self._answer(None, trouble.reference, trouble.message)
 
     def _answer(self, status: int | None, reference: str, message: str) -> RemoteAnswer:
         return RemoteAnswer(

@@ -27,7 +27,6 @@ TABLE: tuple[tuple[type[BaseException], str, str], ...] = (
     (BrokenPipeError, "connection-lost", "the connection broke"),
     (TimeoutError, "connect-timeout", "no answer in time"),
     (socket.gaierror, "name-not-known", "the name does not resolve"),
-    (UnicodeError, "name-not-known", "not a host name"),
     (PasswordRequiredException, "auth-failed", "the private key needs a passphrase; add it to an agent"),
     (BadAuthenticationType, "auth-failed", "the node does not allow public keys for this user"),
     (AuthenticationException, "auth-failed", "the node accepted none of our keys"),
@@ -35,6 +34,7 @@ TABLE: tuple[tuple[type[BaseException], str, str], ...] = (
     (IncompatiblePeer, "handshake-failed", "no algorithm in common, or not SSH 2"),
     (SSHException, "handshake-failed", "the SSH protocol broke"),
     (EOFError, "connection-lost", "the node closed the connection"),
+    (RuntimeError, "no-thread", "this machine cannot start another thread"),
 )
 ERRNO = {
     errno.EHOSTUNREACH: ("host-unreachable", "no route to the host"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-import threading
 from contextlib import suppress
 from typing import Any
 
+from rollout.adapters.ssh.aside import aside
 from rollout.adapters.ssh.limits import Deadline
 from rollout.adapters.ssh.troubles import DroppedError, printable, translate
 from rollout.errors import RemoteError
@@ -33,42 +33,31 @@ def connect(host: str, port: int, family: int, deadline: Deadline) -> Wire:
     addresses = look_up(host, port, family, deadline)
     trouble: OSError = TimeoutError("")
     for position, (kind, address) in enumerate(addresses):
-        wire = Wire(kind, socket.SOCK_STREAM)
         try:
-            wire.settimeout(max(0.001, deadline.left() / (len(addresses) - position)))
-            wire.connect(address)
-            _tune(wire)
+            return _open(kind, address, max(0.001, deadline.left() / (len(addresses) - position)))
         except OSError as error:
-            wire.close()
             trouble = error
-        except BaseException:
-            wire.close()
-            raise
-        else:
-            return wire
     raise translate(trouble)
+
+
+def _open(kind: int, address: tuple[Any, ...], seconds: float) -> Wire:
+    wire = Wire(kind, socket.SOCK_STREAM)
+    try:
+        wire.settimeout(seconds)
+        wire.connect(address)
+        _tune(wire)
+    except BaseException:
+        wire.close()
+        raise
+    return wire
 
 
 def look_up(host: str, port: int, family: int, deadline: Deadline) -> list[Address]:
     """Addresses of a host. getaddrinfo knows no deadline, so a name is looked up on a thread that may be left behind."""
     if _is_literal(host):
         return _ask(host, port, family, socket.AI_NUMERICHOST)
-    box: list[list[Address] | RemoteError] = []
-
-    def ask() -> None:
-        try:
-            box.append(_ask(host, port, family, 0))
-        except RemoteError as error:
-            box.append(error)
-
-    thread = threading.Thread(target=ask, name="ssh-name", daemon=True)
-    thread.start()
-    thread.join(deadline.left())
-    if not box:
-        raise RemoteError("name-not-known", f"{printable(host)} did not resolve in time")
-    if isinstance(box[0], RemoteError):
-        raise box[0]
-    return box[0]
+    late = RemoteError("name-not-known", f"{printable(host)} did not resolve in time")
+    return aside(lambda: _ask(host, port, family, 0), deadline.left(), late)
 
 
 def _is_literal(host: str) -> bool:
@@ -82,7 +71,9 @@ def _is_literal(host: str) -> bool:
 def _ask(host: str, port: int, family: int, flags: int) -> list[Address]:
     try:
         found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, flags)
-    except (OSError, UnicodeError) as error:
+    except UnicodeError:
+        raise RemoteError("name-not-known", f"not a host name: {printable(host)}") from None
+    except OSError as error:
         raise translate(error) from None
     return [(entry[0], entry[4]) for entry in found]
 

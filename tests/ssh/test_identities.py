@@ -1,0 +1,95 @@
+"""Keys from files and from a real ssh-agent."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.ssh import identities
+from rollout.core.remote import RemoteCommand
+from tests.ssh.conftest import Make
+from tests.ssh.sshd import Sshd, make_key, target
+
+TRUE = RemoteCommand("true", b"", 20)
+
+
+@pytest.fixture
+def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The socket of an empty agent that everything below uses."""
+    path = tmp_path / "agent"
+    process = subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 10
+        while not path.exists():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(path))
+        yield path
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def add(key: Path) -> None:
+    subprocess.run(["ssh-add", "-q", key], check=True, stdin=subprocess.DEVNULL, capture_output=True)
+
+
+def locked(key: Path) -> None:
+    """The private half on disk gets a passphrase; the agent has it unlocked."""
+    subprocess.run(
+        ["ssh-keygen", "-q", "-p", "-P", "", "-N", "a passphrase", "-f", key], check=True, capture_output=True
+    )
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
+def test_every_type_of_key_from_a_file(own_sshd: Sshd, make_nodes: Make, kind: str) -> None:
+    own_sshd.user_key = make_key(own_sshd.folder / "another", kind)
+    shutil.copy(own_sshd.folder / "another.pub", own_sshd.folder / "authorized_keys")
+    own_sshd.write_ssh_config()
+    own_sshd.start()
+    assert make_nodes(own_sshd.ssh_config).run(target(), TRUE).status == 0
+
+
+def test_a_locked_key_that_the_agent_holds(own_sshd: Sshd, make_nodes: Make, agent: Path) -> None:
+    add(own_sshd.user_key)
+    locked(own_sshd.user_key)
+    own_sshd.start()
+    nodes = make_nodes(own_sshd.ssh_config)
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda n: nodes.run(target(f"n{n}"), TRUE), range(12)))
+    assert [answer.status for answer in answers] == [0] * 12
+
+
+def test_other_keys_of_the_agent_unless_identities_only(own_sshd: Sshd, make_nodes: Make, agent: Path) -> None:
+    add(own_sshd.user_key)
+    own_sshd.user_key = own_sshd.folder / "not-there"
+    own_sshd.write_ssh_config()
+    own_sshd.start()
+    assert make_nodes(own_sshd.ssh_config).run(target(), TRUE).reference == "auth-failed"
+    own_sshd.write_ssh_config("IdentitiesOnly no")
+    assert make_nodes(own_sshd.ssh_config).run(target(), TRUE).status == 0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # paramiko drops that socket unclosed
+def test_an_agent_that_hangs_is_left_behind(
+    own_sshd: Sshd, make_nodes: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identities, "AGENT_SECONDS", 0.5)
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(os.fspath(tmp_path / "silent"))
+        silent.listen()
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "silent"))
+        own_sshd.start()
+        begin = time.monotonic()
+        assert make_nodes(own_sshd.ssh_config).run(target(), TRUE).status == 0
+        assert time.monotonic() - begin < 5
+    gc.collect()
