@@ -16,6 +16,14 @@ ENVIRONMENT = "/etc/default/kubelet"
 DROP_IN = "/etc/systemd/system/kubelet.service.d/90-contract.conf"
 
 
+_HEALTHZ = """\
+if command -v curl >/dev/null; then
+    curl -s -m 3 http://127.0.0.1:10248/healthz
+else
+    timeout 3 bash -c 'exec 3<>/dev/tcp/127.0.0.1/10248 && printf "GET /healthz HTTP/1.0\\r\\n\\r\\n" >&3 && tail -c 2 <&3' 2>/dev/null
+fi"""
+
+
 class Subject(Protocol):
     """The node under test. Commands run with root's rights; paths are the node's own."""
 
@@ -65,7 +73,8 @@ def shown(node: Subject, name: str, unit: str = "kubelet.service") -> str:
 
 
 def healthz(node: Subject) -> str:
-    return node.run("curl -s -m 3 http://127.0.0.1:10248/healthz")[1]
+    """``ok``, or empty; asked with what a minimal Debian or RHEL has, too."""
+    return node.run(_HEALTHZ)[1]
 
 
 def version_is_printed(node: Subject) -> None:
@@ -108,6 +117,43 @@ def restart_returns_0_for_a_crash_loop(node: Subject) -> None:
         counted = int(shown(node, "NRestarts"))
         until(lambda: int(shown(node, "NRestarts")) > counted, node.restart_sec + 10)
         assert healthz(node) == ""
+
+
+def the_counter_survives_a_restart_out_of_a_crash_loop(node: Subject) -> None:
+    with changed(node, ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--no-such-flag\n"):
+        said(node, "systemctl restart kubelet")
+        until(lambda: int(shown(node, "NRestarts")) >= 1 and shown(node, "SubState") == "auto-restart", 10)
+    assert int(shown(node, "NRestarts")) >= 1
+    said(node, "systemctl restart kubelet")
+    assert shown(node, "NRestarts") == "0"
+
+
+def show_prints_in_an_order_of_its_own(node: Subject) -> None:
+    lines = said(
+        node,
+        "systemctl show -p NeedDaemonReload -p DropInPaths -p ActiveState -p LoadState -p EnvironmentFiles -p NRestarts"
+        " -p ExecMainStartTimestampMonotonic -p MainPID -p RestartUSec -p SubState -p NoSuchThing kubelet",
+    ).splitlines()
+    names = list(dict.fromkeys(line.split("=")[0] for line in lines))
+    assert names == [
+        *("RestartUSec", "MainPID", "NRestarts", "ExecMainStartTimestampMonotonic", "EnvironmentFiles"),
+        *("LoadState", "ActiveState", "SubState", "DropInPaths", "NeedDaemonReload"),
+    ]
+    files = [line.split("=", 1)[1] for line in lines if line.startswith("EnvironmentFiles=")]
+    assert files == [
+        "/var/lib/kubelet/kubeadm-flags.env (ignore_errors=yes)",
+        "/etc/default/kubelet (ignore_errors=yes)",
+    ]
+
+
+def a_stop_out_of_a_crash_loop_ends_it(node: Subject) -> None:
+    with changed(node, ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--no-such-flag\n"):
+        said(node, "systemctl restart kubelet")
+        until(lambda: shown(node, "SubState") == "auto-restart", 5)
+        said(node, "systemctl stop kubelet")
+        time.sleep(node.restart_sec + 0.5)
+        assert node.run("systemctl is-active kubelet")[0] == 3
+        assert shown(node, "MainPID") == "0"
 
 
 def a_restart_out_of_a_crash_loop_heals(node: Subject) -> None:
@@ -245,6 +291,9 @@ CASES: tuple[Callable[[Subject], None], ...] = (
     a_healthy_kubelet_shows_itself,
     restart_makes_a_new_process_that_answers,
     restart_returns_0_for_a_crash_loop,
+    the_counter_survives_a_restart_out_of_a_crash_loop,
+    a_stop_out_of_a_crash_loop_ends_it,
+    show_prints_in_an_order_of_its_own,
     a_restart_out_of_a_crash_loop_heals,
     an_unknown_field_is_lenient,
     a_wrong_type_is_fatal,

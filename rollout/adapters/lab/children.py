@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -85,6 +86,14 @@ def on_end(loop: Loop, pid: int, tell: Callable[[int], None]) -> None:
 
 def kill_marked(name: str, prefix: str) -> None:
     """Kill every process with a variable ``name`` that begins with ``prefix`` in its environment, wherever it has gone."""
+    for _ in range(100):  # one that was just being born escapes the first look
+        if not _kill_once(name, prefix):
+            return
+        time.sleep(0.002)
+
+
+def _kill_once(name: str, prefix: str) -> bool:
+    killed = False
     wanted = f"\0{name}={prefix}".encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -92,3 +101,5 @@ def kill_marked(name: str, prefix: str) -> None:
         with suppress(OSError):
             if wanted in b"\0" + (entry / "environ").read_bytes():
                 os.kill(int(entry.name), signal.SIGKILL)
+                killed = True
+    return killed

@@ -38,6 +38,7 @@ class LabNode:
         self.cut_after: float | None = None
         self._wall, self._mark = wall, f"{mark}/{spec.name}/"
         self._running: dict[str, int] = {}
+        self._lines: set[Line] = set()
         self._parked: list[Callable[[], None]] = []
         self._scheduled: float | None = None
         self._environment = {
@@ -71,20 +72,23 @@ class LabNode:
         try:
             child = children.spawn(arguments, {**self._environment, **variables}, piped=False)
         except OSError:
-            self.loop.call(partial(self._unit_ended, unit, 203))
+            self._running[unit] = 0
+            self.loop.call(partial(self._unit_ended, unit, 0, 203))
             return
         self._running[unit] = child.pid
-        Line(self.loop, child.line, self._ask)
-        children.on_end(self.loop, child.pid, partial(self._unit_ended, unit))
+        Line(self.loop, child.line, self._ask, self._lines)
+        children.on_end(self.loop, child.pid, partial(self._unit_ended, unit, child.pid))
 
     def kill(self, unit: str) -> None:
         pid = self._running.get(unit)
-        if pid is not None:
+        if pid:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGTERM)
 
-    def _unit_ended(self, unit: str, status: int) -> None:
-        self._running.pop(unit, None)
+    def _unit_ended(self, unit: str, pid: int, status: int) -> None:
+        if self._running.get(unit) != pid:  # of before a power cut
+            return
+        del self._running[unit]
         booting = bool(self.machine.booting)
         self.machine.ended(unit, status, self.loop.now())
         if booting and not self.machine.booting:
@@ -119,7 +123,10 @@ class LabNode:
         children.kill_marked("ROLLOUT_LAB", self._mark)
         for connection in list(self.connections):
             connection.cut()
+        for line in list(self._lines):  # what was asked and not yet heard is lost, too
+            line.close()
         self._parked.clear()
+        self._running.clear()
         self.machine.power_off()
         for entry in (self.root / "run").iterdir():
             shutil.rmtree(entry, ignore_errors=True)
@@ -142,7 +149,7 @@ class LabNode:
     def _start(self, connection: Connection, channel: paramiko.Channel, line: str) -> None:
         verb = verb_of(line)
         child = children.spawn(("/bin/sh", "-c", line), self._environment, piped=True)
-        Line(self.loop, child.line, self._ask)
+        Line(self.loop, child.line, self._ask, self._lines)
         forget = partial(self.sessions.pop, channel, None)
         self.sessions[channel] = Session(self.loop, channel, child, partial(self._command_ended, verb), forget)
         if verb == "apply" and self.cut_after is not None:

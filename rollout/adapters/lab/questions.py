@@ -19,8 +19,10 @@ _LIMIT = 1 << 20
 class Line:
     """One command's line. It outlives the command as long as any process that came of it is there."""
 
-    def __init__(self, loop: Loop, line: socket.socket, ask: Ask) -> None:
-        self._loop, self._line, self._ask, self._held = loop, line, ask, b""
+    def __init__(self, loop: Loop, line: socket.socket, ask: Ask, lines: set[Line]) -> None:
+        """It is in ``lines`` as long as it is open."""
+        self._loop, self._line, self._ask, self._lines, self._held = loop, line, ask, lines, b""
+        lines.add(self)
         loop.watch(line.fileno(), self._readable)
 
     def close(self) -> None:
@@ -28,6 +30,7 @@ class Line:
         if self._line.fileno() >= 0:
             self._loop.forget(self._line.fileno())
             self._line.close()
+            self._lines.discard(self)
 
     def _readable(self) -> None:
         try:
