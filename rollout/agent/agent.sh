@@ -135,7 +135,7 @@ arguments() { # KEY=VALUE…
 need() { # NAME…: these arguments must be there and well formed
   for name in "$@"; do
     case $name in
-      tx) is_name "$tx" || refuse bad-argument tx ;;
+      tx) case $tx in *@*) refuse bad-argument tx ;; *) is_name "$tx" || refuse bad-argument tx ;; esac ;;
       run) is_name "$run" || refuse bad-argument run ;;
       counter) is_number "$counter" || refuse bad-argument counter ;;
     esac
@@ -474,7 +474,7 @@ stays_up() { # for longer than RestartSec in one process. Between two looks /pro
   milliseconds $u_pause
   pid=$u_pid restarts=$u_restarts started=$u_started
   clock
-  steady=$((now + span + 500))
+  steady=$((now + span + span / 10 + 100))
   why="process $pid exited"
   while clock && [ "$now" -lt "$steady" ]; do
     [ -e "$R/proc/$pid/cmdline" ] || return 1
@@ -550,7 +550,7 @@ remove_made() { # N: the folders that were made for file N, if nobody uses them
 unstage() { # what lies outside the transaction's folder
   n=1
   while load_file "$n"; do
-    case $f_new in /var/lib/rollout/*) ;; *) rm -f "$R$f_new" "$R$f_old" "$R$f_new.probe" ;; esac
+    case $f_new in /var/lib/rollout/*) ;; *) rm -f "$R$f_new" "$R$f_old" ;; esac
     n=$((n + 1))
   done
 }
@@ -602,8 +602,7 @@ tidy() { # of a reverted transaction only its receipt and foreign bytes stay
   set -f
 }
 
-remember_unit() { # before a restart: what must have changed after it
-  look "$unit" || return 1
+remember_unit() { # looked at before a restart: what must have changed after it
   started_before=$u_started restarts_before=$u_restarts
   case " $r_units " in *" $unit "*) ;; *) started_before=other ;; esac
 }
@@ -648,7 +647,11 @@ check_node() { # everything that could refuse, before anything is written but th
   [ $((${2-0} * (${3-0} / 512) / 2)) -ge "$room" ] || refuse no-room "$room KiB are needed in $S"
   each unit check_unit
   [ -n "$r_units" ] || refuse bad-argument "no unit"
-  remember_unit || refuse systemd-not-answering "systemctl show $unit"
+  case " $r_units " in
+    *" $unit ") ;; # the last one looked at
+    *) look "$unit" || refuse systemd-not-answering "systemctl show $unit" ;;
+  esac
+  remember_unit
   # shellcheck disable=SC2086 # split into the words of a time span
   milliseconds $u_pause
   [ $((span + 3000)) -le $((guard * 1000)) ] || refuse guard-too-short "RestartSec is $u_pause, the guard $guard s"
@@ -685,33 +688,41 @@ abandon() { # nothing was renamed; forget that this transaction ever began
   rm -rf "$T"
 }
 
-place() { # N PATH BEFORE: old and new where a rename reaches the target, and a note of it before they exist
+place() { # N PATH BEFORE: `old` and `new`, from where a rename reaches the target; noted in file.N before they exist
   folder=${2%/*} made=''
   until [ -d "$R$folder/" ]; do
     made="$folder $made"
     folder=${folder%/*}
   done
   case $folder in *.d) folder=${folder%/*} ;; esac # never where a reader's pattern could match
-  old=/var/lib/rollout/tx/$tx/old.$1 new=/var/lib/rollout/tx/$tx/new.$1
-  note_file "$@" || return 1
-  if [ "$3" = absent ]; then
-    true >"$R$new" && ln "$R$new" "$R$folder/.rollout-$tx.$1.new.probe" 2>/dev/null
-    linked=$?
-    rm -f "$R$folder/.rollout-$tx.$1.new.probe"
+  if [ "$3" != absent ]; then
+    inside "$@" || return 1
+    ln "$R$2" "$R$old" 2>/dev/null || twin "$@"
   else
-    ln "$R$2" "$R$old" 2>/dev/null
-    linked=$?
+    beside "$@" && true >"$T/new.$1" || return 1
+    if ln "$T/new.$1" "$R$new" 2>/dev/null; then # reached: what a link can cross, a rename can
+      rm -f "$R$new"
+      inside "$@"
+    else
+      true >"$T/beside.$1"
+    fi
   fi
-  [ "$linked" -eq 0 ] || place_beside "$@"
 }
 
 note_file() { printf '%s %s %s %s %s %s\n' "$2" "$3" "$4" "$old" "$new" "$made" >"$T/file.$1"; }
 
-place_beside() { # N PATH BEFORE: another file system. A copy here for a rollback, a synced twin there for the rename
-  rm -f "$T/new.$1"
+inside() { # N PATH BEFORE: both in the transaction's folder
+  old=/var/lib/rollout/tx/$tx/old.$1 new=/var/lib/rollout/tx/$tx/new.$1
+  note_file "$@"
+}
+
+beside() { # N PATH BEFORE: both near the target
   old=$folder/.rollout-$tx.$1.old new=$folder/.rollout-$tx.$1.new
-  note_file "$@" && true >"$T/beside.$1" && flush "$T/file.$1" "$T" || return 1
-  [ "$3" = absent ] || { cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; }
+  note_file "$@"
+}
+
+twin() { # N PATH: on another file system, a copy here for a later rollback and one there for the rename
+  beside "$@" && true >"$T/beside.$1" && flush "$T/file.$1" "$T" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"
 }
 
 stage_file() { # N PATH BEFORE AFTER MODE BASE64
@@ -920,8 +931,9 @@ revert_locked() {
   check_ours
   [ "$r_state" != confirmed ] || rearm_boot_unit
   unit=$r_unit healthz=$r_port
-  remember_unit || :
-  take_back asked restart || refuse state-not-writable "the revert could not end; it is repeated at boot"
+  look "$unit"
+  remember_unit
+  take_back asked restart || { say "say revert-unfinished it goes on at boot, or when it is asked for again" && return; }
   [ "$how" = nothing ] || { is_healthy && say "healthy yes $why"; } || say "healthy no $why"
 }
 
@@ -942,7 +954,7 @@ list_left() { # our things outside $S, if any
     here "${entry##*/}"
     n=1
     while load_file "$n"; do
-      for path in "$f_old" "$f_new" "$f_new.probe"; do
+      for path in "$f_old" "$f_new"; do
         case $path in /var/lib/rollout/*) ;; *) [ ! -e "$R$path" ] || say "left $path" ;; esac
       done
       n=$((n + 1))

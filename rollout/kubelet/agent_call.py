@@ -27,6 +27,7 @@ LOADER = (
 
 _WORD = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
+_TX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # part of a unit's name, where "@" would mean a template
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MODE = re.compile(r"[0-7]{3,4}")
 _MACHINE = re.compile(r"[0-9a-f]{32}")
@@ -88,7 +89,7 @@ class ApplyOrder:
     arguments: tuple[str, ...] = ()
 
 
-def snapshot(program: str, *, unit: str, sudo: bool, deadline: float, healthz_port: int = 0) -> RemoteCommand:
+def snapshot(program: str, *, unit: str, sudo: bool, deadline: float, healthz_port: int = 10248) -> RemoteCommand:
     words = [f"unit={_name(unit)}", f"healthz={_count(healthz_port)}"]
     return _command(program, "snapshot", words, (), sudo=sudo, deadline=deadline)
 
@@ -102,7 +103,7 @@ def status(
     sudo: bool,
     deadline: float,
 ) -> RemoteCommand:
-    words = [f"tx={_name(tx)}"] if tx else []
+    words = [f"tx={_match(_TX, tx, 'transaction')}"] if tx else []
     if claim:
         words += ["claim=1", *_token(claim.run, claim.counter), *(["force=1"] if claim.force else [])]
     lines: list[str] = []
@@ -118,7 +119,7 @@ def status(
 
 def apply(program: str, order: ApplyOrder, *, sudo: bool, deadline: float) -> RemoteCommand:
     words = [
-        f"tx={_name(order.tx)}",
+        f"tx={_match(_TX, order.tx, 'transaction')}",
         *_token(order.run, order.counter),
         f"machine={_match(_MACHINE, order.machine_id, 'machine id')}",
         f"guard={_count(order.guard)}",
@@ -133,14 +134,14 @@ def apply(program: str, order: ApplyOrder, *, sudo: bool, deadline: float) -> Re
 
 
 def confirm(program: str, *, tx: str, run: str, counter: int, keep: int, sudo: bool, deadline: float) -> RemoteCommand:
-    words = [f"tx={_name(tx)}", *_token(run, counter), f"keep={_count(keep)}"]
+    words = [f"tx={_match(_TX, tx, 'transaction')}", *_token(run, counter), f"keep={_count(keep)}"]
     return _command(program, "confirm", words, (), sudo=sudo, deadline=deadline)
 
 
 def revert(
     program: str, *, tx: str, run: str, counter: int, force: bool = False, sudo: bool, deadline: float
 ) -> RemoteCommand:
-    words = [f"tx={_name(tx)}", *_token(run, counter), *(["force=1"] if force else [])]
+    words = [f"tx={_match(_TX, tx, 'transaction')}", *_token(run, counter), *(["force=1"] if force else [])]
     return _command(program, "revert", words, (), sudo=sudo, deadline=deadline)
 
 

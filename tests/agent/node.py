@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import signal
 import subprocess
@@ -216,14 +215,11 @@ class Node:
         if not agent.exists():
             return 0
         line = f"{'ulimit -f 0; ' if full_disk else ''}exec sh {agent} {what} {tx if what == 'guard' else ''}"
-        environment = self.env()
-        del environment["ROLLOUT_ROOT"]
-        environment["ROLLOUT_ROOT"] = str(self.root)  # for the stand-ins; the agent goes by its own path
         done = subprocess.run(
             [str(self.bin / "sh"), "-c", line],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            env=environment,
+            env=self.env(),  # the root in it is for the stand-ins; the agent goes by its own path
             timeout=60,
             check=False,
             restore_signals=not full_disk,
@@ -233,7 +229,3 @@ class Node:
 
 def killed(answer: RemoteAnswer) -> bool:
     return answer.status in (-signal.SIGKILL, 128 + signal.SIGKILL)
-
-
-def page_size() -> int:
-    return os.sysconf("SC_PAGE_SIZE")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -11,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rollout.core.remote import RemoteCommand
 from rollout.core.report import Outcome
-from rollout.core.snapshot import ReceiptState, Token
+from rollout.core.snapshot import ReceiptState, Snapshot, Token
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_call import Claim
 from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, Node, order
@@ -116,7 +116,10 @@ def test_a_file_that_appeared_is_drift(node: Node) -> None:
 def test_drift_while_staging_undoes_everything(node: Node) -> None:
     """The stand-in for systemd-run changes a file: between the first look and the renames."""
     tool = node.bin / "systemd-run"
-    tool.write_text(tool.read_text() + f'printf "late\\n" >"$ROLLOUT_ROOT{FLAGS}.x" && mv "$ROLLOUT_ROOT{FLAGS}.x" "$ROLLOUT_ROOT{FLAGS}"\n')
+    tool.write_text(
+        tool.read_text()
+        + f'printf "late\\n" >"$ROLLOUT_ROOT{FLAGS}.x" && mv "$ROLLOUT_ROOT{FLAGS}.x" "$ROLLOUT_ROOT{FLAGS}"\n'
+    )
     assert node.apply().reference == "drifted"
     assert node.files() == {**OLD, FLAGS: b"late\n"}
     assert not node.tx().exists()
@@ -191,7 +194,7 @@ def test_no_room(node: Node) -> None:
 def test_a_torn_program_runs_nothing(node: Node) -> None:
     command = agent_call.apply(node.program, order(), sudo=False, deadline=60)
     for length in (0, 5_000, len(command.stdin) - 1):
-        torn = agent_call.RemoteCommand(command.line, command.stdin[:length], 60)
+        torn = RemoteCommand(command.line, command.stdin[:length], 60)
         assert node.report("apply", torn).reference == "torn-program"
     assert not node.at("/var/lib/rollout").exists()
 
@@ -329,6 +332,8 @@ def test_confirm_after_a_reboot_is_too_late(node: Node) -> None:
 
 def test_a_stuck_holder_is_killed_by_the_guard(node: Node) -> None:
     """The recorded process holds the lock for a minute: after ten seconds the guard takes over."""
+    if node.shell != "busybox":
+        pytest.skip("ten seconds once are enough")
     applied(node)
     lock, holder = node.at("/var/lib/rollout/lock"), node.at("/var/lib/rollout/holder")
     with subprocess.Popen(["sh", "-c", f"exec 9>>{lock}; flock 9; exec sleep 60"]) as stuck:
@@ -343,7 +348,7 @@ def test_a_stuck_holder_is_killed_by_the_guard(node: Node) -> None:
 def test_the_guard_kills_nobody_it_cannot_name(node: Node) -> None:
     """The number was given to another process meanwhile: its start time differs, and it lives."""
     if node.shell != "dash":
-        pytest.skip("thirty seconds once are enough")
+        pytest.skip("ten seconds once are enough")
     applied(node)
     lock, holder = node.at("/var/lib/rollout/lock"), node.at("/var/lib/rollout/holder")
     with subprocess.Popen(["sh", "-c", f"exec 9>>{lock}; flock 9; exec sleep 60"]) as other:
@@ -541,7 +546,12 @@ def test_a_broken_output_harms_nothing(node: Node) -> None:
     read, write = os.pipe()
     os.close(read)
     subprocess.run(
-        [str(node.bin / "sh"), "-c", command.line], input=command.stdin, stdout=write, stderr=write, env=node.env(), check=False
+        [str(node.bin / "sh"), "-c", command.line],
+        input=command.stdin,
+        stdout=write,
+        stderr=write,
+        env=node.env(),
+        check=False,
     )
     os.close(write)
     assert node.files() == NEW
@@ -558,12 +568,23 @@ def test_a_systemd_that_does_not_answer(node: Node) -> None:
     assert node.files() == OLD
 
 
-def test_snapshot_reads_and_writes_nothing(node: Node) -> None:
-    before = sorted(path for path in node.root.rglob("*"))
+def test_a_snapshot_reads_all_and_writes_nothing(node: Node) -> None:
+    before = sorted(node.root.rglob("*"))
     snapshot = node.snapshot()
-    assert sorted(path for path in node.root.rglob("*")) == before
-    assert not isinstance(snapshot, type(None))
-    assert snapshot.node == "n1"
+    assert sorted(node.root.rglob("*")) == before
+    assert isinstance(snapshot, Snapshot), snapshot
+    assert (snapshot.machine_id, snapshot.kubelet_version) == (MACHINE, "1.20.15")
+    assert snapshot.boot_id == "00000000-0000-0000-0000-000000000001"
+    assert snapshot.token == Token()
+    assert {path: snapshot.files[path].content for path in OLD} == OLD
+    assert snapshot.files[DROPIN].kind == "absent"
+    assert snapshot.files[CONFIG].mode == "644"
+    assert snapshot.measurement.process is not None
+    assert snapshot.measurement.process.command_line == ("kubelet", "--config=/var/lib/kubelet/config.yaml")
+    assert snapshot.measurement.unit is not None
+    assert snapshot.measurement.unit.properties["RestartUSec"] == "100ms"
+    assert (snapshot.measurement.healthz, snapshot.measurement.lenient) == ("ok", 0)
+    assert set(snapshot.facts) >= {"room-kib", "state-dir-fs", "hostname", "uptime"}
 
 
 def test_measure(node: Node) -> None:
@@ -578,5 +599,3 @@ def test_measure(node: Node) -> None:
     assert report.measurement.healthz == "ok"
     assert report.measurement.files[DROPIN].kind == "absent"
     assert report.measurement.files[CONFIG].size == len(OLD[CONFIG] or b"")
-    assert MACHINE
-    assert shutil.which("dash")

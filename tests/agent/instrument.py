@@ -1,0 +1,49 @@
+"""A copy of the agent's program that can be killed at any line.
+
+Before every line that begins a command a call of ``_tick LINE`` is put in. It counts; at the count ``KILL_AT`` the agent
+kills itself with SIGKILL, as a power cut or an impatient guard would. With ``TRACE`` it notes the lines it passes.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TICK = """_tick() {
+  _status=$?
+  ticks=$((${ticks-0} + 1))
+  [ "$ticks" != "${KILL_AT-}" ] || kill -9 $$
+  [ -z "${TRACE-}" ] || echo "$1" >>"$TRACE"
+  return $_status
+}
+"""
+
+_NO_COMMAND = re.compile(
+    r"""\s*( \#                                      # a comment
+         | (then|else|elif|fi|do|done|esac|in)\b     # the middle or the end of a compound command
+         | [})] | ;;
+         | (\\.|[^()\s])+(\s\|\s(\\.|[^()\s])+)*\)             # an arm of a case
+         | $ )""",
+    re.VERBOSE,
+)
+_CONTINUES = re.compile(r"(\\|\||&&|\|\||\bin)$")
+
+
+def instrumented(program: str) -> str:
+    """``program`` with a ``_tick`` before each command line inside its functions."""
+    result: list[str] = []
+    here_document = open_quote = goes_on = False
+    for number, line in enumerate(program.splitlines(), start=1):
+        if here_document:
+            here_document = line != "UNIT"
+        elif open_quote:
+            open_quote = not line.endswith('"')
+        else:
+            if line.startswith("  ") and not goes_on and not _NO_COMMAND.match(line):
+                result.append(f"_tick {number}")
+            code = line.split(" # ")[0].rstrip()
+            goes_on = bool(_CONTINUES.search(code)) and not line.lstrip().startswith("#")
+            here_document = line.endswith("<<UNIT || return 1")
+            open_quote = line.lstrip().startswith('common="') and not line.endswith('"')
+        result.append(line)
+    first = next(index for index, line in enumerate(result) if line.startswith("PAYLOAD="))
+    return "\n".join([*result[:first], *_TICK.splitlines(), *result[first:]]) + "\n"

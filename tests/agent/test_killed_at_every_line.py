@@ -1,0 +1,129 @@
+"""Killed at every line: whatever is left, the guard or the boot unit makes every file exactly old or exactly new.
+
+Each kill is a real SIGKILL of the real program, under a real shell; then either time passes (the guard runs, and is run by
+systemd again if it fails) or the power comes back (the boot unit runs), as in life.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rollout.core.remote import RemoteCommand
+from rollout.core.report import Outcome
+from rollout.core.snapshot import ReceiptState
+from rollout.kubelet import agent_call
+from tests.agent.instrument import instrumented
+from tests.agent.node import NEW, OLD, PROGRAM, Node, killed, order
+
+KILLABLE = instrumented(PROGRAM)
+REPEATS = 3  # a line inside a loop is struck in its first rounds: the transaction has three files
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A verb to be killed, and how its node gets there."""
+
+    prepare: Callable[[Node], object]
+    command: RemoteCommand
+
+
+def _nothing(node: Node) -> None:
+    pass
+
+
+def _armed(node: Node) -> None:
+    assert node.apply().healthy
+
+
+def _confirmed(node: Node) -> None:
+    _armed(node)
+    assert node.confirm().outcome is Outcome.DONE
+
+
+SCENES = {
+    "apply": Scene(_nothing, agent_call.apply(KILLABLE, order(), sudo=False, deadline=60)),
+    "confirm": Scene(
+        _armed, agent_call.confirm(KILLABLE, tx="t1", run="run-1", counter=1, keep=3, sudo=False, deadline=60)
+    ),
+    "revert": Scene(_armed, agent_call.revert(KILLABLE, tx="t1", run="run-1", counter=1, sudo=False, deadline=60)),
+    "revert of confirmed": Scene(
+        _confirmed, agent_call.revert(KILLABLE, tx="t1", run="run-1", counter=1, sudo=False, deadline=60)
+    ),
+}
+
+
+def moments(node: Node, command: RemoteCommand, folder: Path) -> list[int]:
+    """The counts at which to strike: every line passed, in its first rounds."""
+    trace = folder / "trace"
+    node.run(command, extra={"TRACE": str(trace)})
+    seen: Counter[str] = Counter()
+    chosen = []
+    for count, line in enumerate(trace.read_text().split(), start=1):
+        seen[line] += 1
+        if seen[line] <= REPEATS:
+            chosen.append(count)
+    return chosen
+
+
+def strike(base: Node, folder: Path, scene: str, count: int) -> None:
+    """Kill at this count, let the node repair itself, and look."""
+    node = base.copy(folder / str(count))
+    what = f"{scene}, {node.shell}, killed at {count}"
+    answer = node.run(SCENES[scene].command, extra={"KILL_AT": str(count)})
+    if not killed(answer):
+        assert b"end " in answer.stdout, what  # a subshell died, or the path was shorter this time
+    if count % 2:
+        node.reboot()
+        assert node.trigger("boot") == 0, what
+    elif node.receipt() and node.at("/run/standin/rollout-guard-t1.timer").exists():
+        assert node.trigger("guard") == 0, what
+    check(node, scene, what)
+
+
+def check(node: Node, scene: str, what: str) -> None:
+    report = node.status("t1")
+    state = report.receipt.state if report.receipt else None
+    if state in (ReceiptState.ARMED, ReceiptState.REVERTING):  # no guard was left to act: the controller's revert is
+        assert scene == "revert of confirmed" or node.files() == OLD, what
+        assert node.revert().outcome is Outcome.DONE, what
+        state = ReceiptState.REVERTED
+    expected = NEW if state is ReceiptState.CONFIRMED else OLD
+    assert node.files() == expected, (what, state)
+    assert scene != "apply" or state in (None, ReceiptState.REVERTED), what
+    cleanup = node.cleanup()
+    assert (cleanup.outcome, cleanup.leftovers) == (Outcome.DONE, ()), (what, cleanup)
+    assert node.strays() == [], what
+
+
+def sample(counts: list[int], shell: str) -> list[int]:
+    """Every line takes four minutes: ``ROLLOUT_EVERY_LINE=1``. Else every fifth under dash, fewer under busybox, which
+    differs in the shell only. Odd steps, so that both the guard and the boot unit have their share.
+    """
+    if os.environ.get("ROLLOUT_EVERY_LINE"):
+        return counts
+    return counts[:: 5 if shell == "dash" else 17]
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_killed_at_every_line(node: Node, tmp_path: Path, scene: str) -> None:
+    SCENES[scene].prepare(node)
+    counts = moments(node.copy(tmp_path / "traced"), SCENES[scene].command, tmp_path)
+    assert len(counts) > 50
+    with ThreadPoolExecutor(2) as pool:
+        struck = list(pool.map(lambda count: strike(node, tmp_path, scene, count), sample(counts, node.shell)))
+    assert struck
+
+
+def test_the_killable_program_is_the_program(node: Node) -> None:
+    """With nobody killing it, it does what the original does."""
+    node.program = KILLABLE
+    assert node.apply().healthy
+    assert node.files() == NEW
+    assert node.confirm().outcome is Outcome.DONE

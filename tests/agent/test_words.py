@@ -1,0 +1,215 @@
+"""The agent's calls and answers as values: nothing unquoted goes out, nothing unchecked comes in."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rollout.core.remote import RemoteAnswer
+from rollout.core.report import Outcome, Report
+from rollout.core.snapshot import ReceiptState, Snapshot, Token, Unread
+from rollout.kubelet import agent_answer, agent_call
+from rollout.kubelet.agent_answer import parse_report, parse_snapshot
+from rollout.kubelet.agent_call import LOADER, ApplyOrder, FileOrder
+from tests.agent.node import order
+
+RECEIPT = b"receipt tx=t1 run=r counter=1 state=armed cause=- left=59 finished=1\n"
+
+
+def answer(stdout: bytes, *, status: int | None = 0, stderr: bytes = b"") -> RemoteAnswer:
+    return RemoteAnswer(status, stdout, stderr, started=True)
+
+
+def report(stdout: bytes, verb: str = "apply", *, status: int | None = 0, stderr: bytes = b"") -> Report:
+    return parse_report("n1", verb, answer(stdout, status=status, stderr=stderr), 1.0)
+
+
+# ------------------------------------------------------------------------------------------------------------- calls
+
+
+def test_a_command_names_the_digest_of_what_is_sent() -> None:
+    command = agent_call.apply("program\n", order(), sudo=True, deadline=30)
+    words = shlex.split(command.line)
+    digest = hashlib.sha256(command.stdin).hexdigest()
+    assert words[:3] == ["sudo", "-n", "--"]
+    assert words[3:9] == ["sh", "-c", LOADER, "rollout", digest, "apply"]
+    assert "counter=1" in words[9:]
+    assert command.deadline == 30
+    assert agent_call.cleanup("program\n", run="r", counter=1, sudo=False, deadline=1).line.startswith("sh -c ")
+
+
+def test_the_payload_follows_the_program() -> None:
+    command = agent_call.apply("program\n", order(new={"/etc/a": b""}, old={}), sudo=False, deadline=30)
+    empty = hashlib.sha256(b"").hexdigest()
+    argument = base64.b64encode(b"--config=/var/lib/kubelet/config.yaml").decode()
+    assert command.stdin.decode().splitlines() == [
+        "program",
+        "PAYLOAD='",
+        f"file 1 /etc/a absent {empty} 640 -",
+        "unit kubelet.service",
+        f"argument {argument}",
+        "'",
+    ]
+
+
+@given(content=st.binary(), argument=st.text(), gate=st.text())
+def test_no_content_can_leave_the_payload(content: bytes, argument: str, gate: str) -> None:
+    try:
+        words = argument.encode(), gate.encode()
+    except UnicodeEncodeError:
+        return
+    file = FileOrder("/etc/a", "", hashlib.sha256(content).hexdigest(), "644", content)
+    what = ApplyOrder("t", "r", 1, "0" * 32, 60, 3, "kubelet.service", 0, (file,), ("u",), (argument,))
+    text = agent_call.apply("p\n", what, sudo=False, deadline=1).stdin.decode("ascii")
+    assert text.count("'") == 2
+    assert len(text.splitlines()) == 6
+    measure = agent_call.Measure(commands=(agent_call.CommandGate("g", 1, gate),))
+    assert agent_call.status("p\n", measure=measure, sudo=False, deadline=1).stdin.count(b"'") == 2
+    assert len(words) == 2
+
+
+@pytest.mark.parametrize(
+    "path", ["etc/a", "/etc/../a", "/etc//a", "/etc/a/", "/etc/a b", "/etc/$(a)", "/etc/'a", "/etc/ä", "/a", "/etc/a\n"]
+)
+def test_a_path_outside_the_alphabet_is_an_error(path: str) -> None:
+    with pytest.raises(ValueError, match="path"):
+        agent_call.apply("p", order(new={path: b""}, old={}), sudo=False, deadline=1)
+
+
+@given(
+    word=st.text().filter(
+        lambda text: not set(text) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@-")
+    )
+)
+def test_a_name_outside_the_alphabet_is_an_error(word: str) -> None:
+    with pytest.raises(ValueError, match="not a"):
+        agent_call.cleanup("p", run=word, counter=1, sudo=False, deadline=1)
+    with pytest.raises(ValueError, match="not a"):
+        agent_call.snapshot("p", unit=word, sudo=False, deadline=1)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"tx": "a@b"}, {"tx": ".."}, {"machine_id": "x"}, {"counter": -1}, {"guard": 10**16}]
+)
+def test_what_makes_no_sense_is_an_error(changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="not a"):
+        agent_call.apply("p", order(**changes), sudo=False, deadline=1)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_digest_must_be_that_of_the_bytes() -> None:
+    file = FileOrder("/etc/a", "", "0" * 64, "644", b"x")
+    with pytest.raises(ValueError, match="digest"):
+        agent_call.apply("p", ApplyOrder("t", "r", 1, "0" * 32, 60, 3, "u", 0, (file,), ("u",)), sudo=False, deadline=1)
+
+
+# ----------------------------------------------------------------------------------------------------------- answers
+
+
+def test_a_whole_answer() -> None:
+    text = b"healthy yes process 7\ntoken 3 r live\n" + RECEIPT + b"end apply\n"
+    done = report(text)
+    assert (done.outcome, done.healthy, done.message) == (Outcome.DONE, True, "process 7")
+    assert done.token == Token(3, "r", live=True)
+    assert done.receipt is not None
+    assert (done.receipt.state, done.receipt.left, done.receipt.finished) == (ReceiptState.ARMED, 59.0, True)
+
+
+def test_the_receipt_asked_about_is_not_the_history() -> None:
+    done = report(RECEIPT.replace(b"receipt", b"history") + b"end status\n", "status")
+    assert done.receipt is None
+    assert [receipt.tx for receipt in done.receipts] == ["t1"]
+
+
+def test_how_a_verb_ended() -> None:
+    assert report(RECEIPT).outcome is Outcome.LOST
+    assert report(RECEIPT + b"end apply", status=None).outcome is Outcome.LOST
+    assert report(RECEIPT + b"end apply\n", status=None).outcome is Outcome.LOST
+    assert report(b"", status=1, stderr=b"sh: oops\n").message == "sh: oops"
+    refused = report(b"refused drifted /etc/a\nend apply\n")
+    assert (refused.outcome, refused.reference, refused.message) == (Outcome.REFUSED, "drifted", "/etc/a")
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [b"sudo: a password is required\n", b"sh: 1: sudo: not found\n", b"bash: sudo: command not found\n"],
+)
+def test_no_sudo(stderr: bytes) -> None:
+    refused = report(b"", status=127, stderr=stderr)
+    assert (refused.outcome, refused.reference) == (Outcome.REFUSED, "no-sudo")
+
+
+def test_a_node_that_was_not_reached() -> None:
+    unreached = RemoteAnswer(None, b"", b"", started=False, reference="connect-timeout", message="after 10 s")
+    got = parse_report("n1", "apply", unreached, 10.0)
+    assert (got.outcome, got.reference, got.message, got.seconds) == (
+        Outcome.UNREACHED,
+        "connect-timeout",
+        "after 10 s",
+        10.0,
+    )
+    assert parse_snapshot("n1", unreached) == Unread("n1", "connect-timeout", "after 10 s")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"nonsense",
+        b"receipt tx=t1",
+        b"receipt tx=t1 run=r counter=1 state=odd cause=- left=5 finished=1",
+        b"receipt tx=t1 run=r counter=x state=armed cause=- left=5 finished=1",
+        b"token 1 r maybe",
+        b"healthy perhaps",
+        b"process 1 ???",
+        b"file regular 644 0:0 1 " + b"0" * 64 + b" /etc/a eA==",
+        b"file odd - - - - /etc/a -",
+        b"file absent - - - - etc/a -",
+        b"command a b c",
+        b"lenient " + b"9" * 40,
+        b"fact " + b"x" * 300_000,
+        b"end apply\nsay more",
+        b"",
+    ],
+)
+def test_an_answer_with_a_line_that_is_not_in_the_protocol_is_lost(line: bytes) -> None:
+    got = report(line + b"\nend apply\n")
+    assert (got.outcome, got.reference) == (Outcome.LOST, "bad-answer")
+
+
+def test_an_answer_without_bounds_is_lost() -> None:
+    assert report(b"say x\n" * 3_000 + b"end apply\n").reference == "bad-answer"
+    assert (
+        parse_report("n1", "apply", RemoteAnswer(0, b"end apply\n", b"", started=True, truncated=True), 1.0).outcome
+        is Outcome.LOST
+    )
+
+
+def test_no_terminal_escape_survives() -> None:
+    text = b"say \x1b]0;owned\x07 \xe2\x80\xae \r\x9b2J\nfact hostname \x1b[2Jx\nend snapshot\n"
+    got = parse_snapshot("n1", answer(text))
+    assert isinstance(got, Snapshot)
+    assert got.facts["hostname"] == "?[2Jx"
+    assert report(b"refused drifted \x1b[31m\nend apply\n").message == "?[31m"
+    assert "\x1b" not in report(b"", status=1, stderr=b"\x1b[2J").message
+
+
+@given(st.binary(max_size=400))
+def test_no_bytes_can_make_it_raise(noise: bytes) -> None:
+    assert report(noise).node == "n1"
+    assert parse_snapshot("n1", answer(noise + b"\nend snapshot\n")).node == "n1"
+
+
+@given(st.lists(st.sampled_from(sorted(agent_answer._READERS)), max_size=8), st.text(max_size=40))  # noqa: SLF001
+def test_no_line_can_make_it_raise(words: list[str], rest: str) -> None:
+    noise = "".join(f"{word} {rest}\n" for word in words).encode("utf-8", "replace")
+    assert parse_snapshot("n1", answer(noise)).node == "n1"
+
+
+def test_a_kubelet_that_does_not_say_its_version() -> None:
+    got = parse_snapshot("n1", answer(b"fact kubelet-version error: no\nend snapshot\n"))
+    assert isinstance(got, Snapshot)
+    assert got.kubelet_version == ""
