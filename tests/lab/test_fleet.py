@@ -190,3 +190,10 @@ def test_a_foreign_directory_is_never_touched(tmp_path: Path, small: Lab) -> Non
     with pytest.raises(StateError, match="runs in"):
         launch.up(spec(1), small.directory)
     assert (tmp_path / "mine/file").exists()
+
+
+def test_a_command_line_too_long_is_declined(lab: Lab) -> None:
+    with connect(lab, "lab-02") as client:
+        _, stdout, stderr = client.exec_command(f"true {'x' * 200_000}")
+        assert stdout.channel.recv_exit_status() == 255
+        assert b"cannot start" in stderr.read()

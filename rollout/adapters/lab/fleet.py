@@ -37,6 +37,7 @@ class Fleet:
         self.nodes = {node.name: LabNode(loop, node, directory, self.mark, time.time) for node in spec.nodes}
         self.doors: dict[str, Door] = {}
         self.faults: dict[str, str] = {}
+        self._cuts: Counter[str] = Counter()
         self._authorized = b""
 
     def admit(self, public: str) -> None:
@@ -128,7 +129,12 @@ class Fleet:
         door.shut()
         node.power_cut()
 
+        self._cuts[node.spec.name] += 1
+        cut = self._cuts[node.spec.name]
+
         def back() -> None:
+            if self._cuts[node.spec.name] != cut:  # cut again meanwhile; that one brings it back
+                return
             door.open()
             node.power_on()
 

@@ -21,7 +21,7 @@ from rollout.adapters.lab.machine import Machine
 from rollout.adapters.lab.questions import Line, Reply
 from rollout.adapters.lab.session import Session, verb_of
 from rollout.adapters.lab.spec import NodeSpec
-from rollout.adapters.lab.sshd import Connection
+from rollout.adapters.lab.sshd import Connection, decline
 
 _PIDS = itertools.count(5_000_001)
 """Simulated processes: above the kernel's highest process id (2**22), so that a ``kill`` can never hit a real one."""
@@ -148,7 +148,11 @@ class LabNode:
 
     def _start(self, connection: Connection, channel: paramiko.Channel, line: str) -> None:
         verb = verb_of(line)
-        child = children.spawn(("/bin/sh", "-c", line), self._environment, piped=True)
+        try:
+            child = children.spawn(("/bin/sh", "-c", line), self._environment, piped=True)
+        except (OSError, ValueError) as error:  # a line too long, no descriptor left
+            decline(channel, f"cannot start a command: {error}")
+            return
         Line(self.loop, child.line, self._ask, self._lines)
         forget = partial(self.sessions.pop, channel, None)
         self.sessions[channel] = Session(self.loop, channel, child, partial(self._command_ended, verb), forget)

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import resource
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +35,8 @@ def main(directory: Path) -> None:
     tools_dir.install(directory)
     trees.build(spec, directory)
     loop = Loop()
+    signal.signal(signal.SIGTERM, lambda *_: loop.stop())
+    signal.signal(signal.SIGINT, lambda *_: loop.stop())
     fleet = Fleet(loop, spec, directory)
     numbers = random.sample(range(20000, 30000), 200)
     fleet.open(numbers)

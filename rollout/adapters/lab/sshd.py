@@ -10,6 +10,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -61,6 +62,14 @@ class _Transport(paramiko.Transport):
             super().run()
         finally:
             self.ended()
+
+
+def decline(channel: paramiko.Channel, why: str) -> None:
+    """End an exec that could not be started, as sshd does."""
+    with suppress(OSError, EOFError, paramiko.SSHException):
+        channel.send_stderr(f"{why}\n".encode())
+        channel.send_exit_status(255)
+        channel.close()
 
 
 class Connection(paramiko.ServerInterface):
