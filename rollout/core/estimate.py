@@ -3,17 +3,20 @@
 A wave takes ``max(pace-bound, window-bound) + soak``:
 
 * pace-bound: nodes ÷ pace, the restarts a second allowed, and one node's time for the last of them;
-* window-bound: rounds × one node's time, where a round is what may be unavailable at once: rounds is the largest of
-  (nodes of a rack in the wave ÷ the rack's limit) over the racks, and nodes ÷ in flight, each rounded up;
+* window-bound: rounds × one node's time, where a round is what may be in flight at once: rounds is the largest of
+  (nodes of a rack in the wave ÷ the rack's window) over the racks, and nodes ÷ in flight, each rounded up; a rack's
+  window is its limit, or its budget where that is smaller (see ``capacity.who_may_go``);
 * one node's time: 15 s (connect, stage, restart, a process that outlives RestartSec=10) and its settle window.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from math import ceil
 
 from rollout.core.plan import Plan, Wave
+from rollout.core.playbook import Scope
 
 NODE_SECONDS = 15.0
 
@@ -27,14 +30,26 @@ def of_wave(plan: Plan, wave: Wave) -> float:
 
 
 def _rounds(plan: Plan, wave: Wave) -> int:
+    changed = changed_by_rack(plan)
     racks = Counter(plan.nodes[name].rack for name in wave.nodes)
-    by_rack = max((ceil(count / rack_limit(plan, rack)) for rack, count in racks.items()), default=0)
+    by_rack = max((ceil(count / rack_window(plan, rack, changed[rack])) for rack, count in racks.items()), default=0)
     return max(by_rack, ceil(len(wave.nodes) / plan.limits.in_flight))
 
 
 def rack_limit(plan: Plan, rack: str) -> int:
     """How many nodes of a rack may be unavailable by our doing at once."""
     return plan.limits.per_rack.of(plan.racks[rack])
+
+
+def rack_window(plan: Plan, rack: str, changed: int) -> int:
+    """How many of a rack's ``changed`` nodes may be in flight at once while none has gone wrong."""
+    budgets = (budget.share.of(changed) for budget in plan.budgets if budget.scope is Scope.RACK)
+    return min((rack_limit(plan, rack), *budgets))
+
+
+def changed_by_rack(plan: Plan) -> Mapping[str, int]:
+    """Rack → its nodes that the plan changes."""
+    return Counter(node.rack for node in plan.nodes.values())
 
 
 def total(plan: Plan) -> float:

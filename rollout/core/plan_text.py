@@ -5,7 +5,7 @@ Folded: 2,000 nodes are a handful of groups. Groups that differ only in bytes th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rollout.core import diff, durations, estimate, nodesets
@@ -164,9 +164,12 @@ def _halting(plan: Plan) -> Iterator[str]:
     for budget in plan.budgets:
         if budget.scope is not Scope.WAVE:
             yield f"  halts at {_budget(plan, budget)}"
-    racks = sorted({estimate.rack_limit(plan, rack) for rack in _changed_racks(plan)})
+    racks = estimate.changed_by_rack(plan)
+    limits = sorted({estimate.rack_limit(plan, rack) for rack in racks})
+    windows = sorted({estimate.rack_window(plan, rack, changed) for rack, changed in racks.items()})
+    within = "" if windows == limits else f", {_span(windows)} in flight there within its budget"
     yield (
-        f"  at most {_span(racks)} of a rack unavailable at once (limit {plan.limits.per_rack}); "
+        f"  at most {_span(limits)} of a rack unavailable at once (limit {plan.limits.per_rack}){within}; "
         f"{plan.limits.in_flight} in flight; {plan.limits.pace:g} restarts/s"
     )
     yield f"  when it halts, takes back: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} restores itself"
@@ -176,16 +179,9 @@ def _budget(plan: Plan, budget: Budget) -> str:
     if budget.scope is Scope.FLEET:
         most = budget.share.of(len(plan.nodes))
         return f"the {_nth(most)} node gone wrong in the fleet (budget {budget.share} of {len(plan.nodes)}{_causes(budget)})"
-    limits = sorted({budget.share.of(count) for count in _changed_racks(plan).values()})
+    limits = sorted({budget.share.of(count) for count in estimate.changed_by_rack(plan).values()})
     words = " to ".join(_nth(most) for most in _ends(limits))
     return f"the {words} node gone wrong in a rack (budget {budget.share}{_causes(budget)})"
-
-
-def _changed_racks(plan: Plan) -> Mapping[str, int]:
-    racks: dict[str, int] = {}
-    for node in plan.nodes.values():
-        racks[node.rack] = racks.get(node.rack, 0) + 1
-    return racks
 
 
 def _causes(budget: Budget) -> str:

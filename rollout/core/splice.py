@@ -163,10 +163,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _mapping(root: MappingNode) -> dict[str, Value]:
-    value = _value(root, [MOST_NODES], 0)
-    if not isinstance(value, dict):
-        raise TypeError("a mapping node makes a dict")
-    return value
+    _expect_tag(root, _MAP)
+    return _pairs(root, [MOST_NODES], 0)
 
 
 def _value(node: Node, left: list[int], depth: int) -> Value:
@@ -359,6 +357,7 @@ def _bare(text: str) -> bool:
 
 
 def _apply(text: str, edits: list[tuple[int, int, str]]) -> str:
-    for start, end, new in sorted(edits, key=lambda edit: edit[:2], reverse=True):
+    """From the back to the front; of two insertions at one place (the end of an inner and an outer map) the first found comes first."""
+    for _, (start, end, new) in sorted(enumerate(edits), key=lambda entry: (entry[1][:2], entry[0]), reverse=True):
         text = text[:start] + new + text[end:]
     return text

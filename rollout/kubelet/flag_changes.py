@@ -108,9 +108,10 @@ def _template_flags(
         words = tuple(word.text for word in arguments.split(said.pop(VARIABLE, "")))
     except ValueError as error:
         raise LayoutError("template-not-understood", f"{templates.flags_env_name}: {error}") from None
-    given = {(flag.name, flag.value) for flag in arguments.given([word.text for word in arguments.split(merged)])}
+    own_words = tuple(word.text for word in arguments.split(merged))
+    given = {(flag.name, flag.value) for flag in arguments.given(own_words)}
     rest = [flag for flag in arguments.given(words) if (flag.name, flag.value) not in given]
-    stray = [*said, *(word for word in words if not word.startswith("-") and word not in merged)]
+    stray = [*said, *(word for word in words if not word.startswith("-") and word not in own_words)]
     if VARIABLE not in env_file.values(text) or stray:
         what = f"sets {stray[0]!r}" if stray else f"does not set {VARIABLE}"
         raise LayoutError("template-not-understood", f"{templates.flags_env_name} {what}")

@@ -13,6 +13,8 @@ from itertools import pairwise
 
 from rollout.kubelet import arguments
 
+_BLANKS = " \t\r\n"
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -57,7 +59,7 @@ def service_lines(text: str) -> tuple[Line, ...]:
             section = line[1:-1]
         elif section == "Service" and "=" in line:
             key, _, value = line.partition("=")
-            found.append(Line(key.strip(), value.strip()))
+            found.append(Line(key.strip(_BLANKS), value.strip(_BLANKS)))
     return tuple(found)
 
 
@@ -65,15 +67,15 @@ def _joined(text: str) -> list[str]:
     lines: list[str] = []
     held = ""
     for raw in text.split("\n"):
-        line = raw.strip()
+        line = raw.strip(_BLANKS)
         if line[:1] in {"#", ";"} or (not line and not held):
             continue
         if line.endswith("\\"):
-            held += line[:-1].rstrip() + " "
+            held += line[:-1].rstrip(_BLANKS) + " "
             continue
-        lines.append((held + line).strip())
+        lines.append((held + line).strip(_BLANKS))
         held = ""
-    return [*lines, held.strip()] if held else lines
+    return [*lines, held.strip(_BLANKS)] if held else lines
 
 
 def start(texts: Mapping[str, str]) -> Start:
@@ -102,7 +104,7 @@ def _environment(value: str) -> dict[str, str]:
 
 
 def _environment_file(value: str) -> EnvironmentFile:
-    path = _specifiers(value.removeprefix("-").strip().strip("\"'"))
+    path = _specifiers(value.removeprefix("-").strip(_BLANKS).strip("\"'"))
     if not path.startswith("/") or any(mark in path for mark in "*?["):
         raise ValueError(f"EnvironmentFile={value} is not one absolute path")
     return EnvironmentFile(path, optional=value.startswith("-"))

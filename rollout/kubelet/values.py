@@ -98,10 +98,12 @@ def mistake(name: str, kind: str, value: Value) -> str:
 
 
 def flag_mistake(name: str, kind: str, value: Value) -> str:
-    """The same for a flag: its value is one word of text in the end, so only what has one written form is taken."""
+    """The same for a flag: its value is one word of one line in the end, so only what can be written there is taken."""
+    if isinstance(value, str) and not value.isprintable():
+        return f"{name} holds a control character"
     if kind in _KINDS:
         return mistake(name, kind, value)
-    if isinstance(value, str | int | float) and not (isinstance(value, str) and "\n" in value):
+    if isinstance(value, str | int | float):
         return ""
     return f"{name} takes text or a number, not {shown(value)}"
 

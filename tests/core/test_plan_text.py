@@ -84,7 +84,7 @@ def test_two_thousand_nodes_fit_on_a_few_screens() -> None:
     assert max(map(len, text.splitlines())) < 420
     assert "/var/lib/kubelet/config.yaml: the same lines as in g1" in text
     assert "halts at the 29th node gone wrong in this wave (budget 2 % of 1497)" in text
-    assert "at most 1 to 3 of a rack unavailable at once" in text
+    assert "at most 1 to 3 of a rack unavailable at once (limit 5 %), 1 to 2 in flight there within its budget;" in text
 
 
 def test_hundreds_of_groups_that_differ_only_in_their_own_bytes_are_one() -> None:
@@ -169,10 +169,16 @@ def test_budgets_in_numbers() -> None:
 def test_expected_time(limits: Limits, seconds: float) -> None:
     found = inventory(60, per_rack=60)
     nodes = {name: kubeadm(name) for name in found.nodes}
-    policy = replace(POLICY, limits=limits, waves=(), soak=7.0)
+    policy = replace(POLICY, limits=limits, waves=(), budgets=(), soak=7.0)
     # inventory() begins counting at 0, so that all 60 are in one rack
     plan = build_plan(found, policy, fleet(found, nodes), dict.fromkeys(nodes, IMAGE_PULLS), tuple(nodes), "")
     assert estimate.total(plan) == seconds
+
+
+def test_a_racks_budget_narrows_its_window() -> None:
+    plan = plan_of(60)
+    rack = next(iter(plan.racks))
+    assert (estimate.rack_limit(plan, rack), estimate.rack_window(plan, rack, 60)) == (3, 2)
 
 
 def test_json() -> None:

@@ -72,6 +72,10 @@ allowedUnsafeSysctls:
     )
 
 
+def test_inner_and_outer_maps_may_end_at_the_same_place() -> None:
+    assert spliced(b"a:\n  b: 1", "a: {c: 2}\nd: 3\n") == b"a:\n  b: 1\n  c: 2\nd: 3"
+
+
 def test_what_changed_is_told_with_old_and_new() -> None:
     found = splice.splice(OLD, b"serializeImagePulls: false\nevictionHard: {memory.available: 100Mi}\nnew: 1\n")
     assert found.changed == ((("serializeImagePulls",), True, False), (("new",), None, 1))

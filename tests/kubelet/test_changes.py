@@ -261,6 +261,11 @@ def test_refused(found: Snapshot, reference: str) -> None:
     assert got.reason
 
 
+@pytest.mark.parametrize("span", ["", "1min 30s", "2min 500ms", "never heard of"])
+def test_stop_times_that_leave_enough(span: str) -> None:
+    assert isinstance(decide(with_unit(kubeadm(), TimeoutStopUSec=span)), Proposal)
+
+
 def test_the_shadowing_flag_is_named_with_its_file() -> None:
     found = kubeadm(extra="KUBELET_EXTRA_ARGS=--serialize-image-pulls=true\n", words="--serialize-image-pulls=true")
     assert left(found).reason == (

@@ -135,6 +135,8 @@ def test_homes_under_their_own_names() -> None:
         ("featureGates", {"A": "yes"}, "setting-value", "a map of true or false"),
         ("registryPullQPS", None, "setting-value", "not null"),
         ("--registry-qps", "three", "setting-value", "a whole number"),
+        ("--node-labels", "a\nExecStartPre=/x", "setting-value", "a control character"),
+        ("--cluster-domain", "a\tb", "setting-value", "a control character"),
         ("--node-labels", ["a"], "setting-value", "text or a number"),
         ("--config", "/x", "setting-not-ours", "which file rollout writes"),
         ("cpuManagerPolicy", "static", "setting-not-ours", "cpu_manager_state"),

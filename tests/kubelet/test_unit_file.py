@@ -85,3 +85,7 @@ def test_merge_quotes_what_systemd_would_expand() -> None:
     assert quote("a b$") == '"a b$$"'
     with pytest.raises(ValueError, match="line end"):
         quote("a\n")
+
+
+def test_only_blanks_that_systemd_knows_are_trimmed() -> None:
+    assert start({"/u": "[Service]\nExecStart= /usr/bin/kubelet --a=\xa0 \t\n"}).command == "/usr/bin/kubelet --a=\xa0"
