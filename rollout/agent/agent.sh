@@ -63,7 +63,7 @@ refuse() { # REFERENCE TEXT
 }
 
 clock() { # now: milliseconds since boot
-  read -r uptime _ <"$R/proc/uptime"
+  IFS=' ' read -r uptime _ <"$R/proc/uptime"
   case $uptime in *.??) ;; *) uptime=${uptime%%.*}.00 ;; esac
   now=$((${uptime%.*} * 1000 + 1${uptime#*.}0 - 1000))
 }
@@ -961,8 +961,34 @@ list_left() { # our things outside $S, if any
     done
   done
   set -f
-  bounded 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 2>/dev/null |
-    while read -r name _; do say "left $name"; done
+  for name in $guards; do say "left $name"; done
+}
+
+list_guards() { # timers and services of ours that systemd knows, into `guards`
+  shown=$(bounded 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 2>/dev/null)
+  guards=''
+  IFS=$NL
+  for line in $shown; do
+    guards="$guards ${line%% *}"
+  done
+  unset IFS
+}
+
+forget_guards() { # of transactions that are over, in systemd's memory: a confirm may have died before it disarmed
+  list_guards
+  idle=''
+  for name in $guards; do
+    case $name in *.timer) name=${name#rollout-guard-} ;; *) continue ;; esac
+    load "${name%.timer}"
+    case $r_state in armed | reverting) ;; *) idle="$idle rollout-guard-$tx.timer" ;; esac
+  done
+  # shellcheck disable=SC2086 # a list of units
+  [ -z "$idle" ] || bounded 10 systemctl stop $idle >/dev/null 2>&1 || :
+  case $busy,$guards in
+    0,*"$BOOT_UNIT"*) bounded 30 systemctl daemon-reload >/dev/null 2>&1 ;; # a reload with a new drop-in had read it too
+    *) [ -n "$idle" ] || return 0 ;;
+  esac
+  list_guards
 }
 
 cleanup_locked() {
@@ -978,6 +1004,7 @@ cleanup_locked() {
     case $r_state in confirmed) unstage ;; reverted) tidy ;; esac
   done
   [ "$busy" = 1 ] || { remove_strays && remove_boot_unit; }
+  forget_guards
   write_token ended || say "say token-not-stored the disk takes no write"
   list_left
 }

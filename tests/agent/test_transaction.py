@@ -258,6 +258,24 @@ def test_confirm_revert_and_cleanup_may_be_repeated(node: Node) -> None:
         assert (report.outcome, report.leftovers) == (Outcome.DONE, ())
 
 
+def test_cleanup_finishes_what_a_dead_confirm_began(node: Node) -> None:
+    """Its receipt was durable; timer and boot unit are still there."""
+    applied(node)
+    (node.tx() / "next" / "confirmed").rename(node.tx() / "receipt")
+    assert len(node.strays()) == 3
+    assert node.cleanup().leftovers == ()
+    assert node.strays() == []
+    assert node.files() == NEW
+
+
+def test_cleanup_lists_what_an_armed_transaction_still_needs(node: Node) -> None:
+    left = applied(node).cleanup().leftovers
+    wanted = "/etc/systemd/system/multi-user.target.wants/rollout-guard-boot.service"
+    assert sorted(left) == [wanted, BOOT_UNIT, "rollout-guard-t1.timer"]
+    assert node.trigger("guard") == 0
+    assert node.cleanup().leftovers == ()
+
+
 def test_unknown_transactions_are_said_to_be_so(node: Node) -> None:
     assert node.confirm("t9").reference == "no-transaction"
     assert node.revert("t9").reference == "no-transaction"
