@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
-from rollout.adapters.lab import ailments, fleet
+from rollout.adapters.lab import ailments, fleet, launch
 from rollout.core.remote import RemoteCommand
 from rollout.kubelet import agent_call
-from tests.lab.labs import Lab
+from tests.lab.labs import Lab, spec
 
 PROGRAM = (Path(__file__).parents[2] / "rollout/agent/agent.sh").read_text(encoding="utf-8")
 EXTRA = "/etc/default/kubelet"
@@ -65,6 +66,16 @@ def test_the_agents_whole_way_and_nothing_left(small: Lab) -> None:
         small.ssh("lab-01", "systemctl list-timers; find $ROLLOUT_ROOT/etc $ROLLOUT_ROOT/run -name '*rollout*'").stdout
         == b""
     )
+
+
+def test_a_lab_in_memory_looks_like_one_on_disk() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        lab = Lab(Path(folder) / "fleet", spec(1))
+        launch.up(lab.spec, lab.directory)
+        try:
+            assert any(line.startswith("healthy yes") for line in lab.verb("lab-01", apply(lab, "lab-01")))
+        finally:
+            launch.down(lab.directory)
 
 
 def test_refuse(small: Lab) -> None:

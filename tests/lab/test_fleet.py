@@ -180,6 +180,12 @@ def processes(word: str) -> list[str]:
     return found
 
 
+def test_a_path_that_a_shell_would_split_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        launch.up(spec(1), tmp_path / "my lab")
+    assert not (tmp_path / "my lab").exists()
+
+
 def test_a_foreign_directory_is_never_touched(tmp_path: Path, small: Lab) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/file").touch()

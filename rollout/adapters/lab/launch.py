@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -12,8 +13,11 @@ from pathlib import Path
 from rollout.adapters.lab import control, serve
 from rollout.adapters.lab import spec as lab_spec
 from rollout.adapters.lab.spec import LabSpec
+from rollout.core.terminal import printable
 from rollout.errors import StateError, UsageError
 
+_PLAIN = re.compile(r"[A-Za-z0-9/._@+=,-]+")
+"""What may stand in an ssh_config, a search path and an unquoted list of a shell's alike."""
 MARK = "rollout-lab"
 """A file that says: this directory is a lab's, and may be removed with it."""
 
@@ -21,8 +25,9 @@ MARK = "rollout-lab"
 def up(spec: LabSpec, directory: Path, *, patience: float = 120.0) -> None:
     """Start a lab in ``directory`` and return when it serves. What is not a lab's directory is never touched."""
     directory = directory.absolute()
-    if any(mark in str(directory) for mark in '"%\n:'):
-        raise UsageError("lab-directory-name", f"{directory}: an ssh_config cannot name such a path")
+    if not _PLAIN.fullmatch(str(directory)):
+        message = f"{directory}: only letters, digits and /._@+=,- can stand in a lab's path"
+        raise UsageError("lab-directory-name", printable(message), hint="choose another: --dir")
     if (directory / MARK).exists():
         if is_up(directory):
             raise StateError("lab-already-up", f"a lab runs in {directory}", hint="end it: rollout lab down")

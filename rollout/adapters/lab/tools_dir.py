@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from importlib.resources import files
 from pathlib import Path
 
@@ -35,7 +36,8 @@ def install(directory: Path) -> None:
     ours.mkdir()
     base.mkdir()
     for entry in files("rollout.adapters.lab").joinpath("standins").iterdir():
-        _script(ours / entry.name, entry.read_text(encoding="utf-8"))
+        if entry.name != "stat" or _in_memory(directory):
+            _script(ours / entry.name, entry.read_text(encoding="utf-8"))
     for name in ASKING:
         (ours / name).hardlink_to(ours / "ask")
     seen = set(_HIDDEN)
@@ -44,6 +46,12 @@ def install(directory: Path) -> None:
             if tool.name not in seen:
                 seen.add(tool.name)
                 (base / tool.name).symlink_to(tool)
+
+
+def _in_memory(directory: Path) -> bool:
+    """Whether the lab lies on a file system that an agent would refuse, as nothing there survives a reboot."""
+    shown = subprocess.run(["stat", "-f", "-c", "%T", str(directory)], capture_output=True, text=True, check=False)
+    return shown.stdout.strip() in {"tmpfs", "ramfs"}
 
 
 def search_path(directory: Path, root: str) -> str:
