@@ -114,7 +114,7 @@ def resumable(journal: Journal, run: str) -> RunState:
     newest = journal.runs(state.order.cluster)[0].run
     if newest != run:
         raise StateError("superseded", f"run {run} was followed by {newest}", hint=f"`rollout resume {newest}`")
-    if state.ending in (Ending.DONE, Ending.PREFLIGHT):
+    if state.phase is Phase.ENDED and state.ending in (Ending.DONE, Ending.PREFLIGHT):
         raise StateError("nothing-to-resume", f"run {run} has ended: {state.ending}", hint="plan again")
     return state
 

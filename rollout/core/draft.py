@@ -72,9 +72,9 @@ class Draft:
             "state": found.to,
             "cause": _charge(record, found),
             "owed": found.owed or (record.owed and found.to not in _AT_PEACE),
-            "reference": reference or record.reference,
-            "message": message or record.message,
         }
+        if trigger not in _GOOD_NEWS:
+            changes |= {"reference": reference, "message": message}
         if found.to is not record.state:
             changes |= {"since": self.now, **self._entering(name, record, found.to)}
         if trigger in (Trigger.UNREACHED, Trigger.LOST) and record.state is NodeState.UNKNOWN:
@@ -135,7 +135,7 @@ class Draft:
         for name, record in tuple(self.nodes.items()):
             here = self.state.order.nodes[name].wave == self.state.wave or scope is RevertScope.RUN
             if here and record.state in _TOUCHED:
-                self.put(name, want_back=True)
+                self.put(name, want_back=True, reference="taken-back-with-others", message="the run halted")
 
     def next_wave(self) -> None:
         self.set(wave=self.state.wave + 1, phase=Phase.RUNNING, round=0)
@@ -154,6 +154,14 @@ def _charge(record: NodeRecord, found: Move) -> Cause | None:
         return found.charge
     return record.cause or found.charge
 
+
+_GOOD_NEWS = frozenset(
+    {
+        Trigger.RELEASED, Trigger.UNTOUCHED, Trigger.ARMED, Trigger.CONFIRMED, Trigger.TAKEN_BACK_ASKED,
+        Trigger.GATES_PASSED, Trigger.TAKE_BACK, Trigger.CLEANED, Trigger.RESUMED,
+    }
+)  # fmt: skip
+"""Triggers whose words do not replace what is remembered of the node's last trouble."""
 
 _SPEAKING = frozenset({NodeState.PENDING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.SKIPPED})
 _AT_PEACE = frozenset({NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING})

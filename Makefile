@@ -1,0 +1,39 @@
+# Everything sets itself up: on a bare Debian 12 with Python 3.11 or newer, `make demo` or `make test` is all there is to say.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+NODES ?= 240
+BIN := .venv/bin
+
+.PHONY: help setup demo test lint lab-down clean real
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+setup: .venv/.done ## a virtual environment with rollout and its tools in it
+
+.venv/.done: pyproject.toml .ci/packages
+	@.ci/packages
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: setup ## the main job on an embedded fleet of NODES nodes: canary, waves, halt, reverts, emergency rollback
+	@PATH="$(CURDIR)/$(BIN):$$PATH" NODES=$(NODES) docs/demo.sh
+
+lint: setup ## ruff, mypy --strict, import-linter, shellcheck
+	$(BIN)/ruff check rollout tests benchmarks
+	$(BIN)/ruff format --check rollout tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@git ls-files '*.sh' '.ci/*' | xargs shellcheck
+	@git ls-files 'rollout/adapters/lab/standins/*' 'tests/agent/standins/*' | grep -v '\.' | xargs shellcheck -s sh
+
+test: lint ## every check and every test; core is covered to at least 95 % of its branches
+	$(BIN)/pytest -q -n 4 --dist loadgroup --cov --cov-report=term --cov-fail-under=95
+
+real: setup ## only the tests on real systemd nodes (needs root)
+	$(BIN)/pytest -q tests/real
+
+clean: ## forget what was built; not the journal
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build ./*.egg-info

@@ -1,0 +1,5 @@
+"""``python -m rollout.cli`` is ``rollout``."""
+
+from rollout.cli.main import main
+
+main()

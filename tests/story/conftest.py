@@ -1,0 +1,149 @@
+"""A small cluster served by the lab, and the command line run on it as a user would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+INVENTORY = """\
+cluster: small
+apiServer: v1.23.17
+racks:
+  a: small-[001-060]
+  b: small-[061-120]
+nodes:
+  small-[001-120]:
+    labels: {kubeletVersion: v1.20.15, containerRuntime: dockershim}
+"""
+
+PLAYBOOK = """\
+name: pulls
+settings:
+  imagePullProgressDeadline: 5m
+  serializeImagePulls: false
+waves: [canary, rest]
+limits: {perRack: 25%, pace: 20}
+budgets: {wave: 2, rack: 2, fleet: 2}
+soak: 600ms
+passes: 2
+guard: 10s
+onFailure: {revert: wave}
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished call of the command line."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A folder with inventories, playbooks and templates; its nodes are in the lab of ``lab``."""
+
+    folder: Path
+    lab: Path
+    state: str = ".rollout"
+
+    def rollout(self, *words: str, patience: float = 120.0) -> Done:
+        """Run ``rollout`` in a process of its own."""
+        done = subprocess.run(
+            self.command(*words), cwd=self.folder, capture_output=True, text=True, timeout=patience, check=False
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def command(self, *words: str) -> list[str]:
+        reaches_nodes = words[0] in ("plan", "apply", "resume", "rollback")
+        way = ["--ssh-config", str(self.lab / "ssh_config")] if reaches_nodes else []
+        kept = ["--state", self.state] if reaches_nodes or words[0] == "status" else []
+        return [sys.executable, "-m", "rollout.cli", *words, *way, *kept]
+
+    def apart(self, state: str) -> Site:
+        """The same nodes with another journal."""
+        return Site(self.folder, self.lab, state)
+
+    def node(self, name: str) -> Path:
+        return self.lab / "nodes" / name
+
+    def config(self, name: str) -> str:
+        return (self.node(name) / "var/lib/kubelet/config.yaml").read_text()
+
+    def flags(self, name: str) -> str:
+        return (self.node(name) / "etc/default/kubelet").read_text()
+
+    def is_new(self, name: str) -> bool:
+        """Exactly the new files; exactly the old ones is ``False``; anything else is a third state and fails."""
+        new = ("serializeImagePulls: false" in self.config(name), "=5m" in self.flags(name))
+        assert new in ((True, True), (False, False)), f"{name} is half done: {new}"
+        return all(new)
+
+    def everything(self, *names: str) -> dict[str, str]:
+        """Path → mode and content of all there is on these nodes, but for our own state and what a kernel makes."""
+        found = {}
+        for name in names:
+            top = self.node(name)
+            for folder, folders, files in os.walk(top):
+                here = Path(folder).relative_to(top)
+                folders[:] = [f for f in folders if str(here / f) not in ("proc", "run", "var/lib/rollout")]
+                found |= {str(Path(name, here, f)): "folder" for f in folders}
+                for file in files:
+                    path = Path(folder, file)
+                    content = path.readlink() if path.is_symlink() else path.read_bytes()
+                    found[str(Path(name, here, file))] = f"{path.lstat().st_mode:o} {content!r}"
+        return found
+
+    def fault(self, nodes: str, *words: str) -> None:
+        done = self.rollout("lab", "fault", nodes, *words, "--dir", str(self.lab))
+        assert done.code == 0, done.err
+
+
+def make_site(folder: Path) -> Site:
+    for name, text in (("inventories/small.yaml", INVENTORY), ("playbooks/pulls.yaml", PLAYBOOK)):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (folder / "templates").symlink_to(ROOT / "templates")
+    return Site(folder, folder / "lab")
+
+
+@contextmanager
+def served(folder: Path, limit: str) -> Iterator[Site]:
+    """A site whose nodes ``limit`` are up."""
+    made = make_site(folder)
+    up = made.rollout("lab", "up", "--cluster", "small", "--limit", limit, "--restart-sec", "0.3", "--dir", str(made.lab))
+    assert up.code == 0, up.err
+    try:
+        yield made
+    finally:
+        made.rollout("lab", "down", "--dir", str(made.lab))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Twenty nodes of one kind in two racks, fresh for this test."""
+    with served(tmp_path, "small-[001-010,061-070]") as made:
+        yield made
+
+
+@pytest.fixture
+def wide_site(tmp_path: Path) -> Iterator[Site]:
+    """All hundred and twenty."""
+    with served(tmp_path, "@all") as made:
+        yield made

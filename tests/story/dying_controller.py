@@ -1,0 +1,48 @@
+"""``rollout``, but it kills itself (SIGKILL) at the N-th write of its journal: right before it, or right after it.
+
+After the write the events are durable and what follows from them was not begun; before it, answers had come and were
+not written down. ``DIE_AT`` is N, ``DIE_WHEN`` is ``before`` or ``after``; the number of writes goes to ``DIE_COUNT``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.ports import RunHeader
+from rollout.cli import wiring
+from rollout.cli.main import main
+
+writes = 0
+
+
+def at_write(when: str) -> None:
+    if when == os.environ["DIE_WHEN"] and writes == int(os.environ["DIE_AT"]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DyingJournal(SqlJournal):
+    """Counts what is written."""
+
+    def begin(self, header: RunHeader) -> None:
+        self._counted()
+        super().begin(header)
+        at_write("after")
+
+    def append(self, run: str, events: Sequence[str]) -> None:
+        self._counted()
+        super().append(run, events)
+        at_write("after")
+
+    def _counted(self) -> None:
+        global writes  # noqa: PLW0603 - one controller a process
+        writes += 1
+        Path(os.environ["DIE_COUNT"]).write_text(str(writes))
+        at_write("before")
+
+
+wiring.SqlJournal = DyingJournal  # type: ignore[misc] # the composition root is where a part is exchanged
+main()
