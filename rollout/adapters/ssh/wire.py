@@ -16,8 +16,15 @@ BANNER_LIMIT = 8192
 Address = tuple[int, tuple[Any, ...]]
 
 
+QUICKACK = getattr(socket, "TCP_QUICKACK", None)
+
+
 class Wire(socket.socket):
-    """A TCP socket that gives back what was read ahead of time."""
+    """A TCP socket that gives back what was read ahead of time, and acknowledges at once.
+
+    sshd leaves Nagle's algorithm on; with our acknowledgements delayed, connecting stalls for 40 ms at a time (135 ms
+    instead of 82 to a systemd node, connect and ``true``). Linux forgets the wish for quick ones, so it is repeated.
+    """
 
     ahead = b""
 
@@ -25,7 +32,10 @@ class Wire(socket.socket):
         if self.ahead:
             data, self.ahead = self.ahead[:bufsize], self.ahead[bufsize:]
             return data
-        return super().recv(bufsize, flags)
+        data = super().recv(bufsize, flags)
+        if QUICKACK is not None and data:
+            self.setsockopt(socket.IPPROTO_TCP, QUICKACK, 1)
+        return data
 
 
 def connect(host: str, port: int, family: int, deadline: Deadline) -> Wire:
