@@ -256,7 +256,7 @@ lay() { # NAME STATE CAUSE FINISHED: a receipt for later
 }
 
 lay_receipts() {
-  mkdir "$T/next" && lay armed armed - 0 && lay finished armed - 1 && lay confirmed confirmed - 1 || return 1
+  lay armed armed - 0 && lay finished armed - 1 && lay confirmed confirmed - 1 || return 1
   for why in guard boot health asked; do
     lay "reverting-$why" reverting "$why" 1 && lay "reverted-$why" reverted "$why" 1 || return 1
   done
@@ -338,26 +338,19 @@ folders() { # the existing folders of `paths` into `dirs`
 
 # -------------------------------------------------------------------------------------------------------------- guard
 
-write_boot_unit() { # durable only after the caller's flush; UNITS FOLDERS
+write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
   [ -d "${WANTED%/*}" ] || { true >"$T/made-wants" && mkdir -p "${WANTED%/*}"; } || return 1
-  cat >"$SYSTEM/.$BOOT_UNIT" <<UNIT || return 1
-[Unit]
-Description=rollout: take transaction $tx back unless it was confirmed
-Before=$1
-RequiresMountsFor=/var/lib/rollout $2
-[Service]
-Type=oneshot
-ExecStart=/bin/sh $T/agent boot
-TimeoutStartSec=60
-[Install]
-WantedBy=multi-user.target
-UNIT
-  chmod 644 "$SYSTEM/.$BOOT_UNIT" && mv -f "$SYSTEM/.$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT" || return 1
-  [ -L "$WANTED" ] || ln -s "../$BOOT_UNIT" "$WANTED"
+  umask 022
+  printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "Before=$1" \
+    "RequiresMountsFor=/var/lib/rollout $2" "[Service]" "Type=oneshot" "ExecStart=/bin/sh $T/agent boot" \
+    "TimeoutStartSec=60" "[Install]" "WantedBy=multi-user.target" >"$SYSTEM/$BOOT_UNIT"
+  written=$?
+  umask 077
+  [ "$written" -eq 0 ] && { [ -L "$WANTED" ] || ln -s "../$BOOT_UNIT" "$WANTED"; }
 }
 
 remove_boot_unit() {
-  rm -f "$WANTED" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/.$BOOT_UNIT"
+  rm -f "$WANTED" "$SYSTEM/$BOOT_UNIT"
   [ ! -e "$T/made-wants" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
 }
 
@@ -753,7 +746,7 @@ mark_kubelet() { # which kubelet this is, without running it
 
 stage() { # all that is needed later, and the boot unit; durable when this returns true
   news=''
-  mkdir "$T" || return 1
+  mkdir -p "$T/next" || return 1
   # shellcheck disable=SC2154 # the loader's: this text and the payload
   printf '%s' "${all%%"${NL}PAYLOAD='"*}$NL" >"$T/agent" || return 1
   each file stage_file || return 1
@@ -947,7 +940,7 @@ verb_revert() {
 
 list_left() { # our things outside $S, if any
   set +f
-  for entry in "$SYSTEM"/*rollout-guard* "$SYSTEM"/.rollout-guard* "$WANTED"; do
+  for entry in "$SYSTEM"/*rollout-guard* "$WANTED"; do
     if [ -e "$entry" ] || [ -L "$entry" ]; then say "left ${entry#"$R"}"; fi
   done
   for entry in "$S"/tx/*; do

@@ -31,18 +31,15 @@ _CONTINUES = re.compile(r"(\\|\||&&|\|\||\bin)$")
 def instrumented(program: str) -> str:
     """``program`` with a ``_tick`` before each command line inside its functions."""
     result: list[str] = []
-    here_document = open_quote = goes_on = False
+    open_quote = goes_on = False
     for number, line in enumerate(program.splitlines(), start=1):
-        if here_document:
-            here_document = line != "UNIT"
-        elif open_quote:
+        if open_quote:
             open_quote = not line.endswith('"')
         else:
             if line.startswith("  ") and not goes_on and not _NO_COMMAND.match(line):
                 result.append(f"_tick {number}")
             code = line.split(" # ")[0].rstrip()
             goes_on = bool(_CONTINUES.search(code)) and not line.lstrip().startswith("#")
-            here_document = line.endswith("<<UNIT || return 1")
             open_quote = line.lstrip().startswith('common="') and not line.endswith('"')
         result.append(line)
     first = next(index for index, line in enumerate(result) if line.startswith("PAYLOAD="))
