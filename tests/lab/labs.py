@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+import paramiko
 
 from rollout.adapters.lab import control
 from rollout.adapters.lab.spec import LabSpec, NodeSpec, addresses
@@ -89,11 +92,31 @@ class Lab:
         return ApplyOrder(tx, run, 1, machine, guard, 3, unit, 10248, (file,), (unit,))
 
 
+def connect(lab: Lab, node: str) -> paramiko.SSHClient:
+    """As a client that verifies the host's key."""
+    found = paramiko.SSHConfig.from_path(str(lab.directory / "ssh_config")).lookup(node)
+    client = paramiko.SSHClient()
+    client.load_host_keys(found["userknownhostsfile"])
+    plug = socket.create_connection((found["hostname"], int(found["port"])), 10)
+    plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    client.connect(
+        found["hostname"],
+        int(found["port"]),
+        found["user"],
+        key_filename=found["identityfile"],
+        look_for_keys=False,
+        allow_agent=False,
+        sock=plug,
+    )
+    return client
+
+
 @dataclass(slots=True)
 class LabSubject:
     """A lab's node as the contract wants it."""
 
     lab: Lab
+    client: paramiko.SSHClient
     name: str
     version: str
     restart_sec: float = RESTART_SEC
@@ -103,8 +126,10 @@ class LabSubject:
         return str(self.lab.root(self.name))
 
     def run(self, line: str, stdin: bytes = b"") -> tuple[int, str]:
-        answer = self.lab.ssh(self.name, line, stdin)
-        return answer.returncode, answer.stdout.decode()
+        source, output, _ = self.client.exec_command(line, timeout=60)
+        source.write(stdin)
+        source.channel.shutdown_write()
+        return output.channel.recv_exit_status(), output.read().decode()
 
     def read(self, path: str) -> bytes | None:
         target = Path(f"{self.prefix}{path}")

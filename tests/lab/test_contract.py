@@ -1,15 +1,21 @@
-"""The lab's nodes keep the contract. (Real nodes: ``tests/real``.)"""
+"""The lab's nodes keep the contract. (Real nodes: ``test_contract_real``.)"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.lab.contract import CASES, Subject
-from tests.lab.labs import Lab, LabSubject
+from tests.lab.labs import Lab, LabSubject, connect
+
+
+@pytest.fixture(scope="module")
+def subject(lab: Lab) -> Iterator[Subject]:
+    with connect(lab, "lab-01") as client:
+        yield LabSubject(lab, client, "lab-01", "1.20.15")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_contract(lab: Lab, case: Callable[[Subject], None]) -> None:
-    case(LabSubject(lab, "lab-01", "1.20.15"))
+def test_contract(subject: Subject, case: Callable[[Subject], None]) -> None:
+    case(subject)

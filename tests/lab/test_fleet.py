@@ -12,29 +12,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import paramiko
 import pytest
 
 from rollout.adapters.lab import control, launch
 from rollout.errors import StateError, UsageError
-from tests.lab.labs import Lab, labels, spec
-
-
-def connect(lab: Lab, node: str) -> paramiko.SSHClient:
-    """As a client that verifies the host's key."""
-    found = paramiko.SSHConfig.from_path(str(lab.directory / "ssh_config")).lookup(node)
-    client = paramiko.SSHClient()
-    client.load_host_keys(found["userknownhostsfile"])
-    client.connect(
-        found["hostname"],
-        int(found["port"]),
-        found["user"],
-        key_filename=found["identityfile"],
-        look_for_keys=False,
-        allow_agent=False,
-        timeout=10,
-    )
-    return client
+from tests.lab.labs import Lab, connect, labels, spec
 
 
 def test_every_node_answers_under_its_own_name(lab: Lab) -> None:
