@@ -31,8 +31,7 @@
 #   * Words that came in match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
 
 PAYLOAD=
-LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-export LC_ALL PATH
+export LC_ALL=C
 umask 077
 set -f
 trap '' HUP PIPE
@@ -41,6 +40,7 @@ case $0 in # the copy that guards a transaction knows its node's root by its own
   */var/lib/rollout/tx/*/agent) R=${0%/var/lib/rollout/tx/*/agent} ;;
   *) R=${ROLLOUT_ROOT-} ;;
 esac
+[ -n "$R" ] || export PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 S=$R/var/lib/rollout
 SYSTEM=$R/etc/systemd/system
 BOOT_UNIT=rollout-guard-boot.service
@@ -468,7 +468,7 @@ stays_up() { # for longer than RestartSec in one process. Between two looks /pro
   pid=$u_pid restarts=$u_restarts started=$u_started
   clock
   steady=$((now + span + span / 10 + 100))
-  why="process $pid exited"
+  why="its process exited"
   while clock && [ "$now" -lt "$steady" ]; do
     [ -e "$R/proc/$pid/cmdline" ] || return 1
     [ "$now" -lt "$until" ] || { why="the guard was about to fire" && return 1; }
@@ -493,10 +493,15 @@ is_healthy() { # started_before and restarts_before are from before the restart;
   comes_up && stays_up && answers || return 1
   words=$NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$pid/cmdline")$NL
   each argument has_argument || return 1
-  lenient=0 # after a revert the files are whatever they were before us
-  [ "$verb" != apply ] || count_lenient "$pid"
+  lenient=0 # after a revert (nothing is asked of it) the files are whatever they were before us
+  [ -z "$PAYLOAD" ] || count_lenient "$pid"
   [ "${lenient:-0}" -eq 0 ] || { why="$lenient lines of lenient decoding: a field of its configuration is unknown" && return 1; }
-  why="process $pid, $((span / 1000)) s without a restart, healthz ${health:-off}"
+  why="$((span / 1000)) s without a restart, healthz ${health:-off}"
+}
+
+tell_health() { # of the old files, after a restart with them
+  [ "$how" != nothing ] || return 0
+  if is_healthy; then say "healthy yes $why"; else say "healthy no $why"; fi
 }
 
 restart_units() { # in order; why, if one would not
@@ -817,7 +822,9 @@ apply_locked() {
   else
     say "healthy no $why"
     allow 150
-    take_back health restart
+    look "$unit"
+    remember_unit
+    take_back health restart && PAYLOAD='' && tell_health
   fi
 }
 
@@ -927,7 +934,7 @@ revert_locked() {
   look "$unit"
   remember_unit
   take_back asked restart || { say "say revert-unfinished it goes on at boot, or when it is asked for again" && return; }
-  [ "$how" = nothing ] || { is_healthy && say "healthy yes $why"; } || say "healthy no $why"
+  tell_health
 }
 
 verb_revert() {

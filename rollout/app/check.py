@@ -14,6 +14,7 @@ from rollout.core.inventory import Inventory
 from rollout.core.playbook import Policy
 from rollout.core.playbook_file import TEMPLATE_FOLDER
 from rollout.errors import InputError, Place, Problem, RolloutError
+from rollout.kubelet import homes
 
 Loaded = TypeVar("Loaded")
 
@@ -39,6 +40,10 @@ def check(files: Files) -> Checked:
         problems += rendering.undefined_variables(text, f"{TEMPLATE_FOLDER}/{name}", _ANY)
     inventories = _load(load_cluster, files, names_in(files, INVENTORY_FOLDER), problems)
     playbooks = _load(load_policy, files, names_in(files, PLAYBOOK_FOLDER), problems)
+    for policy in playbooks:
+        problems += homes.check(policy.settings)
+    for level in (level for inventory in inventories for level in inventory.levels):
+        problems += homes.check(level.settings)
     problems += _nothing_there(files)
     return Checked(tuple(sorted(set(problems), key=_in_order)), inventories, playbooks, tuple(templates))
 

@@ -5,8 +5,10 @@ The cluster level is the inventory's ``settings`` with the playbook's laid over 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from rollout.errors import Place
 
 Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
 """What YAML and JSON can say."""
@@ -21,9 +23,10 @@ class IfUnsupported(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value to be in force, under its Kubernetes name or an intent's, and who said so (``source``, for reasons)."""
+    """One value to be in force, under its Kubernetes name or an intent's; who said so (``source``), and where."""
 
     name: str
     value: Value
     if_unsupported: IfUnsupported = IfUnsupported.REFUSE
     source: str = ""
+    place: Place | None = field(default=None, compare=False)

@@ -120,7 +120,7 @@ def read_settings(item: Item | None, source: str, mistakes: Mistakes) -> Mapping
             mistakes.add(
                 entry.item, "bad-setting", f"`{printable(name, 60)}` has no value", "write one, or remove the line"
             )
-        settings[name] = Setting(name, value, policy, source)
+        settings[name] = Setting(name, value, policy, source, mistakes.place(entry))
     return settings
 
 

@@ -37,9 +37,12 @@ class Mistakes:
         self._taken = {problem.place for problem in document.problems}
 
     def add(self, where: Item | Entry, reference: str, message: str, hint: str = "") -> None:
-        place = Place(self.document.file, where.line, where.column)
+        place = self.place(where)
         if place not in self._taken:
             self._problems.append(Problem(reference, message, place, hint))
+
+    def place(self, where: Item | Entry) -> Place:
+        return Place(self.document.file, where.line, where.column)
 
     def raise_any(self, *others: Problem) -> None:
         """Raise ``InputError`` with everything found, in the order of the file."""

@@ -230,7 +230,9 @@ def _healthy(reading: _Reading, rest: str) -> None:
     answer, _, text = rest.partition(" ")
     if answer not in ("yes", "no"):
         raise ValueError("neither yes nor no")
-    reading.healthy = (answer == "yes", _printable(text))
+    ill = reading.healthy is not None and not reading.healthy[0]
+    words = reading.healthy[1] if ill and reading.healthy else _printable(text)  # why the change was taken back stays
+    reading.healthy = (answer == "yes", words)
 
 
 def _fact(reading: _Reading, rest: str) -> None:

@@ -9,7 +9,7 @@ home depends on the node. There is one intent so far, ``imagePullProgressDeadlin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rollout.core import suggest
@@ -156,7 +156,9 @@ def _elsewhere(runtime: Runtime) -> list[str]:
 
 def check(settings: Mapping[str, Setting]) -> tuple[Problem, ...]:
     """Mistakes that need no node: misspelt names, values of the wrong type, values that contradict each other."""
-    problems = [problem for setting in settings.values() for problem in _check_one(setting)]
+    problems = [
+        replace(problem, place=setting.place) for setting in settings.values() for problem in _check_one(setting)
+    ]
     return (*problems, *_check_together(settings))
 
 
@@ -181,13 +183,14 @@ def _check_one(setting: Setting) -> list[Problem]:
 
 def _check_together(settings: Mapping[str, Setting]) -> list[Problem]:
     problems = [
-        Problem("setting-twice", f"{name} and {other} set the same value; say it once")
+        Problem("setting-twice", f"{name} and {other} set the same value; say it once", settings[name].place)
         for name in settings
         for other in _synonyms(name)
         if other in settings
     ]
     wrong = contradiction({name: setting.value for name, setting in settings.items()})
-    return [*problems, Problem("setting-contradiction", wrong)] if wrong else problems
+    place = settings[wrong.split()[0]].place if wrong else None
+    return [*problems, Problem("setting-contradiction", wrong, place)] if wrong else problems
 
 
 def _synonyms(name: str) -> tuple[str, ...]:

@@ -1,0 +1,117 @@
+"""The whole path on a real systemd node over OpenSSH: what the lab shows, systemd must show too."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.bed.bed import Bed
+from tests.bed.node import Node
+from tests.real.conftest import RealNodes
+
+pytestmark = [pytest.mark.real_node, pytest.mark.xdist_group("real")]
+
+ROOT = Path(__file__).parents[2]
+PLAYBOOK = """\
+name: pulls
+settings: {imagePullProgressDeadline: 5m, serializeImagePulls: false}
+waves: [canary, rest]
+limits: {perRack: 100%, pace: 20}
+soak: 600ms
+passes: 2
+guard: 20s
+onFailure: {revert: wave}
+"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A folder to run ``rollout`` in, for one real node."""
+
+    folder: Path
+    bed: Bed
+    node: Node
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "rollout.cli", *words, "--ssh-config", str(self.bed.ssh_config)]
+
+    def rollout(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = self.command(*words)
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120, check=False)
+
+    def files(self) -> str:
+        """Digest, mode and owner of everything we could have touched, and every unit of ours, read out of band."""
+        listing = "find /etc /var/lib/kubelet /usr/lib/systemd -type f -exec sha256sum {} + -exec stat -c '%n %a %u:%g' {} + | sort"
+        folders = "find / -xdev -path /var/lib/rollout -prune -o -name '*rollout*' -print"
+        units = "systemctl list-units --all --no-legend 'rollout*' ; systemctl list-timers --all --no-legend 'rollout*'"
+        return self.node.exec("sh", "-c", f"{listing}; {folders}; {units}")
+
+    def flags(self) -> str:
+        return self.node.exec("sh", "-c", "cat /etc/default/kubelet 2>/dev/null || :")
+
+
+@pytest.fixture
+def site(tmp_path: Path, bed: Bed, real_nodes: RealNodes) -> Site:
+    (node,) = real_nodes(1)
+    inventory = f"cluster: real\napiServer: v1.20.15\nnodes:\n  {node.name}: {{}}\n"
+    for name, text in (("inventories/real.yaml", inventory), ("playbooks/pulls.yaml", PLAYBOOK)):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    (tmp_path / "templates").symlink_to(ROOT / "templates")
+    return Site(tmp_path, bed, node)
+
+
+def test_plan_apply_plan_again_and_back(site: Site) -> None:
+    before = site.files()
+    planned = site.rollout("plan", "--cluster", "real", "--out", "p.json", "--exit-code")
+    assert planned.returncode == 10, planned.stderr
+    assert site.files() == before
+    applied = site.rollout("apply", "p.json", "--yes")
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+    assert "=5m" in site.flags()
+    again = site.rollout("plan", "--cluster", "real", "--out", "p.json", "--exit-code")
+    assert again.returncode == 0, again.stdout
+    back = site.rollout("rollback", "--cluster", "real", "--emergency", "--yes")
+    assert back.returncode == 0, back.stdout + back.stderr
+    assert site.files() == before
+
+
+def test_a_sick_kubelet_halts_the_run_and_the_node_has_its_old_files(site: Site) -> None:
+    before = site.files()
+    kubelet = "/usr/bin/kubelet"
+    wrapper = f"#!/bin/sh\ncase \"$*\" in *deadline=9m*) exit 1;; esac\nexec {kubelet}.real \"$@\"\n"
+    site.node.exec("sh", "-c", f"mv {kubelet} {kubelet}.real && printf '%s' '{wrapper}' > {kubelet} && chmod 755 {kubelet}")
+    try:
+        halted = site.rollout("apply", "--cluster", "real", "--set", "imagePullProgressDeadline=9m", "--yes")
+        assert halted.returncode == 3, halted.stdout + halted.stderr
+        assert "reverted (1)" in halted.stdout
+    finally:
+        site.node.exec("mv", f"{kubelet}.real", kubelet)
+    assert site.files() == before
+
+
+def test_the_controller_dies_the_node_saves_itself_and_resume_goes_on(site: Site) -> None:
+    before = site.files()
+    process = subprocess.Popen(
+        site.command("apply", "--cluster", "real", "--yes"), cwd=site.folder, stdout=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while "=5m" not in site.flags():
+        assert time.monotonic() < deadline, "the node was never changed"
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    while site.files() != before:
+        assert time.monotonic() < deadline + 60, "the guard did not give the files back"
+        time.sleep(0.5)
+    resumed = site.rollout("resume", "--yes")
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert "=5m" in site.flags()
+    back = site.rollout("rollback", "--cluster", "real", "--emergency", "--yes")
+    assert back.returncode == 0, back.stdout + back.stderr
+    assert site.files() == before

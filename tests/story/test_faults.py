@@ -1,0 +1,355 @@
+"""What goes wrong on the way and on the nodes, one kind after the other: who is charged, what halts, what every node ends with.
+
+Only through the command line, on nodes with the real agent. The lab's faults are in ``rollout lab fault --help``.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.story.conftest import Done, Site, served
+
+BANNER = 10.0
+"""Seconds a node may take to its banner: what one hung node costs, however many there are."""
+
+OURS = {"lock", "holder", "token", "tx"}
+"""What may remain on a node, in /var/lib/rollout."""
+
+
+def until(holds: Callable[[], object], seconds: float, what: str) -> None:
+    """Wait for it, with a deadline."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Iterator[Site]:
+    """Six nodes in two racks."""
+    with served(tmp_path, "small-[001-003,061-063]") as made:
+        yield made
+
+
+FEW = ("small-001", "small-002", "small-003", "small-061", "small-062", "small-063")
+
+
+def policy(site: Site, old: str, new: str) -> None:
+    """Change the playbook."""
+    path = site.folder / "playbooks/pulls.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def plan(site: Site, limit: str, *words: str) -> dict[str, Any]:
+    """Plan into p.json, and what is in it."""
+    done = site.rollout("plan", "--cluster", "small", "--limit", limit, "--out", "p.json", *words)
+    assert done.code == 0, done.err
+    found: dict[str, Any] = json.loads((site.folder / "p.json").read_text())
+    return found
+
+
+def apply(site: Site, limit: str) -> Done:
+    return site.rollout("apply", "--cluster", "small", "--limit", limit, "--yes")
+
+
+@contextmanager
+def begun(site: Site, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A controller at work, in a process group of its own as a terminal would give it one."""
+    log = (site.folder / f"{site.state}.out").open("w")
+    process = subprocess.Popen(
+        site.command(*words), cwd=site.folder, stdout=log, stderr=log, text=True, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        log.close()
+
+
+def said(site: Site) -> str:
+    """What the controller in the background has printed so far."""
+    return (site.folder / f"{site.state}.out").read_text()
+
+
+def where(site: Site) -> Any:
+    """The newest run, by its journal."""
+    done = site.rollout("status", "-o", "json")
+    assert done.code == 0, done.err
+    return done.json()
+
+
+def transactions(site: Site, name: str) -> list[str]:
+    """What was ever begun on this node."""
+    folder = site.node(name) / "var/lib/rollout/tx"
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def token(site: Site, name: str) -> list[str]:
+    """Counter, run, and ``live`` or ``ended``: the node's own word on who has it."""
+    return (site.node(name) / "var/lib/rollout/token").read_text().split()
+
+
+def nothing_left(site: Site, *names: str) -> None:
+    """Law 8: no guard, timer, unit or claim; only receipts and copies remain."""
+    for name in names:
+        top = site.node(name)
+        assert not [*top.glob("etc/systemd/system/*rollout*"), *top.glob("etc/systemd/system/*/*rollout*")], name
+        state = top / "var/lib/rollout"
+        if state.exists():
+            assert {path.name for path in state.iterdir()} <= OURS, name
+            assert token(site, name)[2] == "ended", name
+        config = ("ssh", "-F", str(site.lab / "ssh_config"), name)
+        asked = [*config, "systemctl list-units --all --plain --no-legend 'rollout-*'; systemctl list-timers --all"]
+        units = subprocess.run(asked, capture_output=True, text=True, timeout=20, check=False)
+        assert "rollout" not in units.stdout, f"{name}: {units.stdout}"
+
+
+# ---------------------------------------------------------------------------------------------- nodes that do not answer
+
+
+def test_who_does_not_answer_when_planning_is_listed_with_why_and_the_others_go_on(few: Site) -> None:
+    before = few.everything(*FEW)
+    few.fault("small-001", "refuse")
+    few.fault("small-[062-063]", "hang-before-banner")
+    began = time.monotonic()
+    made = plan(few, "@all&small-[001-003,061-063]", "--save-snapshot", "s.json")
+    assert time.monotonic() - began < BANNER + 6, "hung nodes wait side by side, and nobody waits for them any longer"
+    left = {entry["name"]: (entry["standing"], entry["reference"]) for entry in made["left"]}
+    assert left == {
+        "small-001": ("unreachable", "connection-refused"),
+        "small-062": ("unreachable", "no-banner"),
+        "small-063": ("unreachable", "no-banner"),
+    }
+    assert made["nodes"].keys() == {"small-002", "small-003", "small-061"}
+
+    refused = few.rollout("apply", "p.json", "--yes")
+    assert refused.code == 2, "half the nodes are gone: a cluster that is sick already is left alone"
+    assert refused.err.count("\n") == 1
+    assert "small-[001,062-063]" in refused.err
+    assert "[preflight]" in refused.err
+
+    policy(few, "pace: 20}", "pace: 20, preflight: 50%}")
+    plan(few, "@all&small-[001-003,061-063]", "--snapshot", "s.json")
+    done = few.rollout("apply", "p.json", "--yes")
+    assert done.code == 4, done.out + done.err
+    assert "not in the run, unreachable (1) small-001" in done.out
+    assert "not in the run, unreachable (2) small-[062-063]" in done.out
+    assert [few.is_new(name) for name in FEW] == [False, True, True, True, False, False]
+    assert {k: v for k, v in few.everything(*FEW).items() if "001" in k} == {
+        k: v for k, v in before.items() if "001" in k
+    }
+
+
+def test_who_does_not_answer_its_claim_is_charged_and_too_many_stop_the_run_before_it_begins(site: Site) -> None:
+    limit = "small-[001-010,061-070]"
+    names = [f"small-{number:03}" for number in (*range(1, 11), *range(61, 71))]
+    before = site.everything(*names)
+    plan(site, limit)
+    site.fault("small-002", "refuse")
+    site.fault("small-003", "hang-before-banner")
+    began = time.monotonic()
+    refused = site.rollout("apply", "p.json", "--yes")
+    assert time.monotonic() - began < BANNER + 6
+    assert refused.code == 2, refused.out
+    assert "nothing was touched" in refused.out
+    assert site.everything(*names) == before
+    assert [transactions(site, name) for name in names] == [[]] * 20, "not even begun"
+    nothing_left(site, "small-001", "small-061")
+
+    site.fault("small-003", "never-healthy")  # one that refuses and one that is sick: together the budget of two
+    halted = site.rollout("apply", "p.json", "--yes")
+    assert halted.code == 3, halted.out
+    assert "2 of 20 nodes of the fleet went wrong" in halted.out or "2 of 10 nodes of rack a" in halted.out
+    found = where(site)
+    assert {(entry["nodes"], entry["state"], entry["reference"]) for entry in found["troubles"]} >= {
+        ("small-002", "unreachable", "connection-refused"),
+    }
+    assert found["owed"] == "small-002"
+    assert not site.is_new("small-003")
+
+    site.fault("small-[002-003]", "--clear")
+    resumed = site.rollout("resume", "--yes")
+    assert resumed.code == 4, resumed.out + resumed.err
+    assert [name for name in names if not site.is_new(name)] == ["small-003"], "who was sick is not tried again"
+    found = where(site)
+    assert found["counts"] == {"confirmed": 19, "reverted": 1}
+    assert found["owed"] == ""
+    nothing_left(site, "small-002", "small-003", "small-061")
+
+
+def test_a_connection_that_drops_in_the_middle_of_an_apply_changes_nothing_about_how_it_ends(few: Site) -> None:
+    for name, after in (("small-001", "0.1"), ("small-002", "0.3"), ("small-061", "0.6")):
+        few.fault(name, "drop-mid-apply", "--after", after)
+    done = apply(few, "small-[001-003,061-062]")
+    assert done.code == 0, done.out + done.err
+    assert where(few)["counts"] == {"confirmed": 5}
+    assert all(few.is_new(name) for name in FEW[:5])
+    nothing_left(few, *FEW[:5])
+
+
+# ------------------------------------------------------------------------------------------------------------ sick nodes
+
+
+def test_a_rack_that_never_gets_healthy_halts_the_run_inside_its_budget(site: Site) -> None:
+    sick = [f"small-{number:03}" for number in range(61, 71)]
+    well = [f"small-{number:03}" for number in range(1, 11)]
+    before, untouched = site.everything(*sick, *well), site.everything(*sick)
+    site.fault("small-[061-070]", "never-healthy")
+    done = apply(site, "small-[001-010,061-070]")
+    assert done.code == 3, done.out + done.err
+    assert "its budget is 2" in done.out
+
+    touched = [name for name in sick if transactions(site, name)]
+    assert 1 <= len(touched) <= 2, f"the rack's budget is two nodes: {touched}"
+    assert site.everything(*sick) == untouched, "to the byte, and the mode"
+    found = where(site)
+    (trouble,) = [entry for entry in found["troubles"] if entry["reference"] != "taken-back-with-others"]
+    assert (trouble["state"], trouble["count"]) == ("reverted", len(touched))
+    assert "exited" in trouble["message"] or "restarted" in trouble["message"]
+    assert found["ending"] == "halted"
+
+    new = [name for name in well if site.is_new(name)]
+    assert new == ["small-001"], "the canary's wave had passed; this one is taken back"
+    assert found["counts"]["confirmed"] == 1
+    nothing_left(site, *touched, "small-001", "small-002")
+
+    back = site.rollout("rollback", "--cluster", "small", "--emergency", "--yes", "--limit", "small-[001-010,061-070]")
+    assert back.code == 0, back.out + back.err
+    assert site.everything(*sick, *well) == before
+    state = json.loads(site.rollout("lab", "status", "-o", "json", "--dir", str(site.lab)).out)["states"]
+    assert len(state["running"]) == 20, "with their old files all are well"
+
+
+@pytest.mark.parametrize("kind", ["sick-in-soak", "deaf-in-soak"])
+def test_a_node_that_falls_sick_in_the_soak_is_taken_back(few: Site, kind: str) -> None:
+    before = few.everything(*FEW)
+    policy(few, "{wave: 2, rack: 2, fleet: 2}", "{wave: 1, rack: 1, fleet: 1}")
+    few.fault("small-062", kind, "--after", "0.1")
+    done = apply(few, ",".join(FEW))
+    assert done.code == 3, done.out + done.err
+    found = where(few)
+    charged = {(entry["nodes"], entry["state"]) for entry in found["troubles"] if entry["reference"].startswith("gate-")}
+    assert charged == {("small-062", "reverted")}
+    assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, False], "its wave goes back with it"
+    assert {k: v for k, v in few.everything(*FEW).items() if "001" not in k} == {
+        k: v for k, v in before.items() if "001" not in k
+    }
+    nothing_left(few, "small-001", "small-062")
+
+
+def test_a_power_cut_in_the_middle_of_an_apply_ends_with_old_or_new_files_and_the_journal_says_which(few: Site) -> None:
+    with begun(few, "apply", "--cluster", "small", "--limit", ",".join(FEW), "--yes") as process:
+        until(lambda: transactions(few, "small-061"), 30, "its transaction began")
+        few.fault("small-061", "reboot")
+        assert process.wait(60) == 4, said(few)
+    found = where(few)
+    states = {entry["nodes"]: entry["state"] for entry in found["troubles"]}
+    assert few.is_new("small-061") == (states.get("small-061", "confirmed") == "confirmed")
+    assert found["counts"]["confirmed"] == sum(few.is_new(name) for name in FEW)
+    nothing_left(few, *FEW)
+
+    again = apply(few, ",".join(FEW))
+    assert again.code == 0, again.out + again.err
+    assert all(few.is_new(name) for name in FEW)
+
+
+def test_controller_and_node_may_die_together(few: Site) -> None:
+    with begun(few, "apply", "--cluster", "small", "--limit", "small-[061-062]", "--yes") as process:
+        until(lambda: transactions(few, "small-061"), 30, "the canary's transaction began")
+        process.kill()
+        few.fault("small-061", "reboot")
+    resumed = few.rollout("resume", "--yes")
+    assert resumed.code == 0, resumed.out + resumed.err
+    assert where(few)["counts"] == {"confirmed": 2}
+    assert few.is_new("small-061")
+    assert few.is_new("small-062")
+    nothing_left(few, "small-061", "small-062")
+
+
+# ------------------------------------------------------------------------------------ nodes that are not what was planned
+
+
+def test_a_node_that_is_not_as_it_was_planned_is_refused_and_not_touched(few: Site) -> None:
+    policy(few, "{wave: 2, rack: 2, fleet: 2}", "{wave: 3, rack: 3, fleet: 3}")
+    made = plan(few, ",".join(FEW))
+    assert len(made["nodes"]) == 6
+    edited = few.node("small-002") / "var/lib/kubelet/config.yaml"
+    edited.write_text(edited.read_text() + "# edited by hand\n")
+    (few.node("small-062") / "etc/machine-id").write_text("0123456789abcdef0123456789abcdef\n")
+    before = few.everything("small-002", "small-062")
+    done = few.rollout("apply", "p.json", "--yes")
+    assert done.code == 4, done.out + done.err
+    found = where(few)
+    assert {(entry["nodes"], entry["state"], entry["reference"]) for entry in found["troubles"]} == {
+        ("small-002", "refused", "drifted"),
+        ("small-062", "refused", "machine-id-changed"),
+    }
+    drifted = next(entry for entry in found["troubles"] if entry["reference"] == "drifted")
+    assert "/var/lib/kubelet/config.yaml" in drifted["message"], "it says which file"
+    assert few.everything("small-002", "small-062") == before
+    assert transactions(few, "small-002") == transactions(few, "small-062") == []
+    assert found["counts"] == {"confirmed": 4, "refused": 2}
+    nothing_left(few, *FEW)
+
+
+# ---------------------------------------------------------------------------------------------------- more than one run
+
+
+def test_two_controllers_at_once_the_second_leaves_and_leaves_nothing_behind(few: Site) -> None:
+    policy(few, "soak: 600ms", "soak: 8s")
+    first, second = "small-[001-002]", "small-[002-003]"
+    with begun(few, "apply", "--cluster", "small", "--limit", first, "--yes") as process:
+        until(lambda: few.is_new("small-001"), 30, "the first run is at work")
+        same = apply(few, second)
+        assert same.code == 5, same.out + same.err
+        assert "[locked]" in same.err, "whoever is at it is alive: nothing to resume, wait for it"
+        assert where(few)["run"] in same.err
+        assert few.rollout("resume", "--yes").code == 5
+
+        other = few.apart("elsewhere")
+        claimed = apply(other, second)
+        assert claimed.code == 5, claimed.out + claimed.err
+        assert "claimed" in claimed.out
+        assert where(few)["run"] in claimed.out, "it says by which run"
+        assert transactions(few, "small-003") == []
+        assert token(few, "small-003")[2] == "ended", "the node it did get is free again"
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)  # enough of it
+        assert process.wait(60) == 130
+    after = apply(few.apart("third"), "small-003")
+    assert after.code == 0, after.out + after.err
+
+
+def test_nodes_of_a_controller_that_died_stay_claimed_until_resume_or_an_emergency_rollback(few: Site) -> None:
+    names = FEW[:2]
+    before = few.everything(*names)
+    policy(few, "soak: 600ms", "soak: 20s")
+    with begun(few, "apply", "--cluster", "small", "--limit", "small-[001-002]", "--yes") as process:
+        until(lambda: "soaking" in said(few), 30, "the canary is confirmed")
+        process.kill()
+    other = few.apart("elsewhere")
+    refused = apply(other, "small-[001-002]")
+    assert refused.code == 5, refused.out + refused.err
+    assert "claimed" in refused.out
+    assert where(few)["run"] in refused.out
+
+    same = apply(few, "small-003")
+    assert same.code == 5, "this journal knows of the run that has not ended"
+    assert f"rollout resume {where(few)['run']}" in same.err
+
+    back = other.rollout("rollback", "--cluster", "small", "--emergency", "--limit", "small-[001-002]", "--yes")
+    assert back.code == 0, back.out + back.err
+    assert few.everything(*names) == before
+    nothing_left(few, *names)
