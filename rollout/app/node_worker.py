@@ -20,7 +20,7 @@ from rollout.core.remote import RemoteCommand
 from rollout.core.report import Outcome, Report
 from rollout.core.snapshot import Measurement
 from rollout.core.state import Verb
-from rollout.core.triggers import trigger_of
+from rollout.core.triggers import reference_of, trigger_of
 from rollout.core.verdict import Verdict
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report
@@ -75,7 +75,8 @@ class NodeWorker:
             self.nodes.release(self.way.targets[ask.node])
 
     def _event(self, ask: Ask, report: Report) -> Answered:
-        trigger, reference, message = trigger_of(report), report.reference, report.message
+        trigger, message = trigger_of(report), report.message
+        reference = reference_of(report, trigger)
         if ask.verb is Verb.MEASURE:
             trigger, reference, message = self._judged(ask, report)
         elif ask.verb is Verb.CLEAN:

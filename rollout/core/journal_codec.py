@@ -26,7 +26,7 @@ def decode_event(text: str) -> Event:
     try:
         body = json.loads(text)
         event: Event = dataclass_json.decode(_EVENTS[body.pop("event")], body)
-    except (ValueError, KeyError, AttributeError) as exc:
+    except (ValueError, LookupError, TypeError, AttributeError) as exc:
         raise StateError("journal-unreadable", f"an event of the journal cannot be read: {text[:120]}") from exc
     return event
 

@@ -129,6 +129,9 @@ def _parsed(template: str, name: str) -> nodes.Template:
     for kind, word in _REFUSED.items():
         for node in tree.find_all(kind):
             raise TemplateSyntaxError(f"`{word}` is not for these templates; write the text out", node.lineno, name)
+    for loop in tree.find_all(nodes.For):
+        if loop.recursive:
+            raise TemplateSyntaxError("`recursive` is not for these templates; write the text out", loop.lineno, name)
     return tree
 
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rollout.core.state import Goal
+from rollout.core.state import Ending, Goal
 from rollout.core.summary import Summary
 from rollout.core.terminal import printable
 
 VERSION = 1
 """Of the JSON document."""
+
+_RESUMABLE = frozenset({Ending.HALTED, Ending.INTERRUPTED, Ending.CLAIMED})
 
 
 def summary_lines(summary: Summary) -> Iterator[str]:
@@ -20,6 +22,9 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
     if summary.halt:
         yield f"  why: {printable(summary.halt, 400)}"
+    if summary.ending in _RESUMABLE:
+        back = "" if summary.goal is Goal.REVERT else f"; back: rollout rollback {summary.run}"
+        yield f"  on: rollout resume {summary.run}{back}"
     for wave in summary.waves:
         yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
     yield f"  all: {counts_text(summary.counts)}"

@@ -31,6 +31,19 @@ def trigger_of(report: Report) -> Trigger:
     return _of_receipt(report.receipt, healthy=report.healthy)
 
 
+def reference_of(report: Report, trigger: Trigger) -> str:
+    """The stable reference of an answer; a change that was taken back has one even when nothing was refused."""
+    return report.reference or _REFERENCES.get(trigger, "")
+
+
+_REFERENCES = {
+    Trigger.TAKEN_BACK_SICK: "unhealthy",
+    Trigger.TAKEN_BACK_ALONE: "not-confirmed-in-time",
+    Trigger.STILL_SICK: "unhealthy-with-old-files",
+    Trigger.BUSY: "still-busy",
+}
+
+
 def _of_receipt(receipt: Receipt, *, healthy: bool | None) -> Trigger:
     if receipt.state is ReceiptState.CONFIRMED:
         return Trigger.CONFIRMED

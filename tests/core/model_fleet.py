@@ -82,7 +82,7 @@ def make_order(
         passes=3,
         guard=30.0,
         wave_gates=wave_gates,
-        transactions={name: "r0-1" for name in names} if goal is Goal.REVERT else {},
+        transactions=dict.fromkeys(names, "r0-1") if goal is Goal.REVERT else {},
     )
 
 
@@ -112,7 +112,7 @@ class Play:
         deadline = self.now + patience
         while self.state.phase is not Phase.ENDED and not until(self.state):
             assert self.now < deadline, f"no end in sight: {self.state.phase} {self.state.halt}"
-            self.now += 0.25
+            self.now += 0.5
             while self.queue and self.queue[0][0] <= self.now:
                 self.feed(heapq.heappop(self.queue)[2])
             self.feed(Ticked(self.now))
@@ -140,10 +140,10 @@ class Play:
                 event: Event = WaveJudged(at, command.wave, self.wave_verdict, "as told")
             else:
                 self.asked.append(command)
-                event = self._answer(command, at)
+                event = self.answer(command, at)
             heapq.heappush(self.queue, (at, next(self.tie), event))
 
-    def _answer(self, ask: Ask, at: float) -> Answered:
+    def answer(self, ask: Ask, at: float) -> Answered:
         node = self.fleet[ask.node]
         trigger = self._do(node, ask, at)
         return Answered(at, ask.node, ask.serial, ask.verb, trigger, node.refuse if trigger is Trigger.REFUSED else "")

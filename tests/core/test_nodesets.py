@@ -185,5 +185,5 @@ def test_fold() -> None:
     ("text", "good"),
     [("a", True), ("a-b_c.d1", True), ("", False), ("-a", False), ("a-", False), ("a\n", False), ("a" * 254, False)],
 )
-def test_names(text: str, good: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_names(text: str, good: bool) -> None:
     assert is_name(text) is good

@@ -227,7 +227,7 @@ def test_the_result_is_the_merge_and_comments_survive(
     old: dict[str, Value],
     overlay: dict[str, Value],
     end: str,
-    final: bool,  # noqa: FBT001
+    final: bool,
 ) -> None:
     text = block(old).replace("\n", end)
     before = (text if final else text.removesuffix(end)).encode()

@@ -96,7 +96,7 @@ class Site:
 
     def everything(self, *names: str) -> dict[str, str]:
         """Path → mode and content of all there is on these nodes, but for our own state and what a kernel makes."""
-        found = {}
+        found: dict[str, str] = {}
         for name in names:
             top = self.node(name)
             for folder, folders, files in os.walk(top):
@@ -127,7 +127,9 @@ def make_site(folder: Path) -> Site:
 def served(folder: Path, limit: str) -> Iterator[Site]:
     """A site whose nodes ``limit`` are up."""
     made = make_site(folder)
-    up = made.rollout("lab", "up", "--cluster", "small", "--limit", limit, "--restart-sec", "0.3", "--dir", str(made.lab))
+    up = made.rollout(
+        "lab", "up", "--cluster", "small", "--limit", limit, "--restart-sec", "0.3", "--dir", str(made.lab)
+    )
     assert up.code == 0, up.err
     try:
         yield made

@@ -12,13 +12,13 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.story.conftest import Done, Site
+from tests.story.conftest import ROOT, Done, Site
 
 
 def dying(site: Site, at: int, when: str, *words: str) -> Done:
     command = [sys.executable, "-m", "tests.story.dying_controller", *site.command(*words)[3:]]
     count = site.folder / f"{site.state}.count"
-    env = {**os.environ, "DIE_AT": str(at), "DIE_WHEN": when, "DIE_COUNT": str(count), "PYTHONPATH": os.getcwd()}
+    env = {**os.environ, "DIE_AT": str(at), "DIE_WHEN": when, "DIE_COUNT": str(count), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=site.folder, env=env, capture_output=True, text=True, timeout=120, check=False)
     return Done(done.returncode, done.stdout, done.stderr)
 

@@ -60,7 +60,12 @@ def test_a_rollback_of_a_run_leaves_every_node_as_before(site: Site) -> None:
     rest = site.rollout("rollback", run, "--yes")
     assert rest.code == 0, rest.out + rest.err
     assert site.everything(*NAMES) == before
-    assert {path.name for path in (site.node("small-001") / "var/lib/rollout").iterdir()} <= {"lock", "holder", "token", "tx"}
+    assert {path.name for path in (site.node("small-001") / "var/lib/rollout").iterdir()} <= {
+        "lock",
+        "holder",
+        "token",
+        "tx",
+    }
 
 
 def test_a_plan_made_twice_from_one_snapshot_is_the_same_to_the_byte(site: Site) -> None:

@@ -1,0 +1,112 @@
+"""The journal on real SQLite: durable before it returns, chained, leased to one."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.ports import RunHeader
+from rollout.errors import StateError
+
+
+def header(run: str = "r1", cluster: str = "rno", counter: int = 1) -> RunHeader:
+    return RunHeader(run, cluster, "apply", "{}", counter, b"plan", 1.0, "me@here", "why")
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> SqlJournal:
+    return SqlJournal(tmp_path / "state")
+
+
+def test_runs_and_events_come_back_in_order(journal: SqlJournal) -> None:
+    journal.begin(header("r1", counter=3))
+    journal.begin(header("r2", counter=2))
+    journal.begin(header("r3", cluster="iad", counter=9))
+    journal.append("r1", ["a", "b"])
+    journal.append("r1", ["c"])
+    assert journal.events("r1") == ("a", "b", "c")
+    assert journal.events("r2") == ()
+    assert [found.run for found in journal.runs("rno")] == ["r2", "r1"]
+    assert journal.header("r1") == header("r1", counter=3)
+    assert journal.highest_counter("rno") == 3
+    assert journal.highest_counter("nowhere") == 0
+
+
+def test_the_folder_is_for_its_owner_only(journal: SqlJournal, tmp_path: Path) -> None:
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+
+
+def test_another_process_sees_what_was_written(journal: SqlJournal, tmp_path: Path) -> None:
+    journal.begin(header())
+    journal.append("r1", ["a"])
+    assert SqlJournal(tmp_path / "state").events("r1") == ("a",)
+
+
+@pytest.mark.parametrize("change", ["UPDATE events SET body='x' WHERE number=1", "DELETE FROM events WHERE number=1"])
+def test_a_journal_that_was_changed_is_refused(journal: SqlJournal, tmp_path: Path, change: str) -> None:
+    journal.begin(header())
+    journal.append("r1", ["a", "b"])
+    with sqlite3.connect(tmp_path / "state/journal.db") as connection:
+        connection.execute(change)
+    with pytest.raises(StateError, match="is not the one that was written"):
+        journal.events("r1")
+
+
+def test_an_unknown_run_is_named(journal: SqlJournal) -> None:
+    with pytest.raises(StateError, match="no run 'r9'"):
+        journal.header("r9")
+
+
+def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "journal.db").write_bytes(b"x" * 5000)
+    with pytest.raises(StateError, match="cannot be opened"):
+        SqlJournal(tmp_path)
+
+
+def test_a_write_that_fails_is_an_error_and_leaves_nothing(journal: SqlJournal) -> None:
+    journal.begin(header())
+    with pytest.raises(StateError, match="nothing was done"):
+        journal.begin(header())
+    assert len(journal.runs()) == 1
+
+
+def test_the_lease_is_for_one(journal: SqlJournal, tmp_path: Path) -> None:
+    journal.acquire("rno", "r1")
+    journal.acquire("rno", "r1")  # one's own may be taken again
+    take = f"from pathlib import Path; from rollout.adapters.journal import SqlJournal; SqlJournal(Path({str(tmp_path / 'state')!r})).acquire('rno', 'r2')"
+    other = subprocess.run([sys.executable, "-c", take], capture_output=True, text=True, check=False)
+    assert "run r1 has rno" in other.stderr
+    journal.renew("rno", "r1")
+    journal.release("rno", "r1")
+    with pytest.raises(StateError, match="taken rno over"):
+        journal.renew("rno", "r1")
+    assert subprocess.run([sys.executable, "-c", take], capture_output=True, check=False).returncode == 0
+
+
+def test_a_lease_of_a_dead_process_is_free_at_once(journal: SqlJournal, tmp_path: Path) -> None:
+    take = f"from pathlib import Path; from rollout.adapters.journal import SqlJournal; SqlJournal(Path({str(tmp_path / 'state')!r})).acquire('rno', 'r2')"
+    subprocess.run([sys.executable, "-c", take], check=True)
+    journal.acquire("rno", "r1")
+
+
+@pytest.mark.parametrize(("age", "free"), [(5, False), (31, True)])
+def test_a_lease_of_another_machine_is_free_when_its_heartbeat_is_old(
+    journal: SqlJournal, tmp_path: Path, age: int, free: bool
+) -> None:
+    journal.acquire("rno", "r2")
+    with sqlite3.connect(tmp_path / "state/journal.db") as connection:
+        connection.execute(
+            "UPDATE leases SET owner='elsewhere:1:1', heartbeat=CAST(strftime('%s','now') AS REAL)-?", (age,)
+        )
+    if free:
+        journal.acquire("rno", "r1")
+    else:
+        with pytest.raises(StateError, match="elsewhere"):
+            journal.acquire("rno", "r1")
+    assert os.getpid()

@@ -1,0 +1,145 @@
+"""The driver: an event is durable before anything that follows from it is begun."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rollout.app.driver import Driver
+from rollout.app.ports import RunHeader, Worker
+from rollout.core.commands import Ask, Command
+from rollout.core.events import Event
+from rollout.core.journal_codec import decode_event
+from rollout.core.machine import opening, step
+from rollout.core.state import Ending, NodeState, Order, RunState
+from rollout.errors import StateError
+from tests.core.model_fleet import Play, make_order
+
+
+class Log:
+    """A journal and an engine in one, so that the order of writes and acts shows."""
+
+    def __init__(self, order: Order, fail_at: int = 0) -> None:
+        self.lines: list[str] = []
+        self.entries: list[str] = []
+        self.fail_at = fail_at
+        self.play = Play(order)
+        self.renewed = 0
+
+    # Journal
+    def append(self, run: str, events: Sequence[str]) -> None:
+        if self.fail_at and len(self.entries) >= self.fail_at:
+            raise StateError("journal-away", "no space left on device")
+        self.lines += events
+        self.entries.append("write")
+
+    def renew(self, cluster: str, run: str) -> None:
+        self.renewed += 1
+
+    def begin(self, header: RunHeader) -> None: ...
+    def header(self, run: str) -> RunHeader:
+        raise NotImplementedError
+
+    def events(self, run: str) -> tuple[str, ...]:
+        return tuple(self.lines)
+
+    def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:
+        return ()
+
+    def highest_counter(self, cluster: str) -> int:
+        return 0
+
+    def acquire(self, cluster: str, run: str) -> None: ...
+    def release(self, cluster: str, run: str) -> None: ...
+
+    # Engine
+    def submit(self, worker: Worker, command: Command) -> None:
+        self.entries.append("act")
+        self.queue = [*getattr(self, "queue", []), worker(command)]
+
+    def collect(self, timeout: float) -> tuple[Event, ...]:
+        self.play.now += 1.0
+        found, self.queue = tuple(getattr(self, "queue", [])), []
+        return found
+
+    def close(self) -> None: ...
+
+    # Clock and worker
+    def now(self) -> float:
+        return self.play.now
+
+    def wall(self) -> str:
+        return ""
+
+    def work(self, command: Command) -> Event:
+        assert isinstance(command, Ask)
+        return self.play.answer(command, self.play.now)
+
+
+class Watcher:
+    def __init__(self) -> None:
+        self.seen: list[Event] = []
+        self.ends: list[RunState] = []
+
+    def on_event(self, event: Event, before: RunState, after: RunState) -> None:
+        self.seen.append(event)
+
+    def on_end(self, state: RunState) -> None:
+        self.ends.append(state)
+
+
+def run(log: Log, order: Order, watcher: Watcher | None = None, *, interrupted: bool = False) -> RunState:
+    state, commands = opening(order, 1, 0.0)
+    driver = Driver(log, log, log.work, log, (watcher,) if watcher else (), lambda: interrupted)
+    return driver.run(state, commands)
+
+
+def test_a_run_goes_to_its_end_and_its_journal_replays_to_the_same_nodes() -> None:
+    order = make_order({"a": 6, "b": 6})
+    log, watcher = Log(order), Watcher()
+    end = run(log, order, watcher)
+    assert end.ending is Ending.DONE
+    replayed, _ = opening(order, 1, 0.0)
+    for line in log.lines:
+        replayed, _ = step(replayed, decode_event(line))
+    assert (replayed.nodes, replayed.phase, replayed.ending) == (end.nodes, end.phase, end.ending)
+    assert len(watcher.seen) == len(log.lines)
+    assert watcher.ends == [end]
+    assert log.renewed > 0
+
+
+def test_nothing_is_begun_before_its_event_is_durable() -> None:
+    order = make_order({"a": 3})
+    log = Log(order)
+    run(log, order)
+    first = log.entries.index("write")
+    assert log.entries[:first] == ["act"] * 3, "the opening claims follow from the run's header"
+    assert "act" in log.entries[first:]
+    for at, entry in enumerate(log.entries[first:], start=first):
+        if entry == "act":
+            assert "write" in log.entries[first:at]
+
+
+def test_when_the_journal_is_away_the_driver_stops_and_confirms_nothing() -> None:
+    order = make_order({"a": 3})
+    log = Log(order, fail_at=3)
+    with pytest.raises(StateError, match="no space left"):
+        run(log, order)
+    assert not any("confirmed" in node.receipt.values() for node in log.play.fleet.values())
+
+
+def test_time_that_changes_nothing_is_not_written_down() -> None:
+    order = make_order({"a": 1})
+    log = Log(order)
+    end = run(log, order)
+    assert sum('"Ticked"' in line for line in log.lines) < 12 < end.now
+
+
+def test_an_interrupt_is_an_event_like_any_other() -> None:
+    order = make_order({"a": 6})
+    log = Log(order)
+    end = run(log, order, interrupted=True)
+    assert end.ending is Ending.INTERRUPTED
+    assert {record.state for record in end.nodes.values()} == {NodeState.PENDING}
+    assert sum('"InterruptAsked"' in line for line in log.lines) == 1

@@ -1,0 +1,61 @@
+"""A law that cannot be broken in a test is no law: each is shown a state that breaks it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.laws import broken_laws
+from rollout.core.machine import opening
+from rollout.core.playbook import Cause, Limits, Share
+from rollout.core.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, RunState, Verb
+from tests.core.model_fleet import make_order
+
+S = NodeState
+
+
+def fresh(goal: Goal = Goal.APPLY) -> RunState:
+    limits = Limits(per_rack=Share(count=2), in_flight=3, pace=2.0)
+    waves = (("first", lambda n: n == "a-1"), ("rest", lambda _: True))
+    state, _ = opening(make_order({"a": 6, "b": 6}, waves, limits=limits, goal=goal), 1, 0.0)
+    return replace(state, phase=Phase.RUNNING, nodes={name: NodeRecord() for name in state.nodes}, wave=1)
+
+
+def given(**records: NodeRecord) -> RunState:
+    state = fresh()
+    return replace(state, nodes={**state.nodes, **{name.replace("_", "-"): record for name, record in records.items()}})
+
+
+def ended(state: RunState, ending: Ending = Ending.HALTED) -> RunState:
+    return replace(state, phase=Phase.ENDED, ending=ending)
+
+
+SICK = NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)
+APPLYING = NodeRecord(S.APPLYING)
+HALTED = Halt(Ending.HALTED, "x", "x", 1.0)
+
+BROKEN = [
+    ("law 1: the nodes of the state", replace(fresh(), nodes={})),
+    ("law 4: 3 nodes of a in motion", given(a_2=APPLYING, a_3=APPLYING, a_4=APPLYING)),
+    ("law 4: 4 nodes in flight", given(a_2=APPLYING, a_3=APPLYING, b_2=APPLYING, b_3=APPLYING)),
+    ("law 4: more than 2 restarts", replace(fresh(), started=(1.0, 1.1, 1.2))),
+    ("law 4: 3 nodes of a went wrong", given(a_2=SICK, a_3=SICK, a_4=SICK)),
+    ("law 5: a-2 was released", replace(given(a_2=replace(APPLYING, since=2.0)), halt=HALTED)),
+    ("waves: a-2 of wave 1 moves", replace(given(a_2=APPLYING), wave=0)),
+    ("law 1: the run ended with a-2 unknown", ended(given(a_2=NodeRecord(S.UNKNOWN)))),
+    ("law 1: the run is done but", ended(fresh(), Ending.DONE)),
+    ("law 8: the run ended before a-2", ended(given(a_2=NodeRecord(S.CONFIRMED, asked=Verb.CLEAN)))),
+]
+
+
+@pytest.mark.parametrize(("says", "state"), BROKEN, ids=[says for says, _ in BROKEN])
+def test_a_broken_law_is_named(says: str, state: RunState) -> None:
+    found = broken_laws(state)
+    assert any(problem.startswith(says) for problem in found), found
+
+
+def test_a_fresh_run_keeps_the_laws() -> None:
+    assert broken_laws(fresh()) == ()
+    assert broken_laws(fresh(Goal.REVERT)) == ()
+    assert broken_laws(ended(given(a_2=APPLYING), Ending.CLAIMED)) == ()

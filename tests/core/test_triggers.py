@@ -1,0 +1,50 @@
+"""What an answer means is what was read back from the node, never what was asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.core.events import Trigger
+from rollout.core.report import Outcome, Report
+from rollout.core.snapshot import Receipt, ReceiptState
+from rollout.core.triggers import reference_of, trigger_of
+
+R = ReceiptState
+
+
+def report(outcome: Outcome = Outcome.DONE, receipt: Receipt | None = None, **more: object) -> Report:
+    return Report("n", "apply", outcome, receipt=receipt, **more)  # type: ignore[arg-type]
+
+
+def receipt(state: ReceiptState, cause: str = "", *, finished: bool = False) -> Receipt:
+    return Receipt("t-1", "t", 1, state, cause, finished=finished)
+
+
+CASES = [
+    ("no command was started", report(Outcome.UNREACHED), Trigger.UNREACHED),
+    ("its end was not seen", report(Outcome.LOST), Trigger.LOST),
+    ("declined", report(Outcome.REFUSED, reference="drifted"), Trigger.REFUSED),
+    ("declined although it holds a receipt", report(Outcome.REFUSED, receipt(R.CONFIRMED), reference="locked"), Trigger.REFUSED),
+    ("too late: what is on the node counts", report(Outcome.REFUSED, receipt(R.REVERTED, "guard"), reference="too-late"), Trigger.TAKEN_BACK_ALONE),
+    ("no such transaction", report(), Trigger.UNTOUCHED),
+    ("still at it", report(receipt=receipt(R.ARMED)), Trigger.BUSY),
+    ("armed and well", report(receipt=receipt(R.ARMED, finished=True)), Trigger.ARMED),
+    ("confirmed", report(receipt=receipt(R.CONFIRMED)), Trigger.CONFIRMED),
+    ("on its way back", report(receipt=receipt(R.REVERTING, "asked")), Trigger.BUSY),
+    ("ill, well again with old files", report(receipt=receipt(R.REVERTED, "health"), healthy=True), Trigger.TAKEN_BACK_SICK),
+    ("ill with old files too", report(receipt=receipt(R.REVERTED, "health"), healthy=False), Trigger.STILL_SICK),
+    ("the guard fired", report(receipt=receipt(R.REVERTED, "guard")), Trigger.TAKEN_BACK_ALONE),
+    ("the boot unit did it", report(receipt=receipt(R.REVERTED, "boot")), Trigger.TAKEN_BACK_ALONE),
+    ("we asked", report(receipt=receipt(R.REVERTED, "asked")), Trigger.TAKEN_BACK_ASKED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "answer", "meaning"), CASES, ids=[name for name, _, _ in CASES])
+def test_the_meaning_of_an_answer(name: str, answer: Report, meaning: Trigger) -> None:
+    assert trigger_of(answer) is meaning
+
+
+def test_every_trouble_has_a_stable_reference() -> None:
+    assert reference_of(report(reference="drifted"), Trigger.REFUSED) == "drifted"
+    assert reference_of(report(), Trigger.TAKEN_BACK_SICK) == "unhealthy"
+    assert reference_of(report(), Trigger.ARMED) == ""
