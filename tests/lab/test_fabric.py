@@ -13,4 +13,4 @@ def test_fabric_runs_a_command_on_a_node(lab: Lab) -> None:
     with Connection("lab-08", config=config) as connection:
         connection.client.load_host_keys(str(lab.directory / "known_hosts"))
         connection.client.set_missing_host_key_policy(RejectPolicy())  # Fabric's default trusts anybody
-        assert connection.run("systemctl is-active kubelet", hide=True).stdout.strip() == "active"
+        assert connection.run("systemctl is-active kubelet", hide=True, in_stream=False).stdout.strip() == "active"
