@@ -22,8 +22,8 @@ demo: setup ## the main job on an embedded fleet of NODES nodes: canary, waves, 
 	@PATH="$(CURDIR)/$(BIN):$$PATH" NODES=$(NODES) docs/demo.sh
 
 lint: setup ## ruff, mypy --strict, import-linter, shellcheck
-	$(BIN)/ruff check rollout tests benchmarks
-	$(BIN)/ruff format --check rollout tests benchmarks
+	$(BIN)/ruff check rollout tests
+	$(BIN)/ruff format --check rollout tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@git ls-files '*.sh' '.ci/*' | xargs shellcheck

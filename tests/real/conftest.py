@@ -13,6 +13,13 @@ from tests.bed.node import Node
 RealNodes = Callable[[int], list[Node]]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All of these share one bed: with several workers, one of them takes them all."""
+    for item in items:
+        if "real_node" in item.keywords:
+            item.add_marker(pytest.mark.xdist_group("real"))
+
+
 @pytest.fixture(scope="session")
 def bed() -> Iterator[Bed]:
     reason = why_not()

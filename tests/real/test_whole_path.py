@@ -14,7 +14,7 @@ from tests.bed.bed import Bed
 from tests.bed.node import Node
 from tests.real.conftest import RealNodes
 
-pytestmark = [pytest.mark.real_node, pytest.mark.xdist_group("real")]
+pytestmark = pytest.mark.real_node
 
 ROOT = Path(__file__).parents[2]
 PLAYBOOK = """\
@@ -84,8 +84,10 @@ def test_plan_apply_plan_again_and_back(site: Site) -> None:
 def test_a_sick_kubelet_halts_the_run_and_the_node_has_its_old_files(site: Site) -> None:
     before = site.files()
     kubelet = "/usr/bin/kubelet"
-    wrapper = f"#!/bin/sh\ncase \"$*\" in *deadline=9m*) exit 1;; esac\nexec {kubelet}.real \"$@\"\n"
-    site.node.exec("sh", "-c", f"mv {kubelet} {kubelet}.real && printf '%s' '{wrapper}' > {kubelet} && chmod 755 {kubelet}")
+    wrapper = f'#!/bin/sh\ncase "$*" in *deadline=9m*) exit 1;; esac\nexec {kubelet}.real "$@"\n'
+    site.node.exec(
+        "sh", "-c", f"mv {kubelet} {kubelet}.real && printf '%s' '{wrapper}' > {kubelet} && chmod 755 {kubelet}"
+    )
     try:
         halted = site.rollout("apply", "--cluster", "real", "--set", "imagePullProgressDeadline=9m", "--yes")
         assert halted.returncode == 3, halted.stdout + halted.stderr
