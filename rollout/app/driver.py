@@ -49,10 +49,11 @@ class Driver:
         self._submit(commands)
         beat = self._clock.now()
         while state.phase is not Phase.ENDED:
-            batch: list[Event] = [*self._engine.collect(TICK)]
-            if self._interrupted() and not state.interrupted:
-                batch.append(InterruptAsked(self._clock.now()))
-            batch.append(Ticked(self._clock.now()))
+            answers = self._engine.collect(TICK)
+            asked = self._interrupted() and not state.interrupted
+            # First the interruption: the same Ctrl-C may have ended a wave gate's command, which is no verdict.
+            batch: list[Event] = [InterruptAsked(self._clock.now())] if asked else []
+            batch += [*answers, Ticked(self._clock.now())]
             state = self._take(state, batch)
             if self._clock.now() - beat > HEARTBEAT:
                 beat = self._clock.now()

@@ -59,5 +59,8 @@ def _each(way: Way, nodes: Nodes, read: Callable[[Target], T]) -> dict[str, T]:
         finally:
             nodes.release(target)
 
-    with ThreadPoolExecutor(WIDTH, thread_name_prefix="read") as pool:
+    pool = ThreadPoolExecutor(WIDTH, thread_name_prefix="read")
+    try:
         return dict(zip(way.targets, pool.map(one, way.targets.values()), strict=True))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # after a Ctrl-C nobody waits for who hangs

@@ -58,6 +58,8 @@ def check_nothing_unfinished(journal: Journal, cluster: str) -> None:
     for header in journal.runs(cluster)[:1]:
         state = replay(journal, header.run)
         if state.phase is not Phase.ENDED:
+            journal.acquire(cluster, header.run)  # while its controller lives: locked, and by whom
+            journal.release(cluster, header.run)
             raise StateError(
                 "run-unfinished",
                 f"run {header.run} of {cluster} has not ended",
@@ -74,9 +76,9 @@ def start_apply(plan: Plan, way: Way, tools: Tools) -> RunState:
     return _begin(order, counter, plan_codec.encode(plan), worker, tools)
 
 
-def start_revert(order: Order, counter: int, way: Way, tools: Tools, *, force: bool) -> RunState:
+def start_revert(order: Order, counter: int, way: Way, tools: Tools) -> RunState:
     """Take transactions back, over claims of the run that made them."""
-    worker = NodeWorker(order.run, way, tools.nodes, tools.local, tools.clock, take_over=True, force=force)
+    worker = NodeWorker(order.run, way, tools.nodes, tools.local, tools.clock, take_over=True, force=order.force)
     return _begin(order, counter, b"", worker, tools)
 
 
@@ -124,9 +126,8 @@ def resume(state: RunState, way: Way, tools: Tools) -> RunState:
     order = state.order
     header = tools.journal.header(order.run)
     plan = plan_codec.decode(header.plan, f"the plan of {order.run}") if header.plan else None
-    worker = NodeWorker(
-        order.run, way, tools.nodes, tools.local, tools.clock, plan, take_over=order.goal is Goal.REVERT
-    )
+    take_over = order.goal is Goal.REVERT
+    worker = NodeWorker(order.run, way, tools.nodes, tools.local, tools.clock, plan, take_over, order.force)
     tools.journal.acquire(order.cluster, order.run)
     try:
         state = replay(tools.journal, order.run)
@@ -145,25 +146,37 @@ _HOLDING = frozenset(
 )  # fmt: skip
 
 
-def rollback_order(state: RunState, run: str, chosen: frozenset[str], inventory: Inventory, limits: Limits) -> Order:
-    """The order that takes a run back from those of its nodes that may hold its change."""
+def rollback_order(
+    state: RunState, run: str, chosen: frozenset[str], inventory: Inventory, limits: Limits, *, force: bool
+) -> Order:
+    """The order that takes a run back from those of its nodes that may hold its change.
+
+    A run that has not ended holds all its nodes: who was not touched yet is only set free.
+    """
+    claimed = state.phase is not Phase.ENDED
     transactions = {
         name: state.transaction(name)
         for name, record in state.nodes.items()
-        if name in chosen and (record.state in _HOLDING or record.owed)
+        if name in chosen and (claimed or record.state in _HOLDING or record.owed)
     }
-    return _revert_order(run, inventory, transactions, limits)
+    return _revert_order(run, inventory, transactions, limits, force=force)
 
 
 def _revert_order(
-    run: str, inventory: Inventory, transactions: Mapping[str, str], limits: Limits, left_out: tuple[LeftOut, ...] = ()
+    run: str,
+    inventory: Inventory,
+    transactions: Mapping[str, str],
+    limits: Limits,
+    left_out: tuple[LeftOut, ...] = (),
+    *,
+    force: bool,
 ) -> Order:
     gone = sorted(name for name in transactions if name not in inventory.nodes)
     if gone:
         raise UsageError("not-in-inventory", f"the inventory no longer has {', '.join(gone[:5])}", hint="use --limit")
     racks = rack_sizes(inventory)
     rack_of = {name: inventory.nodes[name].rack for name in transactions}
-    return revert_order(run, inventory.cluster, transactions, rack_of, racks, limits, left_out)
+    return revert_order(run, inventory.cluster, transactions, rack_of, racks, limits, left_out, force=force)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +190,13 @@ class Emergency:
     already: tuple[str, ...]
 
 
-def emergency(reports: Mapping[str, Report], run: str, source: str, inventory: Inventory, limits: Limits) -> Emergency:
+def emergency(
+    reports: Mapping[str, Report], run: str, source: str, inventory: Inventory, limits: Limits, *, force: bool
+) -> Emergency:
     """Pick the newest run on the nodes (or ``source``) and only those nodes whose newest transaction is in it.
 
-    Taking it back makes that transaction ``reverted``, still the newest: repeating steps no further back.
+    Taking it back makes that transaction ``reverted``, still the newest: repeating steps no further back. Nodes that the
+    run holds and has not touched are set free: asked for a transaction that they do not have.
     """
     newest = {name: report.receipts[0] for name, report in reports.items() if report.receipts}
     silent = tuple(name for name, report in reports.items() if report.outcome is not Outcome.DONE)
@@ -191,7 +207,12 @@ def emergency(reports: Mapping[str, Report], run: str, source: str, inventory: I
     held = {name: receipt for name, receipt in newest.items() if receipt.run == last}
     todo = {name: receipt.tx for name, receipt in held.items() if receipt.state != "reverted"}
     already = tuple(name for name in held if name not in todo)
+    todo |= {name: f"{last}-1" for name, report in reports.items() if name not in held and _holds(report, last)}
     counter = max([*counters, *(receipt.counter for receipt in newest.values())]) + 1
     unasked = (LeftOut("silent", "did not answer; owed", fold(silent), len(silent)),) if silent else ()
-    order = _revert_order(run, inventory, todo, limits, unasked)
+    order = _revert_order(run, inventory, todo, limits, unasked, force=force)
     return Emergency(last, order, counter, silent, already)
+
+
+def _holds(report: Report, run: str) -> bool:
+    return report.token is not None and report.token.live and report.token.run == run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 
 import click
 
@@ -51,10 +52,11 @@ def run(arguments: list[str]) -> int:
             click.echo(f"error: {printable(line, 1000)}", err=True)
         return exc.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo(
-            "stopped; nothing is lost: `rollout resume` goes on, nodes without a confirm take themselves back", err=True
-        )
+        click.echo("stopped; nothing was begun", err=True)
         return INTERRUPTED
     except BrokenPipeError:
         return 0
+    except Exception:  # noqa: BLE001 - a bug of ours: said in full, with its exit code
+        traceback.print_exc()
+        return INTERNAL
     return code if isinstance(code, int) else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import click
 
 from rollout.app.load import load_cluster, load_policy
 from rollout.app.plan import check_preflight
+from rollout.app.ports import RunHeader
 from rollout.app.reading import read_receipts
 from rollout.app.runs import (
     check_nothing_unfinished,
@@ -33,8 +35,10 @@ from rollout.core.plan import Plan
 from rollout.core.plan_text import plan_text
 from rollout.core.playbook import Limits, Share
 from rollout.core.state import Order, RunState
+from rollout.core.suggest import did_you_mean
 from rollout.core.summary import exit_code, summarize
 from rollout.core.summary_text import summary_document, summary_lines
+from rollout.core.terminal import printable
 from rollout.errors import InputError, Problem, UsageError
 
 PER_NODE_SECONDS = 20.0
@@ -75,10 +79,9 @@ def apply(
     preflight = check_preflight(plan)
     if preflight.refused:
         raise UsageError("preflight", f"nothing was touched: {preflight_text(preflight)}")
-    journal = session.journal()
-    check_nothing_unfinished(journal, plan.cluster)
+    check_nothing_unfinished(session.past(), plan.cluster)
     typed_confirmation(plan.cluster, f"{len(plan.nodes)} nodes of {plan.cluster} will be changed", yes=yes)
-    with session.tools(journal, plan.limits.in_flight) as tools:
+    with session.tools(session.journal(), plan.limits.in_flight) as tools:
         state = start_apply(plan, session.way(inventory, tuple(plan.nodes)), tools)
     return exit_code(state) or 0
 
@@ -117,11 +120,9 @@ def _nothing_to_do(session: Session, plan: Plan) -> int:
 @session_options
 def status(session: Session, run: str) -> int:
     """Where a run stands (the newest, without RUN), from its journal."""
-    journal = session.journal()
+    journal = session.past()
     headers = journal.runs()
-    if not headers:
-        raise UsageError("no-runs", f"the journal in {session.state} holds no run yet")
-    summary = summarize(replay(journal, run or headers[0].run))
+    summary = summarize(replay(journal, _known(session, headers, run)))
     if session.output == "json":
         click.echo(json.dumps(summary_document(summary), sort_keys=True))
     else:
@@ -140,11 +141,8 @@ def status(session: Session, run: str) -> int:
 @session_options
 def resume(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
     """Go on with a run (the newest, without RUN) that was interrupted, halted or lost its controller."""
-    journal = session.journal()
-    headers = journal.runs()
-    if not headers:
-        raise UsageError("no-runs", f"the journal in {session.state} holds no run yet")
-    state = resumable(journal, run or headers[0].run)
+    journal = session.past()
+    state = resumable(journal, _known(session, journal.runs(), run))
     cluster = state.order.cluster
     inventory = load_cluster(session.files(), cluster)
     what = f"run {state.order.run} on {cluster} goes on" + (" after its halt" if state.halt else "")
@@ -188,18 +186,18 @@ def rollback(
         limits = replace(limits, per_rack=Share(percent=float(per_rack)))
     if from_nodes:
         return _emergency(session, cluster, run, limit, limits, force=force, yes=yes)
-    journal = session.journal()
-    source = replay(journal, run)
+    journal = session.past()
+    source = replay(journal, _known(session, journal.runs(), run))
     inventory = load_cluster(session.files(), source.order.cluster)
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
-    order = rollback_order(source, new_run_id(), chosen, inventory, limits)
+    order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
     _predict(session, order)
     if not order.nodes:
         return 0
     typed_confirmation(order.cluster, f"{len(order.nodes)} nodes of {order.cluster} are taken back", yes=yes)
     counter = max(journal.highest_counter(order.cluster), source.counter, source.highest) + 1
     with session.tools(journal, limits.in_flight) as tools:
-        state = start_revert(order, counter, session.way(inventory, tuple(order.nodes)), tools, force=force)
+        state = start_revert(order, counter, session.way(inventory, tuple(order.nodes)), tools)
     return exit_code(state) or 0
 
 
@@ -211,7 +209,7 @@ def _emergency(session: Session, cluster: str, run: str, limit: str, limits: Lim
         reports = read_receipts(session.way(inventory, names), nodes)
     finally:
         nodes.close()
-    found = emergency(reports, new_run_id(), run, inventory, limits)
+    found = emergency(reports, new_run_id(), run, inventory, limits, force=force)
     if session.output == "text":
         click.echo(f"newest run on the nodes: {found.source}; {len(found.already)} nodes are back already")
         if found.silent:
@@ -222,8 +220,19 @@ def _emergency(session: Session, cluster: str, run: str, limit: str, limits: Lim
     typed_confirmation(cluster, f"{len(found.order.nodes)} nodes of {cluster} are taken back", yes=yes)
     with session.tools(session.journal_if_any(), limits.in_flight) as tools:
         way = session.way(inventory, tuple(found.order.nodes))
-        state: RunState = start_revert(found.order, found.counter, way, tools, force=force)
+        state: RunState = start_revert(found.order, found.counter, way, tools)
     return exit_code(state) or 0
+
+
+def _known(session: Session, headers: Sequence[RunHeader], run: str) -> str:
+    """The run that is meant: the newest, where none is named."""
+    if not headers:
+        raise UsageError("no-runs", f"the journal in {session.state} holds no run yet")
+    names = [header.run for header in headers]
+    if run and run not in names:
+        hint = did_you_mean(run, names) or f"the newest is {names[0]}"
+        raise UsageError("no-such-run", f"the journal in {session.state} has no run `{printable(run, 60)}`", hint=hint)
+    return run or names[0]
 
 
 def _predict(session: Session, order: Order) -> None:

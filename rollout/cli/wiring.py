@@ -27,10 +27,22 @@ from rollout.app.ports import Journal, Observer
 from rollout.app.reading import way_to
 from rollout.app.runs import Tools
 from rollout.core.inventory import Inventory
-from rollout.errors import StateError
+from rollout.errors import RolloutError, StateError
+
+JOURNAL_FILE = "journal.db"
 
 SPARE = 32
 """Threads beyond the in-flight limit, so that confirms never wait behind applies."""
+
+
+class StoppedError(RolloutError):
+    """The second Ctrl-C, with a run under way."""
+
+    exit_code = 130
+
+    def __init__(self) -> None:
+        hint = "`rollout resume` goes on; nodes without a confirm take themselves back"
+        super().__init__("stopped", "stopped at once; nothing is lost", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +62,20 @@ class Session:
         return SshNodes(ssh_config=self.ssh_config, accept_new=self.accept_new)
 
     def journal(self) -> SqlJournal:
-        return SqlJournal(self.state)
+        try:
+            return SqlJournal(self.state)
+        except OSError as exc:
+            raise StateError("journal-unusable", f"{self.state}: {exc.strerror}") from exc
+
+    def past(self) -> Journal:
+        """For looking only: a journal is not made by being asked for."""
+        return self.journal() if (self.state / JOURNAL_FILE).exists() else NoJournal()
 
     def journal_if_any(self) -> Journal:
         """For an emergency: without a usable journal the nodes' receipts are enough."""
         try:
             return self.journal()
-        except (StateError, OSError) as exc:
+        except StateError as exc:
             print(f"no journal ({exc}); going on with what the nodes know", file=sys.stderr)  # noqa: T201 - said once, at once
             return NoJournal()
 
@@ -86,6 +105,8 @@ class Session:
                 reason=self.reason,
                 new_run_id=new_run_id,
             )
+        except KeyboardInterrupt:
+            raise StoppedError from None
         finally:
             engine.close()
             nodes.close()

@@ -141,11 +141,12 @@ class Draft:
         self.set(wave=self.state.wave + 1, phase=Phase.RUNNING, round=0)
 
     def first_open_wave(self) -> None:
-        """After a resume: the first wave that still has something to do (or the last)."""
-        for index, wave in enumerate(self.state.order.waves):
+        """After a resume: the first wave that still has something to do, at most the present one, which has not passed yet."""
+        for index, wave in enumerate(self.state.order.waves[: self.state.wave]):
             if any(self.nodes[name].state in _OPEN for name in wave.nodes):
-                self.set(wave=index, round=0)
-                return
+                self.set(wave=index)
+                break
+        self.set(round=0)
 
 
 def _charge(record: NodeRecord, found: Move) -> Cause | None:

@@ -32,6 +32,10 @@ class Trigger(StrEnum):
     RESUMED = "resumed"  # a new controller took over; what was in flight is not known
 
 
+FENCES = frozenset({"claimed", "fenced"})
+"""References by which a node says that another run has it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ticked:
     """Time passed. Releases, retries, soak rounds and deadlines happen here."""

@@ -31,6 +31,8 @@ from rollout.core.written import Mistakes, locate, read_document, validate
 from rollout.core.yaml_source import Entry, Item
 
 _FOLLOW = frozenset({"unknown-node", "unknown-rack", "unknown-group", "no-rack", "no-zone", "no-nodes"})
+_UNREADABLE = frozenset({"bad-nodeset", "nodeset-too-large"})
+_INCOMPLETE = frozenset({"no-rack", "no-zone", "no-nodes"})  # may follow from a nodeset that could not be read
 NO_RACK = "none"  # the rack and zone of nodes in an inventory that knows no racks
 
 
@@ -63,6 +65,7 @@ class _Reading:
         self._root = root
         self._mistakes = mistakes
         self._whole = whole  # nothing was cut out or left out, so what is not there is unknown
+        self._read = True  # every nodeset could be read
 
     def inventory(self, written: AnyInventory, digest: str) -> Inventory:
         blocks = tuple(self._blocks(written))
@@ -251,11 +254,12 @@ class _Reading:
 
     def _note(self, error: NodesetError, where: Item | Entry) -> None:
         for flaw in error.flaws:
+            self._read &= flaw.reference not in _UNREADABLE
             self._consequence(where, flaw.reference, flaw.message, flaw.hint)
 
     def _consequence(self, where: Item | Entry, reference: str, message: str, hint: str = "") -> None:
         """Note it, unless it may only follow from a mistake already noted."""
-        if self._whole or reference not in _FOLLOW:
+        if (self._whole or reference not in _FOLLOW) and (self._read or reference not in _INCOMPLETE):
             self._mistakes.add(where, reference, message, hint)
 
     def _section(self, name: str) -> Item | Entry:

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from rollout.core.commands import Command
 from rollout.core.draft import Draft
-from rollout.core.events import Answered, Event, InterruptAsked, Resumed, Ticked, Trigger, WaveJudged
+from rollout.core.events import FENCES, Answered, Event, InterruptAsked, Resumed, Ticked, Trigger, WaveJudged
 from rollout.core.phases import advance
 from rollout.core.state import Ending, Goal, Halt, NodeRecord, NodeState, Order, Phase, RunState, Verb
 from rollout.core.verdict import Verdict
@@ -72,10 +72,6 @@ def _answered(draft: Draft, event: Answered) -> None:
     if event.trigger is Trigger.GATES_PASSED and record.state is NodeState.CONFIRMED:
         draft.put(event.node, passes=record.passes + 1)
     draft.meet(event.node, event.trigger, event.reference, event.message)
-
-
-FENCES = frozenset({"claimed", "fenced"})
-"""References by which a node says that another run has it."""
 
 
 def _wave_judged(draft: Draft, event: WaveJudged) -> None:

@@ -50,6 +50,8 @@ def revert_order(
     racks: Mapping[str, int],
     limits: Limits = EMERGENCY_LIMITS,
     left_out: tuple[LeftOut, ...] = (),
+    *,
+    force: bool = False,
 ) -> Order:
     """The order to take transactions back, node by node. ``transactions``: node → transaction on that node."""
     return Order(
@@ -67,6 +69,7 @@ def revert_order(
         wave_gates=False,
         transactions=dict(transactions),
         left_out=left_out,
+        force=force,
     )
 
 

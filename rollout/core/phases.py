@@ -5,9 +5,9 @@ from __future__ import annotations
 from rollout.core.budgets import spent
 from rollout.core.capacity import pace_allows, who_may_go, who_may_return
 from rollout.core.draft import GRACE, Draft
-from rollout.core.events import Trigger
+from rollout.core.events import FENCES, Trigger
 from rollout.core.playbook import Cause
-from rollout.core.state import Ending, Goal, NodeState, Phase, Verb
+from rollout.core.state import Ending, Goal, NodeRecord, NodeState, Phase, Verb
 from rollout.core.transitions import Sharp
 
 _IN_FLIGHT = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING, NodeState.UNKNOWN})
@@ -36,7 +36,7 @@ def advance(draft: Draft, *, ticked: bool) -> None:
 def _opening(draft: Draft) -> None:
     if _outstanding(draft):
         return
-    foreign = {name: record for name, record in draft.nodes.items() if record.reference in ("claimed", "fenced")}
+    foreign = {name: record for name, record in draft.nodes.items() if record.reference in FENCES}
     if foreign:
         _claim_again(draft, foreign_live=any(record.reference == "claimed" for record in foreign.values()))
         return
@@ -52,7 +52,7 @@ def _opening(draft: Draft) -> None:
 def _claim_again(draft: Draft, *, foreign_live: bool) -> None:
     """A higher token was seen: take one above it and claim every node again, unless a live run holds some."""
     if foreign_live or draft.state.claims >= MOST_CLAIMS:
-        name = next(name for name, record in draft.nodes.items() if record.reference in ("claimed", "fenced"))
+        name = next(name for name, record in draft.nodes.items() if record.reference in FENCES)
         draft.halt(Ending.CLAIMED, draft.nodes[name].reference, f"{name}: {draft.nodes[name].message}")
         return
     draft.set(counter=max(draft.state.highest, draft.state.counter) + 1, claims=draft.state.claims + 1)
@@ -164,12 +164,18 @@ def _closing(draft: Draft) -> None:
     if draft.state.ending is None:
         halt = draft.state.halt
         draft.set(ending=halt.ending if halt else Ending.DONE)
-        if draft.state.ending is not Ending.CLAIMED:
-            for name, record in tuple(draft.nodes.items()):
-                if record.asked is None and record.state not in (NodeState.UNREACHABLE, NodeState.UNKNOWN):
-                    draft.ask(name, Verb.CLEAN)
+        for name, record in tuple(draft.nodes.items()):
+            if record.asked is None and not _out_of_reach(draft, record):
+                draft.ask(name, Verb.CLEAN)
     if not _outstanding(draft):
         draft.set(phase=Phase.ENDED)
+
+
+def _out_of_reach(draft: Draft, record: NodeRecord) -> bool:
+    """Nodes that do not answer; and when another run has some of ours, those, and what is left to their guards."""
+    if draft.state.ending is Ending.CLAIMED and (record.reference in FENCES or record.state in _IN_FLIGHT):
+        return True
+    return record.state in (NodeState.UNREACHABLE, NodeState.UNKNOWN)
 
 
 def _ended(draft: Draft) -> None:

@@ -98,6 +98,7 @@ class Order:
     wave_gates: bool
     transactions: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
+    force: bool = False  # revert over bytes that others wrote since: the operator's word
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,109 @@
+"""``apply``, ``status``, ``resume`` and ``rollback`` as typed: the typed confirmation, what is told of runs, what is refused."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.story.conftest import Done, Site, served
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Site]:
+    """Two nodes."""
+    with served(tmp_path, "small-[001-002]") as made:
+        yield made
+
+
+ONE = ("--cluster", "small", "--limit", "small-001")
+
+
+def typing(site: Site, text: str, *words: str) -> Done:
+    """The call with a terminal for standard input, on which somebody types ``text``."""
+    person, terminal = pty.openpty()
+    try:
+        os.write(person, f"{text}\n".encode())
+        done = subprocess.run(
+            site.command(*words),
+            cwd=site.folder,
+            stdin=terminal,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(person)
+        os.close(terminal)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def test_a_run_from_its_confirmation_to_what_is_told_of_it_later(pair: Site) -> None:
+    before = pair.everything("small-001", "small-002")
+    for wrong in ("smal", "", "y", "yes"):
+        refused = typing(pair, wrong, "apply", *ONE)
+        assert refused.code == 2, refused.out
+        assert refused.err.count("error: ") == 1
+        assert f"'{wrong}' is not 'small'; nothing was done [not-confirmed]" in refused.err
+    assert pair.everything("small-001", "small-002") == before
+    assert pair.rollout("status").code == 2, "not even a journal"
+
+    done = typing(pair, "small", "apply", *ONE, "--reason", "pulls time out")
+    assert done.code == 0, done.out + done.err
+    assert "1 nodes of small will be changed" in done.out or "1 node of small will be changed" in done.out
+    assert pair.is_new("small-001")
+    first = pair.rollout("status", "-o", "json").json()
+    assert (first["version"], first["cluster"], first["goal"], first["ending"]) == (1, "small", "apply", "done")
+    assert (first["exit_code"], first["counts"], first["troubles"], first["owed"]) == (0, {"confirmed": 1}, [], "")
+    assert [(wave["name"], wave["total"]) for wave in first["waves"]] == [("canary", 1)]
+
+    over = pair.rollout("resume", first["run"], "--yes")
+    assert over.code == 5
+    assert over.err == f"error: run {first['run']} has ended: done (plan again) [nothing-to-resume]\n"
+
+    unsaid = pair.rollout("rollback", first["run"])
+    assert (unsaid.code, "[not-confirmed]" in unsaid.err) == (2, True)
+    assert pair.is_new("small-001")
+    back = typing(pair, "small", "rollback", first["run"])
+    assert back.code == 0, back.out + back.err
+    assert not pair.is_new("small-001")
+
+    told = pair.rollout("status")
+    assert told.code == 0
+    assert told.out.startswith("rollback r")
+    assert f"earlier: {first['run']} apply small by " in told.out
+    named = pair.rollout("status", first["run"])
+    assert named.out.startswith(f"run {first['run']} on small: done, exit code 0\n")
+    assert "revert" not in named.out.splitlines()[0]
+
+    old = pair.rollout("resume", first["run"], "--yes")
+    assert (old.code, "[superseded]" in old.err) == (5, True)
+    for words in (("status", "r1"), ("resume", "r1", "--yes"), ("rollback", "r1", "--yes")):
+        unknown = pair.rollout(*words)
+        assert unknown.code == 2, unknown.err
+        assert "has no run `r1`" in unknown.err
+        assert unknown.err.count("\n") == 1
+    misspelt = pair.rollout("status", first["run"][:-1] + "x")
+    assert f"did you mean `{first['run']}`?" in misspelt.err
+
+
+def test_json_is_all_that_a_program_is_told(pair: Site) -> None:
+    done = pair.rollout("apply", "--cluster", "small", "--limit", "small-[001-002]", "--yes", "-o", "json")
+    assert done.code == 0, done.err
+    assert all(line.startswith("{") for line in done.out.splitlines())
+    run = pair.rollout("status", "-o", "json").json()["run"]
+    assert f'"run": "{run}"' in done.out.splitlines()[-1]
+    nothing = pair.rollout("apply", "--cluster", "small", "--yes", "-o", "json", "--limit", "small-001")
+    assert (nothing.code, nothing.err) == (0, "")
+    assert all(line.startswith("{") for line in nothing.out.splitlines())
+    back = pair.rollout(
+        "rollback", "--cluster", "small", "--emergency", "--limit", "small-[001-002]", "--yes", "-o", "json"
+    )
+    assert back.code == 0, back.err
+    assert all(line.startswith("{") for line in back.out.splitlines())
+    assert pair.everything("small-001") != {}

@@ -1,0 +1,127 @@
+"""Ctrl-C, as a terminal sends it: to the whole process group. The first drains and saves, the second stops; both resume."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from tests.story.conftest import Site
+from tests.story.test_faults import FEW, begun, few, nothing_left, policy, said, transactions, until, where
+
+__all__ = ["few"]
+
+ALL = ",".join(FEW)
+
+
+def ctrl_c(process: subprocess.Popen[str]) -> None:
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def test_the_first_ctrl_c_ends_what_is_in_flight_and_the_run_can_be_resumed(few: Site) -> None:
+    before = few.everything(*FEW)
+    policy(few, "pace: 20", "pace: 0.5")  # a node every two seconds: there is always one that has not begun
+    with begun(few, "apply", "--cluster", "small", "--limit", ALL, "--yes") as process:
+        until(lambda: transactions(few, "small-061"), 40, "the second wave has begun")
+        ctrl_c(process)
+        assert process.wait(30) == 130, said(few)
+    told = said(few)
+    assert "interrupted" in told
+    assert f"rollout resume {where(few)['run']}" in told, "it says how to go on"
+    nothing_left(few, *FEW)
+    found = where(few)
+    assert (found["ending"], found["exit_code"]) == ("interrupted", 130)
+    new = [name for name in FEW if few.is_new(name)]
+    assert {"small-001", "small-061"} <= set(new), "what was in flight was brought to its end"
+    assert found["counts"] == {"confirmed": len(new), "pending": len(FEW) - len(new)}
+    assert len(new) < len(FEW), "nothing new was begun"
+    old = [name for name in FEW if name not in new]
+    assert few.everything(*old) == {k: v for k, v in before.items() if k.split("/")[0] in old}
+    assert "interrupted" in few.rollout("status").out
+
+    resumed = few.rollout("resume", "--yes")
+    assert resumed.code == 0, resumed.out + resumed.err
+    assert where(few)["counts"] == {"confirmed": len(FEW)}
+    assert all(few.is_new(name) for name in FEW)
+    nothing_left(few, *FEW)
+
+
+def test_the_second_ctrl_c_stops_at_once_and_the_nodes_save_themselves_or_are_resumed(few: Site) -> None:
+    few.fault("small-001", "drop-mid-apply", "--after", "0.2")
+    with begun(few, "apply", "--cluster", "small", "--limit", "small-[001-002,061]", "--yes") as process:
+        until(lambda: transactions(few, "small-001"), 40, "the canary's transaction has begun")
+        ctrl_c(process)
+        until(lambda: "halting" in said(few), 10, "the first one was taken")
+        ctrl_c(process)
+        began = time.monotonic()
+        assert process.wait(10) == 130, said(few)
+        assert time.monotonic() - began < 2, "at once"
+    assert "rollout resume" in said(few)
+    assert where(few)["ending"] is None, "it did not come to an end of its own"
+    few.fault("small-001", "--clear")
+    resumed = few.rollout("resume", "--yes")
+    assert resumed.code == 0, resumed.out + resumed.err
+    assert where(few)["counts"] == {"confirmed": 3}
+    nothing_left(few, "small-001", "small-002", "small-061")
+
+
+def wave_gate(site: Site, script: str) -> Path:
+    """A wave gate that first notes for which wave it is asked."""
+    asked, gate = site.folder / "asked", site.folder / "gate.sh"
+    gate.write_text(f'echo "$ROLLOUT_WAVE" >>{asked}\n{script}\n')
+    policy(site, "soak: 600ms", f"gates: {{wave: [{{command: [sh, {gate}]}}]}}\nsoak: 600ms")
+    asked.touch()
+    return asked
+
+
+def test_a_wave_that_was_interrupted_in_its_gates_has_not_passed(few: Site) -> None:
+    """The signal reaches the gate's command too; that is no verdict on the wave, and resuming asks again."""
+    patient = few.folder / "patient"
+    patient.touch()
+    asked = wave_gate(few, f"while [ -e {patient} ]; do sleep 0.1; done")
+    with begun(few, "apply", "--cluster", "small", "--limit", "small-[001-002]", "--yes") as process:
+        until(asked.read_text, 40, "the canary's gate is asked")
+        ctrl_c(process)
+        assert process.wait(30) == 130, said(few)
+    found = where(few)
+    assert (found["ending"], found["counts"]) == ("interrupted", {"confirmed": 1, "pending": 1})
+    assert few.is_new("small-001"), "an interruption takes nothing back"
+    patient.unlink()
+    resumed = few.rollout("resume", "--yes")
+    assert resumed.code == 0, resumed.out + resumed.err
+    assert asked.read_text().split() == ["canary", "canary", "rest"], "the canary is judged before the rest is touched"
+
+
+def test_a_wave_whose_controller_died_in_its_soak_is_soaked_and_judged_when_resumed(few: Site) -> None:
+    asked = wave_gate(few, "exit 0")
+    policy(few, "soak: 600ms", "soak: 30s")
+    with begun(few, "apply", "--cluster", "small", "--limit", "small-[001-002]", "--yes") as process:
+        until(lambda: "soaking" in said(few), 40, "the canary soaks")
+        process.kill()
+        process.wait()
+    with begun(few, "resume", "--yes") as process:
+        until(lambda: where(few)["phase"] in ("soaking", "ended"), 40, "resumed")
+        assert transactions(few, "small-002") == [], "the canary's soak is not over"
+        ctrl_c(process)
+        assert process.wait(30) == 130, said(few)
+    assert where(few)["counts"] == {"confirmed": 1, "pending": 1}
+    assert asked.read_text() == ""
+
+
+def test_ctrl_c_while_nodes_are_read_waits_for_nobody_and_changes_nothing(few: Site) -> None:
+    before = few.everything(*FEW)
+    few.fault("small-062", "hang-before-banner")
+    with begun(few, "apply", "--cluster", "small", "--limit", ALL, "--yes") as process:
+        tasks = Path(f"/proc/{process.pid}/task")
+        until(lambda: len(list(tasks.iterdir())) > len(FEW), 20, "the nodes are being read")
+        began = time.monotonic()
+        ctrl_c(process)
+        assert process.wait(20) == 130, said(few)
+        assert time.monotonic() - began < 2, "not held up by the node that hangs"
+    assert said(few).split("\n") == ["", "stopped; nothing was begun", ""]
+    assert few.everything(*FEW) == before
+    assert all(transactions(few, name) == [] for name in FEW)
+    assert not (few.node("small-001") / "var/lib/rollout").exists(), "not even claimed"
+    assert few.rollout("status").code == 2, "no run was written down"

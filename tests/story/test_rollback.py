@@ -1,0 +1,138 @@
+"""Taking back: a run by its journal, or by what the nodes alone know; foreign bytes; twice; in pieces; with deaths in between."""
+
+from __future__ import annotations
+
+import shutil
+
+from tests.story.conftest import Site
+from tests.story.test_faults import FEW, apply, begun, few, nothing_left, plan, policy, said, transactions, until, where
+
+__all__ = ["few"]
+
+ALL = ",".join(FEW)
+
+
+def emergency(site: Site, *words: str) -> tuple[str, ...]:
+    return ("rollback", "--cluster", "small", "--emergency", "--limit", ALL, "--yes", *words)
+
+
+def only(everything: dict[str, str], name: str) -> dict[str, str]:
+    return {path: content for path, content in everything.items() if path.split("/")[0] == name}
+
+
+def test_a_run_is_taken_back_in_pieces_and_repeating_it_steps_no_further(few: Site) -> None:
+    before = few.everything(*FEW)
+    assert apply(few, ALL).code == 0
+    first = where(few)["run"]
+    after_first = few.everything(*FEW)
+    plan(few, ALL, "--set", "imagePullProgressDeadline=7m")
+    assert few.rollout("apply", "p.json", "--yes").code == 0
+    second = where(few)["run"]
+
+    one = few.rollout("rollback", second, "--limit", "@a&small-[002-063]!small-003", "--yes", "--reason", "as told")
+    assert one.code == 0, one.out + one.err
+    assert "to take back, about" in one.out
+    assert ["=7m" in few.flags(name) for name in FEW] == [True, False, True, True, True, True]
+    rest = few.rollout("rollback", second, "--yes")
+    assert rest.code == 0, rest.out + rest.err
+    assert few.everything(*FEW) == after_first, "one run back, no more"
+    for again in (("rollback", second, "--yes"), emergency(few)):
+        repeated = few.rollout(*again)
+        assert repeated.code == 0, repeated.out + repeated.err
+        assert few.everything(*FEW) == after_first, "repeating it steps no further"
+    nothing_left(few, *FEW)
+
+    named = few.rollout("rollback", first, "--cluster", "small", "--emergency", "--yes", "--limit", ALL)
+    assert named.code == 0, named.out + named.err
+    assert few.everything(*FEW) == after_first, "its nodes' newest transaction is another run's: left alone"
+    shutil.rmtree(few.folder / few.state)
+    assert few.rollout(*emergency(few)).code == 0
+    assert few.everything(*FEW) == after_first
+    assert before != after_first
+
+
+def test_with_the_journal_gone_the_nodes_alone_know_the_way_back(few: Site) -> None:
+    before = few.everything(*FEW)
+    assert apply(few, ALL).code == 0
+    shutil.rmtree(few.folder / few.state)
+    (few.folder / few.state).write_text("this is no folder; nothing can be kept here\n")
+    few.fault("small-062", "refuse")
+    back = few.rollout(*emergency(few))
+    assert back.code == 4, "one did not answer"
+    assert "still owed: small-062" in back.out
+    assert "about" in back.out.split("claimed")[0], "the predicted time comes first"
+    assert back.err.count("\n") == 1
+    assert "no journal" in back.err
+    assert [name for name in FEW if few.is_new(name)] == ["small-062"]
+    few.fault("small-062", "--clear")
+    rest = few.rollout(*emergency(few))
+    assert rest.code == 0, rest.out + rest.err
+    assert few.everything(*FEW) == before
+    nothing_left(few, *FEW)
+
+
+def test_bytes_that_others_wrote_since_are_refused_unless_forced_and_kept_on_the_node(few: Site) -> None:
+    before = few.everything(*FEW)
+    assert apply(few, ALL).code == 0
+    run = where(few)["run"]
+    flags = few.node("small-002") / "etc/default/kubelet"
+    foreign = flags.read_text() + "# by hand, at night\n"
+    flags.write_text(foreign)
+    edited = few.everything("small-002")
+    for words in (("rollback", run, "--yes"), emergency(few)):
+        back = few.rollout(*words)
+        assert back.code == 4, back.out + back.err
+        assert "failed (1) small-002: /etc/default/kubelet [foreign-bytes]" in back.out
+        assert few.everything("small-002") == edited, "not a byte"
+        assert [name for name in FEW if few.is_new(name)] == ["small-002"]
+    assert where(few)["owed"] == "small-002"
+    forced = few.rollout(*emergency(few, "--force"))
+    assert forced.code == 0, forced.out + forced.err
+    assert few.everything(*FEW) == before
+    kept = [path.read_text() for path in few.node("small-002").glob("var/lib/rollout/tx/*/kept.*")]
+    assert kept == [foreign]
+    nothing_left(few, *FEW)
+
+
+def test_a_rollback_may_die_and_is_resumed_as_what_it_was(few: Site) -> None:
+    before = few.everything(*FEW)
+    assert apply(few, ALL).code == 0
+    run = where(few)["run"]
+    flags = few.node("small-063") / "etc/default/kubelet"
+    flags.write_text(flags.read_text() + "# by hand\n")
+    with begun(few, "rollback", run, "--yes", "--force", "--pace", "1") as process:
+        until(lambda: not few.is_new("small-001"), 40, "one is taken back")
+        process.kill()
+        process.wait()
+    assert any("5m" in few.flags(name) for name in FEW), said(few)
+    found = where(few)
+    assert (found["goal"], found["ending"]) == ("revert", None)
+
+    early = apply(few, ALL)
+    assert early.code == 5, "a rollback under way comes first"
+    resumed = few.rollout("resume", "--yes")
+    assert resumed.code == 0, resumed.out + resumed.err
+    assert few.everything(*FEW) == before, "--force, once said, holds for the run"
+    assert where(few)["counts"] == {"reverted": 6}
+    nothing_left(few, *FEW)
+
+
+def test_a_run_that_is_at_work_or_died_is_taken_back_from_wherever_it_stands(few: Site) -> None:
+    before = few.everything(*FEW)
+    policy(few, "soak: 600ms", "soak: 30s")
+    with begun(few, "apply", "--cluster", "small", "--limit", ALL, "--yes") as process:
+        until(lambda: "soaking" in said(few), 40, "the canary soaks")
+        run = where(few)["run"]
+        held = few.rollout("rollback", run, "--yes")
+        assert held.code == 5, held.out + held.err
+        assert "[locked]" in held.err
+        process.kill()
+        process.wait()
+    back = few.rollout("rollback", run, "--yes")
+    assert back.code == 0, back.out + back.err
+    assert few.everything(*FEW) == before
+    nothing_left(few, *FEW)
+    assert all(transactions(few, name) == [] for name in FEW[1:]), "who was not touched is only set free"
+    policy(few, "soak: 30s", "soak: 600ms")
+    again = apply(few, "small-002")
+    assert again.code == 0, again.out + again.err
