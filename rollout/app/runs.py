@@ -20,6 +20,8 @@ from rollout.core.planning import rack_sizes
 from rollout.core.playbook import Limits
 from rollout.core.report import Outcome, Report
 from rollout.core.state import Ending, Goal, LeftOut, NodeState, Order, Phase, RunState
+from rollout.core.suggest import did_you_mean
+from rollout.core.terminal import printable
 from rollout.errors import InputError, Problem, StateError, UsageError
 
 
@@ -203,6 +205,12 @@ def emergency(
     counters = [report.token.counter for report in reports.values() if report.token]
     if not newest:
         raise UsageError("nothing-to-take-back", "no node that answered holds a transaction of ours")
+    known = {receipt.run for report in reports.values() for receipt in report.receipts}
+    if source and source not in known:
+        hint = did_you_mean(source, known)
+        raise UsageError(
+            "no-such-run", f"no node that answered holds a transaction of `{printable(source)}`", hint=hint
+        )
     last = source or max(newest.values(), key=lambda receipt: receipt.counter).run
     held = {name: receipt for name, receipt in newest.items() if receipt.run == last}
     todo = {name: receipt.tx for name, receipt in held.items() if receipt.state != "reverted"}

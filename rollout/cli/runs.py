@@ -74,11 +74,11 @@ def apply(
         plan, inventory = _read_plan(session, plan_file)
     else:
         plan, inventory = _plan_now(session, cluster, playbook, overrides, limit)
-    if not plan.nodes:
-        return _nothing_to_do(session, plan)
     preflight = check_preflight(plan)
     if preflight.refused:
         raise UsageError("preflight", f"nothing was touched: {preflight_text(preflight)}")
+    if not plan.nodes:
+        return _nothing_to_do(session, plan)
     check_nothing_unfinished(session.past(), plan.cluster)
     typed_confirmation(plan.cluster, f"{len(plan.nodes)} nodes of {plan.cluster} will be changed", yes=yes)
     with session.tools(session.journal(), plan.limits.in_flight) as tools:
@@ -112,6 +112,8 @@ def _plan_now(
 def _nothing_to_do(session: Session, plan: Plan) -> int:
     if session.output == "text":
         click.echo("nothing to do")
+        for left in left_out(plan):
+            click.echo(f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}")
     return 4 if left_out(plan) else 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollout.core.budgets import spent
 from rollout.core.capacity import pace_allows, who_may_go, who_may_return
-from rollout.core.draft import GRACE, Draft
+from rollout.core.draft import Draft
 from rollout.core.events import FENCES, Trigger
 from rollout.core.playbook import Cause
 from rollout.core.state import Ending, Goal, NodeRecord, NodeState, Phase, Verb
@@ -20,17 +20,23 @@ MOST_ROUNDS = 4
 
 def advance(draft: Draft, *, ticked: bool) -> None:
     """Move the run on as far as it can go. Releases, retries and rounds happen on ticks only."""
+    _charge_budgets(draft)
+    before = None
+    while before is not draft.state.phase:
+        before, wave = draft.state.phase, draft.state.wave
+        _PHASES[before](draft)
+        if draft.state.wave != wave:
+            _charge_budgets(draft)  # who was lost before its wave began counts in it, before any of it is released
+    if ticked:
+        _retries(draft)
+        _releases(draft)
+
+
+def _charge_budgets(draft: Draft) -> None:
     if draft.state.phase in (Phase.RUNNING, Phase.SOAKING, Phase.GATING):
         message = spent(draft.state.order, draft.nodes, draft.state.wave)
         if message:
             draft.halt(Ending.HALTED, "budget-spent", message)
-    before = None
-    while before is not draft.state.phase:
-        before = draft.state.phase
-        _PHASES[before](draft)
-    if ticked:
-        _retries(draft)
-        _releases(draft)
 
 
 def _opening(draft: Draft) -> None:
@@ -151,12 +157,17 @@ def _gating(draft: Draft) -> None:
 
 def _halting(draft: Draft) -> None:
     waiting = (
-        record.state in _IN_FLIGHT or record.asked or (record.want_back and record.state is NodeState.CONFIRMED)
-        for record in draft.nodes.values()
+        record.state in _IN_FLIGHT or record.asked or _is_to_return(draft, record) for record in draft.nodes.values()
     )
     ending = draft.state.halt.ending if draft.state.halt else Ending.DONE
     if ending in (Ending.CLAIMED, Ending.PREFLIGHT) or not any(waiting):
         draft.set(phase=Phase.CLOSING)
+
+
+def _is_to_return(draft: Draft, record: NodeRecord) -> bool:
+    """Healthy, and to be taken back for others' sake or the operator's; not any more once he has interrupted that."""
+    interrupted = draft.state.halt is not None and draft.state.halt.ending is Ending.INTERRUPTED
+    return record.want_back and record.state is NodeState.CONFIRMED and not interrupted
 
 
 def _closing(draft: Draft) -> None:
@@ -199,11 +210,10 @@ def _outstanding(draft: Draft) -> bool:
 
 def _retries(draft: Draft) -> None:
     """Read again who does not speak; give up whose guard must long have fired."""
-    patience = draft.state.order.guard + GRACE
     for name, record in tuple(draft.nodes.items()):
         if record.state is not NodeState.UNKNOWN or record.asked or draft.state.phase in (Phase.CLOSING, Phase.ENDED):
             continue
-        if draft.now > record.since + patience:
+        if draft.now > record.since + draft.patience:
             draft.meet(name, Sharp.GIVEN_UP, record.reference, record.message)
         elif draft.now >= record.retry_at:
             draft.ask(name, Verb.READ)
@@ -224,11 +234,7 @@ def _releases(draft: Draft) -> None:
 
 
 def _return_the_healthy(draft: Draft, allowed: int) -> int:
-    healthy = [
-        name
-        for name, record in draft.nodes.items()
-        if record.want_back and record.state is NodeState.CONFIRMED and not record.asked
-    ]
+    healthy = [name for name, record in draft.nodes.items() if _is_to_return(draft, record) and not record.asked]
     if not healthy or allowed <= 0:
         return 0
     candidates, capacity = who_may_return(draft.state.order, draft.nodes, healthy, draft.now)

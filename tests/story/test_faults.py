@@ -140,6 +140,13 @@ def test_who_does_not_answer_when_planning_is_listed_with_why_and_the_others_go_
     assert "small-[001,062-063]" in refused.err
     assert "[preflight]" in refused.err
 
+    plan(few, "small-001")
+    nobody = few.rollout("apply", "p.json", "--yes")
+    assert nobody.code == 4, nobody.out + nobody.err
+    assert nobody.out.startswith("nothing to do\nnot in the plan, unreachable (1) small-001: "), (
+        "it says who was not seen"
+    )
+
     policy(few, "pace: 20}", "pace: 20, preflight: 50%}")
     plan(few, "@all&small-[001-003,061-063]", "--snapshot", "s.json")
     done = few.rollout("apply", "p.json", "--yes")
@@ -253,10 +260,12 @@ def test_a_power_cut_in_the_middle_of_an_apply_ends_with_old_or_new_files_and_th
     with begun(few, "apply", "--cluster", "small", "--limit", ",".join(FEW), "--yes") as process:
         until(lambda: transactions(few, "small-061"), 30, "its transaction began")
         few.fault("small-061", "reboot")
-        assert process.wait(60) == 4, said(few)
+        code = process.wait(60)
     found = where(few)
     states = {entry["nodes"]: entry["state"] for entry in found["troubles"]}
-    assert few.is_new("small-061") == (states.get("small-061", "confirmed") == "confirmed")
+    assert few.is_new("small-061") == ("small-061" not in states)
+    assert code == (4 if states else 0), said(few)
+    assert states in ({}, {"small-061": "reverted"}), "old at boot; or a second attempt, where nothing was armed yet"
     assert found["counts"]["confirmed"] == sum(few.is_new(name) for name in FEW)
     nothing_left(few, *FEW)
 
@@ -308,10 +317,10 @@ def test_a_node_that_is_not_as_it_was_planned_is_refused_and_not_touched(few: Si
 
 
 def test_two_controllers_at_once_the_second_leaves_and_leaves_nothing_behind(few: Site) -> None:
-    policy(few, "soak: 600ms", "soak: 8s")
+    policy(few, "soak: 600ms", "soak: 30s")
     first, second = "small-[001-002]", "small-[002-003]"
     with begun(few, "apply", "--cluster", "small", "--limit", first, "--yes") as process:
-        until(lambda: few.is_new("small-001"), 30, "the first run is at work")
+        until(lambda: "soaking" in said(few), 30, "the first run is at work")
         same = apply(few, second)
         assert same.code == 5, same.out + same.err
         assert "[locked]" in same.err, "whoever is at it is alive: nothing to resume, wait for it"
@@ -328,6 +337,7 @@ def test_two_controllers_at_once_the_second_leaves_and_leaves_nothing_behind(few
         assert process.poll() is None
         process.send_signal(signal.SIGINT)  # enough of it
         assert process.wait(60) == 130
+    policy(few, "soak: 30s", "soak: 600ms")
     after = apply(few.apart("third"), "small-003")
     assert after.code == 0, after.out + after.err
 

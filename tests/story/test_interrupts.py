@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tests.story.conftest import Site
-from tests.story.test_faults import FEW, begun, few, nothing_left, policy, said, transactions, until, where
+from tests.story.test_faults import FEW, apply, begun, few, nothing_left, policy, said, transactions, until, where
 
 __all__ = ["few"]
 
@@ -65,6 +65,25 @@ def test_the_second_ctrl_c_stops_at_once_and_the_nodes_save_themselves_or_are_re
     assert resumed.code == 0, resumed.out + resumed.err
     assert where(few)["counts"] == {"confirmed": 3}
     nothing_left(few, "small-001", "small-002", "small-061")
+
+
+def test_ctrl_c_halfway_through_a_rollback_takes_no_more_back_until_resumed(few: Site) -> None:
+    before = few.everything(*FEW)
+    assert apply(few, ALL).code == 0
+    with begun(few, "rollback", where(few)["run"], "--yes", "--pace", "0.7") as process:
+        until(lambda: "=5m" not in few.flags("small-001"), 40, "one is being taken back")
+        ctrl_c(process)
+        assert process.wait(30) == 130, said(few)
+    nothing_left(few, *FEW)
+    found = where(few)
+    new = [name for name in FEW if few.is_new(name)]
+    assert found["ending"] == "interrupted"
+    assert found["counts"] == {"confirmed": len(new), "reverted": len(FEW) - len(new)}
+    assert len(new) >= 3, "the rest was not begun"
+    resumed = few.rollout("resume", "--yes")
+    assert resumed.code == 0, resumed.out + resumed.err
+    assert few.everything(*FEW) == before
+    nothing_left(few, *FEW)
 
 
 def wave_gate(site: Site, script: str) -> Path:

@@ -45,6 +45,9 @@ def test_a_run_is_taken_back_in_pieces_and_repeating_it_steps_no_further(few: Si
     named = few.rollout("rollback", first, "--cluster", "small", "--emergency", "--yes", "--limit", ALL)
     assert named.code == 0, named.out + named.err
     assert few.everything(*FEW) == after_first, "its nodes' newest transaction is another run's: left alone"
+    misspelt = few.rollout(*emergency(few), first[:-1] + "x")
+    assert misspelt.code == 2, misspelt.out
+    assert f"did you mean `{first}`?" in misspelt.err or f"did you mean `{second}`?" in misspelt.err
     shutil.rmtree(few.folder / few.state)
     assert few.rollout(*emergency(few)).code == 0
     assert few.everything(*FEW) == after_first
@@ -101,7 +104,7 @@ def test_a_rollback_may_die_and_is_resumed_as_what_it_was(few: Site) -> None:
     flags = few.node("small-063") / "etc/default/kubelet"
     flags.write_text(flags.read_text() + "# by hand\n")
     with begun(few, "rollback", run, "--yes", "--force", "--pace", "1") as process:
-        until(lambda: not few.is_new("small-001"), 40, "one is taken back")
+        until(lambda: "=5m" not in few.flags("small-001"), 40, "one is being taken back")
         process.kill()
         process.wait()
     assert any("5m" in few.flags(name) for name in FEW), said(few)
