@@ -1,0 +1,217 @@
+"""One command to one node: what is sent, what the answer means, when a connection is kept."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from rollout.app.node_worker import NodeWorker, Way
+from rollout.app.ports import Target
+from rollout.core.blobs import digest
+from rollout.core.commands import Ask, JudgeWave
+from rollout.core.events import Answered, Trigger, WaveJudged
+from rollout.core.plan import Change, ChangeGroup, Disruption, FileChange, Plan, PlannedNode, Wave
+from rollout.core.playbook import DEFAULT_BUDGETS, DEFAULT_GATES, Gate, GateKind, GateScope, Limits, RevertScope
+from rollout.core.remote import RemoteAnswer, RemoteCommand
+from rollout.core.state import Verb
+from rollout.core.verdict import Verdict
+
+OLD, NEW = b"maxPods: 110\n", b"maxPods: 120\n"
+CONFIG = "/var/lib/kubelet/config.yaml"
+FILE = FileChange(CONFIG, digest(OLD), digest(NEW), "644", ("maxPods: 110 → 120",))
+CHANGE = Change(
+    files=(FILE,),
+    units=("kubelet.service",),
+    reload=False,
+    disruption=Disruption.RESTART_KUBELET,
+    arguments=(f"--config={CONFIG}",),
+    config_path=CONFIG,
+    healthz_port=10248,
+    settle=0.0,
+)
+ON_NODE = Gate(GateKind.COMMAND, GateScope.NODE, "disk", ("test", "-d", "/a b"))
+ON_WAVE = Gate(GateKind.COMMAND, GateScope.WAVE, "alerts", ("check-alerts",))
+PLAN = Plan(
+    cluster="c", playbook="p", inventory_digest="", playbook_digest="", taken="", counter=0, limit="",
+    groups=(ChangeGroup("g1", "one kind", CHANGE),),
+    nodes={"n1": PlannedNode("n1", "n1", "r", "z", "g1", 0, "0" * 32)},
+    left=(), waves=(Wave("canary", ("n1",), 1.0),), racks={"r": 1}, limits=Limits(), budgets=DEFAULT_BUDGETS,
+    gates=(*DEFAULT_GATES, ON_NODE, ON_WAVE), on_failure=RevertScope.NODE, passes=3, guard=30.0, keep=3,
+    blobs={digest(OLD): OLD, digest(NEW): NEW},
+)  # fmt: skip
+
+
+class Outside:
+    """Nodes, local commands and clock as a test wants them; remembers what was asked."""
+
+    def __init__(self, answers: list[RemoteAnswer], statuses: Mapping[str, int | None] | None = None) -> None:
+        self.answers = answers
+        self.statuses = statuses or {}
+        self.sent: list[RemoteCommand] = []
+        self.released = 0
+        self.environment: Mapping[str, str] = {}
+
+    def run(self, *words: object) -> object:
+        if isinstance(words[0], Target):
+            assert isinstance(words[1], RemoteCommand)
+            self.sent.append(words[1])
+            return self.answers.pop(0)
+        command, environment, _ = words
+        assert isinstance(command, tuple)
+        assert isinstance(environment, Mapping)
+        self.environment = environment
+        return self.statuses.get(command[0])
+
+    def release(self, target: Target) -> None:
+        self.released += 1
+
+    def close(self) -> None: ...
+    def now(self) -> float:
+        return 7.0
+
+    def wall(self) -> str:
+        return ""
+
+
+def worker(outside: Outside, plan: Plan | None = PLAN) -> NodeWorker:
+    way = Way("program", {"n1": Target("n1", "n1")}, {"n1": True})
+    return NodeWorker("r1", way, outside, outside, outside, plan)  # type: ignore[arg-type] # one fake behind three ports
+
+
+def said(text: str, verb: str) -> RemoteAnswer:
+    return RemoteAnswer(0, f"{text}end {verb}\n".encode(), b"", started=True)
+
+
+def ask(verb: Verb) -> Ask:
+    return Ask("n1", verb, 5, "r1-1", 3)
+
+
+RECEIPT = "receipt tx=r1-1 run=r1 counter=3 seq=1 state={} cause=- left=20 finished=1 kubelet=-\n"
+ARMED = said(RECEIPT.format("armed"), "apply")
+CONFIRMED = said(RECEIPT.format("confirmed"), "confirm")
+
+
+def reading(**changes: str) -> RemoteAnswer:
+    """A healthy reading of the node, with some lines said otherwise."""
+    line = base64.b64encode(f"/usr/bin/kubelet\0--config={CONFIG}\0".encode()).decode()
+    lines = {
+        "receipt": RECEIPT.format("armed").strip(),
+        "active": "unit kubelet.service ActiveState active",
+        "sub": "unit kubelet.service SubState running",
+        "pid": "unit kubelet.service MainPID 7",
+        "restarts": "unit kubelet.service NRestarts 0",
+        "process": f"process 7 {line}",
+        "healthz": "healthz ok",
+        "lenient": "lenient 0",
+        "file": f"file regular 644 0:0 {len(NEW)} {digest(NEW)} {CONFIG} -",
+        "command": "command disk 0",
+    }
+    return said("".join(f"{said_so}\n" for said_so in (lines | changes).values() if said_so), "status")
+
+
+def judged(*answers: RemoteAnswer) -> Answered:
+    outside = Outside(list(answers))
+    working = worker(outside)
+    found = [working(ask(Verb.MEASURE)) for _ in answers][-1]
+    assert isinstance(found, Answered)
+    return found
+
+
+def test_the_connection_of_an_apply_is_kept_until_its_confirm() -> None:
+    outside = Outside([ARMED, reading(), CONFIRMED, reading()])
+    working = worker(outside)
+    kept = []
+    for verb in (Verb.APPLY, Verb.MEASURE, Verb.CONFIRM, Verb.MEASURE):
+        working(ask(verb))
+        kept.append(outside.released)
+    assert kept == [0, 0, 1, 2]
+
+
+def test_an_apply_sends_the_bytes_of_the_plan() -> None:
+    outside = Outside([ARMED])
+    found = worker(outside)(ask(Verb.APPLY))
+    assert found == Answered(7.0, "n1", 5, Verb.APPLY, Trigger.ARMED)
+    assert base64.b64encode(NEW) in outside.sent[0].stdin
+    assert "counter=3" in outside.sent[0].line
+
+
+def test_an_answer_that_never_came_is_lost_and_the_connection_given_up() -> None:
+    outside = Outside([RemoteAnswer(None, b"", b"", started=True, reference="connection-lost", message="reset")])
+    found = worker(outside)(ask(Verb.APPLY))
+    assert isinstance(found, Answered)
+    assert (found.trigger, found.reference, outside.released) == (Trigger.LOST, "connection-lost", 1)
+
+
+def test_a_node_that_was_never_reached_is_told_from_one_that_was_lost() -> None:
+    outside = Outside([RemoteAnswer(None, b"", b"", started=False, reference="connection-refused", message="refused")])
+    found = worker(outside)(ask(Verb.READ))
+    assert isinstance(found, Answered)
+    assert found.trigger is Trigger.UNREACHED
+
+
+@pytest.mark.parametrize(
+    ("changes", "trigger", "reference"),
+    [
+        ({}, Trigger.GATES_PASSED, ""),
+        ({"active": "unit kubelet.service ActiveState activating"}, Trigger.GATES_FAILED, "gate-unit"),
+        ({"lenient": "lenient 1"}, Trigger.GATES_FAILED, "gate-process"),
+        ({"healthz": "healthz timeout"}, Trigger.GATES_FAILED, "gate-healthz"),
+        ({"healthz": ""}, Trigger.GATES_UNKNOWN, "gate-healthz"),
+        ({"file": f"file regular 644 0:0 {len(OLD)} {digest(OLD)} {CONFIG} -"}, Trigger.GATES_FAILED, "gate-effectiveConfig"),
+        ({"command": "command disk 1"}, Trigger.GATES_FAILED, "gate-disk"),
+        ({"command": "command disk 127"}, Trigger.GATES_UNKNOWN, "gate-disk"),
+        ({"command": "command disk 1", "healthz": ""}, Trigger.GATES_FAILED, "gate-disk"),
+    ],
+)  # fmt: skip
+def test_the_worst_gate_speaks_for_the_node(changes: dict[str, str], trigger: Trigger, reference: str) -> None:
+    found = judged(reading(**changes))
+    assert (found.trigger, found.reference) == (trigger, reference)
+
+
+def test_a_restart_between_two_readings_fails_the_process_gate() -> None:
+    found = judged(reading(), reading(restarts="unit kubelet.service NRestarts 1"))
+    assert (found.trigger, found.reference) == (Trigger.GATES_FAILED, "gate-process")
+
+
+def test_gates_that_could_not_be_read_are_unknown() -> None:
+    lost = RemoteAnswer(None, b"", b"", started=True, reference="deadline", message="no answer in 30 s")
+    found = judged(lost)
+    assert (found.trigger, found.reference) == (Trigger.GATES_UNKNOWN, "deadline")
+
+
+def test_a_command_gate_is_quoted_for_the_nodes_shell() -> None:
+    outside = Outside([reading()])
+    worker(outside)(ask(Verb.MEASURE))
+    assert base64.b64encode(b"test -d '/a b'") in outside.sent[0].stdin
+
+
+@pytest.mark.parametrize(("status", "verdict"), [(0, Verdict.PASS), (1, Verdict.FAIL), (None, Verdict.UNKNOWN)])
+def test_a_wave_gate_has_three_verdicts(status: int | None, verdict: Verdict) -> None:
+    outside = Outside([], {"check-alerts": status})
+    found = worker(outside)(JudgeWave(0))
+    assert isinstance(found, WaveJudged)
+    assert found.verdict is verdict
+    assert outside.environment == {"ROLLOUT_RUN": "r1", "ROLLOUT_WAVE": "canary", "ROLLOUT_CLUSTER": "c"}
+
+
+def test_without_wave_gates_a_wave_passes() -> None:
+    outside = Outside([])
+    found = worker(outside, replace(PLAN, gates=DEFAULT_GATES))(JudgeWave(0))
+    assert isinstance(found, WaveJudged)
+    assert found.verdict is Verdict.PASS
+
+
+def test_what_cleanup_could_not_do_is_left_behind() -> None:
+    outside = Outside([RemoteAnswer(None, b"", b"", started=False, reference="connect-timeout", message="no answer")])
+    found = worker(outside)(ask(Verb.CLEAN))
+    assert isinstance(found, Answered)
+    assert found.trigger is Trigger.CLEANED
+    assert found.leftovers == ("could not be left as found: no answer [connect-timeout]",)
+
+
+def test_a_rollback_worker_has_no_plan_to_apply() -> None:
+    with pytest.raises(LookupError, match="neither applies"):
+        worker(Outside([]), plan=None)(ask(Verb.APPLY))
