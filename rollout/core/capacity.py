@@ -59,7 +59,7 @@ def who_may_return(
     def room(rack: str) -> int:
         return max(order.limits.per_rack.of(order.racks[rack]) - busy[rack], 1 - moving[rack])
 
-    return _take(order, wanted, room), max(order.limits.in_flight - busy.total(), 1 - moving.total())
+    return _take(order, wanted, room), max(order.limits.in_flight - busy.total(), 1 - moving.total(), 0)
 
 
 def _occupancy(

@@ -54,7 +54,8 @@ class Draft:
         """Send a verb to a node; its answer must carry the new serial."""
         record = self.nodes[name]
         if verb in _RESTARTS:
-            self.set(started=(*self.state.started, self.now)[-64:])
+            window = max(64, 2 * int(self.state.order.limits.pace))
+            self.set(started=(*self.state.started, self.now)[-window:])
         self.put(name, asked=verb, serial=record.serial + 1)
         tx = replace(self.state, nodes=self.nodes).transaction(name)
         self._commands.append(Ask(name, verb, record.serial + 1, tx, self.state.counter))
@@ -63,10 +64,17 @@ class Draft:
         self.set(gate_asked=True)
         self._commands.append(JudgeWave(self.state.wave))
 
+    @property
+    def patience(self) -> float:
+        """Seconds after which a silent node, or one that cannot be taken back, is given up."""
+        return self.state.order.guard + GRACE
+
     def meet(self, name: str, trigger: Trigger | Sharp, reference: str = "", message: str = "") -> None:
         """Move a node by the table, remember why, and ask of it what comes next."""
         record = self.nodes[name]
-        sharp = sharpen(trigger, record, self.state.order.goal) if isinstance(trigger, Trigger) else trigger
+        sharp = sharpen(trigger, reference, record, self.state.order.goal) if isinstance(trigger, Trigger) else trigger
+        if sharp is Sharp.UNFINISHED and record.owed and self.now > record.since + self.patience:
+            sharp = Sharp.GIVEN_UP
         found = move(record.state, sharp)
         changes: dict[str, Any] = {
             "state": found.to,
@@ -76,7 +84,9 @@ class Draft:
         if trigger not in _GOOD_NEWS:
             changes |= {"reference": reference, "message": message}
         if found.to is not record.state:
-            changes |= {"since": self.now, **self._entering(name, record, found.to)}
+            changes |= self._entering(name, record, found.to)
+            if not (record.owed and {record.state, found.to} == _GOING_BACK) or trigger is Trigger.RESUMED:
+                changes["since"] = self.now  # else: since it is owed, so that trying again has an end
         if trigger in (Trigger.UNREACHED, Trigger.LOST) and record.state is NodeState.UNKNOWN:
             changes["reads"] = record.reads + 1
         self.put(name, **changes)
@@ -87,6 +97,8 @@ class Draft:
         settle = self.now + self.state.order.nodes[name].settle
         if to is NodeState.APPLIED or (to is NodeState.REVERTED and record.state is not NodeState.PENDING):
             return {"busy_until": settle, "orphaned": record.orphaned and to is NodeState.APPLIED, "reads": 0}
+        if to is NodeState.APPLYING:
+            return {"orphaned": False}  # from here on this controller answers for it
         if to is NodeState.REVERTING:
             return {"want_back": True}
         if to is NodeState.CONFIRMED:
@@ -121,8 +133,8 @@ class Draft:
             self.halt(Ending.CLAIMED, reference, f"{name}: {message}")
 
     def halt(self, ending: Ending, reference: str, message: str) -> None:
-        """Release nothing more; mark what the playbook wants taken back."""
-        if self.state.halt is not None:
+        """Release nothing more; mark what the playbook wants taken back. That another run took over ends a halting run too."""
+        if self.state.halt is not None and (ending is not Ending.CLAIMED or self.state.halt.ending is Ending.CLAIMED):
             return
         self.set(halt=Halt(ending, reference, message, self.now), phase=Phase.HALTING)
         if ending is Ending.HALTED and self.state.order.goal is Goal.APPLY:
@@ -164,6 +176,7 @@ _GOOD_NEWS = frozenset(
 )  # fmt: skip
 """Triggers whose words do not replace what is remembered of the node's last trouble."""
 
+_GOING_BACK = {NodeState.UNKNOWN, NodeState.REVERTING}
 _SPEAKING = frozenset({NodeState.PENDING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.SKIPPED})
 _AT_PEACE = frozenset({NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING})
 _TOUCHED = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.UNKNOWN})

@@ -32,11 +32,13 @@ def _every_node_once(state: RunState) -> Iterator[str]:
 
 
 def _limits(state: RunState) -> Iterator[str]:
-    """Law 4: never more in motion by our doing than rack and fleet limits allow."""
+    """Law 4: never more in motion by our doing than rack and fleet limits allow (owed: half back already, and unavailable)."""
     moving = Counter(
         state.order.nodes[name].rack
         for name, record in state.nodes.items()
-        if record.state in _MOVING and record.cause is None
+        if record.state in _MOVING
+        and record.cause is None
+        and not (record.owed and record.state is NodeState.REVERTING)
     )
     if moving.total() > state.order.limits.in_flight:
         yield f"law 4: {moving.total()} nodes in flight, limit {state.order.limits.in_flight}"

@@ -41,7 +41,8 @@ def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Comm
 
 def step(state: RunState, event: Event) -> tuple[RunState, tuple[Command, ...]]:
     """The next state, and what to do about it."""
-    draft = Draft(replace(state, now=max(state.now, event.at)))
+    # Within a controller time never goes back; the clock of the next one may be behind, and is the one that counts.
+    draft = Draft(replace(state, now=event.at if isinstance(event, Resumed) else max(state.now, event.at)))
     match event:
         case Ticked():
             pass
@@ -104,8 +105,10 @@ def _resumed(draft: Draft, event: Resumed) -> None:
             draft.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
         elif record.state is NodeState.CONFIRMED and draft.state.order.goal is Goal.APPLY:
             draft.put(name, want_back=False)
+        settled = draft.now + draft.state.order.nodes[name].settle
         draft.put(
-            name, asked=None, orphaned=True, reads=0, accepted=record.accepted or (accepted and bool(record.cause))
-        )
+            name, asked=None, orphaned=True, reads=0, accepted=record.accepted or (accepted and bool(record.cause)),
+            since=min(record.since, draft.now), busy_until=min(record.busy_until, settled),
+        )  # fmt: skip
         draft.meet(name, Trigger.RESUMED, record.reference, record.message)
     draft.first_open_wave()

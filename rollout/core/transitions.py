@@ -4,12 +4,13 @@ Theory. A node has a state; an answer from it, or a decision of the run, is a *t
 the next state, what to ask of the node next, and what the node is charged for. Whatever is not in the table is
 impossible and raises: silence would hide a bug. Everything that changes a node's state is in this file.
 
-Three rules shape the table:
+Four rules shape the table:
 
 * An answer that says where the transaction stands (``armed``, ``confirmed``, ``taken back``, ``untouched``) is believed
   whatever we thought: it was read from the node.
 * No answer is no answer: after ``unreached`` or ``lost`` the node is ``unknown`` and is read until it speaks, or until
   its guard must long have fired; then it is ``unreachable`` and *owed*.
+* What goes back is brought to its end: who died on the way there is followed by the next, for as long as a node is read.
 * A sick node goes back at once (``reverting``); a healthy one that is to go back waits, ``confirmed``, for the limits.
 
 ``sharpen`` turns a raw trigger into the one the table knows, from the few facts a record carries.
@@ -54,6 +55,8 @@ class Sharp(StrEnum):
     NEVER_TOUCHED = "never-touched"  # a revert run found nothing to revert
     ORPHAN_TAKEN_BACK = "orphan-taken-back"  # its controller died, the guard did its work: not the node's fault
     GIVEN_UP = "given-up"  # read long enough
+    UNFINISHED = "unfinished"  # going back, but whoever walked it there died: a read has the node's lock
+    OTHERS_AT_WORK = "others-at-work"  # the guard is at it
 
 
 _SICK = Cause.UNHEALTHY
@@ -129,7 +132,8 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.REVERTING, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
     (S.REVERTING, On.UNTOUCHED): Move(S.REVERTED),
     (S.REVERTING, On.REFUSED): Move(S.FAILED, charge=_FAILED, owed=True),
-    (S.REVERTING, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.REVERTING, Sharp.OTHERS_AT_WORK): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
+    (S.REVERTING, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
     (S.REVERTING, On.ARMED): Move(S.REVERTING, Next.REVERT),
     (S.REVERTING, Sharp.HELD): Move(S.REVERTING, Next.REVERT),
     (S.REVERTING, On.CONFIRMED): Move(S.REVERTING, Next.REVERT),
@@ -141,6 +145,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.UNKNOWN, Sharp.HELD): Move(S.REVERTING, Next.REVERT),
     (S.UNKNOWN, On.CONFIRMED): Move(S.CONFIRMED),
     (S.UNKNOWN, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.UNKNOWN, Sharp.UNFINISHED): Move(S.REVERTING, Next.REVERT, owed=True),
     (S.UNKNOWN, On.REFUSED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, On.UNTOUCHED): Move(S.PENDING, Next.RETRY),
     (S.UNKNOWN, Sharp.NEVER_TOUCHED): Move(S.SKIPPED),
@@ -168,11 +173,15 @@ class IllegalMoveError(Exception):
     """The table has no such move: a bug of ours, never the node's."""
 
 
-def sharpen(trigger: On, record: NodeRecord, goal: Goal) -> On | Sharp:
+def sharpen(trigger: On, reference: str, record: NodeRecord, goal: Goal) -> On | Sharp:
     """The trigger as the table knows it, given what the record remembers."""
+    if record.state is S.REVERTING and trigger is On.REFUSED and reference == "locked":
+        return Sharp.OTHERS_AT_WORK
     if record.want_back and (trigger is On.ARMED or (trigger is On.GATES_PASSED and record.state is S.APPLIED)):
         return Sharp.HELD
     if record.state is S.UNKNOWN:
+        if trigger is On.BUSY and record.want_back:
+            return Sharp.UNFINISHED
         if trigger is On.UNTOUCHED and goal is Goal.REVERT:
             return Sharp.NEVER_TOUCHED
         if trigger is On.TAKEN_BACK_ALONE and record.orphaned and record.cause is None and not record.want_back:

@@ -22,7 +22,7 @@ from rollout.core.verdict import Verdict
 
 @dataclass
 class ModelNode:
-    """A node as it is, whatever anybody thinks of it. ``files`` is "old" or "new"; ``receipt`` by transaction."""
+    """A node as it is, whatever anybody thinks of it. ``files`` is "old", "new" or "mixed"; ``receipt`` by transaction."""
 
     files: str = "old"
     receipt: dict[str, str] = field(default_factory=dict)
@@ -33,6 +33,9 @@ class ModelNode:
     reachable: bool = True
     lose: set[Verb] = field(default_factory=set)  # verbs whose answer is lost once
     refuse: str = ""
+    refuse_read: bool = False
+    fenced: bool = False  # another run has it
+    dies_reverting: int = 0  # how often the agent dies in the middle of a revert of a confirmed change
 
     def newest(self, tx: str, now: float) -> str:
         if self.receipt.get(tx) == "armed" and now >= self.guard_at[tx]:
@@ -48,6 +51,7 @@ TRIGGERS = {
     "alone": Trigger.TAKEN_BACK_ALONE,
     "asked": Trigger.TAKEN_BACK_ASKED,
     "still-sick": Trigger.STILL_SICK,
+    "reverting": Trigger.BUSY,
 }
 
 
@@ -93,7 +97,7 @@ class Play:
         self.fleet = {name: ModelNode() for name in order.nodes}
         self.order = order
         self.delay = seed
-        self.now = 0.0
+        self.now = self.began = 0.0
         self.tie = count()
         self.queue: list[tuple[float, int, Event]] = []
         self.journal: list[Event] = []
@@ -104,6 +108,7 @@ class Play:
 
     def run(self, *, until: Callable[[RunState], bool] = lambda _: False, patience: float = 5000.0) -> RunState:
         """To the end, or until a condition holds."""
+        self.began = self.now
         self.state, commands = opening(self.order, 1, self.now)
         self._act(commands)
         return self.go_on(until=until, patience=patience)
@@ -127,7 +132,7 @@ class Play:
     def crash_and_resume(self) -> None:
         """The controller dies: every answer on its way is lost; a new one takes over from the journal alone."""
         self.queue.clear()
-        state, _ = opening(self.order, 1, 0.0)
+        state, _ = opening(self.order, 1, self.began)
         for event in self.journal:
             state, _ = step(state, event)
         assert state == self.state, "a replay of the journal must give the same state"
@@ -146,15 +151,22 @@ class Play:
     def answer(self, ask: Ask, at: float) -> Answered:
         node = self.fleet[ask.node]
         trigger = self._do(node, ask, at)
-        return Answered(at, ask.node, ask.serial, ask.verb, trigger, node.refuse if trigger is Trigger.REFUSED else "")
+        reference = "fenced" if node.fenced else node.refuse
+        return Answered(at, ask.node, ask.serial, ask.verb, trigger, reference if trigger is Trigger.REFUSED else "")
 
     def _do(self, node: ModelNode, ask: Ask, at: float) -> Trigger:
         if not node.reachable:
             return Trigger.UNREACHED
         if ask.verb is Verb.CLEAN:
             return Trigger.CLEANED
-        if ask.verb is Verb.APPLY and node.refuse:
+        if node.fenced and ask.verb is not Verb.MEASURE:
             return Trigger.REFUSED
+        if (ask.verb is Verb.APPLY and node.refuse) or (ask.verb is Verb.READ and node.refuse_read):
+            return Trigger.REFUSED
+        if ask.verb is Verb.REVERT and node.dies_reverting:
+            node.dies_reverting -= 1
+            node.files, node.receipt[ask.tx] = "mixed", "reverting"
+            return Trigger.LOST
         trigger = _VERBS[ask.verb](node, ask.tx, at)
         if ask.verb in node.lose:
             node.lose.discard(ask.verb)
@@ -181,7 +193,7 @@ def _confirm(node: ModelNode, tx: str, at: float) -> Trigger:
 
 
 def _revert(node: ModelNode, tx: str, at: float) -> Trigger:
-    if node.newest(tx, at) in ("armed", "confirmed"):
+    if node.newest(tx, at) in ("armed", "confirmed", "reverting"):
         node.files, node.receipt[tx] = "old", "still-sick" if node.sick_with_old else "asked"
     return _read(node, tx, at)
 

@@ -247,6 +247,113 @@ def test_a_rollback_goes_on_around_nodes_that_cannot_be_reached() -> None:
     assert all(record.owed for record in end.nodes.values() if record.state is NodeState.UNREACHABLE)
 
 
+def test_a_revert_whose_agent_died_half_way_is_brought_to_its_end() -> None:
+    """A confirmed change has no guard: a receipt that says `reverting` stays so until somebody asks for the revert again."""
+    play = Play(revert_order())
+    for node in play.fleet.values():
+        node.files, node.receipt = "new", {"r0-1": "confirmed"}
+    play.fleet["a-1"].dies_reverting = 2
+    end = play.run()
+    assert states(end) == {NodeState.REVERTED: 40}
+    assert files(play) == {"old": 40}
+
+
+def test_the_next_rollback_goes_on_with_what_the_last_one_left_half_done() -> None:
+    play = Play(revert_order())
+    for node in play.fleet.values():
+        node.files, node.receipt = "mixed", {"r0-1": "reverting"}
+    assert states(play.run()) == {NodeState.REVERTED: 40}
+    assert files(play) == {"old": 40}
+
+
+def test_a_revert_that_dies_every_time_is_given_up_and_owed() -> None:
+    play = Play(revert_order())
+    for node in play.fleet.values():
+        node.files, node.receipt = "new", {"r0-1": "confirmed"}
+    play.fleet["a-1"].dies_reverting = 10**6
+    end = play.run()
+    assert states(end) == {NodeState.REVERTED: 39, NodeState.UNREACHABLE: 1}
+    assert end.nodes["a-1"].owed
+
+
+def test_a_revert_that_meets_the_guard_at_work_waits_for_it() -> None:
+    play = Play(make_order({"a": 1}))
+    play.fleet["a-1"].sick_after = 0.0
+    play.run(until=lambda s: s.nodes["a-1"].asked is Verb.REVERT)
+    play.queue.clear()
+    reply = Answered(play.now, "a-1", play.state.nodes["a-1"].serial, Verb.REVERT, Trigger.REFUSED, "locked", "at work")
+    play.feed(reply)
+    assert play.state.nodes["a-1"].state is NodeState.UNKNOWN
+    assert play.go_on().nodes["a-1"].state is NodeState.REVERTED
+
+
+def test_a_run_that_is_taken_over_while_it_halts_ends() -> None:
+    """An emergency rollback from elsewhere has the nodes now: nothing that this run still waits for will ever come."""
+    play = Play(make_order({"a": 40}, limits=Limits(per_rack=Share(count=4))))
+    play.run(until=lambda s: any(record.asked is Verb.MEASURE for record in s.nodes.values()))
+    play.feed(InterruptAsked(play.now))
+    for node in play.fleet.values():
+        node.fenced = True
+    end = play.go_on(patience=30.0)
+    assert end.ending is Ending.CLAIMED
+
+
+def test_hundreds_of_restarts_a_second_are_paced_too() -> None:
+    play = Play(make_order({"a": 400}, limits=Limits(per_rack=Share(count=400), in_flight=400, pace=150.0), budgets=()))
+    play.run(until=lambda _: any(ask.verb is Verb.APPLY for ask in play.asked))
+    first = play.now
+    play.go_on(until=lambda _: play.now >= first + 0.5)
+    assert sum(ask.verb is Verb.APPLY for ask in play.asked) == 150
+
+
+def test_a_guard_that_fires_under_the_new_controller_is_the_nodes_fault() -> None:
+    budget = Budget(Scope.FLEET, frozenset(Cause), Share(count=5))
+    play = Play(make_order({"a": 3}, budgets=(budget,)))
+    play.run(until=lambda s: s.phase is Phase.RUNNING)
+    play.crash_and_resume()
+    play.go_on(until=lambda s: s.nodes["a-3"].asked is Verb.APPLY)
+    for verb, trigger in ((Verb.APPLY, Trigger.LOST), (Verb.READ, Trigger.TAKEN_BACK_ALONE)):
+        play.queue.clear()
+        play.feed(Answered(play.now, "a-3", play.state.nodes["a-3"].serial, verb, trigger))
+    assert play.state.nodes["a-3"].state is NodeState.REVERTED
+    assert play.state.nodes["a-3"].cause is Cause.UNREACHABLE
+
+
+def test_who_was_lost_before_its_wave_began_is_counted_before_any_of_it_is_released() -> None:
+    budget = Budget(Scope.WAVE, frozenset(Cause), Share(count=2))
+    limits = Limits(per_rack=Share(count=5), preflight=Share(percent=50.0))
+    waves = (("canary", lambda n: n == "a-1"), ("rest", lambda _: True))
+    play = Play(make_order({"a": 20}, waves, limits=limits, budgets=(budget,)))
+    for name in ("a-19", "a-20"):
+        play.fleet[name].reachable = False
+    play.run(until=lambda s: s.nodes["a-1"].state is NodeState.APPLIED)
+    play.fleet["a-1"].reachable = False  # until it is given up, on a tick, which ends its wave
+    end = play.go_on()
+    assert end.ending is Ending.HALTED
+    assert {ask.node for ask in play.asked if ask.verb is Verb.APPLY} == {"a-1"}
+
+
+def test_a_controller_whose_clock_is_behind_takes_over_at_once() -> None:
+    play = Play(make_order({"a": 10}))
+    play.now = 100_000.0
+    play.run(until=lambda s: NodeState.CONFIRMED in states(s))
+    play.now = 50.0
+    play.crash_and_resume()
+    assert play.go_on(patience=600.0).ending is Ending.DONE
+
+
+def test_a_rollback_keeps_its_limits_when_more_is_down_than_they_allow() -> None:
+    order = make_order(
+        {"a": 20, "b": 20}, goal=Goal.REVERT, limits=Limits(per_rack=Share(count=9), in_flight=2, pace=50.0)
+    )
+    play = Play(order)
+    for node in play.fleet.values():
+        node.files, node.receipt = "new", {"r0-1": "confirmed"}
+    for name in ("a-1", "a-2", "a-3", "b-1"):
+        play.fleet[name].refuse_read = True
+    assert states(play.run(patience=20_000.0))[NodeState.REVERTED] == 36
+
+
 def test_a_higher_token_on_the_nodes_is_overtaken_once() -> None:
     play = Play(make_order({"a": 3}))
     play.state, commands = opening(play.order, 1, 0.0)
