@@ -20,6 +20,7 @@ class LocalCommands:
                 stderr=subprocess.DEVNULL,
                 timeout=timeout,
                 check=False,
+                start_new_session=True,  # a Ctrl-C at our terminal is ours to hear
             )
         except (OSError, subprocess.TimeoutExpired):
             return None

@@ -13,7 +13,7 @@ from rollout.core.journal_codec import encode_event
 from rollout.core.state import Goal, NodeState, Phase, RunState
 from rollout.core.summary import summarize, troubles
 from rollout.core.summary_text import counts_text, summary_document, summary_lines
-from rollout.core.terminal import printable
+from rollout.core.terminal import counted, printable
 
 _WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE})
 
@@ -54,12 +54,14 @@ class PlainProgress:
         order = after.order
         if before.phase is Phase.OPENING:
             self._wave_began = after.now
-            self._say(f"claimed {len(after.nodes)} nodes of {order.cluster} as {order.run}, token {after.counter}")
-        if after.phase is Phase.SOAKING and before.phase is Phase.RUNNING:
+            self._say(
+                f"claimed {counted(len(after.nodes), 'node')} of {order.cluster} as {order.run}, token {after.counter}"
+            )
+        if after.phase is Phase.SOAKING and before.phase is not Phase.SOAKING:
             wave = order.waves[after.wave]
             took = after.now - self._wave_began
             self._say(
-                f"wave {wave.name} ({len(wave.nodes)} nodes): {self._counts(after, wave.nodes)} in {took:.0f} s; soaking {wave.soak:g} s"
+                f"wave {wave.name} ({counted(len(wave.nodes), 'node')}): {self._counts(after, wave.nodes)} in {took:.0f} s; soaking {wave.soak:g} s"
             )
         if after.wave != before.wave and after.wave > 0:
             self._wave_began = after.now
@@ -67,7 +69,7 @@ class PlainProgress:
         if after.phase is Phase.HALTING and after.halt is not None:
             self._say(f"halting: {printable(after.halt.message, 400)} [{after.halt.reference}]")
         if after.phase is Phase.HALTING and order.goal is Goal.REVERT:
-            self._say(f"taking {len(after.nodes)} nodes back, {order.limits.pace:g} a second")
+            self._say(f"taking {counted(len(after.nodes), 'node')} back, {order.limits.pace:g} a second")
         if after.phase is Phase.CLOSING:
             self._say("leaving every node as found")
 

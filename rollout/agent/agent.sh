@@ -620,6 +620,27 @@ check_file() { # N PATH BEFORE AFTER MODE BASE64
     if [ -e "$R$folder" ] || [ -L "$R$folder" ]; then refuse not-a-regular-file "$folder"; fi
     folder=${folder%/*}
   done
+  points="$points $2"
+  case $folder in *.d) points="$points $folder" && same_device "$folder" ;; esac # its parent is where the twins will lie
+}
+
+same_device() { # FOLDER: and the one above it
+  # shellcheck disable=SC2046 # two numbers
+  set -- "$1" $(stat -L -c %d "$R$1" "$R${1%/*}")
+  [ "${2-}" = "${3-none}" ] || refuse not-renameable "$1 is on another file system than the folder above it"
+}
+
+check_mounts() { # what is mounted by itself (a file, a .d folder) cannot be exchanged by a rename
+  # shellcheck disable=SC2086 # a list of paths
+  set -- $points
+  for path in "$@"; do
+    shift
+    set -- "$@" -e "^[^ ]* [^ ]* [^ ]* [^ ]* $path "
+  done
+  mounted=$(grep -m 1 "$@" "$R/proc/self/mountinfo" 2>/dev/null) || return 0
+  # shellcheck disable=SC2086 # split into fields
+  set -- $mounted
+  refuse not-renameable "$5 is a mount of its own"
 }
 
 check_before() { is_as "$3" "$2" || { drifted=$2 && return 1; }; }
@@ -636,9 +657,10 @@ check_unit() { # NAME
 check_node() { # everything that could refuse, before anything is written but the lock and the token
   read -r is_machine 2>/dev/null <"$R/etc/machine-id"
   [ "$machine" = "$is_machine" ] || refuse machine-id-changed "this is $is_machine"
-  files=0 paths='' room=1024 r_units='' r_reload=0
+  files=0 paths='' points='' room=1024 r_units='' r_reload=0
   each file check_file
   [ "$files" -gt 0 ] || refuse bad-argument "no file"
+  check_mounts
   # shellcheck disable=SC2046 # type, free blocks, block size
   set -- $(stat -f -c '%T %a %S' "$S")
   case ${1-} in tmpfs | ramfs) refuse state-not-persistent "$S is on $1" ;; esac

@@ -10,7 +10,7 @@ import click
 from rollout.adapters.files import FolderFiles
 from rollout.app.check import Checked
 from rollout.app.check import check as check_files
-from rollout.core.terminal import printable
+from rollout.core.terminal import counted, printable
 from rollout.errors import InputError, Problem
 
 _LONGEST_LINE = 500
@@ -34,18 +34,14 @@ def _print(checked: Checked) -> None:
     for problem in checked.problems:
         click.echo(printable(str(problem), _LONGEST_LINE), err=True)
     if checked.problems:
-        click.echo(_count(len(checked.problems), "mistake"), err=True)
+        click.echo(counted(len(checked.problems), "mistake"), err=True)
         return
     parts = [
-        *(f"{inventory.cluster} ({_count(len(inventory.nodes), 'node')})" for inventory in checked.inventories),
-        _count(len(checked.playbooks), "playbook"),
-        _count(len(checked.templates), "template"),
+        *(f"{inventory.cluster} ({counted(len(inventory.nodes), 'node')})" for inventory in checked.inventories),
+        counted(len(checked.playbooks), "playbook"),
+        counted(len(checked.templates), "template"),
     ]
     click.echo(f"ok: {', '.join(parts)}")
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _document(checked: Checked) -> dict[str, object]:

@@ -38,7 +38,7 @@ from rollout.core.state import Order, RunState
 from rollout.core.suggest import did_you_mean
 from rollout.core.summary import exit_code, summarize
 from rollout.core.summary_text import summary_document, summary_lines
-from rollout.core.terminal import printable
+from rollout.core.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
 
 PER_NODE_SECONDS = 20.0
@@ -80,7 +80,7 @@ def apply(
     if not plan.nodes:
         return _nothing_to_do(session, plan)
     check_nothing_unfinished(session.past(), plan.cluster)
-    typed_confirmation(plan.cluster, f"{len(plan.nodes)} nodes of {plan.cluster} will be changed", yes=yes)
+    typed_confirmation(plan.cluster, f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed", yes=yes)
     with session.tools(session.journal(), plan.limits.in_flight) as tools:
         state = start_apply(plan, session.way(inventory, tuple(plan.nodes)), tools)
     return exit_code(state) or 0
@@ -196,7 +196,9 @@ def rollback(
     _predict(session, order)
     if not order.nodes:
         return 0
-    typed_confirmation(order.cluster, f"{len(order.nodes)} nodes of {order.cluster} are taken back", yes=yes)
+    typed_confirmation(
+        order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be taken back", yes=yes
+    )
     counter = max(journal.highest_counter(order.cluster), source.counter, source.highest) + 1
     with session.tools(journal, limits.in_flight) as tools:
         state = start_revert(order, counter, session.way(inventory, tuple(order.nodes)), tools)
@@ -215,11 +217,11 @@ def _emergency(session: Session, cluster: str, run: str, limit: str, limits: Lim
     if session.output == "text":
         click.echo(f"newest run on the nodes: {found.source}; {len(found.already)} nodes are back already")
         if found.silent:
-            click.echo(f"no answer from {len(found.silent)} nodes, still owed: {fold(found.silent)}")
+            click.echo(f"no answer from {counted(len(found.silent), 'node')}, still owed: {fold(found.silent)}")
     _predict(session, found.order)
     if not found.order.nodes:
         return 4 if found.silent else 0
-    typed_confirmation(cluster, f"{len(found.order.nodes)} nodes of {cluster} are taken back", yes=yes)
+    typed_confirmation(cluster, f"{counted(len(found.order.nodes), 'node')} of {cluster} will be taken back", yes=yes)
     with session.tools(session.journal_if_any(), limits.in_flight) as tools:
         way = session.way(inventory, tuple(found.order.nodes))
         state: RunState = start_revert(found.order, found.counter, way, tools)
@@ -242,5 +244,5 @@ def _predict(session: Session, order: Order) -> None:
     if session.output == "text":
         seconds = predicted_seconds(order, PER_NODE_SECONDS)
         click.echo(
-            f"{len(order.nodes)} nodes to take back, about {seconds / 60:.1f} min at {order.limits.pace:g} a second"
+            f"{counted(len(order.nodes), 'node')} to take back, about {seconds / 60:.1f} min at {order.limits.pace:g} a second"
         )

@@ -12,7 +12,7 @@ from rollout.core import diff, durations, estimate, nodesets
 from rollout.core.plan import Change, ChangeGroup, FileChange, Left, Plan, Standing, Wave
 from rollout.core.planning import kind_of
 from rollout.core.playbook import Budget, Scope
-from rollout.core.terminal import printable
+from rollout.core.terminal import counted, printable
 
 MOST_DIFF = 24
 MOST_KINDS = 12
@@ -67,7 +67,7 @@ def _head(plan: Plan) -> Iterator[str]:
     yield f"Plan for {plan.cluster}: playbook {plan.playbook}, nodes read {plan.taken}{limited}"
     counts = {standing: sum(entry.standing is standing for entry in plan.left) for standing in Standing}
     yield (
-        f"{_count(len(plan.nodes), 'node')} to change, {counts[Standing.AS_WANTED]} as wanted, "
+        f"{counted(len(plan.nodes), 'node')} to change, {counts[Standing.AS_WANTED]} as wanted, "
         f"{counts[Standing.REFUSED]} refused, {counts[Standing.UNREACHABLE]} unreachable"
     )
 
@@ -95,14 +95,14 @@ def _kinds(plan: Plan) -> Iterator[str]:
     if rest:
         yield ""
         nodes = sum(len(kind.nodes) for kind in rest)
-        yield f"… {_count(len(rest), 'more group')} with {_count(nodes, 'node')}: see them all with -o json"
+        yield f"… {counted(len(rest), 'more group')} with {counted(nodes, 'node')}: see them all with -o json"
 
 
 def _header(kind: Kind) -> Iterator[str]:
     first = kind.first
-    yield f"{first.name}  {first.label}: {_count(len(kind.nodes), 'node')}  {_fold(kind.nodes)}"
+    yield f"{first.name}  {first.label}: {counted(len(kind.nodes), 'node')}  {_fold(kind.nodes)}"
     if len(kind.groups) > 1:
-        more = _count(len(kind.groups) - 1, "group")
+        more = counted(len(kind.groups) - 1, "group")
         yield f"    and {more} more that differ only in what is not ours; shown for {first.name}"
 
 
@@ -145,7 +145,7 @@ def _waves(plan: Plan) -> Iterator[str]:
     yield "Waves"
     for at, wave in enumerate(plan.waves, 1):
         time = _time(estimate.of_wave(plan, wave))
-        yield f"  {at}  {wave.name}: {_count(len(wave.nodes), 'node')}, about {time}, soak {_time(wave.soak)} of it  {_fold(wave.nodes)}"
+        yield f"  {at}  {wave.name}: {counted(len(wave.nodes), 'node')}, about {time}, soak {_time(wave.soak)} of it  {_fold(wave.nodes)}"
         yield f"     halts at {'; '.join(_wave_halts(plan, wave)) or 'no budget of its own'}"
 
 
@@ -197,11 +197,11 @@ def _left(plan: Plan) -> Iterator[str]:
         yield ""
         yield "Left alone"
     for entry, names in found[:MOST_REASONS]:
-        yield f"  {entry.standing.value}: {_count(len(names), 'node')}  {_fold(names)}"
+        yield f"  {entry.standing.value}: {counted(len(names), 'node')}  {_fold(names)}"
         yield f"     {printable(entry.reason, 400)} [{entry.reference}]"
     rest = found[MOST_REASONS:]
     if rest:
-        yield f"  … {_count(sum(len(names) for _, names in rest), 'more node')} for {_count(len(rest), 'other reason')}: see them all with -o json"
+        yield f"  … {counted(sum(len(names) for _, names in rest), 'more node')} for {counted(len(rest), 'other reason')}: see them all with -o json"
 
 
 def _tail(plan: Plan) -> Iterator[str]:
@@ -217,10 +217,6 @@ def _tail(plan: Plan) -> Iterator[str]:
 
 def _fold(names: Iterable[str]) -> str:
     return printable(nodesets.fold(names), _LONGEST_NODESET)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _nth(number: int) -> str:

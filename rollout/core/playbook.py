@@ -20,9 +20,9 @@ class Share:
     percent: float | None = None
 
     def of(self, total: int) -> int:
-        """How many of ``total`` nodes: a percentage is rounded down, and at least 1."""
+        """How many of ``total`` nodes: a count is at most all of them, a percentage is rounded down; at least 1."""
         if self.count is not None:
-            return self.count
+            return max(1, min(self.count, total))
         return max(1, int(total * (self.percent or 0.0) / 100))
 
     def __str__(self) -> str:

@@ -34,7 +34,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     for left in summary.left_out:
         yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
     if summary.owed:
-        yield f"  owed (could not be reached; nothing else is known of them): {summary.owed}"
+        yield f"  owed (the change is still to be done or taken back there): {summary.owed}"
     for leftover in summary.leftovers[:20]:
         yield f"  left behind: {printable(leftover, 200)}"
 

@@ -18,3 +18,8 @@ def printable(text: str, limit: int = 200) -> str:
     if len(shown) > limit:
         return shown[: max(limit - 1, 0)] + "…"
     return shown if len(head) == len(text) else shown[: max(limit - 1, 0)] + "…"
+
+
+def counted(number: int, word: str) -> str:
+    """``1 node``, ``2,000 nodes``."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -139,6 +140,38 @@ def test_only_regular_files(node: Node, kind: str) -> None:
         path = "/etc/default/real/kubelet"
     report = node.apply(order(new={path: b"x\n"}))
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-a-regular-file")
+
+
+@pytest.mark.parametrize("what", [CONFIG, DROPIN.rpartition("/")[0]])
+def test_what_is_a_mount_of_its_own_is_refused(node: Node, what: str) -> None:
+    """A rename cannot replace a mounted file, nor cross from the parent of a mounted ``.d`` folder, where the twins lie."""
+    node.write(DROPIN.replace("90-rollout", "10-kubeadm"), b"theirs\n")
+    table = f"29 1 254:0 / / rw - ext4 /dev/vda rw\n30 29 254:0 {FLAGS} /elsewhere rw - ext4 /dev/vda rw\n"
+    node.write("/proc/self/mountinfo", table.encode())
+    before = node.strays()
+    node.write("/proc/self/mountinfo", f"{table}31 29 254:0 /x {what} rw,relatime - ext4 /dev/vda rw\n".encode())
+    report = node.apply(order())
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-renameable")
+    assert what in report.message
+    assert node.files() == OLD
+    assert node.strays() == before
+    node.write("/proc/self/mountinfo", table.encode())
+    applied(node)
+
+
+def test_a_drop_in_folder_on_another_file_system_is_refused(node: Node, tmp_path: Path) -> None:
+    folder = node.at(DROPIN).parent
+    other = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    try:
+        if other.stat().st_dev == tmp_path.stat().st_dev:
+            pytest.skip("/dev/shm is no other file system here")
+        folder.symlink_to(other)
+        report = node.apply(order())
+        assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-renameable")
+        assert node.files() == OLD
+        assert list(other.iterdir()) == []
+    finally:
+        other.rmdir()
 
 
 def test_another_machine_id(node: Node) -> None:

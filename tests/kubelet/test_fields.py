@@ -182,7 +182,7 @@ def test_settings_that_contradict_each_other() -> None:
         ((), 1, 1, True),
     ],
 )
-def test_what_means_the_same(path: tuple[str, ...], old: Value, new: Value, same: bool) -> None:  # noqa: FBT001
+def test_what_means_the_same(path: tuple[str, ...], old: Value, new: Value, same: bool) -> None:
     assert values.same(path, old, new) is same
 
 
@@ -193,7 +193,7 @@ def test_what_means_the_same(path: tuple[str, ...], old: Value, new: Value, same
         ("bool", "maybe", "maybe", False), ("int32", "05", "5", True), ("int32", "five", "five", False), ("string", "a", "a", True),
     ],
 )  # fmt: skip
-def test_what_means_the_same_as_a_flag(kind: str, old: str, new: str, same: bool) -> None:  # noqa: FBT001
+def test_what_means_the_same_as_a_flag(kind: str, old: str, new: str, same: bool) -> None:
     assert values.same_flag(kind, old, new) is same
 
 

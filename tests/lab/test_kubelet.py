@@ -60,7 +60,7 @@ def test_flags(version: str, flag: str, status: int | None) -> None:
         ("1.27.3", "serializeImagePulls: false\nmaxParallelImagePulls: 5", False),
     ],
 )
-def test_configuration(version: str, lines: str, fatal: bool) -> None:  # noqa: FBT001 (a table's column)
+def test_configuration(version: str, lines: str, fatal: bool) -> None:
     begun = start(version, config=f"{CONFIG}{lines}\n")
     assert (begun.status is not None) == fatal, begun.journal
 

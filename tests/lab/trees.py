@@ -48,13 +48,13 @@ class NotingHost:
     def pid(self) -> int:
         return next(self._pids)
 
-    def appear(self, pid: int, arguments: tuple[str, ...], started: float) -> None:  # noqa: ARG002
+    def appear(self, pid: int, arguments: tuple[str, ...], started: float) -> None:
         self.processes[pid] = arguments
 
     def vanish(self, pid: int) -> None:
         del self.processes[pid]
 
-    def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:  # noqa: ARG002
+    def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:
         self.commands.append((unit, arguments))
 
     def kill(self, unit: str) -> None:
