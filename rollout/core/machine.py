@@ -110,5 +110,7 @@ def _resumed(draft: Draft, event: Resumed) -> None:
             name, asked=None, orphaned=True, reads=0, accepted=record.accepted or (accepted and bool(record.cause)),
             since=min(record.since, draft.now), busy_until=min(record.busy_until, settled),
         )  # fmt: skip
-        draft.meet(name, Trigger.RESUMED, record.reference, record.message)
+        if record.reference in FENCES:
+            draft.put(name, reference="", message="")  # whether another run still has it, it will say
+        draft.meet(name, Trigger.RESUMED)
     draft.first_open_wave()

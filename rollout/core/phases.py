@@ -11,6 +11,11 @@ from rollout.core.state import Ending, Goal, NodeRecord, NodeState, Phase, Verb
 from rollout.core.transitions import Sharp
 
 _IN_FLIGHT = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING, NodeState.UNKNOWN})
+_AT_REST = frozenset(
+    {NodeState.SKIPPED, NodeState.REFUSED, NodeState.REVERTED, NodeState.FAILED, NodeState.UNREACHABLE}
+)
+"""Nodes of which nothing is asked any more, but to be left as found."""
+
 MOST_CLAIMS = 3
 """How often a run raises its token to claim its nodes."""
 
@@ -62,9 +67,10 @@ def _claim_again(draft: Draft, *, foreign_live: bool) -> None:
         draft.halt(Ending.CLAIMED, draft.nodes[name].reference, f"{name}: {draft.nodes[name].message}")
         return
     draft.set(counter=max(draft.state.highest, draft.state.counter) + 1, claims=draft.state.claims + 1)
-    for name in tuple(draft.nodes):
-        draft.put(name, reference="", message="")
-        draft.ask(name, Verb.READ)
+    for name, record in tuple(draft.nodes.items()):
+        if record.state not in _AT_REST:
+            draft.put(name, reference="", message="")
+            draft.ask(name, Verb.READ)
 
 
 def _too_sick(draft: Draft) -> bool:

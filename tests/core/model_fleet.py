@@ -34,7 +34,7 @@ class ModelNode:
     lose: set[Verb] = field(default_factory=set)  # verbs whose answer is lost once
     refuse: str = ""
     refuse_read: bool = False
-    fenced: bool = False  # another run has it
+    held: str = ""  # another run has it: "claimed" or "fenced"
     dies_reverting: int = 0  # how often the agent dies in the middle of a revert of a confirmed change
 
     def newest(self, tx: str, now: float) -> str:
@@ -151,7 +151,7 @@ class Play:
     def answer(self, ask: Ask, at: float) -> Answered:
         node = self.fleet[ask.node]
         trigger = self._do(node, ask, at)
-        reference = "fenced" if node.fenced else node.refuse
+        reference = node.held or node.refuse
         return Answered(at, ask.node, ask.serial, ask.verb, trigger, reference if trigger is Trigger.REFUSED else "")
 
     def _do(self, node: ModelNode, ask: Ask, at: float) -> Trigger:
@@ -159,7 +159,7 @@ class Play:
             return Trigger.UNREACHED
         if ask.verb is Verb.CLEAN:
             return Trigger.CLEANED
-        if node.fenced and ask.verb is not Verb.MEASURE:
+        if node.held and ask.verb is not Verb.MEASURE:
             return Trigger.REFUSED
         if (ask.verb is Verb.APPLY and node.refuse) or (ask.verb is Verb.READ and node.refuse_read):
             return Trigger.REFUSED

@@ -293,7 +293,7 @@ def test_a_run_that_is_taken_over_while_it_halts_ends() -> None:
     play.run(until=lambda s: any(record.asked is Verb.MEASURE for record in s.nodes.values()))
     play.feed(InterruptAsked(play.now))
     for node in play.fleet.values():
-        node.fenced = True
+        node.held = "fenced"
     end = play.go_on(patience=30.0)
     assert end.ending is Ending.CLAIMED
 
@@ -362,6 +362,32 @@ def test_a_higher_token_on_the_nodes_is_overtaken_once() -> None:
         reply = Answered(1.0, command.node, command.serial, Verb.READ, Trigger.REFUSED, "fenced", "older token", 7)
         play.feed(reply)
     assert play.state.counter == 8
+    assert play.go_on().ending is Ending.DONE
+
+
+def test_nodes_that_do_not_answer_while_others_know_a_higher_token() -> None:
+    play = Play(make_order({"a": 40}, limits=Limits(preflight=Share(percent=50.0)), budgets=()))
+    play.fleet["a-1"].reachable = False
+    play.state, commands = opening(play.order, 1, 0.0)
+    for command in commands:
+        assert isinstance(command, Ask)
+        away = command.node == "a-1"
+        trigger, reference = (Trigger.UNREACHED, "refused") if away else (Trigger.REFUSED, "fenced")
+        play.feed(Answered(1.0, command.node, command.serial, Verb.READ, trigger, reference, "as told", 7))
+    end = play.go_on()
+    assert end.counter == 8
+    assert states(end) == {NodeState.CONFIRMED: 39, NodeState.UNREACHABLE: 1}
+
+
+def test_a_run_whose_nodes_another_had_is_resumed_when_they_are_free_again() -> None:
+    play = Play(make_order({"a": 3}))
+    play.run(until=lambda s: any(record.asked is Verb.MEASURE for record in s.nodes.values()))
+    for node in play.fleet.values():
+        node.held = "claimed"
+    assert play.go_on().ending is Ending.CLAIMED
+    for node in play.fleet.values():
+        node.held = ""
+    play.crash_and_resume()
     assert play.go_on().ending is Ending.DONE
 
 
