@@ -72,8 +72,10 @@ def _occupancy(
     for name, record in nodes.items():
         rack = order.nodes[name].rack
         members.setdefault(rack, []).append(record)
-        busy[rack] += unavailable(record, now)
-        moving[rack] += record.state in IN_MOTION
+        if unavailable(record, now):
+            busy[rack] += 1
+        if record.state in IN_MOTION:
+            moving[rack] += 1
     return busy, moving, members
 
 
@@ -82,7 +84,8 @@ def _take(order: Order, wanted: Iterable[str], room: Callable[[str], int]) -> tu
     taken = []
     for name in wanted:
         rack = order.nodes[name].rack
-        left.setdefault(rack, room(rack))
+        if rack not in left:
+            left[rack] = room(rack)
         if left[rack] > 0:
             left[rack] -= 1
             taken.append(name)
