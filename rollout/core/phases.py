@@ -103,7 +103,9 @@ def _accept_the_unreachable(draft: Draft) -> None:
 def _running(draft: Draft) -> None:
     order, state = draft.state.order, draft.state
     if state.wave >= len(order.waves):
-        draft.set(phase=Phase.CLOSING)
+        draft.first_open_wave()  # of a wave that has passed, a resume may find a node that does not speak
+        if draft.state.wave >= len(order.waves):
+            draft.set(phase=Phase.CLOSING)
         return
     wave = order.waves[state.wave]
     records = [draft.nodes[name] for name in wave.nodes]

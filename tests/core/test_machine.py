@@ -391,6 +391,16 @@ def test_a_run_whose_nodes_another_had_is_resumed_when_they_are_free_again() -> 
     assert play.go_on().ending is Ending.DONE
 
 
+def test_a_run_resumed_while_closing_waits_for_who_does_not_answer_at_once() -> None:
+    play = Play(make_order({"a": 3}, THREE_WAVES))
+    play.run(until=lambda s: s.phase is Phase.CLOSING)
+    play.fleet["a-1"].lose = {Verb.READ}
+    play.crash_and_resume()
+    end = play.go_on()
+    assert end.ending is Ending.DONE
+    assert states(end) == {NodeState.CONFIRMED: 3}
+
+
 def test_a_live_claim_of_another_run_ends_this_one_before_it_begins() -> None:
     play = Play(make_order({"a": 3}))
     play.state, commands = opening(play.order, 1, 0.0)
