@@ -84,6 +84,7 @@ class SqlJournal:
 
     def append(self, run: str, events: Sequence[str]) -> None:
         with self._writing("journal-away", "an event could not be written down") as connection:
+            self._check_lease(connection, run)
             number, previous = self._head(connection, run)
             rows = []
             for offset, body in enumerate(events, start=1):
@@ -141,15 +142,24 @@ class SqlJournal:
 
     def renew(self, cluster: str, run: str) -> None:
         with self._writing("journal-away", "the lease could not be renewed") as connection:
-            mine = (_LEASES.c.cluster == cluster) & (_LEASES.c.run == run) & (_LEASES.c.owner == self._owner)
+            mine = (_LEASES.c.cluster == cluster) & self._mine(run, self._owner)
             changed = connection.execute(sa.update(_LEASES).where(mine).values(heartbeat=time.time()))
             if changed.rowcount != 1:
                 raise StateError("lease-lost", f"another controller has taken {cluster} over; this one stops")
 
     def release(self, cluster: str, run: str) -> None:
         with self._writing("journal-away", "the lease could not be given back") as connection:
-            mine = (_LEASES.c.cluster == cluster) & (_LEASES.c.run == run) & (_LEASES.c.owner == self._owner)
+            mine = (_LEASES.c.cluster == cluster) & self._mine(run, self._owner)
             connection.execute(sa.delete(_LEASES).where(mine))
+
+    @staticmethod
+    def _mine(run: str, owner: str) -> sa.ColumnElement[bool]:
+        return (_LEASES.c.run == run) & (_LEASES.c.owner == owner)
+
+    def _check_lease(self, connection: sa.Connection, run: str) -> None:
+        """In the very transaction of the write: a controller that slept through its lease writes nothing more."""
+        if connection.execute(sa.select(_LEASES.c.run).where(self._mine(run, self._owner))).first() is None:
+            raise StateError("lease-lost", "another controller has taken this run over; this one stops")
 
     def close(self) -> None:
         self._engine.dispose()

@@ -93,17 +93,23 @@ def _interrupt(draft: Draft) -> None:
 
 
 def _resumed(draft: Draft, event: Resumed) -> None:
-    """A halt that is resumed is accepted: its nodes are no longer charged, and who was taken back for others' sake goes again."""
-    accepted = draft.state.halt is not None and draft.state.halt.ending is Ending.HALTED
+    """A new controller reads every node back, then goes on from where the run stood.
+
+    A halt that had ended is accepted by being resumed: its nodes are no longer charged, and who was taken back for
+    others' sake goes again. A halt that was still taking nodes back when its controller died goes on halting.
+    """
+    halt = draft.state.halt
+    halted = halt is not None and halt.ending is Ending.HALTED
+    accepted, halting = halted and draft.state.ending is not None, halted and draft.state.ending is None
     draft.set(
-        counter=event.counter, phase=Phase.OPENING, halt=None, ending=None, interrupted=False, gate_asked=False,
-        started=(), claims=1, highest=0,
+        counter=event.counter, phase=Phase.OPENING, halt=halt if halting else None, ending=None, interrupted=False,
+        gate_asked=False, started=(), claims=1, highest=0,
     )  # fmt: skip
+    again = draft.state.order.goal is Goal.APPLY and not halting
     for name, record in tuple(draft.nodes.items()):
-        innocent = record.state is NodeState.REVERTED and record.cause is None
-        if innocent and draft.state.order.goal is Goal.APPLY:
+        if again and record.state is NodeState.REVERTED and record.cause is None:
             draft.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
-        elif record.state is NodeState.CONFIRMED and draft.state.order.goal is Goal.APPLY:
+        elif again and record.state is NodeState.CONFIRMED:
             draft.put(name, want_back=False)
         settled = draft.now + draft.state.order.nodes[name].settle
         draft.put(

@@ -54,6 +54,8 @@ def _opening(draft: Draft) -> None:
     if draft.state.order.goal is Goal.REVERT:
         _accept_the_unreachable(draft)
         draft.set(phase=Phase.HALTING)
+    elif draft.state.halt is not None:
+        draft.set(phase=Phase.HALTING)
     elif _too_sick(draft):
         return
     else:

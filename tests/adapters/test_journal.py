@@ -28,6 +28,7 @@ def test_runs_and_events_come_back_in_order(journal: SqlJournal) -> None:
     journal.begin(header("r1", counter=3))
     journal.begin(header("r2", counter=2))
     journal.begin(header("r3", cluster="iad", counter=9))
+    journal.acquire("rno", "r1")
     journal.append("r1", ["a", "b"])
     journal.append("r1", ["c"])
     assert journal.events("r1") == ("a", "b", "c")
@@ -44,6 +45,7 @@ def test_the_folder_is_for_its_owner_only(journal: SqlJournal, tmp_path: Path) -
 
 def test_another_process_sees_what_was_written(journal: SqlJournal, tmp_path: Path) -> None:
     journal.begin(header())
+    journal.acquire("rno", "r1")
     journal.append("r1", ["a"])
     assert SqlJournal(tmp_path / "state").events("r1") == ("a",)
 
@@ -51,6 +53,7 @@ def test_another_process_sees_what_was_written(journal: SqlJournal, tmp_path: Pa
 @pytest.mark.parametrize("change", ["UPDATE events SET body='x' WHERE number=1", "DELETE FROM events WHERE number=1"])
 def test_a_journal_that_was_changed_is_refused(journal: SqlJournal, tmp_path: Path, change: str) -> None:
     journal.begin(header())
+    journal.acquire("rno", "r1")
     journal.append("r1", ["a", "b"])
     with sqlite3.connect(tmp_path / "state/journal.db") as connection:
         connection.execute(change)
@@ -86,6 +89,9 @@ def test_the_lease_is_for_one(journal: SqlJournal, tmp_path: Path) -> None:
     journal.release("rno", "r1")
     with pytest.raises(StateError, match="taken rno over"):
         journal.renew("rno", "r1")
+    with pytest.raises(StateError, match="this one stops"):
+        journal.append("r1", ["too late"])
+    assert journal.events("r1") == ()
     assert subprocess.run([sys.executable, "-c", take], capture_output=True, check=False).returncode == 0
 
 

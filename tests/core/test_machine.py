@@ -222,6 +222,16 @@ def test_a_halted_run_that_is_resumed_goes_on_without_its_reverted_node() -> Non
     assert states(end) == {NodeState.CONFIRMED: 44, NodeState.REVERTED: 1}
 
 
+def test_a_controller_that_dies_while_halting_does_not_turn_the_halt_into_a_go() -> None:
+    play = Play(make_order(RACKS, THREE_WAVES, on_failure=RevertScope.RUN))
+    play.fleet["c-2"].sick_with_new = True
+    play.run(until=lambda s: s.phase is Phase.HALTING)
+    play.crash_and_resume()
+    end = play.go_on()
+    assert end.ending is Ending.HALTED
+    assert files(play) == {"old": 45}
+
+
 def revert_order(**changes: object) -> Order:
     return make_order({"a": 20, "b": 20}, goal=Goal.REVERT, limits=Limits(per_rack=Share(count=5), pace=50.0))
 

@@ -109,10 +109,10 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         SshConfig.read(tmp_path / "missing")
 
 
-def test_a_stanza_for_each_of_2000_nodes_is_resolved_in_a_second(tmp_path: Path) -> None:
+def test_a_stanza_for_each_of_2000_nodes_costs_seconds_not_minutes(tmp_path: Path) -> None:
     stanzas = "".join(f"Host node-{n}\n  HostName 127.1.{n >> 8}.{n & 255}\n  Port 2222\n" for n in range(2000))
     begin = time.process_time()
     found = resolver(tmp_path, f"{stanzas}Host *\n  User ops\n  IdentityFile ~/.ssh/id\n")
     hosts = {endpoint(found, f"node-{n}").host for n in range(2000)}
-    assert time.process_time() - begin < 1
+    assert time.process_time() - begin < 10  # half a second on a quiet core; looked up stanza by stanza, a minute
     assert len(hosts) == 2000
