@@ -12,6 +12,7 @@ from rollout.adapters.files import FolderFiles
 from rollout.adapters.lab import control, fleet, launch
 from rollout.adapters.lab.spec import LabSpec, NodeSpec, addresses
 from rollout.app.load import load_cluster
+from rollout.cli.options import limit_option
 from rollout.core.inventory import Inventory
 from rollout.core.nodesets import Names, NodesetError, evaluate, fold, select
 from rollout.errors import UsageError
@@ -36,7 +37,7 @@ def lab() -> None:
 
 @lab.command()
 @click.option("--cluster", required=True, help="Whose nodes to serve.")
-@click.option("--limit", default=None, help="Only these nodes (a nodeset).")
+@limit_option
 @click.option("--nodes", "count", type=click.IntRange(1), default=None, help="Only the first so many nodes.")
 @click.option(
     "--restart-sec",
@@ -46,14 +47,15 @@ def lab() -> None:
     help="RestartSec of each kubelet's unit.",
 )
 @_directory
-def up(cluster: str, limit: str | None, count: int | None, restart_sec: float, directory: Path) -> None:
+def up(cluster: str, limit: str, count: int | None, restart_sec: float, directory: Path) -> None:
     """Start the lab in the background and wait until it serves."""
     inventory = load_cluster(FolderFiles(Path()), cluster)
     names = list(select(limit, inventory) if limit else inventory.nodes)[:count]
     launch.up(specification(inventory, names, restart_sec), directory)
     config = directory / "ssh_config"
     click.echo(f"{len(names):,} nodes of {cluster} serve on loopback.")
-    click.echo(f"  rollout plan --cluster {cluster} --ssh-config {config}")
+    only = "" if len(names) == len(inventory.nodes) else f" --limit '{limit if not count else fold(names)}'"
+    click.echo(f"  rollout plan --cluster {cluster} --ssh-config {config}{only}")
     click.echo(f"  ssh -F {config} {names[0]} systemctl is-active kubelet")
     where = "" if directory == DEFAULT else f" --dir {directory}"
     click.echo(f"  rollout lab status{where}; rollout lab down{where}")
@@ -84,12 +86,12 @@ def status(output: str, directory: Path) -> None:
 
 @lab.command()
 @click.argument("nodeset")
-@click.argument("kind", required=False, type=click.Choice(fleet.KINDS))
+@click.argument("kind", required=False, metavar="[KIND]", type=click.Choice(fleet.KINDS))
 @click.option("--after", type=click.FloatRange(0), default=None, help="Seconds; what from depends on the fault.")
 @click.option("--clear", is_flag=True, help="Mend the nodes instead.")
 @_directory
 def fault(nodeset: str, kind: str | None, after: float | None, clear: bool, directory: Path) -> None:  # noqa: FBT001 (click)
-    """Break nodes, or mend them.
+    """Break nodes, or mend them. KIND is one of:
 
     refuse: connections are refused. hang-before-banner: connections are taken and nothing is said. drop-mid-apply: the
     connection is cut --after seconds into an apply, which goes on. never-healthy: the kubelet exits with any

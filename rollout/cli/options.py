@@ -29,7 +29,18 @@ _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for the cluster's name.")
 reason_option = click.option("--reason", default="", help="Why; goes into the journal.")
-limit_option = click.option("--limit", default="", help="Only these nodes: '@rack12&@gpu!tess-node-0007'.")
+
+
+def given_limit(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
+    """An empty one is a mistake, such as a shell variable that is not set; it never means every node."""
+    if value is not None and not value.strip():
+        raise UsageError("empty-limit", "--limit is empty", hint="leave it out to mean every node")
+    return value or ""
+
+
+limit_option = click.option(
+    "--limit", default=None, callback=given_limit, help="Only these nodes: '@rack12&@gpu!tess-node-0007'."
+)
 
 
 def session_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -125,4 +125,7 @@ def _show(session: Session, made: Plan, path: Path) -> None:
     click.echo(plan_text(made))
     if preflight.refused:
         click.echo(f"preflight: {preflight_text(preflight)}; apply would refuse this plan")
-    click.echo(f"\nwritten: {path}\napply it: rollout apply {path}")
+    click.echo(f"written: {path}")
+    if made.nodes and not preflight.refused:
+        how = f" --ssh-config {session.ssh_config}" if session.ssh_config else ""
+        click.echo(f"apply it: rollout apply {path}{how}")

@@ -241,7 +241,9 @@ def _known(session: Session, headers: Sequence[RunHeader], run: str) -> str:
 
 def _predict(session: Session, order: Order) -> None:
     """How long it will take, said before anything is done."""
-    if session.output == "text":
+    if session.output == "text" and not order.nodes:
+        click.echo("nothing to take back")
+    elif session.output == "text":
         seconds = predicted_seconds(order, PER_NODE_SECONDS)
         click.echo(
             f"{counted(len(order.nodes), 'node')} to take back, about {seconds / 60:.1f} min at {order.limits.pace:g} a second"

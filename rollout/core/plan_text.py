@@ -5,13 +5,14 @@ Folded: 2,000 nodes are a handful of groups. Groups that differ only in bytes th
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rollout.core import diff, durations, estimate, nodesets
 from rollout.core.plan import Change, ChangeGroup, FileChange, Left, Plan, Standing, Wave
 from rollout.core.planning import kind_of
-from rollout.core.playbook import Budget, Scope
+from rollout.core.playbook import Budget, GateScope, Scope
 from rollout.core.terminal import counted, printable
 
 MOST_DIFF = 24
@@ -172,7 +173,18 @@ def _halting(plan: Plan) -> Iterator[str]:
         f"  at most {_span(limits)} of a rack unavailable at once (limit {plan.limits.per_rack}){within}; "
         f"{plan.limits.in_flight} in flight; {plan.limits.pace:g} restarts/s"
     )
+    yield f"  gates of each node: {_gates(plan, GateScope.NODE)}; of each wave: {_gates(plan, GateScope.WAVE)}; to pass {plan.passes} × in a row in the soak"
     yield f"  when it halts, takes back: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} restores itself"
+
+
+def _gates(plan: Plan, scope: GateScope) -> str:
+    """A command with its arguments: it is carried out on every node, or here."""
+    words = (
+        f"{gate.name} ({shlex.join(gate.command)})" if gate.command else gate.name
+        for gate in plan.gates
+        if gate.scope is scope
+    )
+    return printable(", ".join(words), 400) or "none"
 
 
 def _budget(plan: Plan, budget: Budget) -> str:

@@ -92,6 +92,8 @@ CASES = {
     "a path for a cluster": Case(("plan", "--cluster", "../inventories/small"), ("[unknown-cluster]",)),
     "unknown playbook": Case((*PLAN, "--playbook", "pull"), ("(did you mean `pulls`?) [unknown-playbook]",)),
     "empty limit": Case(("plan", "--cluster", "small", "--limit", "@a&@b"), ("[empty-limit]",)),
+    "a limit of no words": Case(("plan", "--cluster", "small", "--limit", ""), ("--limit is empty (leave it out to mean every node) [empty-limit]",)),
+    "a rollback with a limit of no words": Case(("rollback", "r1", "--limit", " "), ("[empty-limit]",)),
     "limit that cannot be meant": Case(("plan", "--cluster", "small", "--limit", "small-[1-"), ("[bad-nodeset]",)),
     "limit with an unknown rack": Case(("plan", "--cluster", "small", "--limit", "@c"), ("[unknown-group]",)),
     "limit with an unknown node": Case(

@@ -65,6 +65,7 @@ Limits
   halts at the 2nd node gone wrong in a rack (budget 2)
   halts at the 1st node gone wrong in the fleet (budget 1 % of 2)
   at most 1 of a rack unavailable at once (limit 5 %); 100 in flight; 10 restarts/s
+  gates of each node: unit, process, healthz, effectiveConfig; of each wave: none; to pass 3 × in a row in the soak
   when it halts, takes back: wave; a node not confirmed within 2m0s restores itself
 
 Left alone

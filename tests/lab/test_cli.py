@@ -33,7 +33,7 @@ def test_up_status_fault_down(here: Path) -> None:
     try:
         assert result.output.splitlines()[:2] == [
             "3 nodes of rno serve on loopback.",
-            "  rollout plan --cluster rno --ssh-config .rollout/lab/ssh_config",
+            "  rollout plan --cluster rno --ssh-config .rollout/lab/ssh_config --limit 'tess-node-[0001-0003]'",
         ]
         line = result.output.splitlines()[2].split()
         assert subprocess.run(line, capture_output=True, check=True).stdout == b"active\n"
