@@ -98,17 +98,21 @@ class Node:
             )
 
     def wait(self, seconds: float = 60) -> None:
-        """Until its sshd shows a banner."""
+        """Until its sshd shows a banner and lets users in (pam_nologin turns them away while the system boots)."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             with suppress(OSError), socket.create_connection((self.address, 22), 1) as probe:
                 probe.settimeout(5)
-                if probe.recv(4) == b"SSH-":
+                if probe.recv(4) == b"SSH-" and self._lets_users_in():
                     return
             if self._process is not None and self._process.poll() is not None:
                 break
             time.sleep(0.05)
         raise BedError(f"{self.name} did not come up: {(self.folder / 'console').read_text(errors='replace')[-2000:]}")
+
+    def _lets_users_in(self) -> bool:
+        gates = "[ ! -e /run/nologin ] && systemctl is-active -q systemd-user-sessions"
+        return self.exec("sh", "-c", f"{gates} && echo open || :").strip() == "open"
 
     def exec(self, *words: str, check: bool = True) -> str:
         """A command on the node, not over SSH: for looking at it from outside."""
