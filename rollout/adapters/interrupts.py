@@ -7,13 +7,13 @@ from types import FrameType
 
 
 class Interrupts:
-    """Counts SIGINT and SIGTERM. The second raises ``KeyboardInterrupt`` in the main thread."""
+    """Counts SIGINT, SIGTERM and SIGHUP (a terminal that was closed). The second raises ``KeyboardInterrupt`` in the main thread."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def install(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
 
     def asked(self) -> bool:

@@ -6,9 +6,10 @@ One line a wave, one for a halt, one when the first node of a kind goes wrong; t
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TextIO
 
-from rollout.core.events import Answered, Event
+from rollout.core.events import Answered, Event, InterruptAsked
 from rollout.core.journal_codec import encode_event
 from rollout.core.state import Goal, NodeState, Phase, RunState
 from rollout.core.summary import summarize, troubles
@@ -27,6 +28,8 @@ class PlainProgress:
         self._seen: set[tuple[str, str]] = set()
 
     def on_event(self, event: Event, before: RunState, after: RunState) -> None:
+        if isinstance(event, InterruptAsked):
+            self._say("stopping: what is in flight ends first; once more stops at once")
         if isinstance(event, Answered):
             self._node(event, before, after)
         if before.phase is not after.phase or before.wave != after.wave:
@@ -81,7 +84,7 @@ class PlainProgress:
         return counts_text(counts)
 
     def _say(self, line: str) -> None:
-        print(line, file=self._out, flush=True)
+        _print(line, self._out)
 
 
 class JsonProgress:
@@ -102,4 +105,10 @@ class JsonProgress:
         self._say({"event": "Summary", **summary_document(summarize(state))})
 
     def _say(self, body: object) -> None:
-        print(json.dumps(body, sort_keys=True), file=self._out, flush=True)
+        _print(json.dumps(body, sort_keys=True), self._out)
+
+
+def _print(line: str, out: TextIO) -> None:
+    """Nobody may be listening any more: a run goes on without an audience, the journal has it all."""
+    with suppress(OSError, ValueError):
+        print(line, file=out, flush=True)

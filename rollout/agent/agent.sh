@@ -677,7 +677,7 @@ check_node() { # everything that could refuse, before anything is written but th
   [ $((span + 3000)) -le $((guard * 1000)) ] || refuse guard-too-short "RestartSec is $u_pause, the guard $guard s"
   # shellcheck disable=SC2086 # a list of paths
   digest $paths
-  each file check_before || refuse drifted "$drifted"
+  each file check_before || refuse drifted "$drifted changed since it was read"
 }
 
 sweep() { # transactions that died before their receipt; refuses if one is still under way
@@ -836,7 +836,7 @@ apply_locked() {
   until=$((r_deadline - 2000))
   # shellcheck disable=SC2086 # a list of paths
   digest $paths
-  each file check_before || { abandon && refuse drifted "$drifted, while staging"; }
+  each file check_before || { abandon && refuse drifted "$drifted changed while staging"; }
   r_files=$files r_state=armed why="a rename failed"
   if switch && reload_units && restart_units && is_healthy; then
     say "healthy yes $why"

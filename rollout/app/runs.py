@@ -56,24 +56,27 @@ def check_plan(plan: Plan, inventory: Inventory, file: str) -> None:
 
 
 def check_nothing_unfinished(journal: Journal, cluster: str) -> None:
-    """The newest run of a cluster must have ended (or be taken back) before another may begin."""
-    for header in journal.runs(cluster)[:1]:
-        state = replay(journal, header.run)
-        if state.phase is not Phase.ENDED:
-            journal.acquire(cluster, header.run)  # while its controller lives: locked, and by whom
-            journal.release(cluster, header.run)
-            raise StateError(
-                "run-unfinished",
-                f"run {header.run} of {cluster} has not ended",
-                hint=f"`rollout resume {header.run}` or `rollout rollback {header.run}`",
-            )
+    """The newest run of a cluster that did anything must have ended (or be taken back) before another may begin."""
+    headers = journal.runs(cluster)
+    if not headers:
+        return
+    state = last_that_acted(journal, cluster, or_else=headers[-1].run)
+    run = state.order.run
+    if state.phase is not Phase.ENDED:
+        journal.acquire(cluster, run)  # while its controller lives: locked, and by whom
+        journal.release(cluster, run)
+        raise StateError(
+            "run-unfinished",
+            f"run {run} of {cluster} has not ended",
+            hint=f"`rollout resume {run}` or `rollout rollback {run}`",
+        )
 
 
 def start_apply(plan: Plan, way: Way, tools: Tools) -> RunState:
     """Carry a plan out from the beginning."""
     check_nothing_unfinished(tools.journal, plan.cluster)
     order = apply_order(tools.new_run_id(), plan)
-    counter = max(plan.counter, tools.journal.highest_counter(plan.cluster)) + 1
+    counter = max(plan.counter, highest_counter(tools.journal, plan.cluster)) + 1
     worker = NodeWorker(order.run, way, tools.nodes, tools.local, tools.clock, plan)
     return _begin(order, counter, plan_codec.encode(plan), worker, tools)
 
@@ -103,6 +106,12 @@ def _driver(worker: NodeWorker, tools: Tools) -> Driver:
     return Driver(tools.journal, tools.engine, worker, tools.clock, tools.observers, tools.interrupted)
 
 
+def highest_counter(journal: Journal, cluster: str) -> int:
+    """The highest token of the newest runs, also those that a resume or a second claim raised. Nodes may know higher."""
+    states = [replay(journal, header.run) for header in journal.runs(cluster)[:3]]
+    return max([journal.highest_counter(cluster), *(max(state.counter, state.highest) for state in states)])
+
+
 def replay(journal: Journal, run: str) -> RunState:
     """The state of a run from its journal alone."""
     header = journal.header(run)
@@ -115,12 +124,22 @@ def replay(journal: Journal, run: str) -> RunState:
 def resumable(journal: Journal, run: str) -> RunState:
     """The state of a run that may be resumed, or the reason why not."""
     state = replay(journal, run)
-    newest = journal.runs(state.order.cluster)[0].run
-    if newest != run:
-        raise StateError("superseded", f"run {run} was followed by {newest}", hint=f"`rollout resume {newest}`")
+    newest = last_that_acted(journal, state.order.cluster, or_else=run)
+    if newest.order.run != run:
+        other = newest.order.run
+        raise StateError("superseded", f"run {run} was followed by {other}", hint=f"`rollout resume {other}`")
     if state.phase is Phase.ENDED and state.ending in (Ending.DONE, Ending.PREFLIGHT):
         raise StateError("nothing-to-resume", f"run {run} has ended: {state.ending}", hint="plan again")
     return state
+
+
+def last_that_acted(journal: Journal, cluster: str, *, or_else: str) -> RunState:
+    """The newest run of a cluster that was not turned away before it touched a node (``or_else``: enough of looking back)."""
+    for header in journal.runs(cluster):
+        state = replay(journal, header.run)
+        if header.run == or_else or state.ending not in (Ending.CLAIMED, Ending.PREFLIGHT):
+            return state
+    return replay(journal, or_else)
 
 
 def resume(state: RunState, way: Way, tools: Tools) -> RunState:
@@ -197,7 +216,7 @@ def emergency(
 ) -> Emergency:
     """Pick the newest run on the nodes (or ``source``) and only those nodes whose newest transaction is in it.
 
-    Taking it back makes that transaction ``reverted``, still the newest: repeating steps no further back. Nodes that the
+    Taking it back makes that transaction ``reverted``, still the newest: repeating steps no further back. Nodes that a
     run holds and has not touched are set free: asked for a transaction that they do not have.
     """
     newest = {name: report.receipts[0] for name, report in reports.items() if report.receipts}
@@ -215,12 +234,15 @@ def emergency(
     held = {name: receipt for name, receipt in newest.items() if receipt.run == last}
     todo = {name: receipt.tx for name, receipt in held.items() if receipt.state != "reverted"}
     already = tuple(name for name in held if name not in todo)
-    todo |= {name: f"{last}-1" for name, report in reports.items() if name not in held and _holds(report, last)}
+    todo |= {
+        name: f"{run_of}-1" for name, report in reports.items() if name not in held and (run_of := _held_by(report))
+    }
     counter = max([*counters, *(receipt.counter for receipt in newest.values())]) + 1
     unasked = (LeftOut("silent", "did not answer; owed", fold(silent), len(silent)),) if silent else ()
     order = _revert_order(run, inventory, todo, limits, unasked, force=force)
     return Emergency(last, order, counter, silent, already)
 
 
-def _holds(report: Report, run: str) -> bool:
-    return report.token is not None and report.token.live and report.token.run == run
+def _held_by(report: Report) -> str:
+    """The run that still has a claim on a node, or ``""``."""
+    return report.token.run if report.token is not None and report.token.live else ""

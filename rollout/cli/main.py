@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from contextlib import suppress
 
 import click
 
@@ -33,8 +34,9 @@ for _command in (apply, check, lab, plan, resume, rollback, status):
 def main() -> None:
     """Run and leave with the exit code; threads of hung nodes do not hold the process up."""
     code = run(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # closed, broken or never there
+            stream.flush()
     os._exit(code)
 
 

@@ -27,6 +27,7 @@ from rollout.core.precedence import parse_override, settings_of
 from rollout.core.snapshot import FleetSnapshot
 from rollout.errors import InputError, Problem, UsageError
 
+LARGEST = 2**30
 HAS_CHANGES = 10
 """Exit code of ``plan --exit-code`` when there is something to do."""
 
@@ -101,9 +102,18 @@ def preflight_text(preflight: Preflight) -> str:
     return f"{sick}, the playbook's preflight limit is {preflight.most}: {fold(preflight.sick)}"
 
 
+def read_bounded(path: Path) -> bytes:
+    """A regular file of a size that one of ours may have."""
+    if path.exists() and (not path.is_file() or path.stat().st_size > LARGEST):
+        raise InputError(
+            (Problem("file-not-ours", f"{path} is no file of ours: not a regular file, or larger than 1 GiB"),)
+        )
+    return path.read_bytes()
+
+
 def _saved(path: Path) -> FleetSnapshot:
     try:
-        return snapshot_codec.decode(path.read_bytes(), str(path))
+        return snapshot_codec.decode(read_bounded(path), str(path))
     except OSError as exc:
         raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
 

@@ -17,6 +17,7 @@ from rollout.app.runs import (
     check_nothing_unfinished,
     check_plan,
     emergency,
+    highest_counter,
     replay,
     resumable,
     rollback_order,
@@ -25,7 +26,7 @@ from rollout.app.runs import (
 )
 from rollout.app.runs import resume as resume_run
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
-from rollout.cli.plan import make_plan, preflight_text, read_fleet, the_playbook
+from rollout.cli.plan import make_plan, preflight_text, read_bounded, read_fleet, the_playbook
 from rollout.cli.wiring import Session, new_run_id
 from rollout.core import plan_codec
 from rollout.core.inventory import Inventory
@@ -88,7 +89,7 @@ def apply(
 
 def _read_plan(session: Session, path: Path) -> tuple[Plan, Inventory]:
     try:
-        plan = plan_codec.decode(path.read_bytes(), str(path))
+        plan = plan_codec.decode(read_bounded(path), str(path))
     except OSError as exc:
         raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
     inventory = load_cluster(session.files(), plan.cluster)
@@ -199,7 +200,7 @@ def rollback(
     typed_confirmation(
         order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be taken back", yes=yes
     )
-    counter = max(journal.highest_counter(order.cluster), source.counter, source.highest) + 1
+    counter = max(highest_counter(journal, order.cluster), source.counter, source.highest) + 1
     with session.tools(journal, limits.in_flight) as tools:
         state = start_revert(order, counter, session.way(inventory, tuple(order.nodes)), tools)
     return exit_code(state) or 0

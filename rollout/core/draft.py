@@ -82,7 +82,7 @@ class Draft:
             "owed": found.owed or (record.owed and found.to not in _AT_PEACE),
         }
         if trigger not in _GOOD_NEWS:
-            changes |= {"reference": reference, "message": message}
+            changes |= {"reference": reference, "message": message or _remembered(trigger, record)}
         if found.to is not record.state:
             changes |= self._entering(name, record, found.to)
             if not (record.owed and {record.state, found.to} == _GOING_BACK) or trigger is Trigger.RESUMED:
@@ -159,6 +159,14 @@ class Draft:
                 self.set(wave=index)
                 break
         self.set(round=0)
+
+
+def _remembered(trigger: Trigger | Sharp, record: NodeRecord) -> str:
+    """Why nothing was confirmed in time, if that is known: what the guard says is only that nothing was."""
+    if trigger is not Trigger.TAKEN_BACK_ALONE:
+        return ""
+    before = f": {record.message} [{record.reference}]" if record.message else ""
+    return f"not confirmed in time, so the node took the change back{before}"
 
 
 def _charge(record: NodeRecord, found: Move) -> Cause | None:

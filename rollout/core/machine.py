@@ -67,12 +67,19 @@ def _answered(draft: Draft, event: Answered) -> None:
     if event.verb is Verb.CLEAN:
         draft.put(event.node, leftovers=event.leftovers)
         return
+    if record.state in _LAST_WORDS:
+        return  # it was given up, or its end is known: a resume asks again
     if event.trigger is Trigger.REFUSED and event.reference in FENCES:
         draft.fenced(event.node, event.reference, event.message)
         return
     if event.trigger is Trigger.GATES_PASSED and record.state is NodeState.CONFIRMED:
         draft.put(event.node, passes=record.passes + 1)
     draft.meet(event.node, event.trigger, event.reference, event.message)
+
+
+_LAST_WORDS = frozenset(
+    {NodeState.UNREACHABLE, NodeState.REVERTED, NodeState.FAILED, NodeState.REFUSED, NodeState.SKIPPED}
+)
 
 
 def _wave_judged(draft: Draft, event: WaveJudged) -> None:

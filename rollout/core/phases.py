@@ -77,10 +77,7 @@ def _claim_again(draft: Draft, *, foreign_live: bool) -> None:
 
 def _too_sick(draft: Draft) -> bool:
     """Preflight: nothing was touched yet, and too many nodes do not answer their claim."""
-    if any(
-        record.state not in (NodeState.PENDING, NodeState.UNREACHABLE, NodeState.REFUSED)
-        for record in draft.nodes.values()
-    ):
+    if any(record.accepted or record.state not in _AT_THE_START for record in draft.nodes.values()):
         return False  # a resumed run is judged by its budgets
     sick = sum(record.state is not NodeState.PENDING for record in draft.nodes.values())
     limit = draft.state.order.limits.preflight.of(len(draft.nodes))
@@ -91,6 +88,9 @@ def _too_sick(draft: Draft) -> bool:
         draft.halt(Ending.PREFLIGHT, "preflight", f"nothing was touched: {message}")
         return True
     return False
+
+
+_AT_THE_START = frozenset({NodeState.PENDING, NodeState.UNREACHABLE, NodeState.REFUSED})
 
 
 def _accept_the_unreachable(draft: Draft) -> None:
@@ -223,6 +223,8 @@ def _retries(draft: Draft) -> None:
     for name, record in tuple(draft.nodes.items()):
         if record.state is not NodeState.UNKNOWN or record.asked or draft.state.phase in (Phase.CLOSING, Phase.ENDED):
             continue
+        if record.reference in FENCES and draft.state.phase is Phase.OPENING:
+            continue  # it did speak: all are claimed again, with a higher token, once all have been heard
         if draft.now > record.since + draft.patience:
             draft.meet(name, Sharp.GIVEN_UP, record.reference, record.message)
         elif draft.now >= record.retry_at:

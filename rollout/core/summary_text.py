@@ -22,9 +22,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
     if summary.halt:
         yield f"  why: {printable(summary.halt, 400)}"
-    if summary.ending in _RESUMABLE:
-        back = "" if summary.goal is Goal.REVERT else f"; back: rollout rollback {summary.run}"
-        yield f"  on: rollout resume {summary.run}{back}"
+    yield from _how_to_go_on(summary)
     for wave in summary.waves:
         yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
     yield f"  all: {counts_text(summary.counts)}"
@@ -37,6 +35,14 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"  owed (the change is still to be done or taken back there): {summary.owed}"
     for leftover in summary.leftovers[:20]:
         yield f"  left behind: {printable(leftover, 200)}"
+
+
+def _how_to_go_on(summary: Summary) -> Iterator[str]:
+    if summary.ending is Ending.CLAIMED:
+        yield "  on: the run that has the nodes first: resume it or roll it back where its journal is, or rollback --emergency"
+    if summary.ending in _RESUMABLE:
+        back = "" if summary.goal is Goal.REVERT else f"; back: rollout rollback {summary.run}"
+        yield f"  on: rollout resume {summary.run}{back}"
 
 
 def _where(summary: Summary) -> str:

@@ -101,7 +101,7 @@ Name = Annotated[str, BeforeValidator(_name_text)]
 LabelText = Annotated[str, BeforeValidator(_label_text)]
 Labels = dict[str, LabelText]
 
-SETTING_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*")
+SETTING_NAME = re.compile(r"(?:--)?[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*")
 _POLICIES = tuple(policy.value for policy in IfUnsupported)
 
 

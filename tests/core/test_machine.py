@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollout.core.commands import Ask
-from rollout.core.events import Answered, InterruptAsked, Trigger
+from rollout.core.events import Answered, InterruptAsked, Ticked, Trigger
 from rollout.core.machine import opening
 from rollout.core.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
 from rollout.core.state import Ending, Goal, NodeState, Order, Phase, RunState, Verb
@@ -409,6 +410,43 @@ def test_a_run_resumed_while_closing_waits_for_who_does_not_answer_at_once() -> 
     end = play.go_on()
     assert end.ending is Ending.DONE
     assert states(end) == {NodeState.CONFIRMED: 3}
+
+
+def test_a_node_that_spoke_of_a_higher_token_is_not_asked_again_until_all_were_heard() -> None:
+    """Found in use: a rollback after a resume read its nodes 25 times a second until it gave them up."""
+    play = Play(revert_order())
+    for node in play.fleet.values():
+        node.files, node.receipt = "new", {"r0-1": "confirmed"}
+    play.state, commands = opening(play.order, 1, 0.0)
+    for number, command in enumerate(commands):
+        assert isinstance(command, Ask)
+        play.feed(Answered(1.0 + number, command.node, command.serial, Verb.READ, Trigger.REFUSED, "fenced", "old", 7))
+        play.feed(Ticked(1.5 + number))
+    play.now = 100.0
+    assert len(play.asked) == len(play.order.nodes), "each once more, under token 8"
+    end = play.go_on()
+    assert (end.ending, end.counter, files(play)) == (Ending.DONE, 8, {"old": 40})
+
+
+def test_a_late_answer_of_a_node_that_was_given_up_changes_nothing() -> None:
+    play = Play(make_order({"a": 3}))
+    play.run(until=lambda s: s.nodes["a-1"].state is NodeState.APPLYING)
+    record = play.state.nodes["a-1"]
+    given_up = replace(record, state=NodeState.UNREACHABLE, cause=Cause.UNREACHABLE)
+    play.state = replace(play.state, nodes={**play.state.nodes, "a-1": given_up})
+    play.feed(Answered(play.now, "a-1", record.serial, Verb.APPLY, Trigger.CONFIRMED))
+    assert play.state.nodes["a-1"].state is NodeState.UNREACHABLE
+
+
+def test_a_gate_that_could_not_be_asked_is_remembered_when_the_guard_fires() -> None:
+    play = Play(make_order({"a": 1}))
+    play.run(until=lambda s: s.nodes["a-1"].asked is Verb.MEASURE)
+    serial = play.state.nodes["a-1"].serial
+    play.queue.clear()
+    play.feed(Answered(play.now, "a-1", serial, Verb.MEASURE, Trigger.GATES_UNKNOWN, "gate-disk", "not found"))
+    play.now += 31.0
+    end = play.go_on()
+    assert end.nodes["a-1"].message.endswith("took the change back: not found [gate-disk]")
 
 
 def test_a_live_claim_of_another_run_ends_this_one_before_it_begins() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 from tests.story.conftest import Site
 
@@ -84,3 +85,15 @@ def test_progress_as_json_lines_ends_with_a_summary(site: Site) -> None:
     assert lines[-1]["event"] == "Summary"
     assert lines[-1]["counts"] == {"confirmed": 1}
     assert all(line["version"] == 1 for line in lines)
+
+
+def test_a_run_goes_on_when_nobody_listens_any_more(site: Site) -> None:
+    """``rollout apply … | head -1``: the audience leaves, the run does not."""
+    command = site.command("apply", "--cluster", "small", "--limit", "small-001", "--yes")
+    process = subprocess.Popen(command, cwd=site.folder, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("claimed"):
+        assert process.poll() is None
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    assert site.is_new("small-001")
