@@ -5,7 +5,7 @@ PYTHON ?= python3
 NODES ?= 240
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint lab-down clean real
+.PHONY: help setup demo test lint clean real
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -31,7 +31,7 @@ lint: setup ## ruff, mypy --strict, import-linter, shellcheck
 
 test: lint ## every check and every test; core is covered to at least 95 % of its branches
 	$(BIN)/pytest -q -n 4 tests/core --cov --cov-report=term --cov-fail-under=95
-	$(BIN)/pytest -q -n 4 --dist loadgroup --ignore=tests/core
+	ROLLOUT_EVERY_LINE=1 $(BIN)/pytest -q -n 4 --dist loadgroup --ignore=tests/core
 
 real: setup ## only the tests on real systemd nodes (needs root)
 	$(BIN)/pytest -q tests/real

@@ -103,7 +103,7 @@ def check(node: Node, scene: str, what: str) -> None:
 
 
 def sample(counts: list[int], shell: str) -> list[int]:
-    """Every line takes four minutes: ``ROLLOUT_EVERY_LINE=1``. Else every fifth under dash, fewer under busybox, which
+    """Every line with ``ROLLOUT_EVERY_LINE=1``, as `make test` does (two minutes). Else every fifth under dash, fewer under busybox, which
     differs in the shell only. Odd steps, so that both the guard and the boot unit have their share.
     """
     if os.environ.get("ROLLOUT_EVERY_LINE"):
@@ -111,6 +111,7 @@ def sample(counts: list[int], shell: str) -> list[int]:
     return counts[:: 5 if shell == "dash" else 17]
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("scene", SCENES)
 def test_killed_at_every_line(node: Node, tmp_path: Path, scene: str) -> None:
     SCENES[scene].prepare(node)
