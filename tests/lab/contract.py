@@ -201,8 +201,7 @@ def a_missing_environment_file_is_nothing(node: Subject) -> None:
 def an_environment_file_is_split_at_blanks(node: Subject) -> None:
     with changed(node, ENVIRONMENT, b'# ours\nKUBELET_EXTRA_ARGS="--v=3 --max-pods=99"\n'):
         said(node, "systemctl restart kubelet")
-        pid = shown(node, "MainPID")
-        words = said(node, f"tr '\\0' '\\n' <{node.prefix}/proc/{pid}/cmdline").splitlines()
+        words = _words(node)
         assert "--v=3" in words
         assert "--max-pods=99" in words
 
@@ -223,7 +222,13 @@ def a_changed_unit_needs_daemon_reload(node: Subject) -> None:
 
 
 def _words(node: Subject) -> list[str]:
-    return said(node, f"tr '\\0' '\\n' <{node.prefix}/proc/{shown(node, 'MainPID')}/cmdline").splitlines()
+    """The kubelet's command line, once it is a kubelet: a restart returns before systemd's child has become one."""
+    end = time.monotonic() + 10
+    while True:
+        pid = shown(node, "MainPID")
+        words = said(node, f"tr '\\0' '\\n' <{node.prefix}/proc/{pid}/cmdline || :").splitlines()
+        if any(word.startswith("--config=") for word in words) or time.monotonic() > end:
+            return words
 
 
 def stop_and_start(node: Subject) -> None:
