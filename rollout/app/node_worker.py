@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from rollout.app.ports import Clock, Local, Nodes, Target
-from rollout.core.commands import Ask, Command, JudgeWave
-from rollout.core.events import Answered, Event, Trigger, WaveJudged
+from rollout.core.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
+from rollout.core.events import Answered, Event, SilencesLifted, Trigger, WaveJudged, WaveOpened
 from rollout.core.plan import Change, Plan
 from rollout.core.playbook import GateKind, GateScope
 from rollout.core.remote import RemoteCommand
@@ -60,8 +60,12 @@ class NodeWorker:
     kept: set[str] = field(default_factory=set)
 
     def __call__(self, command: Command) -> Event:
+        if isinstance(command, OpenWave):
+            return WaveOpened(self.clock.now(), command.wave, Verdict.PASS, "")
         if isinstance(command, JudgeWave):
             return self._judge_wave(command)
+        if isinstance(command, LiftSilences):
+            return SilencesLifted(self.clock.now())
         report = self._ask(command)
         self._keep_or_release(command, report)
         return self._event(command, report)
@@ -85,7 +89,9 @@ class NodeWorker:
         left = report.leftovers
         if ask.verb is Verb.CLEAN and report.outcome is not Outcome.DONE:
             left = (f"could not be left as found: {message} [{reference}]",)
-        return Answered(self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left)
+        return Answered(
+            self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds
+        )
 
     def _ask(self, ask: Ask) -> Report:
         started = self.clock.now()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from rollout.core.budgets import rack_allowance
 from rollout.core.playbook import Limits
@@ -30,20 +31,53 @@ def pace_allows(started: tuple[float, ...], limits: Limits, now: float) -> int:
     return max(0, burst - sum(1 for at in started if at > now - burst / limits.pace))
 
 
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Nodes that share a limit: a rack, a zone where zones have one, a wave that has one of its own."""
+
+    kind: str  # "rack", "zone" or "wave"
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def areas_of(order: Order, name: str) -> tuple[Area, ...]:
+    """The areas a node is in; its rack first."""
+    node = order.nodes[name]
+    areas = [Area("rack", node.rack)]
+    if order.limits.per_zone is not None:
+        areas.append(Area("zone", node.zone))
+    if order.waves[node.wave].at_once:
+        areas.append(Area("wave", str(node.wave)))
+    return tuple(areas)
+
+
+def most_of(order: Order, area: Area) -> int:
+    """How many nodes of an area may be unavailable by our doing at once."""
+    if area.kind == "rack":
+        return order.limits.per_rack.of(order.racks[area.name])
+    if area.kind == "zone" and order.limits.per_zone is not None:
+        return order.limits.per_zone.of(order.zones[area.name])
+    return order.waves[int(area.name)].at_once
+
+
 def who_may_go(
     order: Order, nodes: Mapping[str, NodeRecord], wanted: Iterable[str], now: float
 ) -> tuple[tuple[str, ...], int]:
-    """``(candidates, capacity)`` for a change: of ``wanted``, in order, those whose rack has room, and the fleet's room.
+    """``(candidates, capacity)`` for a change: of ``wanted``, in order, those whose areas have room, and the fleet's room.
 
-    Rack: per-rack limit less the unavailable, and never more in flight than the rack's budget has left.
+    An area's room is its limit less the unavailable, and in a rack never more in flight than its budget has left.
     """
     busy, moving, members = _occupancy(order, nodes, now)
 
-    def room(rack: str) -> int:
-        limit = order.limits.per_rack.of(order.racks[rack]) - busy[rack]
-        return min(limit, rack_allowance(order, members[rack], len(members[rack])) - moving[rack])
+    def room(area: Area) -> int:
+        left = most_of(order, area) - busy[area]
+        if area.kind != "rack":
+            return left
+        return min(left, rack_allowance(order, members[area.name], len(members[area.name])) - moving[area])
 
-    return _take(order, wanted, room), max(0, order.limits.in_flight - busy.total())
+    return _take(order, wanted, room), max(0, order.limits.in_flight - busy[FLEET])
 
 
 def who_may_return(
@@ -51,42 +85,46 @@ def who_may_return(
 ) -> tuple[tuple[str, ...], int]:
     """``(candidates, capacity)`` for taking a change back from healthy nodes.
 
-    Rack and fleet: the limits less the unavailable, but always one at a time: what broke must never keep the rest
+    Areas and fleet: the limits less the unavailable, but always one at a time: what broke must never keep the rest
     from being taken back.
     """
     busy, moving, _ = _occupancy(order, nodes, now)
 
-    def room(rack: str) -> int:
-        return max(order.limits.per_rack.of(order.racks[rack]) - busy[rack], 1 - moving[rack])
+    def room(area: Area) -> int:
+        return max(most_of(order, area) - busy[area], 1 - moving[area])
 
-    return _take(order, wanted, room), max(order.limits.in_flight - busy.total(), 1 - moving.total(), 0)
+    return _take(order, wanted, room), max(order.limits.in_flight - busy[FLEET], 1 - moving[FLEET], 0)
+
+
+FLEET = Area("fleet", "")
 
 
 def _occupancy(
     order: Order, nodes: Mapping[str, NodeRecord], now: float
-) -> tuple[Counter[str], Counter[str], Mapping[str, list[NodeRecord]]]:
-    """Per rack: unavailable nodes, nodes in motion, and all records."""
-    busy: Counter[str] = Counter()
-    moving: Counter[str] = Counter()
+) -> tuple[Counter[Area], Counter[Area], Mapping[str, list[NodeRecord]]]:
+    """Per area: unavailable nodes and nodes in motion; and all records per rack."""
+    busy: Counter[Area] = Counter()
+    moving: Counter[Area] = Counter()
     members: dict[str, list[NodeRecord]] = {}
     for name, record in nodes.items():
-        rack = order.nodes[name].rack
-        members.setdefault(rack, []).append(record)
+        members.setdefault(order.nodes[name].rack, []).append(record)
         if unavailable(record, now):
-            busy[rack] += 1
+            busy.update((FLEET, *areas_of(order, name)))
         if record.state in IN_MOTION:
-            moving[rack] += 1
+            moving.update((FLEET, *areas_of(order, name)))
     return busy, moving, members
 
 
-def _take(order: Order, wanted: Iterable[str], room: Callable[[str], int]) -> tuple[str, ...]:
-    left: dict[str, int] = {}
+def _take(order: Order, wanted: Iterable[str], room: Callable[[Area], int]) -> tuple[str, ...]:
+    left: dict[Area, int] = {}
     taken = []
     for name in wanted:
-        rack = order.nodes[name].rack
-        if rack not in left:
-            left[rack] = room(rack)
-        if left[rack] > 0:
-            left[rack] -= 1
+        areas = areas_of(order, name)
+        for area in areas:
+            if area not in left:
+                left[area] = room(area)
+        if all(left[area] > 0 for area in areas):
             taken.append(name)
+            for area in areas:
+                left[area] -= 1
     return tuple(taken)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rollout.core.commands import Ask, Command, JudgeWave
+from rollout.core.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.events import Trigger
 from rollout.core.playbook import Cause, RevertScope
-from rollout.core.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, RunState, Verb
+from rollout.core.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
 from rollout.core.transitions import Move, Next, Sharp, move, sharpen
 
 MOST_ATTEMPTS = 3
@@ -58,11 +58,23 @@ class Draft:
             self.set(started=(*self.state.started, self.now)[-window:])
         self.put(name, asked=verb, serial=record.serial + 1)
         tx = replace(self.state, nodes=self.nodes).transaction(name)
-        self._commands.append(Ask(name, verb, record.serial + 1, tx, self.state.counter))
+        self._commands.append(Ask(name, verb, record.serial + 1, tx, self.state.counter, record.baseline, record.since))
+
+    def open_wave(self) -> None:
+        self.set(gate_asked=True)
+        self._commands.append(OpenWave(self.state.wave, self.state.order.waves[self.state.wave].nodes))
 
     def judge_wave(self) -> None:
+        """Ask the wave gates; the control group are nodes that nobody has touched yet."""
         self.set(gate_asked=True)
-        self._commands.append(JudgeWave(self.state.wave))
+        names = self.state.order.waves[self.state.wave].nodes
+        touched = tuple(name for name in names if self.nodes[name].state is NodeState.CONFIRMED)
+        control = tuple(name for name, record in self.nodes.items() if record.state is NodeState.PENDING)
+        self._commands.append(JudgeWave(self.state.wave, self.state.baseline, touched, control))
+
+    def lift_silences(self) -> None:
+        self.set(lifting=True)
+        self._commands.append(LiftSilences(self.state.silences))
 
     @property
     def patience(self) -> float:
@@ -87,6 +99,8 @@ class Draft:
             changes |= self._entering(name, record, found.to)
             if not (record.owed and {record.state, found.to} == _GOING_BACK) or trigger is Trigger.RESUMED:
                 changes["since"] = self.now  # else: since it is owed, so that trying again has an end
+        if sharp is Sharp.REHEARSED:
+            changes["rehearsal"] = Rehearsal.DONE
         if trigger in (Trigger.UNREACHED, Trigger.LOST) and record.state is NodeState.UNKNOWN:
             changes["reads"] = record.reads + 1
         self.put(name, **changes)
@@ -97,6 +111,8 @@ class Draft:
         settle = self.now + self.state.order.nodes[name].settle
         if to is NodeState.APPLIED or (to is NodeState.REVERTED and record.state is not NodeState.PENDING):
             return {"busy_until": settle, "orphaned": record.orphaned and to is NodeState.APPLIED, "reads": 0}
+        if to is NodeState.PENDING and record.rehearsal is Rehearsal.BACK:
+            return {"busy_until": settle}
         if to is NodeState.APPLYING:
             return {"orphaned": False}  # from here on this controller answers for it
         if to is NodeState.REVERTING:
@@ -117,7 +133,8 @@ class Draft:
 
     def _retry(self, name: str) -> None:
         record = self.nodes[name]
-        if record.attempt >= MOST_ATTEMPTS and not record.orphaned:
+        tried = record.attempt - (record.rehearsal is Rehearsal.DONE)
+        if tried >= MOST_ATTEMPTS and not record.orphaned:
             self.put(name, state=NodeState.UNREACHABLE, cause=Cause.UNREACHABLE, owed=True)
         else:
             self.put(name, attempt=record.attempt + 1, want_back=False, orphaned=False, owed=False)
@@ -132,16 +149,26 @@ class Draft:
         if self.state.phase is not Phase.OPENING:
             self.halt(Ending.CLAIMED, reference, f"{name}: {message}")
 
-    def halt(self, ending: Ending, reference: str, message: str) -> None:
-        """Release nothing more; mark what the playbook wants taken back. That another run took over ends a halting run too."""
+    def halt(self, ending: Ending, reference: str, message: str, revert: RevertScope | None = None) -> None:
+        """Release nothing more; mark what is to be taken back: ``revert``, or what the playbook says.
+
+        That another run took over ends a halting run too. A rehearsal under way becomes a plain revert.
+        """
         if self.state.halt is not None and (ending is not Ending.CLAIMED or self.state.halt.ending is Ending.CLAIMED):
             return
-        self.set(halt=Halt(ending, reference, message, self.now), phase=Phase.HALTING)
+        self.set(halt=Halt(ending, reference, message, self.now), phase=Phase.HALTING, paused=None)
+        self.end_rehearsals()
         if ending is Ending.HALTED and self.state.order.goal is Goal.APPLY:
-            self._mark_for_return()
+            self._mark_for_return(revert or self.state.order.on_failure)
 
-    def _mark_for_return(self) -> None:
-        scope = self.state.order.on_failure
+    def end_rehearsals(self) -> None:
+        """Who was still to go back stays; who is on its way goes back for good (a resume lets it go again)."""
+        for name, record in tuple(self.nodes.items()):
+            if record.rehearsal is Rehearsal.BACK:
+                stays = record.state is NodeState.CONFIRMED
+                self.put(name, rehearsal=Rehearsal.NONE, want_back=record.want_back and not stays)
+
+    def _mark_for_return(self, scope: RevertScope) -> None:
         if scope is RevertScope.NODE:
             return
         for name, record in tuple(self.nodes.items()):
@@ -150,7 +177,7 @@ class Draft:
                 self.put(name, want_back=True, reference="taken-back-with-others", message="the run halted")
 
     def next_wave(self) -> None:
-        self.set(wave=self.state.wave + 1, phase=Phase.RUNNING, round=0)
+        self.set(wave=self.state.wave + 1, phase=Phase.RUNNING, round=0, gate_passes=0)
 
     def first_open_wave(self) -> None:
         """After a resume: the first wave that still has something to do, at most the present one, which has not passed yet."""
@@ -158,7 +185,7 @@ class Draft:
             if any(self.nodes[name].state in _OPEN for name in wave.nodes):
                 self.set(wave=index)
                 break
-        self.set(round=0)
+        self.set(round=0, gate_passes=0)
 
 
 def _remembered(trigger: Trigger | Sharp, record: NodeRecord) -> str:

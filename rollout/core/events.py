@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.playbook import RevertScope
 from rollout.core.state import Verb
-from rollout.core.verdict import Verdict
+from rollout.core.verdict import Reading, Verdict
 
 
 class Trigger(StrEnum):
@@ -45,7 +46,10 @@ class Ticked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A node answered verb number ``serial``, or was found not to. ``counter``: the highest token it knows."""
+    """A node answered verb number ``serial``, or was found not to. ``counter``: the highest token it knows.
+
+    ``seconds`` is how long the answer took; ``baseline`` (apply only) what the API said of the node right before.
+    """
 
     at: float
     node: str
@@ -56,16 +60,39 @@ class Answered:
     message: str = ""
     counter: int = 0
     leftovers: tuple[str, ...] = ()
+    seconds: float = 0.0
+    baseline: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class WaveJudged:
-    """The wave gates were asked after a soak. UNKNOWN halts the run as FAIL does."""
+class WaveOpened:
+    """The wave gates were asked before a wave: what they said is the baseline. Anything but PASS halts the run."""
 
     at: float
     wave: int
     verdict: Verdict
     evidence: str
+    baseline: str = ""
+    silences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WaveJudged:
+    """The wave gates were asked in a round of the soak. UNKNOWN halts the run as FAIL does."""
+
+    at: float
+    wave: int
+    verdict: Verdict
+    evidence: str
+    readings: tuple[Reading, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SilencesLifted:
+    """The run's silences were ended; ``leftovers`` says which could not be."""
+
+    at: float
+    leftovers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +103,37 @@ class InterruptAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseAsked:
+    """Somebody asked, from another terminal, to release nothing for now. ``request`` is the request's number in the journal."""
+
+    at: float
+    who: str
+    reason: str
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueAsked:
+    """Go on after a pause, or after a wave that holds (promote)."""
+
+    at: float
+    who: str
+    reason: str
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbortAsked:
+    """End the run as a halt would; ``revert`` says what goes back (``None``: as the playbook says)."""
+
+    at: float
+    who: str
+    reason: str
+    request: int
+    revert: RevertScope | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Resumed:
     """A new controller took the run over with a newer token."""
 
@@ -83,4 +141,5 @@ class Resumed:
     counter: int
 
 
-Event = Ticked | Answered | WaveJudged | InterruptAsked | Resumed
+Asked = PauseAsked | ContinueAsked | AbortAsked
+Event = Ticked | Answered | WaveOpened | WaveJudged | SilencesLifted | InterruptAsked | Asked | Resumed

@@ -23,6 +23,18 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where what gates ask is found. Paths are on the controller's machine; ``""``: not said."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    prometheus: str = ""
+    alertmanager: str = ""
+    token_file: str = ""  # bearer token for Prometheus and Alertmanager
+    ca_file: str = ""  # certificate authority for both
+
+
+@dataclass(frozen=True, slots=True)
 class Level:
     """Settings as said at one level of precedence, with the nodes they are said for (``None``: all)."""
 
@@ -45,3 +57,4 @@ class Inventory:
     nodesets: Mapping[str, frozenset[str]]
     levels: tuple[Level, ...]
     digest: str
+    endpoints: Endpoints = Endpoints()

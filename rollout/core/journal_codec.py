@@ -6,11 +6,37 @@ import hashlib
 import json
 
 from rollout.core import dataclass_json
-from rollout.core.events import Answered, Event, InterruptAsked, Resumed, Ticked, WaveJudged
+from rollout.core.events import (
+    AbortAsked,
+    Answered,
+    ContinueAsked,
+    Event,
+    InterruptAsked,
+    PauseAsked,
+    Resumed,
+    SilencesLifted,
+    Ticked,
+    WaveJudged,
+    WaveOpened,
+)
 from rollout.core.state import Order
 from rollout.errors import StateError
 
-_EVENTS = {kind.__name__: kind for kind in (Ticked, Answered, WaveJudged, InterruptAsked, Resumed)}
+_EVENTS = {
+    kind.__name__: kind
+    for kind in (
+        Ticked,
+        Answered,
+        WaveOpened,
+        WaveJudged,
+        SilencesLifted,
+        InterruptAsked,
+        PauseAsked,
+        ContinueAsked,
+        AbortAsked,
+        Resumed,
+    )
+}
 
 GENESIS = "0" * 64
 """The hash before the first event of a run."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rollout.core.budgets import wrong
+from rollout.core.capacity import areas_of, most_of
 from rollout.core.playbook import Scope
 from rollout.core.state import Ending, Goal, NodeState, Phase, RunState, Verb
 
@@ -20,7 +21,16 @@ def broken_laws(state: RunState) -> tuple[str, ...]:
     """Every law this state breaks, in words; empty when it keeps them all."""
     return tuple(
         problem
-        for law in (_every_node_once, _limits, _pace, _rack_budget, _nothing_after_halt, _waves_in_order, _endings)
+        for law in (
+            _every_node_once,
+            _limits,
+            _pace,
+            _rack_budget,
+            _nothing_after_halt,
+            _nothing_while_paused,
+            _waves_in_order,
+            _endings,
+        )
         for problem in law(state)
     )
 
@@ -33,19 +43,19 @@ def _every_node_once(state: RunState) -> Iterator[str]:
 
 def _limits(state: RunState) -> Iterator[str]:
     """Law 4: never more in motion by our doing than rack and fleet limits allow (owed: half back already, and unavailable)."""
-    moving = Counter(
-        state.order.nodes[name].rack
+    moving = [
+        name
         for name, record in state.nodes.items()
         if record.state in _MOVING
         and record.cause is None
         and not (record.owed and record.state is NodeState.REVERTING)
-    )
-    if moving.total() > state.order.limits.in_flight:
-        yield f"law 4: {moving.total()} nodes in flight, limit {state.order.limits.in_flight}"
-    for rack, count in moving.items():
-        limit = state.order.limits.per_rack.of(state.order.racks[rack])
+    ]
+    if len(moving) > state.order.limits.in_flight:
+        yield f"law 4: {len(moving)} nodes in flight, limit {state.order.limits.in_flight}"
+    for area, count in Counter(area for name in moving for area in areas_of(state.order, name)).items():
+        limit = most_of(state.order, area)
         if count > limit:
-            yield f"law 4: {count} nodes of {rack} in motion, limit {limit}"
+            yield f"law 4: {count} nodes of {area} in motion, limit {limit}"
 
 
 def _pace(state: RunState) -> Iterator[str]:
@@ -83,6 +93,15 @@ def _nothing_after_halt(state: RunState) -> Iterator[str]:
     for name, record in state.nodes.items():
         if record.state is NodeState.APPLYING and record.since > state.halt.at:
             yield f"law 5: {name} was released after the halt"
+
+
+def _nothing_while_paused(state: RunState) -> Iterator[str]:
+    """A pause, or a hold after a wave, releases nothing."""
+    if state.paused is None:
+        return
+    for name, record in state.nodes.items():
+        if record.state is NodeState.APPLYING and record.since > state.paused.at:
+            yield f"pause: {name} was released while the run was paused"
 
 
 def _waves_in_order(state: RunState) -> Iterator[str]:

@@ -4,24 +4,44 @@ Theory. What can become of a *node* is the table in ``transitions``. What can be
 phases below; after every event the run is moved on as far as it can go. Nothing here does I/O, and time is only what
 the event said.
 
-    opening ── every node claimed ──▶ running ── wave at rest ──▶ soaking ── K passes ──▶ gating ─┐
-       │                                ▲  │                         │                       │    │
-       │ preflight, foreign claim       └──┼──────── next wave ──────┼───────────────────────┼────┘
-       ▼                                   ▼ budget spent, no room,  ▼ gate not passed       ▼ last wave
-    closing ◀──────────────────────────  halting: in-flight ends, what must go back goes back  closing ──▶ ended
+    opening ── every node claimed ──▶ running ── wave at rest ──▶ soaking ── K passes, last wave ──▶ closing ──▶ ended
+       │                                ▲  │  (the first: rehearsed)   │  │
+       │ preflight, foreign claim       └──┼──── next wave, no hold ───┘  │
+       ▼                                   ▼ budget spent, no room,       ▼ a gate did not pass, aborted
+    closing ◀──────────────────────────  halting: in-flight ends, what must go back goes back ──▶ closing ──▶ ended
+
+A pause (asked for, or a hold after a wave) is no phase: nothing is released and no wave begins until it is lifted, but
+what moves goes on, and the gates of a wave that has passed go on being asked.
 
 Events that change nothing but ``now`` are not journaled (see ``app.driver``), so a tick is free to be frequent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from rollout.core.commands import Command
 from rollout.core.draft import Draft
-from rollout.core.events import FENCES, Answered, Event, InterruptAsked, Resumed, Ticked, Trigger, WaveJudged
+from rollout.core.events import (
+    FENCES,
+    AbortAsked,
+    Answered,
+    Asked,
+    ContinueAsked,
+    Event,
+    InterruptAsked,
+    PauseAsked,
+    Resumed,
+    SilencesLifted,
+    Ticked,
+    Trigger,
+    WaveJudged,
+    WaveOpened,
+)
 from rollout.core.phases import advance
-from rollout.core.state import Ending, Goal, Halt, NodeRecord, NodeState, Order, Phase, RunState, Verb
+from rollout.core.state import Ending, Goal, Halt, NodeRecord, NodeState, Order, Pause, Phase, Rehearsal, RunState, Verb
 from rollout.core.verdict import Verdict
 
 
@@ -43,17 +63,7 @@ def step(state: RunState, event: Event) -> tuple[RunState, tuple[Command, ...]]:
     """The next state, and what to do about it."""
     # Within a controller time never goes back; the clock of the next one may be behind, and is the one that counts.
     draft = Draft(replace(state, now=event.at if isinstance(event, Resumed) else max(state.now, event.at)))
-    match event:
-        case Ticked():
-            pass
-        case Answered():
-            _answered(draft, event)
-        case WaveJudged():
-            _wave_judged(draft, event)
-        case InterruptAsked():
-            _interrupt(draft)
-        case Resumed():
-            _resumed(draft, event)
+    _HANDLERS[type(event)](draft, event)
     advance(draft, ticked=isinstance(event, Ticked))
     return draft.finish()
 
@@ -75,6 +85,21 @@ def _answered(draft: Draft, event: Answered) -> None:
     if event.trigger is Trigger.GATES_PASSED and record.state is NodeState.CONFIRMED:
         draft.put(event.node, passes=record.passes + 1)
     draft.meet(event.node, event.trigger, event.reference, event.message)
+    _remember(draft, event)
+
+
+def _remember(draft: Draft, event: Answered) -> None:
+    """What an answer brings that no state hangs on: how long it took, and what the API said before the apply."""
+    if event.verb is Verb.APPLY:
+        took = event.seconds if event.trigger is Trigger.ARMED else draft.nodes[event.node].apply_seconds
+        draft.put(event.node, apply_seconds=took, baseline=event.baseline)
+    elif event.verb is Verb.REVERT and event.trigger is Trigger.TAKEN_BACK_ASKED:
+        draft.put(event.node, revert_seconds=event.seconds)
+
+
+def _not_begun(rehearsal: Rehearsal) -> Rehearsal:
+    """Of a confirmed node: one that was to go back for its rehearsal is told so again when it is its turn."""
+    return Rehearsal.NONE if rehearsal is Rehearsal.BACK else rehearsal
 
 
 _LAST_WORDS = frozenset(
@@ -82,17 +107,53 @@ _LAST_WORDS = frozenset(
 )
 
 
-def _wave_judged(draft: Draft, event: WaveJudged) -> None:
-    if draft.state.phase is not Phase.GATING or event.wave != draft.state.wave:
+def _wave_opened(draft: Draft, event: WaveOpened) -> None:
+    """A silence that was set is remembered whatever became of the wave: it is to be lifted."""
+    draft.set(silences=(*draft.state.silences, *event.silences))
+    if draft.state.phase is not Phase.RUNNING or event.wave != draft.state.wave:
         return
+    draft.set(gate_asked=False)
     if event.verdict is Verdict.PASS:
-        draft.set(gate_asked=False)
-        draft.next_wave()
+        draft.set(opened=event.wave, baseline=event.baseline)
+    else:
+        draft.halt(Ending.HALTED, f"baseline-{event.verdict}", f"before the wave: {event.evidence}")
+
+
+def _wave_judged(draft: Draft, event: WaveJudged) -> None:
+    if draft.state.phase is not Phase.SOAKING or event.wave != draft.state.wave:
+        return
+    draft.set(gate_asked=False)
+    if event.verdict is Verdict.PASS:
+        draft.set(gate_passes=draft.state.gate_passes + 1)
     else:
         draft.halt(Ending.HALTED, f"wave-gate-{event.verdict}", event.evidence)
 
 
-def _interrupt(draft: Draft) -> None:
+def _asked(draft: Draft, event: Asked) -> None:
+    """Another terminal's word, each once. What comes when the run is over or halting already changes nothing."""
+    if event.request <= draft.state.heard:
+        return
+    draft.set(heard=event.request)
+    if draft.state.halt is not None or draft.state.phase in (Phase.CLOSING, Phase.ENDED):
+        return
+    match event:
+        case PauseAsked():
+            if draft.state.paused is None:
+                draft.set(paused=Pause(event.who, event.reason, draft.now))
+        case ContinueAsked():
+            if draft.state.paused is not None:
+                draft.set(paused=None, promoted=draft.state.wave if draft.state.paused.held else draft.state.promoted)
+        case AbortAsked():
+            _abort(draft, event)
+
+
+def _abort(draft: Draft, event: AbortAsked) -> None:
+    why = f"aborted by {event.who}" + (f": {event.reason}" if event.reason else "")
+    ending = Ending.HALTED if draft.state.order.goal is Goal.APPLY else Ending.INTERRUPTED
+    draft.halt(ending, "aborted", why, event.revert)
+
+
+def _interrupt(draft: Draft, _event: InterruptAsked) -> None:
     draft.set(interrupted=True)
     if draft.state.halt is None and draft.state.phase not in (Phase.CLOSING, Phase.ENDED):
         halt = Halt(Ending.INTERRUPTED, "interrupted", "stopped by the operator; in-flight nodes end first", draft.now)
@@ -110,14 +171,14 @@ def _resumed(draft: Draft, event: Resumed) -> None:
     accepted, halting = halted and draft.state.ending is not None, halted and draft.state.ending is None
     draft.set(
         counter=event.counter, phase=Phase.OPENING, halt=halt if halting else None, ending=None, interrupted=False,
-        gate_asked=False, started=(), claims=1, highest=0,
+        gate_asked=False, lifting=False, started=(), claims=1, highest=0,
     )  # fmt: skip
     again = draft.state.order.goal is Goal.APPLY and not halting
     for name, record in tuple(draft.nodes.items()):
         if again and record.state is NodeState.REVERTED and record.cause is None:
             draft.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
         elif again and record.state is NodeState.CONFIRMED:
-            draft.put(name, want_back=False)
+            draft.put(name, want_back=False, rehearsal=_not_begun(record.rehearsal))
         settled = draft.now + draft.state.order.nodes[name].settle
         draft.put(
             name, asked=None, orphaned=True, reads=0, accepted=record.accepted or (accepted and bool(record.cause)),
@@ -127,3 +188,25 @@ def _resumed(draft: Draft, event: Resumed) -> None:
             draft.put(name, reference="", message="")  # whether another run still has it, it will say
         draft.meet(name, Trigger.RESUMED)
     draft.first_open_wave()
+
+
+def _lifted(draft: Draft, event: SilencesLifted) -> None:
+    draft.set(lifting=False, silences=(), leftovers=(*draft.state.leftovers, *event.leftovers))
+
+
+def _ticked(_draft: Draft, _event: Ticked) -> None:
+    """Time passed; what that means is the phases' matter."""
+
+
+_HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = {
+    Ticked: _ticked,
+    Answered: _answered,
+    WaveOpened: _wave_opened,
+    WaveJudged: _wave_judged,
+    SilencesLifted: _lifted,
+    InterruptAsked: _interrupt,
+    PauseAsked: _asked,
+    ContinueAsked: _asked,
+    AbortAsked: _asked,
+    Resumed: _resumed,
+}

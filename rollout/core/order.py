@@ -20,8 +20,8 @@ def apply_order(run: str, plan: Plan) -> Order:
         run=run,
         cluster=plan.cluster,
         goal=Goal.APPLY,
-        nodes={n.name: NodeOrder(n.name, n.rack, n.wave, settle[n.group]) for n in plan.nodes.values()},
-        waves=tuple(WaveOrder(wave.name, wave.nodes, wave.soak) for wave in plan.waves),
+        nodes={n.name: NodeOrder(n.name, n.rack, n.wave, settle[n.group], n.zone) for n in plan.nodes.values()},
+        waves=tuple(WaveOrder(w.name, w.nodes, w.soak, w.hold, w.at_once) for w in plan.waves),
         racks=plan.racks,
         limits=plan.limits,
         budgets=plan.budgets,
@@ -30,6 +30,8 @@ def apply_order(run: str, plan: Plan) -> Order:
         guard=plan.guard,
         wave_gates=any(gate.scope is GateScope.WAVE for gate in plan.gates),
         left_out=left_out(plan),
+        rehearsal=plan.rehearsal,
+        zones=plan.zones,
     )
 
 
@@ -37,7 +39,7 @@ def left_out(plan: Plan) -> tuple[LeftOut, ...]:
     """What the plan had to leave out although it is not as wanted, folded by reason."""
     together: dict[tuple[str, str], list[str]] = {}
     for entry in plan.left:
-        if entry.standing is not Standing.AS_WANTED:
+        if entry.standing in (Standing.REFUSED, Standing.UNREACHABLE):
             together.setdefault((entry.standing, f"{entry.reason} [{entry.reference}]"), []).append(entry.name)
     return tuple(LeftOut(what, reason, fold(names), len(names)) for (what, reason), names in together.items())
 

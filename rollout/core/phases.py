@@ -7,7 +7,7 @@ from rollout.core.capacity import pace_allows, who_may_go, who_may_return
 from rollout.core.draft import Draft
 from rollout.core.events import FENCES, Trigger
 from rollout.core.playbook import Cause
-from rollout.core.state import Ending, Goal, NodeRecord, NodeState, Phase, Verb
+from rollout.core.state import Ending, Goal, NodeRecord, NodeState, Pause, Phase, Rehearsal, Verb
 from rollout.core.transitions import Sharp
 
 _IN_FLIGHT = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING, NodeState.UNKNOWN})
@@ -21,6 +21,9 @@ MOST_CLAIMS = 3
 
 MOST_ROUNDS = 4
 """A soak ends at the latest after this many times K rounds."""
+
+WATCH_EVERY = 30.0
+"""Seconds between two rounds of the gates while a wave that has passed is held, or the run is paused."""
 
 
 def advance(draft: Draft, *, ticked: bool) -> None:
@@ -38,7 +41,7 @@ def advance(draft: Draft, *, ticked: bool) -> None:
 
 
 def _charge_budgets(draft: Draft) -> None:
-    if draft.state.phase in (Phase.RUNNING, Phase.SOAKING, Phase.GATING):
+    if draft.state.phase in (Phase.RUNNING, Phase.SOAKING):
         message = spent(draft.state.order, draft.nodes, draft.state.wave)
         if message:
             draft.halt(Ending.HALTED, "budget-spent", message)
@@ -111,15 +114,38 @@ def _running(draft: Draft) -> None:
         return
     wave = order.waves[state.wave]
     records = [draft.nodes[name] for name in wave.nodes]
-    if any(record.state in _IN_FLIGHT or record.asked for record in records):
+    if _is_to_open(draft):
+        draft.open_wave()
+    if state.gate_asked or any(record.state in _IN_FLIGHT or record.asked for record in records):
         return
     pending = [name for name in wave.nodes if draft.nodes[name].state is NodeState.PENDING]
     if pending:
         _check_for_room(draft, pending)
     elif any(record.state is NodeState.CONFIRMED for record in records):
-        draft.set(phase=Phase.SOAKING, round=0, round_at=state.now + wave.soak / order.passes)
+        if not _rehearse(draft, wave.nodes):
+            draft.set(phase=Phase.SOAKING, round=0, gate_passes=0, round_at=state.now + wave.soak / order.passes)
     else:
         draft.next_wave()
+
+
+def _is_to_open(draft: Draft) -> bool:
+    """Whether the wave gates' baseline is still to be taken; nothing of the wave is released before."""
+    state = draft.state
+    return state.order.wave_gates and state.opened != state.wave and not state.gate_asked
+
+
+def _rehearse(draft: Draft, names: tuple[str, ...]) -> bool:
+    """Send the first wave's nodes back once for real, each once; whether any still is to come back."""
+    if not draft.state.order.rehearsal or draft.state.wave > 0:
+        return False
+    for name in names:
+        record = draft.nodes[name]
+        if record.state is NodeState.CONFIRMED and record.rehearsal is Rehearsal.NONE:
+            draft.put(name, rehearsal=Rehearsal.BACK, want_back=True)
+    return any(
+        draft.nodes[name].state is NodeState.CONFIRMED and draft.nodes[name].rehearsal is Rehearsal.BACK
+        for name in names
+    )
 
 
 def _check_for_room(draft: Draft, pending: list[str]) -> None:
@@ -139,29 +165,42 @@ def _check_for_room(draft: Draft, pending: list[str]) -> None:
 
 
 def _soaking(draft: Draft) -> None:
-    """K consecutive passes of every confirmed node of the wave, a round every ``soak / K`` seconds."""
+    """K passes in a row of every confirmed node of the wave and of the wave gates, a round every ``soak / K`` seconds."""
     order, state = draft.state.order, draft.state
     wave = order.waves[state.wave]
-    if any(draft.nodes[name].asked or draft.nodes[name].state in _IN_FLIGHT for name in wave.nodes):
+    if state.gate_asked or any(draft.nodes[name].asked or draft.nodes[name].state in _IN_FLIGHT for name in wave.nodes):
         return
     confirmed = [name for name in wave.nodes if draft.nodes[name].state is NodeState.CONFIRMED]
     short = [name for name in confirmed if draft.nodes[name].passes < order.passes]
-    if not short:
-        draft.set(phase=Phase.GATING, gate_asked=False)
-    elif state.round >= MOST_ROUNDS * order.passes:
+    gates_short = order.wave_gates and state.gate_passes < order.passes
+    if not short and not gates_short:
+        _steady(draft, confirmed)
+    elif state.round >= MOST_ROUNDS * order.passes and state.paused is None:
         draft.halt(
             Ending.HALTED, "never-steady", f"{len(short)} nodes never passed their gates {order.passes} times in a row"
         )
     elif state.now >= state.round_at:
-        draft.set(round=state.round + 1, round_at=state.now + wave.soak / order.passes)
-        for name in short:
-            draft.ask(name, Verb.MEASURE)
+        _round(draft, short, every=wave.soak / order.passes)
 
 
-def _gating(draft: Draft) -> None:
-    if not draft.state.order.wave_gates:
+def _steady(draft: Draft, confirmed: list[str]) -> None:
+    """The wave has passed. Held or paused, its gates go on being asked: a night is long."""
+    state = draft.state
+    wave = state.order.waves[state.wave]
+    if wave.hold and state.promoted < state.wave and state.paused is None:
+        draft.set(paused=Pause("the playbook", f"holds after wave {wave.name}", state.now, held=True))
+        draft.set(round_at=state.now + WATCH_EVERY)
+    elif state.paused is None:
         draft.next_wave()
-    elif not draft.state.gate_asked:
+    elif state.now >= state.round_at:
+        _round(draft, confirmed, every=WATCH_EVERY)
+
+
+def _round(draft: Draft, names: list[str], *, every: float) -> None:
+    draft.set(round=draft.state.round + 1, round_at=draft.state.now + every)
+    for name in names:
+        draft.ask(name, Verb.MEASURE)
+    if draft.state.order.wave_gates:
         draft.judge_wave()
 
 
@@ -188,7 +227,9 @@ def _closing(draft: Draft) -> None:
         for name, record in tuple(draft.nodes.items()):
             if record.asked is None and not _out_of_reach(draft, record):
                 draft.ask(name, Verb.CLEAN)
-    if not _outstanding(draft):
+        if draft.state.silences:
+            draft.lift_silences()
+    if not _outstanding(draft) and not draft.state.lifting:
         draft.set(phase=Phase.ENDED)
 
 
@@ -207,7 +248,6 @@ _PHASES = {
     Phase.OPENING: _opening,
     Phase.RUNNING: _running,
     Phase.SOAKING: _soaking,
-    Phase.GATING: _gating,
     Phase.HALTING: _halting,
     Phase.CLOSING: _closing,
     Phase.ENDED: _ended,
@@ -241,7 +281,7 @@ def _releases(draft: Draft) -> None:
         draft.ask(name, Verb.REVERT)
     allowed -= len(sick[:allowed])
     allowed -= _return_the_healthy(draft, allowed)
-    if draft.state.phase is Phase.RUNNING and allowed > 0:
+    if draft.state.phase is Phase.RUNNING and allowed > 0 and draft.state.paused is None:
         _release_the_wave(draft, allowed)
 
 
@@ -258,6 +298,8 @@ def _return_the_healthy(draft: Draft, allowed: int) -> int:
 
 
 def _release_the_wave(draft: Draft, allowed: int) -> None:
+    if draft.state.gate_asked or _is_to_open(draft):
+        return  # nothing of a wave is touched before its baseline was taken
     wave = draft.state.order.waves[draft.state.wave]
     pending = [n for n in wave.nodes if draft.nodes[n].state is NodeState.PENDING and not draft.nodes[n].asked]
     if not pending:

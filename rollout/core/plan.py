@@ -7,7 +7,7 @@ once, by digest, in ``blobs``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rollout.core.playbook import Budget, Gate, Limits, RevertScope
@@ -74,6 +74,7 @@ class Standing(StrEnum):
     """Why a selected node is not in the waves."""
 
     AS_WANTED = "as-wanted"
+    SKIPPED = "skipped"  # left alone on purpose: control plane, cordoned by others
     REFUSED = "refused"
     UNREACHABLE = "unreachable"
 
@@ -90,10 +91,21 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """Something to know about nodes before they are changed: new, replaced, run by another configuration manager too."""
+
+    reference: str
+    text: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Wave:
-    name: str  # "canary", "1 per rack", "5 %", "25 %", "rest"
+    name: str  # "canary", "1 per rack", "5 %", "25 %", "rest", "devices", "control plane"
     nodes: tuple[str, ...]  # in the order of release
     soak: float
+    hold: bool = False
+    at_once: int = 0  # most nodes of it in flight; 0: no limit of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +132,6 @@ class Plan:
     guard: float
     keep: int
     blobs: Mapping[str, bytes]  # hex SHA-256 → content
+    rehearsal: bool = True
+    zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes in the inventory
+    remarks: tuple[Remark, ...] = ()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rollout.core.inventory import Inventory, Node
-from rollout.core.plan import Change, ChangeGroup, Left, Plan, PlannedNode, Standing
+from rollout.core.plan import Change, ChangeGroup, Left, Plan, PlannedNode, Remark, Standing
 from rollout.core.playbook import Policy
+from rollout.core.roles import role_of
 from rollout.core.snapshot import FleetSnapshot, Receipt, Snapshot, Token
 from rollout.core.waves import Candidate, positions, waves
 
@@ -69,12 +71,13 @@ def plan_of(
     decided: Iterable[Decided],
     left: Iterable[Left],
     blobs: Mapping[str, bytes],
+    remarks: Iterable[Remark] = (),
 ) -> Plan:
     """Everything apply will need, and nothing it must ask for again."""
     order = {name: at for at, name in enumerate(inventory.nodes)}
     entries = sorted(decided, key=lambda entry: order[entry.node.name])
     found, group_of = groups(entries)
-    candidates = [Candidate(entry.node.name, entry.node.rack, kind_of(entry.label, entry.change)) for entry in entries]
+    candidates = [_candidate(entry) for entry in entries]
     released = waves(candidates, policy.waves, policy.soak)
     wave_of = positions(released)
     return Plan(
@@ -100,7 +103,15 @@ def plan_of(
         guard=policy.guard,
         keep=policy.keep,
         blobs={name: blobs[name] for name in sorted(blobs)},
+        rehearsal=policy.rehearsal,
+        zones=zone_sizes(inventory),
+        remarks=tuple(remarks),
     )
+
+
+def _candidate(entry: Decided) -> Candidate:
+    role = role_of(entry.node.labels)
+    return Candidate(entry.node.name, entry.node.rack, f"{role} {kind_of(entry.label, entry.change)}", role)
 
 
 def _planned(entry: Decided, group: str, wave: int) -> PlannedNode:
@@ -116,6 +127,11 @@ def rack_sizes(inventory: Inventory) -> Mapping[str, int]:
     for node in inventory.nodes.values():
         sizes[node.rack] = sizes.get(node.rack, 0) + 1
     return sizes
+
+
+def zone_sizes(inventory: Inventory) -> Mapping[str, int]:
+    """Zone → its nodes in the inventory."""
+    return Counter(node.zone for node in inventory.nodes.values())
 
 
 def preflight(plan: Plan, sick_references: frozenset[str]) -> Preflight:

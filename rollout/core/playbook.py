@@ -44,13 +44,15 @@ class WaveRule:
     count: int = 1
     percent: float = 100.0
     soak: float | None = None  # seconds; None: the playbook's soak
+    hold: bool = False  # once it has passed, wait for ``rollout continue``; its gates go on being asked
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Never more than this at once. ``per_rack`` counts unavailable nodes; ``pace`` is restarts a second."""
+    """Never more than this at once. ``per_rack`` and ``per_zone`` count unavailable nodes; ``pace`` is restarts a second."""
 
     per_rack: Share = Share(percent=5.0)
+    per_zone: Share | None = None
     in_flight: int = 100
     pace: float = 10.0
     preflight: Share = Share(percent=5.0)  # nodes sick or unreadable before the run, of all selected
@@ -92,23 +94,84 @@ class GateKind(StrEnum):
     PROCESS = "process"
     HEALTHZ = "healthz"
     EFFECTIVE_CONFIG = "effectiveConfig"
+    NODE_READY = "nodeReady"  # the Node is Ready and its lease was renewed after the restart
+    PODS_KEPT = "podsKept"  # no pod was rejected at re-admission
+    CONTAINERS_KEPT = "containersKept"  # no container was restarted by us
+    IMAGE_PULLS = "imagePulls"  # no new image-pull failure
+    PROMETHEUS = "prometheus"
+    ALERTMANAGER = "alertmanager"
+    HTTP = "http"
     COMMAND = "command"
+
+
+API_GATES = frozenset({GateKind.NODE_READY, GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS})
+"""Gates of a node that are asked of the API server, against a baseline taken right before the node's change."""
 
 
 class GateScope(StrEnum):
     NODE = "node"  # before confirm, again in the soak; a command runs on the node
-    WAVE = "wave"  # after the soak; a command runs where the controller runs
+    WAVE = "wave"  # in every round of the soak; a command runs where the controller runs
+
+
+class Worse(StrEnum):
+    """Which way a measurement gets worse."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class PrometheusQuery:
+    """An instant query; ``$nodes`` in it stands for a regular expression that matches the touched nodes' names.
+
+    Every sample must be within ``at_most`` and ``at_least``. With ``worse``, the query is asked again with ``$nodes``
+    for the control group (nodes not touched yet) and the two are compared, see ``core.comparison``; ``tolerance`` is the
+    share of the control's median by which the touched nodes may be worse. ``url`` ``""``: the inventory's.
+    """
+
+    query: str
+    url: str = ""
+    at_most: float | None = None
+    at_least: float | None = None
+    worse: Worse | None = None
+    tolerance: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class AlertQuery:
+    """Alerts that match all of ``matchers`` (``severity="critical"``) must not begin to fire; silenced ones do not count.
+
+    ``silence`` seconds (0: none): a silence of that length is set for the wave's nodes before the wave and lifted at the
+    run's end; ``node_label`` is the alerts' label that holds the node's name. ``url`` ``""``: the inventory's.
+    """
+
+    matchers: tuple[str, ...]
+    url: str = ""
+    silence: float = 0.0
+    node_label: str = "node"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpQuery:
+    """``GET url`` must answer with ``status`` and, if said, ``contains`` in the first MiB of its body."""
+
+    url: str
+    status: int = 200
+    contains: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One thing that must hold. Only a ``command`` gate has a ``command`` (argument list) and a ``name`` of its own."""
+    """One thing that must hold; ``kind`` says which of the last fields is set. ``timeout`` is seconds for asking, retries included."""
 
     kind: GateKind
     scope: GateScope
     name: str
     command: tuple[str, ...] = ()
     timeout: float = 10.0
+    prometheus: PrometheusQuery | None = None
+    alertmanager: AlertQuery | None = None
+    http: HttpQuery | None = None
 
 
 DEFAULT_GATES = tuple(
@@ -154,3 +217,6 @@ class Policy:
     guard: float
     keep: int  # copies kept on the node
     digest: str
+    rehearsal: bool = True  # the first wave is taken back once for real, then changed again
+    control_plane: bool = False  # whether control-plane nodes are changed too
+    cordoned: bool = False  # whether nodes that others cordoned are changed too

@@ -88,6 +88,9 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         passes=written.passes,
         guard=written.guard,
         keep=written.keep,
+        rehearsal=written.rehearsal,
+        control_plane=written.control_plane,
+        cordoned=written.cordoned,
         digest=_digest(text, used),
     )
 
@@ -157,11 +160,12 @@ def _check_waves(waves: tuple[WaveRule, ...], root: Item, mistakes: Mistakes) ->
 
 
 def _wave(written: WrittenWave) -> WaveRule:
+    always: dict[str, Any] = {"soak": written.soak, "hold": written.hold}
     if written.per_rack is not None:
-        return WaveRule(WaveKind.PER_RACK, count=written.per_rack, soak=written.soak)
+        return WaveRule(WaveKind.PER_RACK, count=written.per_rack, **always)
     if written.up_to is not None:
-        return WaveRule(WaveKind.UP_TO, percent=written.up_to, soak=written.soak)
-    return WaveRule(WaveKind.CANARY if written.canary else WaveKind.REST, soak=written.soak)
+        return WaveRule(WaveKind.UP_TO, percent=written.up_to, **always)
+    return WaveRule(WaveKind.CANARY if written.canary else WaveKind.REST, **always)
 
 
 def _limits(written: WrittenLimits) -> Limits:

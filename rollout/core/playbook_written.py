@@ -14,7 +14,8 @@ from rollout.core.words import Duration, Name, Percent, ShareText, between
 from rollout.core.written import Written, wrong
 
 _WAVES = ("canary", "perRack", "upTo", "rest")
-_BUILT_IN_GATES = tuple(kind.value for kind in GateKind if kind is not GateKind.COMMAND)
+_WITH_KEYS = frozenset({GateKind.PROMETHEUS, GateKind.ALERTMANAGER, GateKind.HTTP, GateKind.COMMAND})
+_BUILT_IN_GATES = tuple(kind.value for kind in GateKind if kind not in _WITH_KEYS)
 _DAY = 86_400.0
 
 Soak = Annotated[Duration, between(0, _DAY, "between 0s and 24h")]
@@ -63,6 +64,7 @@ class WrittenWave(Written):
     up_to: Percent | None = Field(None, alias="upTo")
     rest: Literal[True] | None = None
     soak: Soak | None = None
+    hold: bool = False
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -73,6 +75,7 @@ class WrittenWave(Written):
 
 class WrittenLimits(Written):
     per_rack: ShareText | None = Field(None, alias="perRack")
+    per_zone: ShareText | None = Field(None, alias="perZone")
     in_flight: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, alias="inFlight")
     pace: Annotated[float, Field(gt=0, le=1_000)] | None = None
     preflight: ShareText | None = None
@@ -139,3 +142,6 @@ class Playbook(Written):
     passes: Annotated[int, Field(ge=1, le=100)] = 3
     guard: Guard = 120.0
     keep: Annotated[int, Field(ge=1, le=50)] = 3
+    rehearsal: bool = True
+    control_plane: bool = Field(default=False, alias="controlPlane")
+    cordoned: bool = False

@@ -35,8 +35,7 @@ class Phase(StrEnum):
 
     OPENING = "opening"  # claiming every node, in the read that opens apply, resume or rollback
     RUNNING = "running"  # releasing the nodes of a wave
-    SOAKING = "soaking"  # K rounds of the node gates over the wave
-    GATING = "gating"  # asking the wave gates
+    SOAKING = "soaking"  # K rounds of node and wave gates over the wave; longer while paused or held
     HALTING = "halting"  # nothing new; in-flight nodes end, what must be taken back is taken back
     CLOSING = "closing"  # leaving every node as found
     ENDED = "ended"
@@ -61,13 +60,18 @@ class NodeOrder:
     rack: str
     wave: int
     settle: float
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WaveOrder:
+    """``at_once``: most nodes of this wave in flight (0: no limit of its own). ``hold``: wait for a word once it has passed."""
+
     name: str
     nodes: tuple[str, ...]
     soak: float
+    hold: bool = False
+    at_once: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,16 @@ class Order:
     transactions: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
     force: bool = False  # revert over bytes that others wrote since: the operator's word
+    rehearsal: bool = False  # the first wave's nodes are taken back once for real, then changed again
+    zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes; only used with a limit per zone
+
+
+class Rehearsal(StrEnum):
+    """How far a canary node is with its rehearsal."""
+
+    NONE = "none"
+    BACK = "back"  # to be taken back, or on its way
+    DONE = "done"  # was taken back once, healthy
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +122,8 @@ class NodeRecord:
     ``asked`` is the outstanding verb and ``serial`` its number: an answer with another number is stale. ``cause`` is
     what the node is charged for (``None``: nothing, it may have been taken back for others' sake). ``want_back``: the
     change is to be taken back as soon as limits allow. ``orphaned``: its controller died, so a guard that fired is not
-    the node's fault. ``accepted``: an operator resumed after the halt this node led to.
+    the node's fault. ``accepted``: an operator resumed after the halt this node led to. ``apply_seconds`` and
+    ``revert_seconds`` are how long its last apply and revert took, ``baseline`` is what the API said before its apply.
     """
 
     state: NodeState = NodeState.PENDING
@@ -128,6 +143,10 @@ class NodeRecord:
     retry_at: float = 0.0
     passes: int = 0
     leftovers: tuple[str, ...] = ()
+    rehearsal: Rehearsal = Rehearsal.NONE
+    apply_seconds: float = 0.0
+    revert_seconds: float = 0.0
+    baseline: str = ""
 
 
 class Ending(StrEnum):
@@ -151,8 +170,23 @@ class Halt:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """Who asked the run to wait, why, since when. ``held``: the playbook did, after a wave."""
+
+    who: str
+    reason: str
+    at: float
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RunState:
-    """The whole of a run. ``started`` are the times of the restarts within the pace's window, oldest first."""
+    """The whole of a run. ``started`` are the times of the restarts within the pace's window, oldest first.
+
+    ``round`` counts the rounds of a soak, ``gate_passes`` those in a row in which the wave gates passed. ``opened`` is
+    the wave whose ``baseline`` was taken last; ``promoted`` the last wave whose hold was lifted; ``heard`` the number
+    of the last request taken from another terminal.
+    """
 
     order: Order
     counter: int
@@ -164,6 +198,15 @@ class RunState:
     round: int = 0
     round_at: float = 0.0
     gate_asked: bool = False
+    gate_passes: int = 0
+    opened: int = -1
+    baseline: str = ""
+    silences: tuple[str, ...] = ()
+    lifting: bool = False
+    leftovers: tuple[str, ...] = ()
+    paused: Pause | None = None
+    promoted: int = -1
+    heard: int = 0
     halt: Halt | None = None
     highest: int = 0  # the highest token counter any node answered with
     claims: int = 1  # how often the opening claim was made

@@ -23,7 +23,7 @@ from enum import StrEnum
 
 from rollout.core.events import Trigger as On
 from rollout.core.playbook import Cause
-from rollout.core.state import Goal, NodeRecord
+from rollout.core.state import Goal, NodeRecord, Rehearsal
 from rollout.core.state import NodeState as S
 
 
@@ -57,6 +57,7 @@ class Sharp(StrEnum):
     GIVEN_UP = "given-up"  # read long enough
     UNFINISHED = "unfinished"  # going back, but whoever walked it there died: a read has the node's lock
     OTHERS_AT_WORK = "others-at-work"  # the guard is at it
+    REHEARSED = "rehearsed"  # taken back, as a rehearsal: its turn comes again
 
 
 _SICK = Cause.UNHEALTHY
@@ -137,6 +138,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.REVERTING, On.ARMED): Move(S.REVERTING, Next.REVERT),
     (S.REVERTING, Sharp.HELD): Move(S.REVERTING, Next.REVERT),
     (S.REVERTING, On.CONFIRMED): Move(S.REVERTING, Next.REVERT),
+    (S.REVERTING, Sharp.REHEARSED): Move(S.PENDING, Next.RETRY),
     (S.REVERTING, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
     (S.REVERTING, On.LOST): Move(S.UNKNOWN, Next.READ, owed=True),
     (S.REVERTING, On.RESUMED): Move(S.UNKNOWN, Next.READ, owed=True),
@@ -152,6 +154,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.UNKNOWN, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
     (S.UNKNOWN, On.TAKEN_BACK_ALONE): Move(S.REVERTED, charge=_GONE),
     (S.UNKNOWN, Sharp.ORPHAN_TAKEN_BACK): Move(S.PENDING, Next.RETRY),
+    (S.UNKNOWN, Sharp.REHEARSED): Move(S.PENDING, Next.RETRY),
     (S.UNKNOWN, On.TAKEN_BACK_ASKED): Move(S.REVERTED),
     (S.UNKNOWN, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
     (S.UNKNOWN, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
@@ -179,6 +182,12 @@ def sharpen(trigger: On, reference: str, record: NodeRecord, goal: Goal) -> On |
         return Sharp.OTHERS_AT_WORK
     if record.want_back and (trigger is On.ARMED or (trigger is On.GATES_PASSED and record.state is S.APPLIED)):
         return Sharp.HELD
+    if (
+        record.rehearsal is Rehearsal.BACK
+        and trigger is On.TAKEN_BACK_ASKED
+        and record.state in (S.REVERTING, S.UNKNOWN)
+    ):
+        return Sharp.REHEARSED
     if record.state is S.UNKNOWN:
         if trigger is On.BUSY and record.want_back:
             return Sharp.UNFINISHED

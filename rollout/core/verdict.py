@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -9,3 +10,12 @@ class Verdict(StrEnum):
     PASS = "pass"  # noqa: S105 - a verdict, not a password
     FAIL = "fail"
     UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one gate said once, with the evidence it said it by (one line, for people)."""
+
+    gate: str
+    verdict: Verdict
+    evidence: str

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rollout.core.plan import Wave
 from rollout.core.playbook import WaveKind, WaveRule
+from rollout.core.roles import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Candidate:
     name: str
     rack: str
     kind: str
+    role: Role = Role.WORKER
 
 
 def round_robin(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
@@ -31,18 +33,29 @@ def round_robin(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
 
 def waves(candidates: Sequence[Candidate], rules: Sequence[WaveRule], soak: float) -> tuple[Wave, ...]:
-    """Every candidate in exactly one wave; what the rules leave over goes into a last one. Empty waves are dropped."""
-    left = list(round_robin(candidates))
+    """Every candidate in exactly one wave; what the rules leave over goes into a last one. Empty waves are dropped.
+
+    Nodes with devices are in the canary like any kind of node, else in a wave of their own after all others; the
+    control plane comes last, one at a time.
+    """
+    workers = [entry for entry in candidates if entry.role is Role.WORKER]
+    devices = [entry for entry in candidates if entry.role is Role.DEVICES]
     made: list[Wave] = []
+    left = list(round_robin(workers))
     for rule in (*rules, WaveRule(WaveKind.REST)):
-        picked = _pick(rule, left, len(candidates))
-        if not picked:
-            continue
+        picked = _canaries([*left, *devices]) if rule.kind is WaveKind.CANARY else _pick(rule, left, len(workers))
         taken = {candidate.name for candidate in picked}
         left = [candidate for candidate in left if candidate.name not in taken]
-        names = tuple(candidate.name for candidate in picked)
-        made.append(Wave(name_of(rule), names, soak if rule.soak is None else rule.soak))
-    return tuple(made)
+        devices = [candidate for candidate in devices if candidate.name not in taken]
+        made.append(_wave(name_of(rule), picked, soak if rule.soak is None else rule.soak, hold=rule.hold))
+    made.append(_wave("devices", round_robin(devices), soak))
+    controllers = [entry for entry in candidates if entry.role is Role.CONTROL_PLANE]
+    made.append(_wave("control plane", round_robin(controllers), soak, at_once=1))
+    return tuple(wave for wave in made if wave.nodes)
+
+
+def _wave(name: str, picked: Iterable[Candidate], soak: float, *, hold: bool = False, at_once: int = 0) -> Wave:
+    return Wave(name, tuple(candidate.name for candidate in picked), soak, hold, at_once)
 
 
 def name_of(rule: WaveRule) -> str:
@@ -53,8 +66,6 @@ def name_of(rule: WaveRule) -> str:
 
 
 def _pick(rule: WaveRule, left: Sequence[Candidate], total: int) -> tuple[Candidate, ...]:
-    if rule.kind is WaveKind.CANARY:
-        return _canaries(left)
     if rule.kind is WaveKind.PER_RACK:
         return _per_rack(left, rule.count)
     if rule.kind is WaveKind.UP_TO:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from rollout.core.commands import Ask, Command, JudgeWave
-from rollout.core.events import Answered, Event, Resumed, Ticked, Trigger, WaveJudged
+from rollout.core.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
+from rollout.core.events import Answered, Event, Resumed, SilencesLifted, Ticked, Trigger, WaveJudged, WaveOpened
 from rollout.core.laws import broken_laws
 from rollout.core.machine import opening, step
 from rollout.core.playbook import DEFAULT_BUDGETS, Budget, Limits, RevertScope, Share
@@ -64,6 +64,8 @@ def make_order(
     budgets: tuple[Budget, ...] = DEFAULT_BUDGETS,
     on_failure: RevertScope = RevertScope.NODE,
     wave_gates: bool = False,
+    rehearsal: bool = False,
+    hold: frozenset[str] = frozenset(),
 ) -> Order:
     """Racks of ``racks[name]`` nodes called ``rack-n``; each wave takes what its predicate accepts of what is left."""
     names = {f"{rack}-{n}": rack for rack, size in racks.items() for n in range(1, size + 1)}
@@ -71,7 +73,7 @@ def make_order(
     for title, accepts in waves:
         members = tuple(name for name in left if accepts(name))
         left = [name for name in left if name not in members]
-        rolled.append(WaveOrder(title, members, soak=9.0))
+        rolled.append(WaveOrder(title, members, soak=9.0, hold=title in hold))
     wave_of = {name: index for index, wave in enumerate(rolled) for name in wave.nodes}
     return Order(
         run="r1",
@@ -86,6 +88,7 @@ def make_order(
         passes=3,
         guard=30.0,
         wave_gates=wave_gates,
+        rehearsal=rehearsal,
         transactions=dict.fromkeys(names, "r0-1") if goal is Goal.REVERT else {},
     )
 
@@ -102,6 +105,10 @@ class Play:
         self.queue: list[tuple[float, int, Event]] = []
         self.journal: list[Event] = []
         self.wave_verdict = Verdict.PASS
+        self.baseline_verdict = Verdict.PASS
+        self.opened: list[int] = []
+        self.silences: tuple[str, ...] = ()
+        self.lifted: tuple[str, ...] = ()
         self.most_moving: dict[str, int] = {}
         self.asked: list[Ask] = []
         self.state: RunState
@@ -143,6 +150,12 @@ class Play:
             at = self.now + self.delay()
             if isinstance(command, JudgeWave):
                 event: Event = WaveJudged(at, command.wave, self.wave_verdict, "as told")
+            elif isinstance(command, OpenWave):
+                self.opened.append(command.wave)
+                event = WaveOpened(at, command.wave, self.baseline_verdict, "as told", "{}", self.silences)
+            elif isinstance(command, LiftSilences):
+                self.lifted += command.silences
+                event = SilencesLifted(at)
             else:
                 self.asked.append(command)
                 event = self.answer(command, at)

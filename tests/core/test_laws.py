@@ -37,7 +37,7 @@ HALTED = Halt(Ending.HALTED, "x", "x", 1.0)
 
 BROKEN = [
     ("law 1: the nodes of the state", replace(fresh(), nodes={})),
-    ("law 4: 3 nodes of a in motion", given(a_2=APPLYING, a_3=APPLYING, a_4=APPLYING)),
+    ("law 4: 3 nodes of rack a in motion", given(a_2=APPLYING, a_3=APPLYING, a_4=APPLYING)),
     ("law 4: 4 nodes in flight", given(a_2=APPLYING, a_3=APPLYING, b_2=APPLYING, b_3=APPLYING)),
     ("law 4: more than 2 restarts", replace(fresh(), started=(1.0, 1.1, 1.2))),
     ("law 4: 3 nodes of a went wrong", given(a_2=SICK, a_3=SICK, a_4=SICK)),

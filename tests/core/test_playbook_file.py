@@ -50,7 +50,7 @@ def test_what_holds_when_nothing_is_said() -> None:
     policy = load(BARE)
     assert policy.settings == {"maxPods": Setting("maxPods", 30, source="playbook p")}
     assert policy.waves == DEFAULT_WAVES
-    assert policy.limits == Limits(Share(percent=5.0), 100, 10.0, Share(percent=5.0))
+    assert policy.limits == Limits(Share(percent=5.0), None, 100, 10.0, Share(percent=5.0))
     assert policy.budgets == DEFAULT_BUDGETS
     assert policy.gates == DEFAULT_GATES
     assert (policy.on_failure, policy.soak, policy.passes, policy.guard, policy.keep) == (
@@ -108,7 +108,7 @@ keep: 1
         WaveRule(WaveKind.UP_TO, percent=12.5),
         WaveRule(WaveKind.REST),
     )
-    assert policy.limits == Limits(Share(count=2), 7, 0.5, Share(percent=1.0))
+    assert policy.limits == Limits(Share(count=2), None, 7, 0.5, Share(percent=1.0))
     assert policy.gates == (
         Gate(GateKind.HEALTHZ, GateScope.NODE, "healthz"),
         Gate(GateKind.COMMAND, GateScope.NODE, "check", ("/usr/bin/check", "--fast"), 20.0),
@@ -172,7 +172,7 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("waves: [rest, {upTo: 100%}]", "p.yaml:3:9: `rest` leaves nothing for the waves after it (put it last) [bad-wave]"),
         ("waves: [canary, {upTo: 5%}]", "p.yaml:3:17: the waves end before every node was reached (end with `rest`; to change fewer nodes, use --limit) [bad-wave]"),
         ("gates: {node: []}", "p.yaml:3:15: `node` must not be empty [empty-list]"),
-        ("gates: {node: [helthz]}", "p.yaml:3:16: `node[0]` must be unit, process, healthz, effectiveConfig or {command: […]}, not `helthz` (did you mean `healthz`?) [bad-choice]"),
+        ("gates: {node: [helthz]}", "p.yaml:3:16: `node[0]` must be unit, process, healthz, effectiveConfig, nodeReady, podsKept, containersKept, imagePulls or {command: […]}, not `helthz` (did you mean `healthz`?) [bad-choice]"),
         ("gates: {node: [unit, unit]}", "p.yaml:3:22: duplicate gate `unit` [duplicate-gate]"),
         ("gates: {node: [{timeout: 3s}]}", "p.yaml:3:16: `node[0]` must be a gate's name or have a `command` [bad-gate]"),
         ("gates: {node: [{command: []}]}", "p.yaml:3:26: `command` must not be empty [empty-list]"),
