@@ -22,8 +22,11 @@ MOST_CLAIMS = 3
 MOST_ROUNDS = 4
 """A soak ends at the latest after this many times K rounds."""
 
-WATCH_EVERY = 30.0
+WATCH_EVERY = 60.0
 """Seconds between two rounds of the gates while a wave that has passed is held, or the run is paused."""
+
+WATCH_EACH = 0.2
+"""The same, at least this much a node: a night over a large wave is not to fill the journal."""
 
 
 def advance(draft: Draft, *, ticked: bool) -> None:
@@ -189,11 +192,16 @@ def _steady(draft: Draft, confirmed: list[str]) -> None:
     wave = state.order.waves[state.wave]
     if wave.hold and state.promoted < state.wave and state.paused is None:
         draft.set(paused=Pause("the playbook", f"holds after wave {wave.name}", state.now, held=True))
-        draft.set(round_at=state.now + WATCH_EVERY)
+        draft.set(round_at=state.now + watch_every(len(confirmed)))
     elif state.paused is None:
         draft.next_wave()
     elif state.now >= state.round_at:
-        _round(draft, confirmed, every=WATCH_EVERY)
+        _round(draft, confirmed, every=watch_every(len(confirmed)))
+
+
+def watch_every(nodes: int) -> float:
+    """Seconds between two rounds over a wave of so many nodes that has passed and waits."""
+    return max(WATCH_EVERY, nodes * WATCH_EACH)
 
 
 def _round(draft: Draft, names: list[str], *, every: float) -> None:

@@ -12,7 +12,19 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from rollout.core.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
-from rollout.core.events import Answered, Event, Resumed, SilencesLifted, Ticked, Trigger, WaveJudged, WaveOpened
+from rollout.core.events import (
+    AbortAsked,
+    Answered,
+    ContinueAsked,
+    Event,
+    PauseAsked,
+    Resumed,
+    SilencesLifted,
+    Ticked,
+    Trigger,
+    WaveJudged,
+    WaveOpened,
+)
 from rollout.core.laws import broken_laws
 from rollout.core.machine import opening, step
 from rollout.core.playbook import DEFAULT_BUDGETS, Budget, Limits, RevertScope, Share
@@ -106,7 +118,11 @@ class Play:
         self.journal: list[Event] = []
         self.wave_verdict = Verdict.PASS
         self.baseline_verdict = Verdict.PASS
+        self.words: list[tuple[int, str]] = []
+        self.requests = 0
         self.opened: list[int] = []
+        self.judged: list[int] = []
+        self.took = {Verb.APPLY: 11.0, Verb.REVERT: 7.0}  # seconds the agent says it took
         self.silences: tuple[str, ...] = ()
         self.lifted: tuple[str, ...] = ()
         self.most_moving: dict[str, int] = {}
@@ -128,7 +144,16 @@ class Play:
             while self.queue and self.queue[0][0] <= self.now:
                 self.feed(heapq.heappop(self.queue)[2])
             self.feed(Ticked(self.now))
+            while self.words and len(self.journal) >= self.words[0][0]:
+                self.feed(self._word(self.words.pop(0)[1]))
         return self.state
+
+    def _word(self, word: str) -> Event:
+        """From another terminal."""
+        self.requests += 1
+        if word == "abort":
+            return AbortAsked(self.now, "me", "", self.requests)
+        return (PauseAsked if word == "pause" else ContinueAsked)(self.now, "me", "", self.requests)
 
     def feed(self, event: Event) -> None:
         self.state, commands = step(self.state, event)
@@ -149,6 +174,7 @@ class Play:
         for command in commands:
             at = self.now + self.delay()
             if isinstance(command, JudgeWave):
+                self.judged.append(command.wave)
                 event: Event = WaveJudged(at, command.wave, self.wave_verdict, "as told")
             elif isinstance(command, OpenWave):
                 self.opened.append(command.wave)
@@ -165,7 +191,8 @@ class Play:
         node = self.fleet[ask.node]
         trigger = self._do(node, ask, at)
         reference = node.held or node.refuse
-        return Answered(at, ask.node, ask.serial, ask.verb, trigger, reference if trigger is Trigger.REFUSED else "")
+        said = reference if trigger is Trigger.REFUSED else ""
+        return Answered(at, ask.node, ask.serial, ask.verb, trigger, said, seconds=self.took.get(ask.verb, 0.0))
 
     def _do(self, node: ModelNode, ask: Ask, at: float) -> Trigger:
         if not node.reachable:

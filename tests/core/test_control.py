@@ -1,0 +1,167 @@
+"""A run under the word of another terminal: pause, continue, abort; a wave that holds; what the wave gates are asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from rollout.core.events import AbortAsked, ContinueAsked, PauseAsked
+from rollout.core.phases import WATCH_EVERY
+from rollout.core.playbook import Limits, RevertScope, Share
+from rollout.core.state import Ending, Goal, NodeState, Phase, RunState, Verb
+from rollout.core.verdict import Verdict
+from tests.core.model_fleet import Play, make_order
+
+RACKS = {"a": 20, "b": 20}
+WAVES = (("canary", lambda n: n == "a-1"), ("rest", lambda _: True))
+LIMITS = Limits(per_rack=Share(count=2))
+
+
+def states(state: RunState) -> Counter[NodeState]:
+    return Counter(record.state for record in state.nodes.values())
+
+
+def pause(play: Play, request: int = 1) -> None:
+    play.feed(PauseAsked(play.now, "ops@desk", "the network team asks", request))
+
+
+def proceed(play: Play, request: int = 2) -> None:
+    play.feed(ContinueAsked(play.now, "ops@desk", "", request))
+
+
+def wait(play: Play, seconds: float) -> RunState:
+    until = play.now + seconds
+    return play.go_on(until=lambda _: play.now >= until, patience=seconds + 1)
+
+
+def test_a_pause_ends_what_is_in_flight_and_releases_nothing() -> None:
+    play = Play(make_order(RACKS, limits=LIMITS))
+    play.run(until=lambda s: states(s)[NodeState.APPLYING] > 0)
+    pause(play)
+    wait(play, 30)
+    still = states(play.state)
+    assert still.keys() == {NodeState.CONFIRMED, NodeState.PENDING}
+    assert states(wait(play, 300)) == still
+    proceed(play)
+    assert play.go_on().ending is Ending.DONE
+
+
+def test_who_asked_for_a_pause_and_why_is_in_the_state() -> None:
+    play = Play(make_order(RACKS))
+    play.run(until=lambda s: s.phase is Phase.RUNNING)
+    pause(play)
+    assert play.state.paused is not None
+    assert (play.state.paused.who, play.state.paused.reason) == ("ops@desk", "the network team asks")
+
+
+def test_the_same_request_is_heard_once() -> None:
+    play = Play(make_order(RACKS))
+    play.run(until=lambda s: s.phase is Phase.RUNNING)
+    pause(play, 1)
+    proceed(play, 2)
+    pause(play, 1)
+    assert play.state.paused is None
+
+
+def test_a_wave_that_holds_waits_for_a_word_and_is_watched_meanwhile() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
+    play.run(until=lambda s: s.paused is not None)
+    assert play.state.paused is not None
+    assert play.state.paused.held
+    measured = len([ask for ask in play.asked if ask.verb is Verb.MEASURE])
+    wait(play, 8 * 3600)
+    assert states(play.state) == {NodeState.CONFIRMED: 1, NodeState.PENDING: 39}
+    rounds = len([ask for ask in play.asked if ask.verb is Verb.MEASURE]) - measured
+    assert rounds == pytest.approx(8 * 3600 / WATCH_EVERY, rel=0.1)
+    proceed(play)
+    assert play.go_on().ending is Ending.DONE
+
+
+def test_a_canary_that_falls_sick_overnight_halts_the_run() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
+    play.fleet["a-1"].sick_after = 3600.0
+    end = play.run(patience=8 * 3600)
+    assert end.ending is Ending.HALTED
+    assert end.nodes["a-1"].state is NodeState.REVERTED
+
+
+def test_a_hold_survives_its_controller() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
+    play.run(until=lambda s: s.paused is not None)
+    play.crash_and_resume()
+    wait(play, 600)
+    assert states(play.state) == {NodeState.CONFIRMED: 1, NodeState.PENDING: 39}
+    proceed(play)
+    assert play.go_on().ending is Ending.DONE
+
+
+@pytest.mark.parametrize(
+    ("revert", "new"), [(None, 0), (RevertScope.NODE, 5), (RevertScope.WAVE, 1), (RevertScope.RUN, 0)]
+)
+def test_an_abort_takes_back_what_it_is_told_to(revert: RevertScope | None, new: int) -> None:
+    play = Play(make_order(RACKS, WAVES, limits=LIMITS, on_failure=RevertScope.RUN))
+    play.run(until=lambda s: s.wave == 1 and states(s)[NodeState.APPLYING] == 4)
+    play.feed(AbortAsked(play.now, "ops@desk", "wrong value", 1, revert))
+    end = play.go_on()
+    assert end.ending is Ending.HALTED
+    assert end.halt is not None
+    assert (end.halt.reference, end.halt.message) == ("aborted", "aborted by ops@desk: wrong value")
+    assert sum(node.files == "new" for node in play.fleet.values()) == new
+
+
+def test_an_abort_of_a_rollback_stops_it_and_leaves_it_resumable() -> None:
+    play = Play(make_order(RACKS, goal=Goal.REVERT, limits=LIMITS))
+    for node in play.fleet.values():
+        node.files, node.receipt["r0-1"] = "new", "confirmed"
+    play.run(until=lambda s: states(s)[NodeState.REVERTED] > 3)
+    play.feed(AbortAsked(play.now, "ops@desk", "", 1))
+    end = play.go_on()
+    assert end.ending is Ending.INTERRUPTED
+    play.crash_and_resume()
+    assert states(play.go_on()) == {NodeState.REVERTED: 40}
+
+
+def test_a_paused_run_that_is_aborted_ends() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
+    play.run(until=lambda s: s.paused is not None)
+    play.feed(AbortAsked(play.now, "ops@desk", "", 1))
+    end = play.go_on()
+    assert (end.ending, end.paused) == (Ending.HALTED, None)
+
+
+def test_the_wave_gates_are_asked_before_each_wave_and_in_every_round_of_its_soak() -> None:
+    play = Play(make_order(RACKS, WAVES, wave_gates=True))
+    end = play.run()
+    assert end.ending is Ending.DONE
+    assert play.opened == [0, 1]
+    assert play.judged == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.FAIL, Verdict.UNKNOWN])
+def test_a_wave_whose_baseline_is_bad_or_unknown_is_not_touched(verdict: Verdict) -> None:
+    play = Play(make_order(RACKS, WAVES, wave_gates=True))
+    play.baseline_verdict = verdict
+    end = play.run()
+    assert end.halt is not None
+    assert end.halt.reference == f"baseline-{verdict}"
+    assert states(end) == {NodeState.PENDING: 40}
+
+
+def test_a_gate_that_passes_once_and_then_fails_halts() -> None:
+    play = Play(make_order(RACKS, WAVES, wave_gates=True))
+    play.run(until=lambda s: s.gate_passes == 1)
+    play.wave_verdict = Verdict.FAIL
+    end = play.go_on()
+    assert end.halt is not None
+    assert end.halt.reference == "wave-gate-fail"
+    assert sum(node.files == "new" for node in play.fleet.values()) <= 1
+
+
+def test_silences_are_lifted_at_the_end_whatever_the_end_is() -> None:
+    for verdict in (Verdict.PASS, Verdict.FAIL):
+        play = Play(make_order(RACKS, WAVES, wave_gates=True))
+        play.silences, play.wave_verdict = ("s1",), verdict
+        end = play.run()
+        assert set(play.lifted) == {"s1"}
+        assert end.silences == ()

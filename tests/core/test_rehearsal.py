@@ -1,0 +1,107 @@
+"""The rehearsal: the first wave's nodes are taken back once for real, so that the way back is known before it is needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from rollout.core.events import InterruptAsked
+from rollout.core.playbook import Limits, RevertScope, Share
+from rollout.core.state import Ending, NodeState, Phase, Rehearsal, RunState, Verb
+from tests.core.model_fleet import Play, make_order
+
+RACKS = {"a": 20, "b": 20}
+WAVES = (("canary", lambda n: n in ("a-1", "b-1")), ("rest", lambda _: True))
+CANARIES = ("a-1", "b-1")
+
+
+def rehearsed(on_failure: RevertScope = RevertScope.NODE) -> Play:
+    limits = Limits(per_rack=Share(percent=10.0))
+    return Play(make_order(RACKS, WAVES, rehearsal=True, on_failure=on_failure, limits=limits))
+
+
+def verbs(play: Play, node: str) -> list[Verb]:
+    return [ask.verb for ask in play.asked if ask.node == node and ask.verb in (Verb.APPLY, Verb.CONFIRM, Verb.REVERT)]
+
+
+def on_its_way_back(state: RunState) -> bool:
+    return state.nodes["a-1"].state is NodeState.REVERTING
+
+
+def test_each_canary_goes_forward_back_and_forward_again_and_nobody_else_does() -> None:
+    play = rehearsed()
+    end = play.run()
+    assert end.ending is Ending.DONE
+    there_and_back = [Verb.APPLY, Verb.CONFIRM, Verb.REVERT, Verb.APPLY, Verb.CONFIRM]
+    assert [verbs(play, name) for name in CANARIES] == [there_and_back, there_and_back]
+    assert all(verbs(play, name) == [Verb.APPLY, Verb.CONFIRM] for name in play.fleet if name not in CANARIES)
+    assert {node.files for node in play.fleet.values()} == {"new"}
+    assert Counter(record.rehearsal for record in end.nodes.values()) == {Rehearsal.NONE: 38, Rehearsal.DONE: 2}
+
+
+def test_the_first_soak_begins_after_the_rehearsal() -> None:
+    play = rehearsed()
+    play.run(until=lambda s: s.phase is Phase.SOAKING)
+    assert all(play.state.nodes[name].rehearsal is Rehearsal.DONE for name in CANARIES)
+    assert all(play.fleet[name].files == "new" for name in CANARIES)
+
+
+def test_what_apply_and_revert_took_is_remembered() -> None:
+    play = rehearsed()
+    end = play.run()
+    assert all(end.nodes[name].revert_seconds == play.took[Verb.REVERT] for name in CANARIES)
+    assert all(record.apply_seconds == play.took[Verb.APPLY] for record in end.nodes.values())
+
+
+def test_a_canary_that_is_sick_with_its_old_files_fails_the_rehearsal_and_halts() -> None:
+    play = rehearsed(RevertScope.RUN)
+    play.fleet["b-1"].sick_with_old = True
+    end = play.run()
+    assert end.ending is Ending.HALTED
+    assert end.nodes["b-1"].state is NodeState.FAILED
+    assert {node.files for node in play.fleet.values()} == {"old"}
+    assert [name for name in play.fleet if verbs(play, name)] == list(CANARIES)
+
+
+def test_a_controller_that_dies_in_the_rehearsal_is_followed_by_one_that_finishes_it() -> None:
+    play = rehearsed()
+    play.run(until=on_its_way_back)
+    play.crash_and_resume()
+    end = play.go_on()
+    assert end.ending is Ending.DONE
+    assert {node.files for node in play.fleet.values()} == {"new"}
+    assert all(end.nodes[name].rehearsal is Rehearsal.DONE for name in CANARIES)
+
+
+def test_an_agent_that_dies_on_the_way_back_is_brought_to_its_end() -> None:
+    play = rehearsed()
+    play.fleet["a-1"].dies_reverting = 1
+    end = play.run()
+    assert end.ending is Ending.DONE
+    assert {node.files for node in play.fleet.values()} == {"new"}
+
+
+def test_an_interrupted_rehearsal_goes_again_when_the_run_is_resumed() -> None:
+    play = rehearsed()
+    play.run(until=on_its_way_back)
+    play.feed(InterruptAsked(play.now))
+    stopped = play.go_on()
+    assert stopped.ending is Ending.INTERRUPTED
+    assert play.fleet["a-1"].files == "old"
+    play.crash_and_resume()
+    end = play.go_on()
+    assert end.ending is Ending.DONE
+    assert {node.files for node in play.fleet.values()} == {"new"}
+
+
+@pytest.mark.parametrize("scope", list(RevertScope))
+def test_a_halt_in_the_rehearsal_leaves_nobody_between(scope: RevertScope) -> None:
+    play = rehearsed(scope)
+    play.fleet["b-1"].sick_after = 2.0
+    end = play.run()
+    assert end.ending is Ending.HALTED
+    for name in CANARIES:
+        kept = end.nodes[name].state is NodeState.CONFIRMED
+        assert play.fleet[name].files == ("new" if kept else "old")
+        assert end.nodes[name].state in (NodeState.CONFIRMED, NodeState.REVERTED)
