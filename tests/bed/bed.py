@@ -15,10 +15,22 @@ from types import TracebackType
 from typing import IO, Self
 
 from tests.bed.image import cache, unpack
-from tests.bed.node import Node
+from tests.bed.node import Layout, Node
 from tests.bed.shell import BedError, run
 
-TOOLS = ("systemd-nspawn", "mmdebstrap", "zstd", "ip", "unshare", "nsenter", "mount", "ssh-keygen", "nice", "tar")
+TOOLS = (
+    "systemd-nspawn",
+    "mmdebstrap",
+    "zstd",
+    "ip",
+    "unshare",
+    "nsenter",
+    "mount",
+    "ssh-keygen",
+    "nice",
+    "tar",
+    "mkfs.ext4",
+)
 MOST = 15  # 7 inotify instances each; the usual limit is 128, past it boots die without a word
 
 
@@ -28,7 +40,7 @@ def why_not() -> str:
         return "NOT TESTED on real systemd nodes: needs root (network namespaces, mounts, containers)"
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
-        packages = "systemd-container mmdebstrap zstd iproute2 openssh-client"
+        packages = "systemd-container mmdebstrap zstd iproute2 openssh-client e2fsprogs"
         return f"NOT TESTED on real systemd nodes: {', '.join(missing)} missing (apt-get install {packages})"
     return ""
 
@@ -77,7 +89,7 @@ class Bed:
         return self.folder / "known_hosts"
 
     def add(self, count: int = 1, *, restart_seconds: int = 1) -> list[Node]:
-        """So many more nodes, booted and reachable; the ssh files know them under their names."""
+        """So many more nodes, booted and reachable; the ssh files know them under their names. Every second is plain."""
         if len(self.nodes) + count > MOST:
             raise BedError(f"at most {MOST} nodes: more need fs.inotify.max_user_instances raised")
         added = []
@@ -92,6 +104,7 @@ class Bed:
                 port=f"{self.bridge}n{number}",
                 netns=f"{self.bridge}-{number}",
                 restart_seconds=restart_seconds,
+                layout=Layout.KUBEADM if number % 2 else Layout.PLAIN,
             )
             self.nodes.append(node)
             added.append(node)
@@ -101,6 +114,15 @@ class Bed:
         for node in added:
             node.wait()
         return added
+
+    def renew(self, node: Node) -> None:
+        """The same node with a fresh disk, booted and reachable."""
+        node.destroy()
+        node.create(self.user_key)
+        run("ip", "neigh", "flush", "dev", self.bridge)  # its network card is another one
+        node.boot()
+        self._write_ssh_files()
+        node.wait()
 
     def close(self) -> None:
         for node in self.nodes:

@@ -11,8 +11,10 @@ import time
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
+from tests.bed.disk import Disk
 from tests.bed.shell import BedError, run
 
 HERE = Path(__file__).parent
@@ -27,12 +29,16 @@ serializeImagePulls: true
 FLAGS = 'KUBELET_KUBEADM_ARGS="--network-plugin=cni --pod-infra-container-image=k8s.gcr.io/pause:3.2"\n'
 
 
+class Layout(StrEnum):
+    """How the kubelet was installed."""
+
+    KUBEADM = "kubeadm"  # a drop-in of kubeadm's with environment files
+    PLAIN = "plain"  # one unit with all flags in it
+
+
 @dataclass(slots=True)
 class Node:
-    """Verbs of a node. Faults last until they are healed; a power cut loses /run and memory, the disk is kept.
-
-    (The page cache belongs to this machine's kernel and survives: a power cut here does not lose unsynced writes.)
-    """
+    """Verbs of a node. Faults last until they are healed; a power cut loses memory, /run and what was not synced."""
 
     name: str
     address: str
@@ -44,34 +50,34 @@ class Node:
     netns: str
     gateway_bits: int = 24
     restart_seconds: int = 1
+    layout: Layout = Layout.KUBEADM
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
-    def disk(self) -> Path:
-        """What the node wrote: the upper layer of its root."""
-        return self.folder / "disk"
+    def disk(self) -> Disk:
+        return Disk(self.folder, self.image, self.netns)
 
     @property
     def root(self) -> Path:
-        return self.folder / "root"
+        """Its root as it sees it, but for what it mounts itself (/run, /tmp)."""
+        return self.disk.root
 
     def create(self, user_key: Path) -> None:
-        """Its disk as kubeadm would have left it, its root mounted, its network plugged in; not booted."""
-        for folder in (self.disk, self.folder / "work", self.root):
-            folder.mkdir(parents=True)
+        """Its disk as its layout would have it, its root mounted, its network plugged in; not booted."""
+        self.disk.make()
         self._write("etc/hostname", f"{self.name}\n")
         self._write("etc/hosts", f"127.0.0.1 localhost {self.name}\n")
         self._write("etc/machine-id", f"{uuid.uuid4().hex}\n", 0o444)
         self._write("home/ops/.ssh/authorized_keys", user_key.with_suffix(".pub").read_text(encoding="utf-8"), 0o600)
         for path in ("home/ops", "home/ops/.ssh", "home/ops/.ssh/authorized_keys"):
-            os.chown(self.disk / path, OPS, OPS)
-        (self.disk / "home/ops/.ssh").chmod(0o700)
-        (self.disk / "etc/ssh").mkdir()
-        host_key = str(self.disk / "etc/ssh/ssh_host_ed25519_key")
+            os.chown(self.disk.written / path, OPS, OPS)
+        (self.disk.written / "home/ops/.ssh").chmod(0o700)
+        (self.disk.written / "etc/ssh").mkdir()
+        host_key = str(self.disk.written / "etc/ssh/ssh_host_ed25519_key")
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", host_key)
+        self._write("usr/local/bin/mv", (HERE / "mv").read_text(encoding="utf-8"), 0o755)
         self._install_kubelet()
-        lower = f"lowerdir={self.image},upperdir={self.disk},workdir={self.folder / 'work'}"
-        run("mount", "-t", "overlay", self.netns, "-o", lower, str(self.root))
+        self.disk.mount()
         run("ip", "netns", "add", self.netns)
         run("ip", "link", "add", self.port, "type", "veth", "peer", "name", "host0", "netns", self.netns)
         run("ip", "link", "set", self.port, "master", self.bridge, "up")
@@ -81,7 +87,7 @@ class Node:
 
     def host_key(self) -> str:
         """``TYPE KEY`` of its host key."""
-        text = (self.disk / "etc/ssh/ssh_host_ed25519_key.pub").read_text(encoding="utf-8")
+        text = (self.disk.written / "etc/ssh/ssh_host_ed25519_key.pub").read_text(encoding="utf-8")
         return " ".join(text.split()[:2])
 
     def boot(self) -> None:
@@ -114,15 +120,27 @@ class Node:
         gates = "[ ! -e /run/nologin ] && systemctl is-active -q systemd-user-sessions"
         return self.exec("sh", "-c", f"{gates} && echo open || :").strip() == "open"
 
+    def is_up(self) -> bool:
+        """Whether it runs, and its kubelet too."""
+        return self._runs() and self.exec("systemctl", "is-active", "kubelet", check=False).strip() == "active"
+
+    def _runs(self) -> bool:
+        try:
+            self._leader()
+        except (BedError, OSError):
+            return False
+        return True
+
     def exec(self, *words: str, check: bool = True) -> str:
         """A command on the node, not over SSH: for looking at it from outside."""
         return run("nsenter", "-t", str(self._leader()), "-m", "-u", "-i", "-n", "-p", "--", *words, check=check)
 
     def powercut(self) -> None:
-        """Off at once: peers see silence until ``heal`` and ``boot``."""
+        """Off at once: peers see silence until ``heal`` and ``boot``. What was not synced is lost."""
         self.cut()
-        time.sleep(0.05)
+        self.disk.stop()
         self._kill()
+        self.disk.restart()
 
     def cut(self) -> None:
         """The network cable is out."""
@@ -148,31 +166,47 @@ class Node:
     def resume(self) -> None:
         (self.cgroup / "cgroup.freeze").write_text("0")
 
+    def hold(self, pattern: str) -> None:
+        """Every rename whose words match this pattern of the shell's waits, until ``let_go`` or the next boot."""
+        self.exec("sh", "-c", f"rm -f /run/bed-held; printf '%s\\n' '{pattern}' >/run/bed-hold")
+
+    def holds(self) -> bool:
+        """Whether a rename is waiting."""
+        return self.exec("sh", "-c", "[ -e /run/bed-held ] && echo yes || :") != ""
+
+    def let_go(self) -> None:
+        self.exec("rm", "-f", "/run/bed-hold", "/run/bed-held")
+
     def destroy(self) -> None:
         """Remove everything of it; as far as it got, and as often as wanted."""
         self._kill()
-        run("umount", "-l", str(self.root), check=False)
+        self.disk.unmount()
         run("ip", "netns", "del", self.netns, check=False)
         run("ip", "link", "del", self.port, check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _install_kubelet(self) -> None:
-        unit = (HERE / "kubelet.service").read_text(encoding="utf-8")
         self._write("usr/bin/kubelet", (HERE / "kubelet").read_text(encoding="utf-8"), 0o755)
-        self._write(
-            "usr/lib/systemd/system/kubelet.service",
-            unit.replace("RestartSec=10", f"RestartSec={self.restart_seconds}"),
-        )
-        drop_in = (HERE / "10-kubeadm.conf").read_text(encoding="utf-8")
-        self._write("etc/systemd/system/kubelet.service.d/10-kubeadm.conf", drop_in)
-        self._write("var/lib/kubelet/config.yaml", CONFIG)
-        self._write("var/lib/kubelet/kubeadm-flags.env", FLAGS)
-        wants = self.disk / "etc/systemd/system/multi-user.target.wants"
+        if self.layout is Layout.PLAIN:
+            unit = self._install("plain.service", "etc/systemd/system/kubelet.service")
+            self._write("etc/kubernetes/kubelet-config.yaml", CONFIG)
+        else:
+            unit = self._install("kubelet.service", "usr/lib/systemd/system/kubelet.service")
+            self._install("10-kubeadm.conf", "etc/systemd/system/kubelet.service.d/10-kubeadm.conf")
+            self._write("var/lib/kubelet/config.yaml", CONFIG)
+            self._write("var/lib/kubelet/kubeadm-flags.env", FLAGS)
+        wants = self.disk.written / "etc/systemd/system/multi-user.target.wants"
         wants.mkdir(parents=True, exist_ok=True)
-        (wants / "kubelet.service").symlink_to("/lib/systemd/system/kubelet.service")
+        (wants / "kubelet.service").symlink_to(f"/{unit}")
+
+    def _install(self, name: str, path: str) -> str:
+        """One of the files beside this one."""
+        text = (HERE / name).read_text(encoding="utf-8")
+        self._write(path, text.replace("RestartSec=10", f"RestartSec={self.restart_seconds}"))
+        return path
 
     def _write(self, path: str, text: str, mode: int = 0o644) -> None:
-        file = self.disk / path
+        file = self.disk.written / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         file.chmod(mode)

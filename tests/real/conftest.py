@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from rollout.adapters.ssh import SshNodes
 from tests.bed.bed import Bed, why_not
 from tests.bed.node import Node
+from tests.real.fleet import Fleet, make_fleet, written
 
 RealNodes = Callable[[int], list[Node]]
 
@@ -48,3 +50,19 @@ def ssh(bed: Bed, real_nodes: RealNodes) -> Iterator[SshNodes]:
     nodes = SshNodes(ssh_config=bed.ssh_config)
     yield nodes
     nodes.close()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, bed: Bed, real_nodes: RealNodes) -> Iterator[Fleet]:
+    """Four nodes that know nothing of us; a node that a test leaves otherwise than it was is made afresh."""
+    nodes = real_nodes(4)
+    for node in nodes:
+        node.exec("rm", "-rf", "/var/lib/rollout")
+    pristine = {node.name: dict(written(node)) for node in nodes}
+    yield make_fleet(tmp_path, bed, nodes)
+    for node in nodes:
+        node.disk.free()
+        node.heal()
+        if dict(written(node)) != pristine[node.name] or not node.is_up():
+            bed.renew(node)
+        node.let_go()

@@ -1,0 +1,196 @@
+"""Four real nodes in two racks, and the command line run on them as a user would."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.bed.bed import Bed
+from tests.bed.node import Node
+
+ROOT = Path(__file__).parents[2]
+
+PLAYBOOK = """\
+name: pulls
+settings: {imagePullProgressDeadline: 5m, serializeImagePulls: false}
+waves: [canary, rest]
+limits: {perRack: 100%, pace: 20}
+budgets: {wave: 4, rack: 4, fleet: 4}
+soak: 600ms
+passes: 2
+guard: 20s
+onFailure: {revert: node}
+"""
+
+VOLATILE = ("run", "tmp", "var/cache", "var/lib/rollout", "var/lib/systemd", "var/log", "var/tmp")
+"""What every node writes as it lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A finished call of the command line."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def all(self) -> str:
+        return self.out + self.err
+
+
+def until(holds: Callable[[], object], seconds: float, what: str) -> None:
+    """Wait for it, with a deadline."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A folder to run ``rollout`` in. Nodes are looked at from outside: through their disks and their systemd."""
+
+    folder: Path
+    bed: Bed
+    nodes: tuple[Node, ...]
+
+    def command(self, *words: str) -> list[str]:
+        way = ["--ssh-config", str(self.bed.ssh_config)] if words[0] not in ("check", "status") else []
+        return [sys.executable, "-m", "rollout.cli", *words, *way]
+
+    def rollout(self, *words: str, patience: float = 180.0) -> Done:
+        done = subprocess.run(
+            self.command(*words), cwd=self.folder, capture_output=True, text=True, timeout=patience, check=False
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    @contextmanager
+    def begun(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """A controller at work, in a process group of its own as a terminal would give it one."""
+        with (self.folder / "out").open("w") as log:
+            process = subprocess.Popen(
+                self.command(*words), cwd=self.folder, stdout=log, stderr=log, text=True, start_new_session=True
+            )
+            try:
+                yield process
+            finally:
+                process.kill()
+                process.wait()
+
+    def said(self) -> str:
+        """What the controller in the background has printed so far."""
+        return (self.folder / "out").read_text()
+
+    def plan(self) -> None:
+        """Into p.json."""
+        done = self.rollout("plan", "--cluster", "real", "--out", "p.json", "--exit-code")
+        assert done.code == 10, done.all
+
+    def status(self) -> Any:
+        """The newest run, by its journal."""
+        done = self.rollout("status", "-o", "json")
+        assert done.code == 0, done.all
+        return json.loads(done.out)
+
+    def standing(self, node: Node) -> str:
+        """What the journal says of one node: its trouble's state and reference, or nothing."""
+        found = [t for t in self.status()["troubles"] if t["nodes"] == node.name]
+        return " ".join(f"{t['state']} {t['reference']}" for t in found)
+
+    # ------------------------------------------------------------------------------------------- out of band
+
+    def planned(self, node: Node) -> Mapping[str, tuple[str, str]]:
+        """Path → digests before and after, by the plan in p.json (``absent`` for no file)."""
+        plan = json.loads((self.folder / "p.json").read_text())
+        group = plan["nodes"][node.name]["group"]
+        change = next(entry["change"] for entry in plan["groups"] if entry["name"] == group)
+        return {entry["path"]: (entry["before"] or "absent", entry["after"]) for entry in change["files"]}
+
+    def versions(self, node: Node) -> str:
+        """``old`` or ``new`` for each file of the plan, in its order; ``?`` for bytes that are neither."""
+        found = []
+        for path, (before, after) in self.planned(node).items():
+            file = node.root / path.lstrip("/")
+            now = hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else "absent"
+            found.append({before: "old", after: "new"}.get(now, "?"))
+        return " ".join(found)
+
+    def is_new(self, node: Node) -> bool:
+        """Exactly the new files; exactly the old ones is ``False``; anything else is a third state and fails."""
+        versions = set(self.versions(node).split())
+        assert versions in ({"old"}, {"new"}), f"{node.name} is half done: {versions}"
+        return versions == {"new"}
+
+    def runs_new(self, node: Node) -> bool:
+        """Whether the kubelet that systemd runs has the new flag, by its process; it must be running."""
+        pid = node.exec("systemctl", "show", "-p", "MainPID", "--value", "kubelet").strip()
+        assert node.exec("systemctl", "is-active", "kubelet", check=False).strip() == "active", node.name
+        return "--image-pull-progress-deadline=5m" in node.exec("cat", f"/proc/{pid}/cmdline")
+
+    def receipts(self, node: Node) -> list[dict[str, str]]:
+        """The node's own records, oldest first."""
+        texts = [path.read_text() for path in (node.root / "var/lib/rollout/tx").glob("*/receipt")]
+        found = [dict(line.split("=", 1) for line in text.splitlines() if "=" in line) for text in texts]
+        return sorted(found, key=lambda receipt: int(receipt["seq"]))
+
+    def receipt(self, node: Node) -> str:
+        """State and cause of the newest transaction; empty without one."""
+        found = self.receipts(node)
+        return f"{found[-1]['state']} {found[-1]['cause']}" if found else ""
+
+    def everything(self) -> dict[str, str]:
+        """Path → mode, owner and content of all that these nodes have ever written, but for our state and their logs."""
+        return {path: what for node in self.nodes for path, what in written(node)}
+
+    def nothing_left(self) -> None:
+        """Law 8: no guard, timer, unit or claim; of ours only /var/lib/rollout remains, closed to others."""
+        for node in self.nodes:
+            units = "systemctl list-units --all --plain --no-legend '*rollout*'; systemctl list-timers --all --no-legend '*rollout*'"
+            assert node.exec("sh", "-c", units) == "", node.name
+            ours = "find / -xdev -path /var/lib/rollout -prune -o -name '*rollout*' ! -name 90-rollout.conf -print"
+            assert node.exec("sh", "-c", ours) == "", "but for the drop-in, which is a change"
+            state = node.root / "var/lib/rollout"
+            if state.exists():
+                assert stat.S_IMODE(state.stat().st_mode) == 0o700
+                assert {path.name for path in state.iterdir()} <= {"lock", "holder", "token", "tx"}
+                assert (state / "token").read_text().split()[2:3] in ([], ["ended"]), node.name
+
+
+def written(node: Node) -> Iterator[tuple[str, str]]:
+    """Files of the node's disk, and folders that its image does not have."""
+    top = node.disk.written
+    for folder, folders, files in os.walk(top):
+        here = Path(folder).relative_to(top)
+        folders[:] = sorted(f for f in folders if str(here / f) not in VOLATILE)
+        for name in (*folders, *files):
+            path = Path(folder, name)
+            found = path.lstat()
+            if stat.S_ISDIR(found.st_mode) and (node.image / here / name).is_dir():
+                continue
+            content = str(path.readlink()) if path.is_symlink() else ""
+            if stat.S_ISREG(found.st_mode):
+                content = hashlib.sha256(path.read_bytes()).hexdigest()
+            yield f"{node.name}:/{here / name}", f"{found.st_mode:o} {found.st_uid}:{found.st_gid} {content}"
+
+
+def make_fleet(folder: Path, bed: Bed, nodes: list[Node]) -> Fleet:
+    """Racks ``a`` and ``b``; in each a node of either layout."""
+    names = [node.name for node in nodes]
+    racks = f"racks:\n  a: {names[0]},{names[1]}\n  b: {names[2]},{names[3]}\n"
+    inventory = f"cluster: real\napiServer: v1.20.15\n{racks}nodes:\n" + "".join(f"  {name}: {{}}\n" for name in names)
+    for name, text in (("inventories/real.yaml", inventory), ("playbooks/pulls.yaml", PLAYBOOK)):
+        (folder / name).parent.mkdir()
+        (folder / name).write_text(text)
+    (folder / "templates").symlink_to(ROOT / "templates")
+    return Fleet(folder, bed, tuple(nodes))
