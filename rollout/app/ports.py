@@ -8,6 +8,7 @@ from typing import Protocol
 
 from rollout.core.commands import Command
 from rollout.core.events import Event
+from rollout.core.live import LiveNode, Sight
 from rollout.core.remote import RemoteAnswer, RemoteCommand
 from rollout.core.state import RunState
 
@@ -57,6 +58,18 @@ class Local(Protocol):
     """Runs a wave's ``command`` gate where the controller runs. ``None``: it could not be run or did not end in time."""
 
     def run(self, command: tuple[str, ...], environment: Mapping[str, str], timeout: float) -> int | None: ...
+
+
+class Cluster(Protocol):
+    """Looks at nodes through the API server. Thread-safe, bounded in time; what cannot be asked is a ``RemoteError``."""
+
+    def nodes(self) -> tuple[LiveNode, ...]:
+        """Every Node, in the API's order."""
+        ...
+
+    def look(self, node: str, timeout: float) -> Sight:
+        """One node, its lease and its pods, in at most ``timeout`` seconds."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,75 @@
+"""What the API server says of nodes and of what runs on them: frozen values, the API's own words.
+
+Times are the API's RFC 3339 text. A field that the API did not give is ``""``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNode:
+    """One Node object. ``ready`` is the Ready condition's status: ``True``, ``False``, ``Unknown`` or ``""`` (none)."""
+
+    name: str
+    uid: str
+    created: str
+    addresses: tuple[tuple[str, str], ...]  # ("InternalIP", "10.0.0.1"), in the API's order
+    labels: Mapping[str, str]
+    unschedulable: bool  # cordoned
+    taints: tuple[str, ...]  # "key=value:Effect", "key:Effect" without a value
+    kubelet_version: str  # "v1.33.4"
+    runtime: str  # "containerd://2.1.4"
+    os_image: str  # "Bottlerocket OS 1.20 (aws-k8s-1.33)"
+    ready: str
+    ready_message: str = ""  # the condition's reason and message
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A node's lease; ``renewed`` is by the node's own clock, ``version`` changes with every renewal."""
+
+    version: str
+    renewed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container of a pod, init containers too. ``id`` is that of the running or last instance.
+
+    ``state`` is ``running``, ``waiting`` or ``terminated``; ``reason`` and ``message`` are that state's. ``since`` is when
+    the instance started or, not running, when the last one ended.
+    """
+
+    name: str
+    id: str
+    restarts: int
+    state: str
+    reason: str = ""
+    message: str = ""
+    since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod on a node. ``deleting``: somebody asked for its end; ``forever``: its restartPolicy is Always."""
+
+    uid: str
+    name: str  # "namespace/name"
+    phase: str
+    reason: str = ""
+    message: str = ""
+    deleting: bool = False
+    forever: bool = True
+    containers: tuple[Container, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One look at a node through the API: the Node, its lease (``None``: it has none) and its pods."""
+
+    node: LiveNode
+    lease: Lease | None
+    pods: tuple[Pod, ...]
