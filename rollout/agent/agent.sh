@@ -42,6 +42,7 @@ case $0 in # the copy that guards a transaction knows its node's root by its own
 esac
 [ -n "$R" ] || export PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 S=$R/var/lib/rollout
+FORGOTTEN=$S.forgotten
 SYSTEM=$R/etc/systemd/system
 BOOT_UNIT=rollout-guard-boot.service
 WANTED=$SYSTEM/multi-user.target.wants/$BOOT_UNIT
@@ -166,15 +167,21 @@ born() { # PID: when it started, which with the number makes a process unique
 }
 
 hold() { # SECONDS: take the lock, waiting at most so long
-  [ -d "$S/tx" ] || mkdir -p "$S/tx" || return 1
-  true >>"$S/lock" || return 1
-  exec 9>>"$S/lock"
   clock
   patience=$((now + $1 * 1000))
-  until flock -n 9; do
-    clock
+  while :; do
+    [ -d "$S/tx" ] || mkdir -p "$S/tx" || return 1
+    command exec 9>>"$S/lock" || return 1 # a mere exec that fails would end dash
+    until flock -n 9; do
+      clock
+      [ "$now" -lt "$patience" ] || return 1
+      nap
+    done
+    # shellcheck disable=SC3013 # dash, bash and busybox have -ef
+    [ "$S/lock" -ef "/proc/$$/fd/9" ] && break # else it was forgotten while we waited: the lock is another one now
     [ "$now" -lt "$patience" ] || return 1
     nap
+    clock
   done
   born "$$"
   printf '%s %s\n' "$$" "$born" 2>/dev/null 1<>"$S/holder" || : # in place: a full disk does not matter
@@ -191,7 +198,7 @@ seize() { # like hold, for a guard: who still has the lock after ten seconds is 
 lock() {
   [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$S"
   true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$S/lock"
-  hold 5 || refuse locked "another verb is at work"
+  hold 5 2>/dev/null || refuse locked "another verb is at work"
 }
 
 read_token() {
@@ -758,6 +765,7 @@ stage_file() { # N PATH BEFORE AFTER MODE BASE64
   else
     printf %s "$6" | base64 -d >"$R$new"
   fi || return 1
+  stat -c '%a %u:%g' -- "$R$new" >"$T/mode.$1" || return 1 # for verify
   news="$news $R$new"
   [ ! -e "$T/beside.$1" ] || news="$news $R$folder"
   if [ -e "$T/old.$1" ] && [ -e "$T/beside.$1" ]; then news="$news $R$old $T/old.$1"; fi
@@ -791,7 +799,7 @@ units=$r_units${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet
   true >"$T/guarded" && write_boot_unit "$r_units" "$(logical "$dirs")" || return 1
   set +f
   # shellcheck disable=SC2086 # a list of paths
-  flush "$T"/agent "$T"/file.* "$T"/next/* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "${WANTED%/*}" "$SYSTEM"
+  flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "${WANTED%/*}" "$SYSTEM"
   flushed=$?
   set -f
   return "$flushed"
@@ -967,23 +975,29 @@ verb_revert() {
   show_receipt receipt "$tx"
 }
 
+left() { # PATH OR UNIT of ours
+  lefts=$((lefts + 1))
+  say "left $1"
+}
+
 list_left() { # our things outside $S, if any
+  lefts=0
   set +f
-  for entry in "$SYSTEM"/*rollout-guard* "$WANTED"; do
-    if [ -e "$entry" ] || [ -L "$entry" ]; then say "left ${entry#"$R"}"; fi
+  for entry in "$SYSTEM"/*rollout-guard* "$WANTED" "$FORGOTTEN"; do
+    if [ -e "$entry" ] || [ -L "$entry" ]; then left "${entry#"$R"}"; fi
   done
   for entry in "$S"/tx/*; do
     here "${entry##*/}"
     n=1
     while load_file "$n"; do
       for path in "$f_old" "$f_new"; do
-        case $path in /var/lib/rollout/*) ;; *) [ ! -e "$R$path" ] || say "left $path" ;; esac
+        case $path in /var/lib/rollout/*) ;; *) [ ! -e "$R$path" ] || left "$path" ;; esac
       done
       n=$((n + 1))
     done
   done
   set -f
-  for name in $guards; do say "left $name"; done
+  for name in $guards; do left "$name"; done
 }
 
 list_guards() { # timers and services of ours that systemd knows, into `guards`
@@ -1013,8 +1027,7 @@ forget_guards() { # of transactions that are over, in systemd's memory: a confir
   list_guards
 }
 
-cleanup_locked() {
-  fence
+withdraw() { # what lies outside $S of transactions that are over
   transactions
   busy=0
   for name in $all_tx; do
@@ -1027,6 +1040,12 @@ cleanup_locked() {
   done
   [ "$busy" = 1 ] || { remove_strays && remove_boot_unit; }
   forget_guards
+}
+
+cleanup_locked() {
+  fence
+  withdraw
+  rm -rf "$FORGOTTEN"
   write_token ended || say "say token-not-stored the disk takes no write"
   list_left
 }
@@ -1036,6 +1055,38 @@ verb_cleanup() {
   allow 60
   lock
   cleanup_locked 9>&-
+}
+
+forget_locked() { # one rename takes the whole state away: whoever comes meanwhile finds all of it or none
+  fence
+  transactions
+  for name in $all_tx; do
+    load "$name"
+    case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
+  done
+  withdraw
+  rm -rf "$FORGOTTEN"
+  list_left
+  [ "$lefts" -eq 0 ] || refuse still-needed "what is left here can be removed only with what lies in /var/lib/rollout"
+  [ ! -L "$S" ] || refuse not-renameable "/var/lib/rollout is a symbolic link"
+  mv "$S" "$FORGOTTEN" 2>/dev/null || refuse not-renameable "/var/lib/rollout is a mount of its own, or the disk takes no write"
+  flush "${S%/*}"
+}
+
+erase() { # what a forget has put aside; nobody uses it
+  rm -rf "$FORGOTTEN"
+  for entry in "$S" "$FORGOTTEN"; do [ ! -e "$entry" ] || say "left ${entry#"$R"}"; done
+}
+
+verb_forget() {
+  need run counter
+  force=0
+  allow 60
+  if [ -d "$S" ]; then
+    lock
+    forget_locked 9>&-
+  fi
+  erase 9>&-
 }
 
 claim_locked() {
@@ -1077,9 +1128,76 @@ verb_status() {
   each command run_command
 }
 
+# --------------------------------------------------------------------------------------------------------------- verify
+
+expect() { # what the loaded transaction's files should hold, but for those that a newer one touched too
+  n=1
+  while [ "$n" -le "$r_files" ]; do
+    if load_file "$n"; then
+      case " $list " in *" $f_path "*) ;; *) expect_file "$n" ;; esac
+    fi
+    n=$((n + 1))
+  done
+}
+
+expect_file() { # N
+  list="$list $f_path" mode='- -'
+  case $r_state in
+    confirmed) holds=$f_after ;;
+    reverted) holds=$f_before ;;
+    *) holds=- ;; # under way: one or the other
+  esac
+  case $holds in - | absent) ;; *) read -r mode 2>/dev/null <"$T/mode.$1" || mode='- -' ;; esac
+  say "expected $tx $r_state $holds $mode $f_path"
+}
+
+show_stale() { # files that changed after the unit's process started, as far as the node's wall clock can tell
+  is_number "${main_started:-}" && [ "${main_pid:-0}" != 0 ] || return 0
+  clock
+  age=$((now / 1000 - main_started / 1000000))
+  since=$(($(date +%s) - age + 2)) # whole seconds are all there is
+  say "started $age"
+  [ -n "$present" ] || return 0
+  # shellcheck disable=SC2086 # a list of paths
+  stats=$(stat -c '%Y %Z %n' -- $present 2>/dev/null)
+  IFS=$NL
+  for line in $stats; do
+    unset IFS
+    path=${line#* }
+    when=${line%% *} path=${path#* }
+    if [ "$when" -ge "$since" ]; then
+      say "stale edited $((when - since + 2)) ${path#"$R"}"
+    else
+      when=${line#* }
+      when=${when%% *}
+      [ "$when" -lt "$since" ] || say "stale replaced $((when - since + 2)) ${path#"$R"}"
+    fi
+  done
+  unset IFS
+}
+
+verb_verify() {
+  allow 60
+  show_state ''
+  list=''
+  for name in $all_tx; do
+    load "$name" && expect
+  done
+  # shellcheck disable=SC2086 # a list of names
+  set -- $all_tx
+  if [ "$#" -gt 0 ] && load "$1"; then
+    mark_kubelet
+    say "kubelet $1 ${r_kubelet:-unknown} $kubelet"
+  fi
+  each path note_path
+  measure_unit
+  show_files without
+  show_stale
+}
+
 # ------------------------------------------------------------------------------------------------------------- measuring
 
-note_path() { list="$list $1"; }
+note_path() { case " $list " in *" $1 "*) ;; *) list="$list $1" ;; esac }
 
 run_command() { # NAME SECONDS BASE64
   if ! { is_name "$1" && is_number "$2"; }; then refuse bad-argument "command $1"; fi
@@ -1093,7 +1211,7 @@ measure_unit() { # unit, process, healthz, lenient
   main_pid=0 properties=$(bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
     -p TimeoutStopUSec -p ExecMainStartTimestampMonotonic "$unit" 2>/dev/null)
-  unit_files=''
+  unit_files='' main_started=''
   IFS=$NL
   for line in $properties; do
     value=${line#*=}
@@ -1101,6 +1219,7 @@ measure_unit() { # unit, process, healthz, lenient
       EnvironmentFiles=*) unit_files="$unit_files ${value%% (*}" && continue ;;
       FragmentPath=* | DropInPaths=*) unit_files="$unit_files $value" ;;
       MainPID=*) main_pid=$value ;;
+      ExecMainStartTimestampMonotonic=*) main_started=$value ;;
     esac
     say "unit $unit ${line%%=*} $value"
   done
@@ -1260,7 +1379,7 @@ main() { # VERB ARGUMENT…
       "verb_$verb" # what it says goes to the node's journal
       exit
       ;;
-    snapshot | status | apply | confirm | revert | cleanup)
+    snapshot | status | verify | apply | confirm | revert | cleanup | forget)
       arguments "$@"
       "verb_$verb"
       ;;

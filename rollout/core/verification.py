@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 from rollout.core.snapshot import FileState, Measurement, Receipt, ReceiptState, Token
 
+HINTS = frozenset({"replaced-after-start"})
+"""References that say no more than that something may be so: an inode changes for many reasons, some of them harmless."""
+
 UNDER_WAY = frozenset({ReceiptState.ARMED, ReceiptState.REVERTING})
 
 

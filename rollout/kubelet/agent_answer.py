@@ -26,6 +26,7 @@ from rollout.core.snapshot import (
     UnitState,
     Unread,
 )
+from rollout.core.verification import UNDER_WAY, Binary, Expected, Stale, Verification
 
 MAX_LINE = 256 * 1024
 MAX_TOTAL = 8 * 1024 * 1024
@@ -67,6 +68,10 @@ class _Reading:
     files: dict[str, FileState] = field(default_factory=dict)
     commands: dict[str, int] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
+    expected: list[Expected] = field(default_factory=list)
+    stale: list[Stale] = field(default_factory=list)
+    binary: Binary | None = None
+    age: int | None = None
 
     def measurement(self) -> Measurement | None:
         if not (self.unit or self.process or self.healthz or self.files or self.commands):
@@ -83,16 +88,9 @@ class _Reading:
 
 def parse_snapshot(node: str, answer: RemoteAnswer) -> Snapshot | Unread:
     """One node as it said it is, or why that is not known."""
-    if (trouble := _not_run(answer)) is not None:
-        return Unread(node, trouble[1], trouble[2])
-    try:
-        reading = _read(answer)
-    except _BadLineError as error:
-        return Unread(node, "bad-answer", str(error))
-    if reading.refused:
-        return Unread(node, *reading.refused)
-    if reading.ended != "snapshot":
-        return Unread(node, "answer-cut-off", _evidence(answer))
+    reading = _whole(node, "snapshot", answer)
+    if isinstance(reading, Unread):
+        return reading
     facts = dict(reading.facts)
     return Snapshot(
         node=node,
@@ -106,6 +104,42 @@ def parse_snapshot(node: str, answer: RemoteAnswer) -> Snapshot | Unread:
         receipts=tuple(reading.history),
         facts=facts,
     )
+
+
+def parse_verification(node: str, answer: RemoteAnswer) -> Verification | Unread:
+    """What one node should hold and holds, or why that is not known."""
+    reading = _whole(node, "verify", answer)
+    if isinstance(reading, Unread):
+        return reading
+    facts = dict(reading.facts)
+    return Verification(
+        node=node,
+        machine_id=facts.pop("machine-id", ""),
+        token=reading.token or Token(),
+        receipts=tuple(reading.history),
+        expected=tuple(reading.expected),
+        files=dict(reading.files),
+        measurement=reading.measurement() or Measurement(),
+        stale=tuple(reading.stale),
+        binary=reading.binary,
+        age=reading.age,
+        facts=facts,
+    )
+
+
+def _whole(node: str, verb: str, answer: RemoteAnswer) -> _Reading | Unread:
+    """The answer to a verb that only reads: all of it, or nothing."""
+    if (trouble := _not_run(answer)) is not None:
+        return Unread(node, trouble[1], trouble[2])
+    try:
+        reading = _read(answer)
+    except _BadLineError as error:
+        return Unread(node, "bad-answer", str(error))
+    if reading.refused:
+        return Unread(node, *reading.refused)
+    if reading.ended != verb:
+        return Unread(node, "answer-cut-off", _evidence(answer))
+    return reading
 
 
 def parse_report(node: str, verb: str, answer: RemoteAnswer, seconds: float) -> Report:
@@ -260,10 +294,48 @@ def _lenient(reading: _Reading, rest: str) -> None:
     reading.lenient = _number(rest)
 
 
-def _file(reading: _Reading, rest: str) -> None:
-    kind, mode, owner, size, digest, path, encoded = _words(rest, 7)
+def _expected(reading: _Reading, rest: str) -> None:
+    tx, state, digest, mode, owner, path = _words(rest, 6)
+    found = ReceiptState(state)
+    if (digest == "-") is not (found in UNDER_WAY):
+        raise ValueError("a digest is expected of what is over, and only of that")
+    reading.expected.append(
+        Expected(
+            path=_absolute(path),
+            tx=_match(_KEY, tx),
+            state=found,
+            digest="" if digest in ("-", "absent") else _match(_DIGEST, digest),
+            mode="" if mode == "-" else _match(_NUMBER, mode),
+            owner="" if owner == "-" else _match(_KEY, owner),
+        )
+    )
+
+
+def _stale(reading: _Reading, rest: str) -> None:
+    kind, seconds, path = _words(rest, 3)
+    if kind not in ("edited", "replaced"):
+        raise ValueError("neither edited nor replaced")
+    reading.stale.append(Stale(_absolute(path), kind == "edited", _number(seconds)))
+
+
+def _kubelet(reading: _Reading, rest: str) -> None:
+    tx, before, now = (_match(_KEY, word) for word in _words(rest, 3))
+    reading.binary = Binary(tx, before, now)
+
+
+def _started(reading: _Reading, rest: str) -> None:
+    reading.age = _number(rest)
+
+
+def _absolute(path: str) -> str:
     if not path.startswith("/") or _CONTROL.search(path):
         raise ValueError("not an absolute path")
+    return path
+
+
+def _file(reading: _Reading, rest: str) -> None:
+    kind, mode, owner, size, digest, path, encoded = _words(rest, 7)
+    _absolute(path)
     content = _content(encoded, kind, size, digest)
     reading.files[path] = FileState(
         path=path,
@@ -313,6 +385,10 @@ _READERS: Mapping[str, Callable[[_Reading, str], None]] = {
     "file": _file,
     "command": _command,
     "left": _left,
+    "expected": _expected,
+    "stale": _stale,
+    "kubelet": _kubelet,
+    "started": _started,
     "end": _end,
 }
 

@@ -117,6 +117,20 @@ def status(
     return _command(program, "status", words, lines, sudo=sudo, deadline=deadline)
 
 
+def verify(
+    program: str,
+    *,
+    unit: str,
+    paths: tuple[str, ...] = (),
+    sudo: bool,
+    deadline: float,
+    healthz_port: int = 10248,
+) -> RemoteCommand:
+    """What our transactions left on the node and what is there now; ``paths`` are looked at besides theirs."""
+    words = [f"unit={_name(unit)}", f"healthz={_count(healthz_port)}"]
+    return _command(program, "verify", words, [f"path {_path(path)}" for path in paths], sudo=sudo, deadline=deadline)
+
+
 def apply(program: str, order: ApplyOrder, *, sudo: bool, deadline: float) -> RemoteCommand:
     words = [
         f"tx={_match(_TX, order.tx, 'transaction')}",
@@ -147,6 +161,11 @@ def revert(
 
 def cleanup(program: str, *, run: str, counter: int, sudo: bool, deadline: float) -> RemoteCommand:
     return _command(program, "cleanup", _token(run, counter), (), sudo=sudo, deadline=deadline)
+
+
+def forget(program: str, *, run: str, counter: int, sudo: bool, deadline: float) -> RemoteCommand:
+    """Remove ``/var/lib/rollout`` with all that a rollback would need, the fencing token included."""
+    return _command(program, "forget", _token(run, counter), (), sudo=sudo, deadline=deadline)
 
 
 def _command(

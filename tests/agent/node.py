@@ -14,8 +14,9 @@ from pathlib import Path
 from rollout.core.remote import RemoteAnswer, RemoteCommand
 from rollout.core.report import Report
 from rollout.core.snapshot import Snapshot, Unread
+from rollout.core.verification import Verification
 from rollout.kubelet import agent_call
-from rollout.kubelet.agent_answer import parse_report, parse_snapshot
+from rollout.kubelet.agent_answer import parse_report, parse_snapshot, parse_verification
 from rollout.kubelet.agent_call import ApplyOrder, FileOrder
 
 AGENT = Path(__file__).parents[2] / "rollout" / "agent" / "agent.sh"
@@ -126,6 +127,11 @@ class Node:
         file = self.tx(tx) / "receipt"
         return dict(line.split("=", 1) for line in file.read_text().splitlines()) if file.exists() else {}
 
+    def kubelet_started(self, ago: float) -> None:
+        """The running kubelet's process is so many seconds old."""
+        uptime = float(self.at("/proc/uptime").read_text().split()[0])
+        self.standin("unit", f"started={round((uptime - ago) * 1e6)}\n")
+
     def reboot(self) -> None:
         """Power loss: another boot id, no transient units."""
         self.at("/proc/sys/kernel/random/boot_id").write_text(f"{uuid.uuid4()}\n")
@@ -195,6 +201,15 @@ class Node:
         return self.report(
             "cleanup", agent_call.cleanup(self.program, run=run, counter=counter, sudo=False, deadline=60)
         )
+
+    def forget(self, run: str = "run-1", counter: int = 1) -> Report:
+        return self.report("forget", agent_call.forget(self.program, run=run, counter=counter, sudo=False, deadline=60))
+
+    def verify(self, *paths: str) -> Verification:
+        command = agent_call.verify(self.program, unit="kubelet.service", paths=paths, sudo=False, deadline=60)
+        found = parse_verification("n1", self.run(command))
+        assert isinstance(found, Verification), found
+        return found
 
     def status(
         self,

@@ -17,7 +17,7 @@ import pytest
 
 from rollout.core.remote import RemoteCommand
 from rollout.core.report import Outcome
-from rollout.core.snapshot import ReceiptState
+from rollout.core.snapshot import ReceiptState, Token
 from rollout.kubelet import agent_call
 from tests.agent.instrument import instrumented
 from tests.agent.node import NEW, OLD, PROGRAM, Node, killed, order
@@ -53,6 +53,7 @@ SCENES = {
         _armed, agent_call.confirm(KILLABLE, tx="t1", run="run-1", counter=1, keep=3, sudo=False, deadline=60)
     ),
     "revert": Scene(_armed, agent_call.revert(KILLABLE, tx="t1", run="run-1", counter=1, sudo=False, deadline=60)),
+    "forget": Scene(_confirmed, agent_call.forget(KILLABLE, run="run-1", counter=1, sudo=False, deadline=60)),
     "revert of confirmed": Scene(
         _confirmed, agent_call.revert(KILLABLE, tx="t1", run="run-1", counter=1, sudo=False, deadline=60)
     ),
@@ -88,6 +89,9 @@ def strike(base: Node, folder: Path, scene: str, count: int) -> None:
 
 
 def check(node: Node, scene: str, what: str) -> None:
+    if scene == "forget":
+        check_forgotten(node, what)
+        return
     report = node.status("t1")
     state = report.receipt.state if report.receipt else None
     if state in (ReceiptState.ARMED, ReceiptState.REVERTING):  # no guard was left to act: the controller's revert is
@@ -99,6 +103,22 @@ def check(node: Node, scene: str, what: str) -> None:
     assert scene != "apply" or state in (None, ReceiptState.REVERTED), what
     cleanup = node.cleanup()
     assert (cleanup.outcome, cleanup.leftovers) == (Outcome.DONE, ()), (what, cleanup)
+    assert node.strays() == [], what
+
+
+def check_forgotten(node: Node, what: str) -> None:
+    """All of the state or none is there, and whatever was left a cleanup or another forget takes away."""
+    state, aside = node.at("/var/lib/rollout"), node.at("/var/lib/rollout.forgotten")
+    assert node.files() == NEW, what
+    assert state.exists() or node.receipt() == {}, what
+    if state.exists():
+        assert (node.receipt()["state"], node.status().token) == ("confirmed", Token(1, "run-1", live=True)), what
+    again = node.cleanup if state.exists() and aside.exists() else node.forget
+    report = again()
+    assert (report.outcome, report.leftovers) == (Outcome.DONE, ()), (what, report)
+    assert not aside.exists(), what
+    assert node.forget().leftovers == (), what
+    assert not state.exists(), what
     assert node.strays() == [], what
 
 

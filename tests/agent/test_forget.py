@@ -1,0 +1,153 @@
+"""``forget`` takes /var/lib/rollout away, wholly, and only when nothing needs it."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from rollout.core.report import Outcome
+from rollout.core.snapshot import Token
+from rollout.kubelet import agent_call
+from rollout.kubelet.agent_call import Claim
+from tests.agent.node import CONFIG, NEW, OLD, Node, order
+
+STATE, ASIDE = "/var/lib/rollout", "/var/lib/rollout.forgotten"
+
+
+def forgotten(node: Node, run: str = "run-1", counter: int = 1) -> None:
+    report = node.forget(run, counter)
+    assert (report.outcome, report.leftovers) == (Outcome.DONE, ()), report
+    assert not node.at(STATE).exists()
+    assert not node.at(ASIDE).exists()
+    assert node.strays() == []
+
+
+def test_it_removes_all_of_the_state_and_no_file_of_the_node(node: Node) -> None:
+    node.apply()
+    node.confirm()
+    forgotten(node)
+    assert node.files() == NEW
+    found = node.status()
+    assert (found.token, found.receipts) == (Token(), ())
+
+
+def test_it_may_be_repeated_and_leaves_a_node_that_we_never_touched_alone(node: Node) -> None:
+    before = sorted(node.root.rglob("*"))
+    forgotten(node)
+    forgotten(node)
+    assert sorted(node.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("state", ["armed", "reverting"])
+def test_what_is_under_way_needs_its_state(node: Node, state: str) -> None:
+    node.apply()
+    if state == "reverting":
+        (node.tx() / "next" / "reverting-asked").rename(node.tx() / "receipt")
+    report = node.forget()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "armed-by-another")
+    assert node.trigger("guard") == 0
+    assert node.files() == OLD
+    forgotten(node)
+
+
+def test_it_is_fenced_like_every_other_verb(node: Node) -> None:
+    node.status(claim=Claim(5, "run-5"))
+    assert node.forget("run-4", 4).reference == "fenced"
+    assert node.forget("other", 5).reference == "fenced"
+    assert node.forget("run-6", 6).reference == "claimed"
+    assert node.status().token == Token(5, "run-5", live=True)
+    forgotten(node, "run-5", 5)
+
+
+def test_it_withdraws_what_a_dead_confirm_left_outside_first(node: Node) -> None:
+    node.apply()
+    (node.tx() / "next" / "confirmed").rename(node.tx() / "receipt")
+    assert len(node.strays()) == 3
+    forgotten(node)
+    assert node.files() == NEW
+
+
+def test_what_cannot_be_withdrawn_is_listed_and_keeps_its_state(node: Node) -> None:
+    """systemctl stop fails, say: the timer would fire a program that is gone."""
+    node.apply()
+    node.confirm()
+    tool = node.bin / "systemctl"
+    tool.write_text(tool.read_text().replace('for unit; do rm -f "$D/$unit"; done', "exit 1"))
+    node.standin("rollout-guard-t1.timer", "fires some day\n")
+    report = node.forget()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "still-needed")
+    assert report.leftovers == ("rollout-guard-t1.timer",)
+    assert node.receipt()["state"] == "confirmed"
+
+
+def test_a_state_directory_that_no_rename_can_take_away(node: Node) -> None:
+    node.apply()
+    node.confirm()
+    node.at(STATE).rename(node.at("/var/lib/elsewhere"))
+    node.at(STATE).symlink_to("elsewhere")
+    assert node.forget().reference == "not-renameable"
+    assert node.receipt()["state"] == "confirmed"
+
+
+def test_cleanup_takes_away_what_a_dead_forget_put_aside_and_lists_what_it_cannot(node: Node) -> None:
+    node.status(claim=Claim(1, "run-1"))
+    node.write(f"{ASIDE}/tx/t1/receipt", b"tx=t1\n")
+    assert node.cleanup().leftovers == ()
+    assert not node.at(ASIDE).exists()
+    node.write(f"{ASIDE}/tx/t1/receipt", b"tx=t1\n")
+    tool = node.bin / "rm"
+    tool.write_text('#!/bin/sh\ncase "$*" in *forgotten*) exit 1 ;; esac\nexec /bin/rm "$@"\n')
+    tool.chmod(0o755)
+    assert node.cleanup().leftovers == (ASIDE,)
+
+
+def test_a_verb_that_waited_meanwhile_starts_from_nothing_under_a_lock_of_its_own(node: Node) -> None:
+    """It holds the lock of what is gone; two such verbs at once would each believe to be alone."""
+    node.status(claim=Claim(1, "run-1"))
+    state = node.at(STATE)
+    with subprocess.Popen(["sh", "-c", f"exec 9>>{state}/lock; flock 9; exec sleep 60"]) as holder:
+        _until_locked(node)
+        command = agent_call.apply(node.program, order("t2", "run-2", 2), sudo=False, deadline=60)
+        with subprocess.Popen(
+            [str(node.bin / "sh"), "-c", command.line],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=node.env(),
+        ) as waiting:
+            assert waiting.stdin is not None
+            waiting.stdin.write(command.stdin)
+            waiting.stdin.close()
+            _until_another_has(str(state / "lock"), holder.pid)
+            state.rename(node.at(ASIDE))
+            holder.kill()
+            assert waiting.stdout is not None
+            assert b"healthy yes" in waiting.stdout.read()
+    assert node.files() == NEW
+    assert node.status().token == Token(2, "run-2", live=True)
+    assert (state / "lock").stat().st_ino != (node.at(ASIDE) / "lock").stat().st_ino
+    assert node.read(CONFIG) == NEW[CONFIG]
+
+
+def _until_locked(node: Node) -> None:
+    line = ["flock", "-n", str(node.at(STATE) / "lock"), "true"]
+    while subprocess.run(line, check=False).returncode == 0:
+        time.sleep(0.01)
+
+
+def _until_another_has(lock: str, holder: int) -> None:
+    """A process besides the holder has the lock's file open as 9."""
+    deadline = time.monotonic() + 4
+    others = [entry for entry in Path("/proc").iterdir() if entry.name.isdecimal() and entry.name != str(holder)]
+    while not any(_link(entry / "fd/9") == lock for entry in others):
+        assert time.monotonic() < deadline
+        others = [entry for entry in Path("/proc").iterdir() if entry.name.isdecimal() and entry.name != str(holder)]
+
+
+def _link(path: Path) -> str:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return ""

@@ -1,0 +1,159 @@
+"""What a node says of its own drift: every kind of it, with the real program and real files."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from rollout.core.snapshot import ReceiptState
+from rollout.core.verification import drifts
+from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, Node, digest, order
+
+OLD_AGE = 1_000_000.0  # seconds before every file of a test: nothing is younger than such a file
+
+
+def confirmed(node: Node) -> Node:
+    assert node.apply().healthy
+    node.confirm()
+    return node
+
+
+def references(node: Node) -> dict[str, str]:
+    """Where → what, with a kubelet that started just now."""
+    node.kubelet_started(0)
+    return {drift.place: drift.reference for drift in drifts(node.verify())}
+
+
+def test_nothing_of_ours_means_nothing_expected(node: Node) -> None:
+    found = node.verify()
+    assert (found.receipts, found.expected, dict(found.files), found.binary) == ((), (), {}, None)
+    assert found.machine_id == MACHINE
+    assert found.measurement.healthz == "ok"
+    assert not node.at("/var/lib/rollout").exists()
+
+
+def test_it_writes_nothing(node: Node) -> None:
+    confirmed(node)
+    before = {
+        path: (path.stat().st_mtime_ns, path.stat().st_ctime_ns) for path in node.at("/").rglob("*") if path.is_file()
+    }
+    node.verify(CONFIG)
+    calls = node.at("/run/standin/calls")
+    assert {
+        path: (path.stat().st_mtime_ns, path.stat().st_ctime_ns)
+        for path in before
+        if path != calls and "proc" not in path.parts
+    }.items() <= before.items()
+
+
+def test_a_confirmed_node_holds_the_new_bytes(node: Node) -> None:
+    found = confirmed(node).verify()
+    assert {(entry.path, entry.digest, entry.state) for entry in found.expected} == {
+        (path, digest(content), ReceiptState.CONFIRMED) for path, content in NEW.items()
+    }
+    assert {entry.mode for entry in found.expected} == {"644", "640"}
+    assert references(node) == {}
+
+
+def test_a_reverted_node_holds_the_old_bytes_or_none(node: Node) -> None:
+    confirmed(node).revert()
+    found = node.verify()
+    assert {entry.path: entry.digest for entry in found.expected} == {
+        path: digest(content) for path, content in OLD.items()
+    }
+    assert references(node) == {}
+    node.write(DROPIN, b"back again\n")
+    assert references(node) == {DROPIN: "file-appeared"}
+
+
+def test_the_newest_transaction_that_touched_a_path_counts(node: Node) -> None:
+    confirmed(node)
+    node.apply(order("t2", old=NEW, new={CONFIG: b"newer config\n"}))
+    node.confirm("t2")
+    found = {entry.path: (entry.tx, entry.digest) for entry in node.verify().expected}
+    assert found == {
+        CONFIG: ("t2", digest(b"newer config\n")),
+        FLAGS: ("t1", digest(NEW[FLAGS])),
+        DROPIN: ("t1", digest(NEW[DROPIN])),
+    }
+    node.revert("t2")
+    found = {entry.path: (entry.tx, entry.digest) for entry in node.verify().expected}
+    assert found[CONFIG] == ("t2", digest(NEW[CONFIG]))
+    assert references(node) == {}
+
+
+def test_while_a_transaction_is_under_way_nothing_is_expected(node: Node) -> None:
+    node.apply()
+    assert references(node) == dict.fromkeys(NEW, "under-way")
+
+
+@pytest.mark.parametrize("kind", ["symlink", "directory"])
+def test_what_became_something_else(node: Node, kind: str) -> None:
+    target = confirmed(node).at(CONFIG)
+    target.rename(target.with_name("aside"))
+    if kind == "symlink":
+        target.symlink_to("aside")
+    else:
+        target.mkdir()
+    assert references(node) == {CONFIG: "file-not-regular"}
+
+
+def test_content_mode_and_a_file_that_is_gone(node: Node) -> None:
+    confirmed(node)
+    node.write(CONFIG, b"kubeadm was here\n")
+    node.at(FLAGS).chmod(0o600)
+    node.at(DROPIN).unlink()
+    assert references(node) == {CONFIG: "content-differs", FLAGS: "mode-differs", DROPIN: "file-gone"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_another_owner(node: Node) -> None:
+    os.chown(confirmed(node).at(CONFIG), 12, 34)
+    assert references(node) == {CONFIG: "owner-differs"}
+
+
+def test_another_kubelet(node: Node) -> None:
+    confirmed(node)
+    (node.bin / "kubelet").write_text("#!/bin/sh\necho Kubernetes v1.21.0 # upgraded\n")
+    assert references(node) == {"kubelet": "kubelet-replaced"}
+
+
+def test_a_file_that_was_edited_after_the_kubelet_started(node: Node) -> None:
+    """Its bytes are as they should be; the running kubelet may have read others."""
+    confirmed(node)
+    node.kubelet_started(ago=30)
+    now = time.time()
+    for path, age in ((CONFIG, 10), (FLAGS, 31), (DROPIN, 60)):
+        os.utime(node.at(path), (now - age, now - age))
+    found = node.verify()
+    assert found.age == 30
+    assert {(entry.path, entry.edited) for entry in found.stale} == {(CONFIG, True), (FLAGS, False), (DROPIN, False)}
+    edited = next(entry for entry in found.stale if entry.edited)
+    assert 18 <= edited.seconds <= 22
+    assert {drift.reference for drift in drifts(found)} == {"edited-after-start", "replaced-after-start"}
+
+
+def test_a_kubelet_that_does_not_run_has_no_age(node: Node) -> None:
+    confirmed(node)
+    node.standin("unit", "pid=0 active=inactive sub=dead\n")
+    found = node.verify()
+    assert (found.age, found.stale) == (None, ())
+    assert len(found.expected) == 3
+
+
+def test_a_path_that_no_transaction_touched_can_be_asked_for(node: Node) -> None:
+    confirmed(node)
+    found = node.verify("/etc/machine-id", CONFIG)
+    assert set(found.files) == {"/etc/machine-id", *NEW}
+    assert len(found.expected) == 3
+
+
+def test_a_transaction_of_an_older_agent_expects_no_mode(node: Node) -> None:
+    confirmed(node)
+    for number in (1, 2, 3):
+        (node.tx() / f"mode.{number}").unlink()
+    node.at(CONFIG).chmod(0o600)
+    assert {(entry.mode, entry.owner) for entry in node.verify().expected} == {("", "")}
+    assert references(node) == {}
