@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from rollout.adapters.clock import SystemClock
-from rollout.app.load import PLAYBOOK_FOLDER, load_cluster, load_policy, names_in
+from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_cluster, load_policy, names_in
 from rollout.app.plan import build_plan, check_preflight
 from rollout.app.ports import Files
 from rollout.app.reading import snapshot_fleet
@@ -34,7 +34,7 @@ HAS_CHANGES = 10
 
 @click.command()
 @click.option("--cluster", required=True, help="Whose nodes.")
-@click.option("--playbook", default="", help="Which playbook; not needed where there is only one.")
+@click.option("--playbook", default="", help="Which playbook, if not the inventory's.")
 @click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="One more setting, over all others.")
 @limit_option
 @click.option("--snapshot", type=click.Path(path_type=Path), default=None, help="Plan from this file; no node is read.")
@@ -56,7 +56,7 @@ def plan(
     """Read the nodes, change nothing, write CLUSTER-….plan.json."""
     files = session.files()
     inventory = load_cluster(files, cluster)
-    policy = load_policy(files, playbook or the_playbook(files))
+    policy = load_policy(files, playbook or the_playbook(files, inventory))
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     fleet = _saved(snapshot) if snapshot else read_fleet(session, inventory, selection)
     if save_snapshot:
@@ -68,11 +68,17 @@ def plan(
     return HAS_CHANGES if exit_code and made.nodes else 0
 
 
-def the_playbook(files: Files) -> str:
-    """The only playbook there is."""
+def the_playbook(files: Files, inventory: Inventory) -> str:
+    """The inventory's, or the only one there is."""
+    if inventory.playbook:
+        return inventory.playbook
     names = names_in(files, PLAYBOOK_FOLDER)
     if len(names) != 1:
-        raise UsageError("which-playbook", f"say which playbook with --playbook: {', '.join(names) or 'there is none'}")
+        raise UsageError(
+            "which-playbook",
+            f"say which playbook with --playbook: {', '.join(names) or 'there is none'}",
+            hint=f"or, for always, `playbook:` in {INVENTORY_FOLDER}/{inventory.cluster}.yaml",
+        )
     return names[0]
 
 

@@ -102,7 +102,7 @@ def _plan_now(
 ) -> tuple[Plan, Inventory]:
     files = session.files()
     inventory = load_cluster(files, cluster)
-    policy = load_policy(files, playbook or the_playbook(files))
+    policy = load_policy(files, playbook or the_playbook(files, inventory))
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     plan = make_plan(inventory, policy, read_fleet(session, inventory, selection), selection, limit, overrides)
     if session.output == "text":

@@ -48,7 +48,7 @@ class Inventory:
     """A cluster's nodes in inventory order, its nodesets by name, and its settings in order of precedence.
 
     ``nodesets`` holds every name that ``@name`` may mean: racks, zones, groups and ``@all``.
-    ``digest`` is the SHA-256 of the file as written.
+    ``digest`` is the SHA-256 of the file as written. ``playbook`` is what is planned when none is named; ``""``: not said.
     """
 
     cluster: str
@@ -58,3 +58,4 @@ class Inventory:
     levels: tuple[Level, ...]
     digest: str
     endpoints: Endpoints = Endpoints()
+    playbook: str = ""

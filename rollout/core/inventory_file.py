@@ -2,6 +2,7 @@
 
     cluster: rno
     apiServer: v1.23.17
+    playbook: image-pulls                   # optional; planned when none is named
     ssh: {user: sre, port: 22}              # optional; ssh_config decides what is not said
     settings: {registryPullQPS: 10}         # for the whole cluster
     nodes:                                  # by nodeset …
@@ -85,6 +86,7 @@ class _Reading:
             nodesets={**sets, **groups, EVERYTHING: frozenset(nodes)},
             levels=tuple(self._levels(written, blocks, groups)),
             digest=digest,
+            playbook=written.playbook or "",
         )
 
     # Nodes.

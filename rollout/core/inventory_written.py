@@ -94,6 +94,7 @@ class _Common(Written):
 
     cluster: Name
     api_server: Annotated[str, BeforeValidator(_version)] = Field(alias="apiServer")
+    playbook: Name | None = None
     ssh: Ssh = Field(default_factory=Ssh)
     settings: Settings = Field(default_factory=dict)
     racks: dict[Name, Nodeset] = Field(default_factory=dict)

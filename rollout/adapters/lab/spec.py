@@ -34,6 +34,11 @@ class NodeSpec:
         return self.labels.get("containerRuntime", "dockershim" if self.minor < 24 else "containerd")
 
     @property
+    def runtime_version(self) -> str:
+        """``""``: whatever the lab has."""
+        return self.labels.get("containerRuntimeVersion", "")
+
+    @property
     def layout(self) -> str:
         return self.labels.get("layout", "kubeadm-deb")
 
