@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rollout.app.ports import RunHeader
+from rollout.app.ports import Holder, Note, RunHeader
+from rollout.core.requests import Request
 from rollout.errors import StateError
 
 
@@ -20,7 +21,7 @@ class NoJournal:
     def header(self, run: str) -> RunHeader:
         raise StateError("no-such-run", f"there is no journal that could hold {run!r}")
 
-    def events(self, run: str) -> tuple[str, ...]:  # noqa: ARG002 - the port's signature
+    def events(self, run: str, after: int = 0) -> tuple[str, ...]:  # noqa: ARG002 - the port's signature
         return ()
 
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:  # noqa: ARG002 - the port's signature
@@ -37,3 +38,21 @@ class NoJournal:
 
     def release(self, cluster: str, run: str) -> None:
         """The nodes' tokens are the lock."""
+
+    def holder(self, cluster: str) -> Holder | None:  # noqa: ARG002 - the port's signature
+        return None
+
+    def unlock(self, cluster: str, note: Note) -> None:
+        """Nothing is kept."""
+
+    def note(self, cluster: str, note: Note) -> None:
+        """Nothing is kept."""
+
+    def notes(self, cluster: str) -> tuple[Note, ...]:  # noqa: ARG002 - the port's signature
+        return ()
+
+    def ask(self, run: str, word: str, who: str, reason: str, revert: str) -> int:  # noqa: ARG002 - the port's signature
+        raise StateError("no-such-run", f"there is no journal that could hold {run!r}")
+
+    def requests(self, run: str, after: int) -> tuple[Request, ...]:  # noqa: ARG002 - the port's signature
+        return ()

@@ -13,6 +13,7 @@ from rollout.core.commands import Command
 from rollout.core.events import Event, InterruptAsked, Ticked
 from rollout.core.journal_codec import encode_event
 from rollout.core.machine import step
+from rollout.core.requests import asked
 from rollout.core.state import Phase, RunState
 
 TICK = 0.1
@@ -20,6 +21,10 @@ TICK = 0.1
 
 HEARTBEAT = 5.0
 """Seconds between two renewals of the lease."""
+
+
+LISTEN = 1.0
+"""Seconds between two looks at what other terminals ask."""
 
 
 class Driver:
@@ -34,6 +39,7 @@ class Driver:
         observers: Sequence[Observer] = (),
         interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._listened = float("-inf")
         self._journal = journal
         self._engine = engine
         self._worker = worker
@@ -53,7 +59,7 @@ class Driver:
             asked = self._interrupted() and not state.interrupted
             # First the interruption: the same Ctrl-C may have ended a wave gate's command, which is no verdict.
             batch: list[Event] = [InterruptAsked(self._clock.now())] if asked else []
-            batch += [*answers, Ticked(self._clock.now())]
+            batch += [*answers, *self._requests(state), Ticked(self._clock.now())]
             state = self._take(state, batch)
             if self._clock.now() - beat > HEARTBEAT:
                 beat = self._clock.now()
@@ -61,6 +67,14 @@ class Driver:
         for observer in self._observers:
             observer.on_end(state)
         return state
+
+    def _requests(self, state: RunState) -> Sequence[Event]:
+        """What other terminals have asked since, looked for once a second."""
+        now = self._clock.now()
+        if now - self._listened < LISTEN:
+            return ()
+        self._listened = now
+        return [asked(request, now) for request in self._journal.requests(state.order.run, state.heard)]
 
     def _take(self, state: RunState, batch: Sequence[Event]) -> RunState:
         """Step through a batch, write down what changed anything in one durable go, then act."""

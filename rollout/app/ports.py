@@ -10,6 +10,7 @@ from rollout.core.commands import Command
 from rollout.core.events import Event
 from rollout.core.live import LiveNode, Sight
 from rollout.core.remote import RemoteAnswer, RemoteCommand
+from rollout.core.requests import Request
 from rollout.core.state import RunState
 
 
@@ -87,6 +88,26 @@ class RunHeader:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has a cluster's lease: since ``silent`` seconds without a heartbeat; ``alive`` if it may still act."""
+
+    run: str
+    host: str
+    silent: float
+    alive: bool
+    here: bool  # on this machine, so that ``alive`` is certain
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that was done to a cluster outside of its runs. ``at`` is seconds since the epoch."""
+
+    at: float
+    who: str
+    text: str
+
+
 class Journal(Protocol):
     """Append-only events of runs, hash-chained, and the lease that lets one run per cluster go on at a time.
 
@@ -99,7 +120,9 @@ class Journal(Protocol):
 
     def header(self, run: str) -> RunHeader: ...
 
-    def events(self, run: str) -> tuple[str, ...]: ...
+    def events(self, run: str, after: int = 0) -> tuple[str, ...]:
+        """All but the first ``after``; ``StateError`` ``journal-broken`` when one is not as it was written."""
+        ...
 
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:
         """Newest first."""
@@ -116,6 +139,24 @@ class Journal(Protocol):
         ...
 
     def release(self, cluster: str, run: str) -> None: ...
+
+    def holder(self, cluster: str) -> Holder | None: ...
+
+    def unlock(self, cluster: str, note: Note) -> None:
+        """Take the cluster's lease away from whoever has it, and write down who did and why."""
+        ...
+
+    def note(self, cluster: str, note: Note) -> None: ...
+
+    def notes(self, cluster: str) -> tuple[Note, ...]: ...
+
+    def ask(self, run: str, word: str, who: str, reason: str, revert: str) -> int:
+        """Leave a request for the controller of a run; its number."""
+        ...
+
+    def requests(self, run: str, after: int) -> tuple[Request, ...]:
+        """Requests with a higher number than ``after``, in order."""
+        ...
 
 
 class Observer(Protocol):

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rollout.app.driver import Driver
+from rollout.app.following import replay
 from rollout.app.node_worker import NodeWorker, Way
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader
 from rollout.core import plan_codec
 from rollout.core.events import Resumed
 from rollout.core.inventory import Inventory
-from rollout.core.journal_codec import decode_event, decode_order, encode_order
+from rollout.core.journal_codec import encode_order
 from rollout.core.machine import opening, step
 from rollout.core.nodesets import fold
 from rollout.core.order import apply_order, revert_order
@@ -110,15 +111,6 @@ def highest_counter(journal: Journal, cluster: str) -> int:
     """The highest token of the newest runs, also those that a resume or a second claim raised. Nodes may know higher."""
     states = [replay(journal, header.run) for header in journal.runs(cluster)[:3]]
     return max([journal.highest_counter(cluster), *(max(state.counter, state.highest) for state in states)])
-
-
-def replay(journal: Journal, run: str) -> RunState:
-    """The state of a run from its journal alone."""
-    header = journal.header(run)
-    state, _ = opening(decode_order(header.order), header.counter, header.at)
-    for text in journal.events(run):
-        state, _ = step(state, decode_event(text))
-    return state
 
 
 def resumable(journal: Journal, run: str) -> RunState:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from rollout.app.following import replay
 from rollout.app.load import load_cluster, load_policy
 from rollout.app.plan import check_preflight
 from rollout.app.ports import RunHeader
@@ -18,7 +19,6 @@ from rollout.app.runs import (
     check_plan,
     emergency,
     highest_counter,
-    replay,
     resumable,
     rollback_order,
     start_apply,

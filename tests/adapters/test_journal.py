@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.ports import RunHeader
+from rollout.app.ports import Note, RunHeader
+from rollout.core.requests import Request
 from rollout.errors import StateError
 
 
@@ -114,3 +115,40 @@ def test_a_lease_of_another_machine_is_free_when_its_heartbeat_is_old(
     else:
         with pytest.raises(StateError, match="elsewhere"):
             journal.acquire("rno", "r1")
+
+
+def test_events_after_a_number_are_chained_to_what_came_before(journal: SqlJournal, tmp_path: Path) -> None:
+    journal.begin(header())
+    journal.acquire("rno", "r1")
+    journal.append("r1", ["a", "b", "c"])
+    assert journal.events("r1", after=1) == ("b", "c")
+    assert journal.events("r1", after=3) == ()
+    with sqlite3.connect(tmp_path / "state/journal.db") as connection:
+        connection.execute("UPDATE events SET body='x' WHERE number=3")
+    assert journal.events("r1", after=3) == ()
+    with pytest.raises(StateError, match="event 3 of r1 is not the one"):
+        journal.events("r1", after=2)
+
+
+def test_requests_are_numbered_and_kept_by_run(journal: SqlJournal, tmp_path: Path) -> None:
+    first = journal.ask("r1", "pause", "ops@desk", "lunch", "")
+    journal.ask("r2", "pause", "ops@desk", "", "")
+    second = SqlJournal(tmp_path / "state").ask("r1", "abort", "ops@desk", "wrong", "run")
+    assert journal.requests("r1", 0) == (
+        Request(first, "pause", "ops@desk", "lunch"),
+        Request(second, "abort", "ops@desk", "wrong", "run"),
+    )
+    assert journal.requests("r1", first) == (Request(second, "abort", "ops@desk", "wrong", "run"),)
+
+
+def test_an_unlocked_cluster_is_free_and_says_who_freed_it(journal: SqlJournal, tmp_path: Path) -> None:
+    journal.begin(header())
+    journal.acquire("rno", "r1")
+    held = journal.holder("rno")
+    assert held is not None
+    assert (held.run, held.alive, held.here) == ("r1", True, True)
+    note = Note(5.0, "ops@desk", "unlocked: the machine is gone")
+    SqlJournal(tmp_path / "state").unlock("rno", note)
+    assert (journal.holder("rno"), journal.notes("rno")) == (None, (note,))
+    with pytest.raises(StateError, match="another controller"):
+        journal.append("r1", ["a"])

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from rollout.app.driver import Driver
-from rollout.app.ports import RunHeader, Worker
+from rollout.app.ports import Holder, Note, RunHeader, Worker
 from rollout.core.commands import Ask, Command
 from rollout.core.events import Event
 from rollout.core.journal_codec import decode_event
 from rollout.core.machine import opening, step
+from rollout.core.requests import Request
 from rollout.core.state import Ending, NodeState, Order, RunState
 from rollout.errors import StateError
 from tests.core.model_fleet import Play, make_order
@@ -23,6 +24,7 @@ class Log:
     def __init__(self, order: Order, fail_at: int = 0) -> None:
         self.lines: list[str] = []
         self.entries: list[str] = []
+        self.asked: list[Request] = []
         self.fail_at = fail_at
         self.play = Play(order)
         self.renewed = 0
@@ -41,8 +43,8 @@ class Log:
     def header(self, run: str) -> RunHeader:
         raise NotImplementedError
 
-    def events(self, run: str) -> tuple[str, ...]:
-        return tuple(self.lines)
+    def events(self, run: str, after: int = 0) -> tuple[str, ...]:
+        return tuple(self.lines[after:])
 
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:
         return ()
@@ -52,6 +54,18 @@ class Log:
 
     def acquire(self, cluster: str, run: str) -> None: ...
     def release(self, cluster: str, run: str) -> None: ...
+    def holder(self, cluster: str) -> Holder | None: ...
+    def unlock(self, cluster: str, note: Note) -> None: ...
+    def note(self, cluster: str, note: Note) -> None: ...
+    def notes(self, cluster: str) -> tuple[Note, ...]:
+        return ()
+
+    def ask(self, run: str, word: str, who: str, reason: str, revert: str) -> int:
+        self.asked.append(Request(len(self.asked) + 1, word, who, reason, revert))
+        return len(self.asked)
+
+    def requests(self, run: str, after: int) -> tuple[Request, ...]:
+        return tuple(self.asked[after:])
 
     # Engine
     def submit(self, worker: Worker, command: Command) -> None:
@@ -143,3 +157,16 @@ def test_an_interrupt_is_an_event_like_any_other() -> None:
     assert end.ending is Ending.INTERRUPTED
     assert {record.state for record in end.nodes.values()} == {NodeState.PENDING}
     assert sum('"InterruptAsked"' in line for line in log.lines) == 1
+
+
+def test_what_another_terminal_asks_is_heard_once_and_written_down() -> None:
+    order = make_order({"a": 10})
+    log = Log(order)
+    log.ask(order.run, "pause", "ops@desk", "lunch", "")
+    driver = Driver(log, log, log.work, log)
+    log.ask(order.run, "continue", "ops@desk", "", "")
+    state, commands = opening(order, 1, 0.0)
+    end = driver.run(state, commands)
+    words = [type(decode_event(line)).__name__ for line in log.lines]
+    assert [word for word in words if word.endswith("Asked")] == ["PauseAsked", "ContinueAsked"]
+    assert (end.ending, end.heard) == (Ending.DONE, 2)

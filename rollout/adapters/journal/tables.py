@@ -1,0 +1,57 @@
+"""What the journal's tables hold."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+META = sa.MetaData()
+RUNS = sa.Table(
+    "runs",
+    META,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("run", sa.String, unique=True, nullable=False),
+    sa.Column("cluster", sa.String, nullable=False),
+    sa.Column("goal", sa.String, nullable=False),
+    sa.Column("order", sa.Text, nullable=False),
+    sa.Column("counter", sa.Integer, nullable=False),
+    sa.Column("plan", sa.LargeBinary, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("who", sa.String, nullable=False),
+    sa.Column("reason", sa.String, nullable=False),
+)
+EVENTS = sa.Table(
+    "events",
+    META,
+    sa.Column("run", sa.String, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
+)
+LEASES = sa.Table(
+    "leases",
+    META,
+    sa.Column("cluster", sa.String, primary_key=True),
+    sa.Column("run", sa.String, nullable=False),
+    sa.Column("owner", sa.String, nullable=False),
+    sa.Column("heartbeat", sa.Float, nullable=False),
+)
+REQUESTS = sa.Table(
+    "requests",
+    META,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("run", sa.String, nullable=False, index=True),
+    sa.Column("word", sa.String, nullable=False),
+    sa.Column("who", sa.String, nullable=False),
+    sa.Column("reason", sa.String, nullable=False),
+    sa.Column("revert", sa.String, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+)
+NOTES = sa.Table(
+    "notes",
+    META,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("cluster", sa.String, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("who", sa.String, nullable=False),
+    sa.Column("text", sa.String, nullable=False),
+)
