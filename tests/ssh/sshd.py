@@ -95,6 +95,11 @@ class Sshd:
             self._process.terminate()
             self._process.wait(10)
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def accepted(self) -> int:
         """How many connections have been authenticated so far."""
         return (self.folder / "log").read_text(encoding="utf-8").count("Accepted publickey")

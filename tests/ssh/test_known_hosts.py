@@ -44,11 +44,11 @@ def test_verdicts(names: tuple[str, ...], key: str, verdict: Verdict) -> None:
     assert KnownHosts((TEXT,)).verdict(names, key) is verdict
 
 
-def test_only_an_authority_vouches_for_a_host_without_a_line_of_its_own() -> None:
+def test_which_authorities_may_vouch_for_a_host() -> None:
     known = KnownHosts((TEXT, f"own.trusted.net ssh-ed25519 {KEY}\n"))
-    assert known.needs_certificate(("x.trusted.net",))
-    assert not known.needs_certificate(("own.trusted.net",))
-    assert not known.needs_certificate(("n1",))
+    assert known.authorities(("x.trusted.net",)) == {KEY}
+
+    assert not known.authorities(("n1",))
 
 
 def test_hashed_names_as_ssh_keygen_writes_them(tmp_path: Path) -> None:

@@ -192,12 +192,6 @@ def test_host_key_revoked(own_sshd: Sshd, make_nodes: Make) -> None:
     assert refused(make_nodes(own_sshd.ssh_config, accept_new=True).run(target(), TRUE)) == "host-key-revoked"
 
 
-def test_only_an_authority_vouches(own_sshd: Sshd, make_nodes: Make) -> None:
-    own_sshd.known_hosts.write_text(f"@cert-authority * {public(own_sshd.host_key)}\n", encoding="utf-8")
-    answer = make_nodes(own_sshd.ssh_config).run(target(), TRUE)
-    assert refused(answer) == "host-certificate-not-supported"
-
-
 def test_accept_new_records_a_host_once(own_sshd: Sshd, make_nodes: Make) -> None:
     own_sshd.start()
     own_sshd.known_hosts.write_text("# no newline at the end", encoding="utf-8")
@@ -234,10 +228,11 @@ def _hash(path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "reference"),
     [
-        ("ProxyJump bastion", "proxy-jump-not-supported"),
+        ("ProxyJump user@", "ssh-config-invalid"),
+        ("ProxyJump n1", "bastion-loop"),
         ("ProxyCommand nc %h %p", "proxy-command-not-supported"),
         ("GSSAPIAuthentication yes", "gssapi-not-supported"),
-        ("CertificateFile ~/.ssh/cert", "certificate-not-supported"),
+        ("PKCS11Provider /usr/lib/opensc.so", "ssh-option-not-supported"),
         ("Port many", "ssh-config-invalid"),
     ],
 )

@@ -8,26 +8,28 @@ from __future__ import annotations
 import base64
 import threading
 from dataclasses import dataclass
+from typing import TypeVar
 
-from paramiko.packet import Packetizer
 from paramiko.pkey import PKey
 from paramiko.ssh_exception import PartialAuthentication, SSHException
 from paramiko.transport import Transport
 
+from rollout.adapters.ssh.certificates import refusal
 from rollout.adapters.ssh.identities import Identities
-from rollout.adapters.ssh.known_hosts import KnownHostsFiles, Verdict
-from rollout.adapters.ssh.limits import KIB, Deadline
+from rollout.adapters.ssh.known_hosts import KnownHosts, KnownHostsFiles, Verdict
+from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
 from rollout.adapters.ssh.resolve import Endpoint
+from rollout.adapters.ssh.transport import NodeTransport
 from rollout.adapters.ssh.troubles import printable, translate
 from rollout.adapters.ssh.watchdog import Watchdog, hang_up
-from rollout.adapters.ssh.wire import Wire
+from rollout.adapters.ssh.wire import Line
 from rollout.errors import RemoteError
 
-BIGGEST_PACKET = 256 * KIB
-WINDOW = 256 * KIB
 STACK = 512 * KIB
 POLL = 60.0  # paramiko looks at its flags this often; its default of 0.1 s costs 8 % of a core for 300 idle sessions
 _stack = threading.Lock()
+
+T = TypeVar("T", bound=NodeTransport)
 
 
 class OtherKindError(RemoteError):
@@ -38,18 +40,6 @@ class OtherKindError(RemoteError):
         self.kinds = kinds
 
 
-class _Packets(Packetizer):
-    """Bounded packets, and no timer thread for each handshake: the watchdog is the deadline."""
-
-    def read_all(self, n: int, check_rekey: bool = False) -> bytes:  # noqa: FBT001, FBT002
-        if n > BIGGEST_PACKET:
-            raise SSHException("a packet larger than 256 KiB")
-        return super().read_all(n, check_rekey)
-
-    def start_handshake(self, timeout: float) -> None:
-        """The watchdog does it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Handshake:
     """What every handshake shares."""
@@ -57,16 +47,17 @@ class Handshake:
     identities: Identities
     known_hosts: KnownHostsFiles
     watchdog: Watchdog
+    limits: SshLimits
 
-    def perform(
-        self, wire: Wire, endpoint: Endpoint, prefer: frozenset[str], *, exchange: Deadline, auth: Deadline
-    ) -> Transport:
+    def perform(self, kind: type[T], wire: Line, endpoint: Endpoint, prefer: frozenset[str], deadline: Deadline) -> T:
         """An authenticated transport on ``wire``, which is closed on any trouble."""
-        transport = Transport(wire, default_window_size=WINDOW, packetizer_class=_Packets)
+        known = self.known_hosts.of(endpoint.known_hosts)
+        transport = kind(wire)
+        transport.certified = bool(known.authorities(endpoint.key_names))
         try:
-            self._exchange_keys(transport, wire, prefer, exchange)
-            self._verify(transport, endpoint, prefer)
-            self._authenticate(transport, wire, endpoint, auth)
+            self._exchange_keys(transport, wire, prefer, deadline.within(self.limits.handshake))
+            self._verify(transport, endpoint, known, prefer)
+            self._authenticate(transport, wire, endpoint, deadline)
         except BaseException:
             hang_up(wire)
             if transport.ident is None:  # otherwise paramiko's thread closes it at its end
@@ -74,7 +65,7 @@ class Handshake:
             raise
         return transport
 
-    def _exchange_keys(self, transport: Transport, wire: Wire, prefer: frozenset[str], deadline: Deadline) -> None:
+    def _exchange_keys(self, transport: NodeTransport, wire: Line, prefer: frozenset[str], deadline: Deadline) -> None:
         wire.settimeout(POLL)
         options = transport.get_security_options()
         options.key_types = tuple(sorted(options.key_types, key=lambda kind: _family(kind) not in prefer))
@@ -92,29 +83,27 @@ class Handshake:
         if not transport.is_active():
             raise translate(transport.get_exception() or SSHException("the key exchange failed"))
 
-    def _verify(self, transport: Transport, endpoint: Endpoint, preferred: frozenset[str]) -> None:
+    def _verify(
+        self, transport: NodeTransport, endpoint: Endpoint, known: KnownHosts, preferred: frozenset[str]
+    ) -> None:
         shown = _remote_key(transport)
         kind, key = shown.get_name(), base64.b64encode(shown.asbytes()).decode("ascii")
-        known = self.known_hosts.of(endpoint.known_hosts)
-        verdict = known.verdict(endpoint.key_names, key)
+        verdict, certified = known.verdict(endpoint.key_names, key), shown.public_blob
+        if transport.certified and verdict in (Verdict.UNKNOWN, Verdict.CHANGED):
+            why = refusal(certified.key_blob, known, endpoint.key_names) if certified else "it shows no certificate"
+            if not why:
+                return
+            if certified or (verdict is Verdict.UNKNOWN and not endpoint.accept_new):
+                name = endpoint.key_names[-1]
+                raise RemoteError("host-certificate-refused", printable(f"the certificate of {name}: {why}", 300))
         if verdict is Verdict.UNKNOWN and endpoint.accept_new:
             verdict = self.known_hosts.accept(endpoint.known_hosts, endpoint.key_names, kind, key)
-        name = endpoint.key_names[0]
-        if verdict is Verdict.CHANGED:
-            kinds = known.kinds(name, hashed=True)
-            if kind not in kinds and not kinds <= preferred:
-                raise OtherKindError(kinds)
-            raise RemoteError("host-key-changed", f"the {kind} key of {name} is not the known one: {shown.fingerprint}")
-        if verdict is Verdict.REVOKED:
-            raise RemoteError("host-key-revoked", f"the {kind} key of {name} is revoked: {shown.fingerprint}")
-        if verdict is Verdict.UNKNOWN:
-            files = ", ".join(str(path) for path in endpoint.known_hosts) or "no file"
-            raise RemoteError(
-                "host-key-unknown", f"no key of {name} is in {files}; it shows {kind} {shown.fingerprint}"
-            )
+        _judge(verdict, shown, endpoint, known, preferred)
 
-    def _authenticate(self, transport: Transport, wire: Wire, endpoint: Endpoint, deadline: Deadline) -> None:
+    def _authenticate(self, transport: Transport, wire: Line, endpoint: Endpoint, deadline: Deadline) -> None:
         keys, notes = self.identities.keys(endpoint)
+        fingers = self.limits.touch if any(key.get_name().startswith("sk-") for key in keys) else 0.0
+        deadline = deadline.within(self.limits.auth + fingers)
         if not keys:
             raise RemoteError("auth-failed", "; ".join(("no private key to offer", *notes)))
         trouble: BaseException | None = None
@@ -128,6 +117,21 @@ class Handshake:
         if watch.rang or isinstance(trouble, TimeoutError):
             raise RemoteError("auth-timeout", "the node did not answer our authentication in time")
         raise _refused(trouble, endpoint.user, len(keys), notes)
+
+
+def _judge(verdict: Verdict, shown: PKey, endpoint: Endpoint, known: KnownHosts, preferred: frozenset[str]) -> None:
+    """Raises ``RemoteError`` unless the key is the known one."""
+    kind, name = shown.get_name(), endpoint.key_names[0]
+    if verdict is Verdict.CHANGED:
+        kinds = known.kinds(name, hashed=True)
+        if kind not in kinds and not kinds <= preferred:
+            raise OtherKindError(kinds)
+        raise RemoteError("host-key-changed", f"the {kind} key of {name} is not the known one: {shown.fingerprint}")
+    if verdict is Verdict.REVOKED:
+        raise RemoteError("host-key-revoked", f"the {kind} key of {name} is revoked: {shown.fingerprint}")
+    if verdict is Verdict.UNKNOWN:
+        files = ", ".join(str(path) for path in endpoint.known_hosts) or "no file"
+        raise RemoteError("host-key-unknown", f"no key of {name} is in {files}; it shows {kind} {shown.fingerprint}")
 
 
 def _offer(transport: Transport, user: str, key: PKey, deadline: Deadline) -> BaseException | None:

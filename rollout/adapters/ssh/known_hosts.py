@@ -86,11 +86,9 @@ class KnownHosts:
         entries = [*self._plain(name), *(entry for entry in self._hashed if hashed and entry.is_for(name))]
         return frozenset(entry.kind for entry in entries if not entry.marker)
 
-    def needs_certificate(self, names: tuple[str, ...]) -> bool:
-        """Only a certificate authority vouches for this host."""
-        if not any(entry.is_for(name) for entry in self._authorities for name in names):
-            return False
-        return not any(self.kinds(name, hashed=True) for name in names)
+    def authorities(self, names: tuple[str, ...]) -> frozenset[str]:
+        """The keys (base64) of the certificate authorities that may vouch for this host."""
+        return frozenset(entry.key for entry in self._authorities if any(entry.is_for(name) for name in names))
 
     def verdict(self, names: tuple[str, ...], key: str) -> Verdict:
         """Of the key (base64) that a host showed; ``names``: the decisive one first."""

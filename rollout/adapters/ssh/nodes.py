@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
-import threading
-import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,23 +10,22 @@ from pathlib import Path
 from paramiko.channel import Channel
 from paramiko.ssh_exception import SSHException
 
-from rollout.adapters.ssh.handshake import Handshake, OtherKindError
+from rollout.adapters.ssh.dial import Dialer
+from rollout.adapters.ssh.handshake import Handshake
 from rollout.adapters.ssh.identities import Identities
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pool import Link, Pool
-from rollout.adapters.ssh.resolve import Endpoint, Resolver
+from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.session import RefusedError, Session, open_channel
 from rollout.adapters.ssh.ssh_config import SshConfig
-from rollout.adapters.ssh.troubles import DroppedError, translate
+from rollout.adapters.ssh.troubles import translate
 from rollout.adapters.ssh.watchdog import Watchdog
-from rollout.adapters.ssh.wire import Wire, await_banner, connect
 from rollout.app.ports import Target
 from rollout.core.remote import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 
 GRACE = 0.5  # between the end of our own waiting and the watchdog's hanging up
-RETRY = (0.2, 1.0)
 
 
 class SshNodes:
@@ -53,9 +49,9 @@ class SshNodes:
         self._resolver = Resolver(config, known_hosts=known_hosts, accept_new=accept_new)
         self._watchdog = Watchdog()
         self._identities = Identities()
-        self._known_hosts = KnownHostsFiles()
-        self._handshake = Handshake(self._identities, self._known_hosts, self._watchdog)
-        self._gate = threading.BoundedSemaphore(self._limits.handshakes)
+        known = KnownHostsFiles()
+        handshake = Handshake(self._identities, known, self._watchdog, self._limits)
+        self._dialer = Dialer(self._limits, handshake, known)
         self._pool = Pool(self._limits.sessions, self._dial)
 
     def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
@@ -73,6 +69,7 @@ class SshNodes:
     def close(self) -> None:
         deadline = Deadline(self._limits.close)
         self._pool.close(deadline)
+        self._dialer.close(deadline)
         self._watchdog.close(deadline.left())
         self._identities.close()
 
@@ -107,53 +104,8 @@ class SshNodes:
             self._pool.give_back(target, link, keep=keep)
 
     def _dial(self, target: Target, deadline: Deadline) -> Link:
-        endpoint = self._resolver.resolve(target)
-        known = self._known_hosts.of(endpoint.known_hosts)
-        if known.needs_certificate(endpoint.key_names):
-            raise RemoteError(
-                "host-certificate-not-supported", f"only a certificate authority vouches for {endpoint.key_names[0]}"
-            )
-        try:
-            return self._connect(endpoint, known.kinds(endpoint.key_names[0], hashed=False), deadline)
-        except OtherKindError as other:
-            return self._connect(endpoint, other.kinds, deadline)
-
-    def _connect(self, endpoint: Endpoint, prefer: frozenset[str], deadline: Deadline) -> Link:
-        wire = self._reach(endpoint, deadline)
-        if not self._gate.acquire(timeout=deadline.left()):
-            wire.close()
-            raise RemoteError("busy", "no place in the handshake gate in time")
-        try:
-            transport = self._handshake.perform(
-                wire,
-                endpoint,
-                prefer,
-                exchange=deadline.within(self._limits.handshake),
-                auth=deadline.within(self._limits.handshake + self._limits.auth),
-            )
-        finally:
-            self._gate.release()
+        transport, wire = self._dialer.dial(self._resolver.resolve(target), deadline)
         return Link(transport, wire)
-
-    def _reach(self, endpoint: Endpoint, deadline: Deadline) -> Wire:
-        """A socket that has shown its banner. A node that drops us before it, as a busy sshd does, gets another try."""
-        connect_timeout = endpoint.connect_timeout or self._limits.connect
-        whole = deadline.within(connect_timeout + self._limits.banner)
-        for attempt in range(1, self._limits.tries + 1):
-            wire = connect(endpoint.host, endpoint.port, endpoint.family, whole.within(connect_timeout))
-            try:
-                await_banner(wire, whole.within(self._limits.banner))
-            except DroppedError:
-                wire.close()
-                if attempt == self._limits.tries or whole.left() < RETRY[1]:
-                    raise
-                time.sleep(random.uniform(*RETRY))  # noqa: S311 - jitter, no secret
-            except BaseException:
-                wire.close()
-                raise
-            else:
-                return wire
-        raise RemoteError("no-banner", "no try was allowed")
 
 
 def _close_quietly(channel: Channel) -> None:

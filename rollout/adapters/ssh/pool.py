@@ -12,7 +12,7 @@ from paramiko.transport import Transport
 
 from rollout.adapters.ssh.limits import Deadline
 from rollout.adapters.ssh.watchdog import hang_up
-from rollout.adapters.ssh.wire import Wire
+from rollout.adapters.ssh.wire import Line
 from rollout.app.ports import Target
 from rollout.errors import RemoteError
 
@@ -22,7 +22,7 @@ class Link:
     """A connection. ``users`` commands run on it; ``used`` is when it was last given back."""
 
     transport: Transport
-    wire: Wire
+    wire: Line
     users: int = 0
     used: float = 0.0
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import getpass
+import re
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rollout.adapters.ssh.jumps import hops
 from rollout.adapters.ssh.ssh_config import SshConfig
 from rollout.adapters.ssh.troubles import printable
 from rollout.app.ports import Target
 from rollout.errors import RemoteError
 
-DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
+DEFAULT_KEYS = (
+    "~/.ssh/id_ed25519",
+    "~/.ssh/id_ecdsa",
+    "~/.ssh/id_rsa",
+    "~/.ssh/id_ed25519_sk",
+    "~/.ssh/id_ecdsa_sk",
+)
 DEFAULT_KNOWN = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 GLOBAL_KNOWN = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
@@ -23,16 +31,14 @@ FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_
 REFUSED: dict[str, tuple[frozenset[str], str, str]] = {
     option: (frozenset(harmless), reference, words)
     for option, harmless, reference, words in (
-        ("proxyjump", ("none",), "proxy-jump-not-supported", "ProxyJump is not supported yet"),
-        ("proxycommand", ("none",), "proxy-command-not-supported", "ProxyCommand is not supported yet"),
-        ("gssapiauthentication", ("no",), "gssapi-not-supported", "GSSAPIAuthentication is not supported yet"),
+        ("proxycommand", ("none",), "proxy-command-not-supported", "ProxyCommand is never run; say ProxyJump"),
+        ("gssapiauthentication", ("no",), "gssapi-not-supported", "Kerberos (GSSAPIAuthentication) is not supported"),
         (
             "pubkeyauthentication",
             ("yes", "unbound", "host-bound"),
             "ssh-option-not-supported",
             "PubkeyAuthentication no leaves nothing",
         ),
-        ("certificatefile", ("none",), "certificate-not-supported", "CertificateFile is not supported yet"),
         ("knownhostscommand", ("none",), "ssh-option-not-supported", "KnownHostsCommand is not supported"),
         ("verifyhostkeydns", ("no",), "ssh-option-not-supported", "VerifyHostKeyDNS is not supported"),
         ("pkcs11provider", ("none",), "ssh-option-not-supported", "PKCS11Provider is not supported"),
@@ -45,7 +51,9 @@ REFUSED: dict[str, tuple[frozenset[str], str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a node is and what proves it. ``key_names`` are its names in known_hosts, the decisive one first."""
+    """Where a node (or a bastion) is and what proves it. ``key_names`` are its names in known_hosts, the decisive one
+    first, the bare one last. ``via`` is the bastion that leads to it.
+    """
 
     host: str
     port: int
@@ -57,6 +65,11 @@ class Endpoint:
     identities: tuple[Path, ...]
     identities_only: bool
     connect_timeout: float | None
+    certificates: tuple[Path, ...] = ()
+    via: Endpoint | None = None
+
+    def __str__(self) -> str:
+        return printable(self.host if self.port == 22 else f"{self.host}:{self.port}", 120)
 
 
 class Resolver:
@@ -72,16 +85,28 @@ class Resolver:
         self._home = str(Path.home())
         self._lock = threading.Lock()
         self._found: dict[Target, Endpoint] = {}
+        self._jumps: dict[str, Endpoint | None] = {}
 
     def resolve(self, target: Target) -> Endpoint:
         """Raises ``RemoteError`` for what is not supported."""
         with self._lock:
             found = self._found.get(target)
             if found is None:
-                found = self._found[target] = self._endpoint(target)
+                found = self._found[target] = self._endpoint(target, ())
             return found
 
-    def _endpoint(self, target: Target) -> Endpoint:
+    def refused(self, targets: Iterable[Target]) -> dict[tuple[str, str], list[str]]:
+        """All that cannot be resolved: names by reference and message, without connecting anywhere."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for target in targets:
+            try:
+                self.resolve(target)
+            except RemoteError as error:
+                found.setdefault((error.reference, error.message), []).append(target.name)
+        return found
+
+    def _endpoint(self, target: Target, behind: tuple[str, ...], via: Endpoint | None = None) -> Endpoint:
+        """``behind``: the hosts that this one is a bastion for; ``via``: the bastion before it, where a chain says so."""
         settings = self._config.lookup(target.address)
         _refuse(settings)
         host = _text(settings, "hostname", target.address).lower()
@@ -102,7 +127,32 @@ class Resolver:
             connect_timeout=None
             if timeout.lower() == "none"
             else float(_number(settings, "connecttimeout", 0)) or None,
+            certificates=tuple(_path(name, tokens) for name in _many(settings, "certificatefile", ())),
+            via=via or self._via(settings, tokens, (*behind, target.address)),
         )
+
+    def _via(
+        self, settings: Mapping[str, str | list[str]], tokens: Mapping[str, str], behind: tuple[str, ...]
+    ) -> Endpoint | None:
+        text = _text(settings, "proxyjump", "none")
+        if text.lower() == "none":
+            return None
+        text = _expanded(text, {token: tokens[token] for token in ("%h", "%n", "%p", "%r")})
+        if text not in self._jumps or len(behind) > 1:  # inside a chain: a loop must be seen
+            self._jumps[text] = self._chain(text, behind)
+        return self._jumps[text]
+
+    def _chain(self, text: str, behind: tuple[str, ...]) -> Endpoint | None:
+        """``a,b``: b through a. As in OpenSSH, only the first of them may itself be behind another."""
+        via: Endpoint | None = None
+        for hop in hops(text):
+            if hop.address in behind and via is None:
+                way = " -> ".join((*behind, hop.address))
+                raise RemoteError(
+                    "bastion-loop", printable(f"ProxyJump leads back to itself: {way}; say `ProxyJump none` there", 300)
+                )
+            via = self._endpoint(hop, behind, via)
+        return via
 
 
 def _refuse(settings: Mapping[str, str | list[str] | None]) -> None:
@@ -126,16 +176,25 @@ def _known_hosts(settings: Mapping[str, str | list[str]], tokens: Mapping[str, s
 
 
 def _identities(settings: Mapping[str, str | list[str]]) -> tuple[str, ...]:
-    names = settings.get("identityfile") or DEFAULT_KEYS
+    return _many(settings, "identityfile", DEFAULT_KEYS)
+
+
+def _many(settings: Mapping[str, str | list[str]], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    names = settings.get(key) or default
     return tuple(name for name in ([names] if isinstance(names, str) else names) if name.lower() != "none")
 
 
 def _path(name: str, tokens: Mapping[str, str]) -> Path:
-    for token, value in tokens.items():
-        name = name.replace(token, value)
-    if "%" in name:
-        raise RemoteError("ssh-option-not-supported", f"a token in {printable(name, 80)} is not supported")
-    return Path(name.strip('"')).expanduser()
+    return Path(_expanded(name, tokens).strip('"')).expanduser()
+
+
+def _expanded(text: str, tokens: Mapping[str, str]) -> str:
+    def value(found: re.Match[str]) -> str:
+        if found[0] not in tokens:
+            raise RemoteError("ssh-option-not-supported", f"a token in {printable(text, 80)} is not supported")
+        return tokens[found[0]]
+
+    return re.sub("%.?", value, text)
 
 
 def _text(settings: Mapping[str, str | list[str]], key: str, default: str) -> str:

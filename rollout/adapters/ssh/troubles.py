@@ -16,6 +16,18 @@ from paramiko.ssh_exception import (
 
 from rollout.errors import RemoteError
 
+REFUSING = frozenset({"connection-refused", "auth-failed", "no-channel"})
+OURS = frozenset({"too-many-files", "no-local-port", "no-thread", "closed", "busy", "known-hosts-unreadable"})
+PROHIBITED = 1  # SSH_OPEN_ADMINISTRATIVELY_PROHIBITED
+BEHIND = (  # sshd's words for why it could not connect onwards
+    ("refused", "connection-refused"),
+    ("in time", "connect-timeout"),
+    ("timed out", "connect-timeout"),
+    ("not known", "name-not-known"),
+    ("name resolution", "name-not-known"),
+    ("unknown host", "name-not-known"),
+)
+
 
 class DroppedError(RemoteError):
     """The node closed the connection before its banner, as sshd does past MaxStartups: worth another try."""
@@ -66,3 +78,23 @@ def translate(error: BaseException) -> RemoteError:
 def printable(text: str, limit: int = 200) -> str:
     """Text that may come from a node: printable ASCII only, bounded, so that no terminal escape gets through."""
     return "".join(char if " " <= char <= "~" else "?" for char in text[:limit])
+
+
+def at_bastion(bastion: object, error: RemoteError) -> RemoteError:
+    """The trouble of a bastion itself, in the shape of a node's behind it."""
+    if error.reference in OURS or error.reference.startswith("bastion-"):
+        return error
+    if error.reference.startswith("host-"):
+        reference = f"bastion-{error.reference}" if error.reference != "host-unreachable" else "bastion-unreachable"
+    else:
+        reference = "bastion-refused" if error.reference in REFUSING else "bastion-unreachable"
+    return RemoteError(reference, f"bastion {bastion}: {error.message}")
+
+
+def behind_bastion(bastion: object, node: object, code: int, text: str) -> RemoteError:
+    """Why a bastion that answers opened no tunnel; ``code`` and ``text`` are its own."""
+    said = printable(text)
+    if code == PROHIBITED:
+        return RemoteError("bastion-forbids", f"bastion {bastion} does not forward to {node}: {said}")
+    reference = next((reference for word, reference in BEHIND if word in text.lower()), "host-unreachable")
+    return RemoteError(reference, f"bastion {bastion} does not reach {node}: {said}")

@@ -13,11 +13,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Protocol
 
 MANY = 1024
 
 
-def hang_up(wire: socket.socket) -> None:
+class Closing(Protocol):
+    """What can be hung up on."""
+
+    def shutdown(self, how: int, /) -> None: ...
+
+
+def hang_up(wire: Closing) -> None:
     """End a connection now: whoever waits on it sees its end. Never blocks."""
     with suppress(OSError):
         wire.shutdown(socket.SHUT_RDWR)
@@ -28,7 +35,7 @@ class Watch:
 
     __slots__ = ("done", "rang", "wire")
 
-    def __init__(self, wire: socket.socket) -> None:
+    def __init__(self, wire: Closing) -> None:
         self.wire = wire
         self.rang = False
         self.done = False
@@ -45,7 +52,7 @@ class Watchdog:
         self._closed = False
 
     @contextmanager
-    def over(self, wire: socket.socket, at: float) -> Iterator[Watch]:
+    def over(self, wire: Closing, at: float) -> Iterator[Watch]:
         """Hang up on ``wire`` if the block has not ended at ``at`` (monotonic)."""
         watch = Watch(wire)
         with self._changed:

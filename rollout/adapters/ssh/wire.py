@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from rollout.adapters.ssh.aside import aside
 from rollout.adapters.ssh.limits import Deadline
@@ -17,6 +17,20 @@ Address = tuple[int, tuple[Any, ...]]
 
 
 QUICKACK = getattr(socket, "TCP_QUICKACK", None)
+
+
+class Line(Protocol):
+    """What a connection goes over: a TCP socket, or a tunnel through a bastion. ``ahead`` is read again first."""
+
+    ahead: bytes
+
+    def settimeout(self, seconds: float, /) -> None: ...
+
+    def recv(self, size: int, /) -> bytes: ...
+
+    def shutdown(self, how: int, /) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Wire(socket.socket):
@@ -98,7 +112,7 @@ def _tune(wire: Wire) -> None:
                 wire.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def await_banner(wire: Wire, deadline: Deadline) -> None:
+def await_banner(wire: Line, deadline: Deadline) -> None:
     """Wait until the node has said what it is; what it said is kept for paramiko to read again.
 
     Done here, before the handshake gate and before paramiko's thread starts: a node that hangs costs one socket, and

@@ -1,0 +1,233 @@
+"""Bastions: connections that carry the nodes behind them, shared, bounded, made again when they die.
+
+A bastion is an endpoint like any other: verified against known_hosts, authenticated, perhaps behind another. Its
+connections are made one at a time; when one carries ``tunnels`` nodes, another is made.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from paramiko.ssh_exception import ChannelException, SSHException
+
+from rollout.adapters.ssh.aside import aside
+from rollout.adapters.ssh.limits import Deadline, SshLimits
+from rollout.adapters.ssh.resolve import Endpoint
+from rollout.adapters.ssh.transport import CarrierTransport
+from rollout.adapters.ssh.troubles import at_bastion, behind_bastion
+from rollout.adapters.ssh.tunnel import Closer, Tunnel
+from rollout.adapters.ssh.watchdog import hang_up
+from rollout.adapters.ssh.wire import Line
+from rollout.errors import RemoteError
+
+SHORTAGE = 4  # SSH_OPEN_RESOURCE_SHORTAGE
+
+Dial = Callable[[Endpoint, Deadline], tuple[CarrierTransport, Line]]
+
+
+@dataclass(slots=True, eq=False)
+class _Carrier:
+    """One connection to a bastion. ``room`` is how many tunnels it takes; ``tunnels`` counts those open or opening."""
+
+    transport: CarrierTransport
+    line: Line
+    closer: Closer
+    room: int
+    tunnels: int = 0
+    probing: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def alive(self) -> bool:
+        return bool(self.transport.is_active())
+
+
+class _Bastion:
+    """The connections to one bastion."""
+
+    def __init__(self, endpoint: Endpoint, limits: SshLimits, dial: Dial) -> None:
+        self._endpoint = endpoint
+        self._limits = limits
+        self._dial = dial
+        self._changed = threading.Condition()
+        self._carriers: list[_Carrier] = []
+        self._dialling = False
+        self._closed = False
+        self._trouble: RemoteError | None = None
+        self._trouble_until = 0.0
+        self.handshakes = threading.BoundedSemaphore(limits.bastion_handshakes)
+
+    def tunnel(self, to: Endpoint, connect: float, deadline: Deadline) -> Tunnel:
+        """Raises ``RemoteError`` that names the bastion. A connection that died unseen, or is full, costs another try."""
+        for left in reversed(range(self._limits.bastion_connections)):
+            carrier = self._board(deadline)
+            try:
+                channel = carrier.transport.open_tunnel(to.host, to.port, deadline.within(connect))
+            except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met; raised on, named
+                self._leave(carrier)
+                if not left or not self._worth_another_try(error, carrier, deadline):
+                    raise self._named(error, to) from None
+            else:
+                return Tunnel(channel, carrier.closer, partial(self._leave, carrier))
+        raise RemoteError("bastion-busy", f"bastion {self._endpoint}: no connection was allowed")
+
+    def _worth_another_try(self, error: Exception, carrier: _Carrier, deadline: Deadline) -> bool:
+        if isinstance(error, TimeoutError):
+            self._still_there(carrier, deadline)
+        if isinstance(error, ChannelException):
+            return error.code == SHORTAGE and self._is_full(carrier)
+        return isinstance(error, RemoteError) and bool(deadline.left())
+
+    def _named(self, error: Exception, to: Endpoint) -> Exception:
+        if isinstance(error, ChannelException):
+            return behind_bastion(self._endpoint, to, error.code, error.text)
+        if isinstance(error, TimeoutError):
+            return behind_bastion(self._endpoint, to, 0, "no answer in time")
+        return at_bastion(self._endpoint, error) if isinstance(error, RemoteError) else error
+
+    def close(self, deadline: Deadline) -> None:
+        with self._changed:
+            self._closed = True
+            carriers, self._carriers = self._carriers, []
+            self._changed.notify_all()
+        for carrier in carriers:
+            hang_up(carrier.line)
+        for carrier in carriers:
+            carrier.closer.stop(deadline.left())
+            carrier.transport.join(deadline.left())
+
+    def _board(self, deadline: Deadline) -> _Carrier:
+        """A place on a connection, counted; makes a connection when none has room and nobody else is making one."""
+        with self._changed:
+            while True:
+                carrier = self._with_room()
+                if carrier is not None:
+                    carrier.tunnels += 1
+                    return carrier
+                if not self._dialling and len(self._carriers) < self._limits.bastion_connections:
+                    self._dialling = True
+                    break
+                left = deadline.left()
+                if not left:
+                    raise RemoteError("bastion-busy", f"bastion {self._endpoint}: no room in time for another tunnel")
+                self._changed.wait(left)
+        return self._connect(deadline)
+
+    def _with_room(self) -> _Carrier | None:
+        """Under the lock. Raises what is known to be in the way."""
+        if self._closed:
+            raise RemoteError("closed", "SSH was shut down")
+        for dead in [carrier for carrier in self._carriers if not carrier.alive]:
+            self._forget(dead)
+        open_ones = [carrier for carrier in self._carriers if carrier.tunnels < carrier.room]
+        if not open_ones and self._trouble is not None and time.monotonic() < self._trouble_until:
+            raise self._trouble
+        return min(open_ones, key=lambda carrier: carrier.tunnels, default=None)
+
+    def _connect(self, deadline: Deadline) -> _Carrier:
+        carrier, trouble = None, None
+        fair = deadline.left() >= self._limits.connect  # otherwise it was perhaps only we who had no time left
+        try:
+            transport, line = self._dial(self._endpoint, deadline)
+            carrier = _Carrier(transport, line, Closer(transport), self._limits.tunnels, tunnels=1)
+        except RemoteError as error:
+            trouble = at_bastion(self._endpoint, error)
+            raise trouble from None
+        finally:
+            with self._changed:
+                self._dialling = False
+                closed = self._closed
+                if carrier is not None and not closed:
+                    self._carriers.append(carrier)
+                if fair or trouble is None:
+                    self._trouble, self._trouble_until = trouble, time.monotonic() + self._limits.bastion_rest
+                self._changed.notify_all()
+        if closed:
+            hang_up(line)
+            carrier.closer.stop(0)
+            raise RemoteError("closed", "SSH was shut down")
+        return carrier
+
+    def _leave(self, carrier: _Carrier) -> None:
+        with self._changed:
+            carrier.tunnels -= 1
+            self._changed.notify()
+
+    def _is_full(self, carrier: _Carrier) -> bool:
+        """It says that it can take no more: so many and no more from now on; whether it carries any at all."""
+        with self._changed:
+            carrier.room = min(carrier.room, carrier.tunnels)
+            return carrier.room > 0
+
+    def _still_there(self, carrier: _Carrier, deadline: Deadline) -> None:
+        """A tunnel that is not opened in time may be the node's fault or the bastion's: only the latter ends them all."""
+        late = RemoteError("no-answer", "it does not answer any more")
+        with carrier.probing:
+            try:
+                if not carrier.alive:
+                    raise late
+                seconds = max(deadline.left(), 1.0)
+                aside(lambda: _ask(carrier.transport), min(self._limits.bastion_probe, seconds), late)
+            except RemoteError as error:
+                with self._changed:
+                    self._forget(carrier)
+                raise at_bastion(self._endpoint, error) from None
+
+    def _forget(self, carrier: _Carrier) -> None:
+        """Under the lock. Who is still carried sees its end."""
+        if carrier in self._carriers:
+            self._carriers.remove(carrier)
+        hang_up(carrier.line)
+        carrier.closer.stop(0)
+
+
+def _ask(transport: CarrierTransport) -> None:
+    """Any answer will do; sshd refuses the request, and so proves that it lives."""
+    transport.global_request("keepalive@openssh.com", wait=True)
+    if not transport.is_active():
+        raise SSHException("the connection was lost")
+
+
+class Bastions:
+    """Every bastion in use. Thread-safe."""
+
+    def __init__(self, limits: SshLimits, dial: Dial) -> None:
+        self._limits = limits
+        self._dial = dial
+        self._lock = threading.Lock()
+        self._all: dict[Endpoint, _Bastion] = {}
+        self._closed = False
+
+    def tunnel(self, to: Endpoint, via: Endpoint, connect: float, deadline: Deadline) -> Tunnel:
+        return self._bastion(via).tunnel(to, connect, deadline)
+
+    @contextmanager
+    def handshake(self, via: Endpoint, deadline: Deadline) -> Iterator[None]:
+        """A place among the handshakes that go through this bastion."""
+        places = self._bastion(via).handshakes
+        if not places.acquire(timeout=deadline.left()):
+            raise RemoteError("bastion-busy", f"bastion {via}: no place in its handshake gate in time")
+        try:
+            yield
+        finally:
+            places.release()
+
+    def close(self, deadline: Deadline) -> None:
+        """Those behind others first, so that their ends can still be told."""
+        with self._lock:
+            self._closed = True
+            bastions = list(self._all.values())
+        for bastion in reversed(bastions):
+            bastion.close(deadline)
+
+    def _bastion(self, endpoint: Endpoint) -> _Bastion:
+        with self._lock:
+            if self._closed:
+                raise RemoteError("closed", "SSH was shut down")
+            if endpoint not in self._all:
+                self._all[endpoint] = _Bastion(endpoint, self._limits, self._dial)
+            return self._all[endpoint]

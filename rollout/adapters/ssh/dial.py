@@ -1,0 +1,101 @@
+"""From an endpoint to an authenticated transport: directly or through its bastion, within the gates."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from rollout.adapters.ssh.bastions import Bastions
+from rollout.adapters.ssh.handshake import Handshake, OtherKindError
+from rollout.adapters.ssh.known_hosts import KnownHostsFiles
+from rollout.adapters.ssh.limits import Deadline, SshLimits
+from rollout.adapters.ssh.resolve import Endpoint
+from rollout.adapters.ssh.transport import CarrierTransport, NodeTransport
+from rollout.adapters.ssh.troubles import DroppedError
+from rollout.adapters.ssh.wire import Line, await_banner, connect
+from rollout.errors import RemoteError
+
+RETRY = (0.2, 1.0)
+
+T = TypeVar("T", bound=NodeTransport)
+
+
+class Dialer:
+    """Connects to nodes, and to the bastions before them."""
+
+    def __init__(self, limits: SshLimits, handshake: Handshake, known_hosts: KnownHostsFiles) -> None:
+        self._limits = limits
+        self._handshake = handshake
+        self._known_hosts = known_hosts
+        self._gate = threading.BoundedSemaphore(limits.handshakes)
+        self._bastions = Bastions(limits, lambda endpoint, deadline: self._dial(endpoint, deadline, CarrierTransport))
+
+    def dial(self, endpoint: Endpoint, deadline: Deadline) -> tuple[NodeTransport, Line]:
+        """Raises ``RemoteError``."""
+        return self._dial(endpoint, deadline, NodeTransport)
+
+    def close(self, deadline: Deadline) -> None:
+        self._bastions.close(deadline)
+
+    def _dial(self, endpoint: Endpoint, deadline: Deadline, kind: type[T]) -> tuple[T, Line]:
+        known = self._known_hosts.of(endpoint.known_hosts)
+        try:
+            return self._connect(endpoint, known.kinds(endpoint.key_names[0], hashed=False), deadline, kind)
+        except OtherKindError as other:
+            return self._connect(endpoint, other.kinds, deadline, kind)
+
+    def _connect(self, endpoint: Endpoint, prefer: frozenset[str], deadline: Deadline, kind: type[T]) -> tuple[T, Line]:
+        line = self._reach(endpoint, deadline)
+        try:
+            with self._places(endpoint, deadline):
+                return self._handshake.perform(kind, line, endpoint, prefer, deadline), line
+        except BaseException:
+            line.close()
+            raise
+
+    @contextmanager
+    def _places(self, endpoint: Endpoint, deadline: Deadline) -> Iterator[None]:
+        """The bastion's gate before everybody's: who waits for a slow bastion keeps nobody else waiting."""
+        if endpoint.via is not None:
+            with self._bastions.handshake(endpoint.via, deadline), self._place(deadline):
+                yield
+        else:
+            with self._place(deadline):
+                yield
+
+    @contextmanager
+    def _place(self, deadline: Deadline) -> Iterator[None]:
+        if not self._gate.acquire(timeout=deadline.left()):
+            raise RemoteError("busy", "no place in the handshake gate in time")
+        try:
+            yield
+        finally:
+            self._gate.release()
+
+    def _reach(self, endpoint: Endpoint, deadline: Deadline) -> Line:
+        """A line that has shown its banner. A node that drops us before it, as a busy sshd does, gets another try."""
+        for attempt in range(1, self._limits.tries + 1):
+            try:
+                return self._try(endpoint, deadline)
+            except DroppedError:
+                if attempt == self._limits.tries or deadline.left() < RETRY[1]:
+                    raise
+                time.sleep(random.uniform(*RETRY))  # noqa: S311 - jitter, no secret
+        raise RemoteError("no-banner", "no try was allowed")
+
+    def _try(self, endpoint: Endpoint, deadline: Deadline) -> Line:
+        seconds = endpoint.connect_timeout or self._limits.connect
+        if endpoint.via is None:
+            line: Line = connect(endpoint.host, endpoint.port, endpoint.family, deadline.within(seconds))
+        else:
+            line = self._bastions.tunnel(endpoint, endpoint.via, seconds, deadline)
+        try:
+            await_banner(line, deadline.within(self._limits.banner))
+        except BaseException:
+            line.close()
+            raise
+        return line

@@ -1,0 +1,108 @@
+"""paramiko's transport, bent where its public face is not enough: host certificates, and tunnels through a bastion.
+
+paramiko keeps one place for the reason of a refused channel, so that of many that are opened at once some get the
+reason of another; and a channel that is opened after nobody waits any more stays open at the other end. Both are put
+right in the handlers of its messages (they have been there since 1.x; nothing public is called between).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from paramiko.channel import Channel
+from paramiko.common import MSG_CHANNEL_CLOSE
+from paramiko.message import Message
+from paramiko.packet import Packetizer
+from paramiko.ssh_exception import ChannelException, SSHException
+from paramiko.transport import Transport
+
+from rollout.adapters.ssh.certificates import SUFFIX
+from rollout.adapters.ssh.limits import KIB, Deadline
+from rollout.errors import RemoteError
+
+BIGGEST_PACKET = 256 * KIB
+WINDOW = 256 * KIB
+
+
+class Packets(Packetizer):
+    """Bounded packets, and no timer thread for each handshake: the watchdog is the deadline."""
+
+    def read_all(self, n: int, check_rekey: bool = False) -> bytes:  # noqa: FBT001, FBT002
+        if n > BIGGEST_PACKET:
+            raise SSHException("a packet larger than 256 KiB")
+        return super().read_all(n, check_rekey)
+
+    def start_handshake(self, timeout: float) -> None:
+        """The watchdog does it."""
+
+
+class NodeTransport(Transport):
+    """To a node. ``certified``: ask for a host certificate first, which is only of use where an authority vouches."""
+
+    certified = False
+
+    def __init__(self, wire: Any) -> None:
+        super().__init__(wire, default_window_size=WINDOW, packetizer_class=Packets)
+
+    @property
+    def preferred_keys(self) -> tuple[str, ...]:
+        plain = tuple(self.get_security_options().key_types)
+        return (*(f"{kind}{SUFFIX}" for kind in plain), *plain) if self.certified else plain
+
+
+class CarrierTransport(NodeTransport):
+    """To a bastion: opens tunnels for many threads at once, and each learns its own reason."""
+
+    def __init__(self, wire: Any) -> None:
+        super().__init__(wire)
+        self._mine = threading.local()
+        self._refusals: dict[int, tuple[int, str]] = {}
+        self._given_up: set[int] = set()
+
+    def open_tunnel(self, host: str, port: int, deadline: Deadline) -> Channel:
+        """Raises ``ChannelException`` with sshd's own words, ``TimeoutError``, or ``RemoteError`` when it is dead."""
+        try:
+            return self.open_channel("direct-tcpip", (host, port), ("127.0.0.1", 0), timeout=deadline.left())
+        except ChannelException as error:
+            code, text = self._refusals.pop(self._mine.number, (error.code, error.text))
+            raise ChannelException(code, text) from None
+        except (SSHException, OSError, EOFError) as error:
+            return self._not_opened(self._mine.number, error)
+
+    def _not_opened(self, number: int, error: Exception) -> Channel:
+        refusal = self._refusals.pop(number, None)
+        if refusal is not None:
+            raise ChannelException(*refusal) from None
+        if not self.is_active():
+            raise RemoteError("connection-lost", "the connection was lost") from None
+        with self.lock:
+            self._given_up.add(number)
+        raise TimeoutError(str(error)) from None
+
+    def _next_channel(self) -> int:
+        self._mine.number = number = int(super()._next_channel())  # type: ignore[misc]  # not in the stubs
+        return number
+
+    def _parse_channel_open_failure(self, message: Message) -> None:
+        number, code, text = message.get_int(), message.get_int(), message.get_text()
+        if number in self._given_up:
+            self._given_up.discard(number)
+        else:
+            self._refusals[number] = (code, text)
+        message.rewind()
+        super()._parse_channel_open_failure(message)  # type: ignore[misc]
+
+    def _parse_channel_open_success(self, message: Message) -> None:
+        number, theirs = message.get_int(), message.get_int()
+        with self.lock:
+            late = number in self._given_up
+            self._given_up.discard(number)
+        if late:
+            close = Message()
+            close.add_byte(bytes([MSG_CHANNEL_CLOSE]))
+            close.add_int(theirs)
+            self._send_message(close)  # type: ignore[attr-defined]
+            return
+        message.rewind()
+        super()._parse_channel_open_success(message)  # type: ignore[misc]

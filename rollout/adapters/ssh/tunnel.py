@@ -1,0 +1,73 @@
+"""A tunnel through a bastion, in the shape of the socket that it stands for."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from paramiko.channel import Channel
+from paramiko.message import Message
+from paramiko.ssh_exception import SSHException
+from paramiko.transport import Transport
+
+
+class Closer:
+    """Sends the ends of a bastion's tunnels: sending may block where the bastion hangs, hanging up must not."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._ends: queue.SimpleQueue[tuple[Message | None, ...] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="ssh-closer", daemon=True)
+        self._thread.start()
+
+    def end(self, channel: Channel) -> None:
+        channel.lock.acquire()
+        try:
+            messages = channel._close_internal()  # type: ignore[attr-defined]  # noqa: SLF001 - what close() does before it sends
+        finally:
+            channel.lock.release()
+        self._ends.put(messages)
+
+    def stop(self, seconds: float) -> None:
+        self._ends.put(None)
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while (messages := self._ends.get()) is not None:
+            for message in messages:
+                if message is not None:
+                    with suppress(SSHException, OSError, EOFError):
+                        self._transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+class Tunnel:
+    """What paramiko and the watchdog want of a socket. Ending it never blocks and may be repeated."""
+
+    def __init__(self, channel: Channel, closer: Closer, ended: Callable[[], None]) -> None:
+        self.ahead = b""
+        self._channel = channel
+        self._closer = closer
+        self._ended = ended
+        self._over = threading.Lock()
+
+    def settimeout(self, seconds: float) -> None:
+        self._channel.settimeout(seconds)
+
+    def recv(self, size: int) -> bytes:
+        if self.ahead:
+            data, self.ahead = self.ahead[:size], self.ahead[size:]
+            return data
+        return self._channel.recv(size)
+
+    def send(self, data: bytes) -> int:
+        return self._channel.send(data)
+
+    def shutdown(self, _how: int) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._over.acquire(blocking=False):
+            self._closer.end(self._channel)
+            self._ended()
