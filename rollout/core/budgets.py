@@ -8,7 +8,8 @@ still go wrong: at most ``B - 1 + in flight``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from rollout.core.playbook import Budget, Cause, Scope
 from rollout.core.state import NodeRecord, NodeState, Order
@@ -40,18 +41,45 @@ def scope_members(order: Order, scope: Scope, wave: int) -> Mapping[str, tuple[s
     return {f"rack {rack}": tuple(names) for rack, names in racks.items()}
 
 
-def spent(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> str | None:
-    """The message of the first budget that is used up, or ``None``. Costs nothing while no node is wrong."""
-    if not any(wrong(record) for record in nodes.values()):
-        return None
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How far a budget is from halting the run: ``wrong`` of ``total`` nodes of ``where`` are charged, ``limit`` halts."""
+
+    scope: Scope
+    where: str
+    wrong: int
+    limit: int
+    total: int
+    budget: Budget
+
+    @property
+    def left(self) -> int:
+        """How many more nodes may go wrong until the run halts; 0: it does."""
+        return max(0, self.limit - self.wrong)
+
+    def __str__(self) -> str:
+        causes = ", ".join(sorted(self.budget.causes))
+        words = f"{self.wrong} of {self.total} nodes of {self.where} went wrong ({causes})"
+        return f"{words}; its budget is {self.limit} ({self.budget.share})"
+
+
+def distances(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> Iterator[Distance]:
+    """Every budget in every place it is applied to, in the order in which they halt."""
     for budget in order.budgets:
-        for name, members in scope_members(order, budget.scope, wave).items():
-            limit = budget.share.of(len(members))
+        for where, members in scope_members(order, budget.scope, wave).items():
             bad = charged((nodes[member] for member in members), budget)
-            if bad >= limit:
-                causes = ", ".join(sorted(budget.causes))
-                return f"{bad} of {len(members)} nodes of {name} went wrong ({causes}); its budget is {limit} ({budget.share})"
-    return None
+            yield Distance(budget.scope, where, bad, budget.share.of(len(members)), len(members), budget)
+
+
+def spent(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> str | None:
+    """The message of the first budget that is used up, or ``None``. Costs next to nothing while no node is wrong."""
+    suspects = [record for record in nodes.values() if record.cause or record.state is _UNKNOWN]  # asked at every event
+    if not any(wrong(record) for record in suspects):
+        return None
+    return next((str(found) for found in distances(order, nodes, wave) if not found.left), None)
+
+
+_UNKNOWN = NodeState.UNKNOWN
 
 
 def rack_allowance(order: Order, members: Iterable[NodeRecord], size: int) -> int:

@@ -116,7 +116,8 @@ def _running(draft: Draft) -> None:
             draft.set(phase=Phase.CLOSING)
         return
     wave = order.waves[state.wave]
-    records = [draft.nodes[name] for name in wave.nodes]
+    nodes = draft.nodes
+    records = [nodes[name] for name in wave.nodes]
     if _is_to_open(draft):
         draft.open_wave()
     if state.gate_asked or any(record.state in _IN_FLIGHT or record.asked for record in records):
