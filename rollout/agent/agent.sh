@@ -45,6 +45,7 @@ S=$R/var/lib/rollout
 FORGOTTEN=$S.forgotten
 SYSTEM=$R/etc/systemd/system
 BOOT_UNIT=rollout-guard-boot.service
+UNIT_FOLDERS="$SYSTEM $R/run/systemd/system $R/usr/local/lib/systemd/system $R/usr/lib/systemd/system $R/lib/systemd/system"
 WANTED=$SYSTEM/multi-user.target.wants/$BOOT_UNIT
 NL='
 '
@@ -825,9 +826,9 @@ switch() { # every file from old to new, back to back
 }
 
 arm() {
-  become armed || { abandon && refuse state-not-writable "the receipt could not be stored"; }
+  become armed || { abandon; refuse state-not-writable "the receipt could not be stored"; }
   start_timer
-  guard_is_proven || { abandon && refuse guard-not-proven "systemd shows no timer or no boot unit"; }
+  guard_is_proven || { abandon; refuse guard-not-proven "systemd shows no timer or no boot unit"; }
 }
 
 apply_locked() {
@@ -839,12 +840,12 @@ apply_locked() {
   here "$asked"
   check_node
   accept || refuse state-not-writable "the token could not be stored"
-  stage || { abandon && refuse no-room "staging failed"; }
+  stage || { abandon; refuse no-room "staging failed"; }
   arm
   until=$((r_deadline - 2000))
   # shellcheck disable=SC2086 # a list of paths
   digest $paths
-  each file check_before || { abandon && refuse drifted "$drifted changed while staging"; }
+  each file check_before || { abandon; refuse drifted "$drifted changed while staging"; }
   r_files=$files r_state=armed why="a rename failed"
   if switch && reload_units && restart_units && is_healthy; then
     say "healthy yes $why"
@@ -1299,9 +1300,73 @@ unique() { # PATH…: `list`, each once, only what the alphabet allows
   done
 }
 
+marks() { # NAME PATH-OR-UNIT…: what is here of something else that configures this node. Costs no process
+  name=$1 found=''
+  shift
+  for mark in "$@"; do
+    case $mark in
+      /*) [ ! -e "$R$mark" ] || found="$found $mark" ;;
+      *) mark_unit "$mark" ;;
+    esac
+  done
+  case $scheduled in *" $name "*) found="$found cron" ;; esac
+  [ -z "$found" ] || say "fact manager-$name${found}"
+}
+
+mark_unit() { # NAME, with :enabled and :active where it is so
+  for folder in $UNIT_FOLDERS; do
+    [ -e "$folder/$1" ] || continue
+    found="$found $1"
+    for link in $wants; do case $link in */"$1") found="$found:enabled" && break ;; esac done
+    [ ! -L "$R/run/systemd/units/invocation:$1" ] || found="$found:active"
+    return
+  done
+}
+
+find_schedules() { # who is run by cron, into `scheduled`; what systemd starts by itself, into `wants`
+  set +f
+  set -- "$R"/etc/systemd/system/*.wants/* "$R"/usr/lib/systemd/system/*.wants/*
+  wants=$*
+  set -- "$R"/etc/crontab "$R"/etc/cron.*/* "$R"/var/spool/cron/* "$R"/var/spool/cron/crontabs/*
+  set -f
+  for path in "$@"; do
+    shift
+    [ ! -f "$path" ] || set -- "$@" "$path"
+  done
+  scheduled=' '
+  [ "$#" -gt 0 ] || return 0
+  lines=$(grep -h -o -s -e '^[^#]*ansible-pull' -e '^[^#]*puppet  *agent' -e '^[^#]*chef-client' -e '^[^#]*cinc-client' \
+    -e '^[^#]*salt-call' -- "$@" 2>/dev/null)
+  case $lines in *ansible-pull*) scheduled="$scheduled ansible-pull " ;; esac
+  case $lines in *puppet*agent*) scheduled="$scheduled puppet " ;; esac
+  case $lines in *chef-client* | *cinc-client*) scheduled="$scheduled chef " ;; esac
+  case $lines in *salt-call*) scheduled="$scheduled salt " ;; esac
+}
+
+show_managers() { # who else configures this node, or owns its kubelet
+  system=''
+  while IFS='=' read -r key value; do
+    case $key in ID) system=${value#\"} system=${system%\"} ;; esac
+  done 2>/dev/null <"$R/etc/os-release"
+  case $system in '' | *[!a-z0-9._-]*) ;; *) say "fact os $system" ;; esac
+  find_schedules
+  marks puppet puppet.service pe-puppet.service /etc/puppetlabs/puppet/puppet.conf /etc/puppet/puppet.conf \
+    /opt/puppetlabs/puppet/cache/state/agent_disabled.lock /opt/puppetlabs/puppet/cache/state/agent_catalog_run.lock
+  marks chef chef-client.service chef-client.timer cinc-client.service cinc-client.timer /etc/chef/client.rb /etc/cinc/client.rb
+  marks ansible-pull ansible-pull.service ansible-pull.timer
+  marks salt salt-minion.service /etc/salt/minion
+  marks cfengine cfengine3.service cf-execd.service
+  marks mco machine-config-daemon.service machine-config-daemon-pull.service machine-config-daemon-firstboot.service \
+    /etc/machine-config-daemon/currentconfig
+  for path in /run/reboot-required /var/run/reboot-required; do
+    [ ! -e "$R$path" ] || { say "fact reboot-pending $path" && break; }
+  done
+}
+
 verb_snapshot() {
   allow 60
   show_state ''
+  show_managers
   version kubelet-version kubelet --version
   version runtime-docker docker --version
   version runtime-containerd containerd --version
