@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import click
 
 from rollout.adapters.files import FolderFiles
-from rollout.adapters.lab import control, fleet, launch
+from rollout.adapters.lab import control, faults, launch
 from rollout.adapters.lab.spec import LabSpec, NodeSpec, addresses
 from rollout.app.load import load_cluster
 from rollout.cli.options import limit_option
@@ -86,20 +86,56 @@ def status(output: str, directory: Path) -> None:
 
 @lab.command()
 @click.argument("nodeset")
-@click.argument("kind", required=False, metavar="[KIND]", type=click.Choice(fleet.KINDS))
-@click.option("--after", type=click.FloatRange(0), default=None, help="Seconds; what from depends on the fault.")
+@click.argument("kind", required=False, metavar="[KIND]", type=click.Choice(tuple(faults.KINDS)))
+@click.option("--after", type=float, default=None, help="Seconds; what from depends on the fault.")
+@click.option("--for", "lasting", type=click.FloatRange(0), default=None, help="Seconds; then it mends itself.")
+@click.option(
+    "--at",
+    type=click.Choice(faults.MOMENTS),
+    default=faults.NOW,
+    help="Strike at this moment of the node's next transaction.",
+)
+@click.option("--add", is_flag=True, help="Keep the nodes' faults of other parts; else this one takes their place.")
 @click.option("--clear", is_flag=True, help="Mend the nodes instead.")
 @_directory
-def fault(nodeset: str, kind: str | None, after: float | None, clear: bool, directory: Path) -> None:  # noqa: FBT001 (click)
-    """Break nodes, or mend them. KIND is one of:
+def fault(
+    nodeset: str,
+    kind: str | None,
+    after: float | None,
+    lasting: float | None,
+    at: str,
+    add: bool,  # noqa: FBT001 (click)
+    clear: bool,  # noqa: FBT001
+    directory: Path,
+) -> None:
+    """Break nodes, or mend them. KIND is one of (docs/lab.md has more):
 
-    refuse: connections are refused. hang-before-banner: connections are taken and nothing is said. drop-mid-apply: the
-    connection is cut --after seconds into an apply, which goes on. never-healthy: the kubelet exits with any
-    configuration but the present one. sick-in-soak, deaf-in-soak: with any other configuration it exits, or /healthz
-    falls silent, --after seconds after a confirm. reboot: a power cut; the node is back after --after seconds.
+    \b
+    refuse              connections are refused
+    hang-before-banner  connections are taken and nothing is said
+    drop-mid-apply      the connection is cut --after seconds into an apply, which goes on
+    host-key-change     the node shows another host key
+    garbage-output      rubbish in place of what commands print
+    endless-output      what commands print never ends
+    never-healthy       the kubelet exits with any configuration but the present one
+    sick-in-soak        … --after seconds after a confirm
+    deaf-in-soak        … and not the kubelet exits, its /healthz falls silent
+    flapping-kubelet    the kubelet exits --after seconds after each start, with any configuration
+    reboot              a power cut; the node is back after --after seconds
+    dies-and-returns    the same; it is back after --for seconds (5), and may happen --at a moment
+    slow-disk           each sync and rename takes --for seconds (1)
+    full-disk           no write gets another block
+    read-only           nothing on the disk can be changed
+    clock-step          the wall clock is --after seconds (a day; may be negative) off
+    not-ready           the API shows the node as not ready
+    pod-rejected        with another configuration a pod is not admitted again (OutOfpods)
+    container-restarted … a container is made anew
+    pull-failing        … a container's image cannot be pulled
     """
     if clear == (kind is not None):
         raise UsageError("lab-fault", "give a kind of fault, or --clear")
+    if after is not None and after < 0 and kind != faults.CLOCK:
+        raise UsageError("lab-fault", "only clock-step goes back in time: --after 0 or more")
     served = launch.specification(directory)
     sets = {name: frozenset(members) for name, members in served.sets.items()}
     try:
@@ -108,8 +144,26 @@ def fault(nodeset: str, kind: str | None, after: float | None, clear: bool, dire
         raise UsageError(error.flaws[0].reference, str(error), hint=error.flaws[0].hint) from None
     if not names:
         raise UsageError("empty-limit", "no such node in the lab")
-    control.ask(directory, {"op": "clear" if clear else "fault", "nodes": names, "kind": kind, "after": after})
+    order = {"kind": kind, "after": after, "lasting": lasting, "at": at, "add": add}
+    control.ask(directory, {"op": "clear" if clear else "fault", "nodes": names, **order})
     click.echo(f"{'mended' if clear else kind}: {fold(names)}")
+
+
+@lab.command("faults")
+@_output
+@_directory
+def list_faults(output: str, directory: Path) -> None:
+    """Every fault that is set, as it was ordered."""
+    orders = cast("list[dict[str, Any]]", control.ask(directory, {"op": "status"})["orders"])
+    if output == "json":
+        click.echo(json.dumps({"version": 1, "faults": orders}, indent=2))
+        return
+    for order in orders:
+        lasting = "" if order["lasting"] is None else f" --for {order['lasting']:g}"
+        at = "" if order["at"] == faults.NOW else f" --at {order['at']}"
+        click.echo(f"{fold(order['nodes'])} {order['kind']} --after {order['after']:g}{lasting}{at}")
+    if not orders:
+        click.echo("no fault is set")
 
 
 def specification(inventory: Inventory, names: list[str], restart_sec: float) -> LabSpec:

@@ -63,8 +63,9 @@ class Lab:
         assert answer.returncode == 0, answer
         return answer.stdout.decode().splitlines()
 
-    def fault(self, node: str, kind: str, after: float | None = None) -> None:
-        control.ask(self.directory, {"op": "fault", "nodes": [node], "kind": kind, "after": after})
+    def fault(self, node: str, kind: str, after: float | None = None, **order: float | str) -> None:
+        """``order``: ``lasting``, ``at``, ``add``."""
+        control.ask(self.directory, {"op": "fault", "nodes": [node], "kind": kind, "after": after, **order})
 
     def clear(self, node: str) -> None:
         control.ask(self.directory, {"op": "clear", "nodes": [node]})

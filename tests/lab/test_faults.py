@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from rollout.adapters.lab import ailments, fleet, launch
+from rollout.adapters.lab import ailments, faults, launch
 from rollout.core.remote import RemoteCommand
 from rollout.kubelet import agent_call
 from tests.lab.labs import Lab, spec
@@ -79,7 +79,7 @@ def test_a_lab_in_memory_looks_like_one_on_disk() -> None:
 
 
 def test_refuse(small: Lab) -> None:
-    small.fault("lab-01", fleet.REFUSE)
+    small.fault("lab-01", faults.REFUSE)
     answer = small.ssh("lab-01", "true")
     assert (answer.returncode, b"Connection refused" in answer.stderr) == (255, True)
     assert small.ssh("lab-02", "true").returncode == 0
@@ -88,7 +88,7 @@ def test_refuse(small: Lab) -> None:
 
 
 def test_hang_before_the_banner(small: Lab) -> None:
-    small.fault("lab-01", fleet.HANG)
+    small.fault("lab-01", faults.HANG)
     answer = small.ssh("lab-01", "true", b"", "-o", "ConnectTimeout=1")
     assert (answer.returncode, b"banner" in answer.stderr) == (255, True)
     small.clear("lab-01")
@@ -96,7 +96,7 @@ def test_hang_before_the_banner(small: Lab) -> None:
 
 
 def test_a_drop_cuts_the_connection_and_the_apply_goes_on(small: Lab) -> None:
-    small.fault("lab-01", fleet.DROP, 0.4)
+    small.fault("lab-01", faults.DROP, 0.4)
     command = apply(small, "lab-01")
     begun = time.monotonic()
     answer = small.ssh("lab-01", command.line, command.stdin)
@@ -155,7 +155,7 @@ def test_a_power_cut_while_armed_is_taken_back_at_boot(small: Lab) -> None:
     before = extra(small, "lab-01")
     boot_id = small.ssh("lab-01", "cat $ROLLOUT_ROOT/proc/sys/kernel/random/boot_id").stdout
     small.verb("lab-01", apply(small, "lab-01", guard=60))
-    small.fault("lab-01", fleet.REBOOT, 0.3)
+    small.fault("lab-01", faults.REBOOT, 0.3)
     assert small.ssh("lab-01", "true").returncode == 255
     small.until_state("lab-01", "running")
     time.sleep(0.1)
@@ -181,7 +181,7 @@ def test_a_power_cut_in_the_middle_of_an_apply(small: Lab) -> None:
         while extra(small, "lab-01") == before:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        small.fault("lab-01", fleet.REBOOT, 0.2)
+        small.fault("lab-01", faults.REBOOT, 0.2)
         assert client.wait(10) == 255
     small.until_state("lab-01", "running")
     assert extra(small, "lab-01") == before

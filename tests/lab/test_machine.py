@@ -163,7 +163,7 @@ def test_a_power_cut_loses_timers_and_boot_units_come_before_the_kubelet(
     machine.arm(Timer("g.service", 500, ("true",), {}, accuracy=0.1), 200)
     tree.write("/etc/systemd/system/b.service", "[Service]\nType=oneshot\nExecStart=/bin/sh /agent boot\n")
     tree.links["/etc/systemd/system/multi-user.target.wants/b.service"] = "../b.service"
-    machine.power_off()
+    machine.power_off(300.0)
     assert (host.processes, machine.timers) == ({}, {})
     machine.power_on(300)
     assert host.commands == [("b.service", ("/bin/sh", "/agent", "boot"))]

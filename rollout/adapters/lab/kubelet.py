@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rollout.adapters.lab import configfile
 from rollout.adapters.lab.configfile import Decoded, FatalError
@@ -17,12 +17,16 @@ START_UP = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What one start of a program comes to. ``status`` is ``None`` for one that stays up, else its exit status."""
+    """What one start of a program comes to. ``status`` is ``None`` for one that stays up, else its exit status after ``life``
+    seconds, for which its unit says ``active``. ``values`` are those of a kubelet's configuration file.
+    """
 
     journal: tuple[str, ...] = ()
     status: int | None = None
     healthz_port: int = 0
     fingerprint: str = ""
+    life: float = 0.05
+    values: Mapping[str, object] = field(default_factory=dict)
 
 
 def minor_of(version: str) -> int:
@@ -51,7 +55,7 @@ def start(version: str, arguments: tuple[str, ...], tree: Tree) -> Start:
     except FatalError as error:
         return Start((_last_words(minor, str(error)),), 255 if minor < 23 else 1, 0, fingerprint.hexdigest())
     journal = (*_lenient(minor, decoded.strict), *_greeting(version, minor))
-    return Start(journal, None, _port(flags, decoded.values), fingerprint.hexdigest())
+    return Start(journal, None, _port(flags, decoded.values), fingerprint.hexdigest(), values=decoded.values)
 
 
 def parse_flags(minor: int, arguments: tuple[str, ...]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Protocol
 from rollout.adapters.lab import kubelet, units
 from rollout.adapters.lab.ailments import Ailments
 from rollout.adapters.lab.environment import MissingFileError, argv, environment
+from rollout.adapters.lab.pods import Pods
 from rollout.adapters.lab.service import Phase, Service
 from rollout.adapters.lab.units import Tree, Unit
 
@@ -76,6 +77,7 @@ class Machine:
     timers: dict[str, Timer] = field(default_factory=dict)
     journal: deque[Line] = field(default_factory=lambda: deque(maxlen=300))
     ailments: Ailments = field(default_factory=Ailments)
+    pods: Pods = field(default_factory=Pods)
     booting: set[str] = field(default_factory=set)
 
     def advance(self, now: float) -> None:
@@ -148,7 +150,7 @@ class Machine:
         if service.phase in {Phase.RUNNING, Phase.WAITING}:
             self.say(now, 1, "systemd", f"Stopped {self.title(service)}.")
         if name in DAEMONS:
-            self._vanish(service)
+            self._vanish(service, now)
         else:
             self.host.kill(name)
         service.stop()
@@ -182,10 +184,10 @@ class Machine:
                 self.services.pop(name, None)
                 self.timers.pop(name.removesuffix(".service") + ".timer", None)
 
-    def power_off(self) -> None:
+    def power_off(self, now: float) -> None:
         """Everything that lives in memory is lost: processes, transient units, the journal (it is volatile here)."""
         for service in self.services.values():
-            self._vanish(service)
+            self._vanish(service, now)
         self.services.clear()
         self.timers.clear()
         self.journal.clear()
@@ -201,6 +203,7 @@ class Machine:
 
     def booted(self, now: float) -> None:
         """The boot units are done: start the daemons that are there and not masked."""
+        self.pods.rebooted(now)
         for name in DAEMONS:
             self.start(name, now)
 
@@ -244,6 +247,8 @@ class Machine:
         pid = self.host.pid()
         service.begin(now, pid, arguments, start)
         self.host.appear(pid, arguments, now)
+        if name == KUBELET and (start.status is None or start.life > kubelet.START_UP):
+            self.pods.kubelet_started(start.fingerprint, now)
         self.say(now, 1, "systemd", f"Started {self.title(service)}.")
         for text in start.journal:
             self.say(now, pid, "kubelet", text)
@@ -251,7 +256,7 @@ class Machine:
 
     def _exit(self, name: str, service: Service, now: float) -> None:
         status = service.start.status or 0
-        self._vanish(service)
+        self._vanish(service, now)
         service.end(now, status)
         word = f"{status}/EXCEPTION" if status == 255 else f"{status}/FAILURE"
         self.say(now, 1, "systemd", f"{name}: Main process exited, code=exited, status={word}")
@@ -269,6 +274,8 @@ class Machine:
                 service.start, service.ends = spoilt, now
                 self.say(now, service.pid, "kubelet", spoilt.journal[-1])
 
-    def _vanish(self, service: Service) -> None:
+    def _vanish(self, service: Service, now: float) -> None:
         if service.pid and service.unit.name in DAEMONS:
             self.host.vanish(service.pid)
+        if service.pid and service.unit.name == KUBELET:
+            self.pods.kubelet_ended(now)

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import paramiko
 
-from rollout.adapters.lab import children, tools, tools_dir, trees
+from rollout.adapters.lab import children, disk, output, syscalls, tools, tools_dir, trees
+from rollout.adapters.lab.answers import Answer
+from rollout.adapters.lab.disk import Disk
 from rollout.adapters.lab.keys import USER, Key
 from rollout.adapters.lab.loop import Loop
 from rollout.adapters.lab.machine import Machine
@@ -36,6 +38,13 @@ class LabNode:
         self.sessions: dict[paramiko.Channel, Session] = {}
         self.connections: set[Connection] = set()
         self.cut_after: float | None = None
+        self.disk = Disk(loop, str(self.root), self._reached)
+        self.stranger: Key | None = None
+        self.babble = ""
+        self.clock_step = 0.0
+        self.is_off, self.boot = True, 0
+        self._awaited: dict[str, list[Callable[[], None]]] = {}
+        self._rubbish = directory / "garbage" / spec.name
         self._wall, self._mark = wall, f"{mark}/{spec.name}/"
         self._running: dict[str, int] = {}
         self._lines: set[Line] = set()
@@ -70,7 +79,7 @@ class LabNode:
 
     def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:
         try:
-            child = children.spawn(arguments, {**self._environment, **variables}, piped=False)
+            child = children.spawn(self._watched(arguments), {**self._environment, **variables}, piped=False)
         except OSError:
             self._running[unit] = 0
             self.loop.call(partial(self._unit_ended, unit, 0, 203))
@@ -113,24 +122,28 @@ class LabNode:
 
     def power_on(self) -> None:
         """Boot: the units that guard a transaction first, then the daemons."""
+        self.is_off = False
         self.machine.power_on(self.loop.now())
         if not self.machine.booting:
             self._booted()
         self.settle()
 
-    def power_cut(self) -> None:
-        """Everything in memory is gone: processes, connections, /run, transient timers."""
+    def power_cut(self) -> int:
+        """Everything in memory is gone: processes, connections, /run, transient timers. How often that has happened."""
+        self.is_off, self.boot = True, self.boot + 1
         children.kill_marked("ROLLOUT_LAB", self._mark)
         for connection in list(self.connections):
             connection.cut()
         for line in list(self._lines):  # what was asked and not yet heard is lost, too
             line.close()
+        self.disk.power_off()
         self._parked.clear()
         self._running.clear()
-        self.machine.power_off()
+        self.machine.power_off(self.loop.now())
         for entry in (self.root / "run").iterdir():
             shutil.rmtree(entry, ignore_errors=True)
         trees.new_boot_id(str(self.root))
+        return self.boot
 
     def _booted(self) -> None:
         self.machine.booted(self.loop.now())
@@ -138,18 +151,45 @@ class LabNode:
         for again in parked:
             again()
 
+    # --------------------------------------------------------------------------------------------------------- moments
+
+    def await_moment(self, moment: str, act: Callable[[], None]) -> None:
+        """Do something once, when a transaction on this node comes to a moment (``faults.MOMENTS``)."""
+        if moment in disk.MOMENTS:
+            disk.check()
+        self._awaited.setdefault(moment, []).append(act)
+        self.disk.awaited.add(moment)
+
+    def await_nothing(self, moment: str) -> None:
+        """Nobody waits for this moment any more."""
+        self._awaited.pop(moment, None)
+        self.disk.awaited.discard(moment)
+
+    def _reached(self, moment: str) -> None:
+        acts = self._awaited.get(moment, ())
+        self.await_nothing(moment)
+        for act in acts:
+            act()
+
+    def _watched(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        return syscalls.command(arguments) if self.disk.is_watched else arguments
+
     # ------------------------------------------------------------------------------------------------- people who come
 
     def welcome(self, client: socket.socket, authorized: bytes, host_key: Key) -> None:
         """A client has connected."""
         connection = Connection(self.loop, client, authorized, self._start, self._touch, self._gone)
         self.connections.add(connection)
-        connection.serve(host_key.loaded())
+        connection.serve((self.stranger or host_key).loaded())
 
     def _start(self, connection: Connection, channel: paramiko.Channel, line: str) -> None:
-        verb = verb_of(line)
+        verb, boot = verb_of(line), self.boot
+        if verb == "apply":
+            self._reached(verb)
+        if self.boot != boot:
+            return
         try:
-            child = children.spawn(("/bin/sh", "-c", line), self._environment, piped=True)
+            child = children.spawn(self._watched(self._command(line)), self._environment, piped=True)
         except (OSError, ValueError) as error:  # a line too long, no descriptor left
             decline(channel, f"cannot start a command: {error}")
             return
@@ -158,6 +198,13 @@ class LabNode:
         self.sessions[channel] = Session(self.loop, channel, child, partial(self._command_ended, verb), forget)
         if verb == "apply" and self.cut_after is not None:
             self.loop.at(self.loop.now() + self.cut_after, connection.cut)
+
+    def _command(self, line: str) -> tuple[str, ...]:
+        if not self.babble:
+            return ("/bin/sh", "-c", line)
+        self._rubbish.parent.mkdir(exist_ok=True)
+        self._rubbish.write_bytes(output.garbage(self.spec.name))
+        return output.spoilt(self.babble, line, str(self._rubbish))
 
     def _gone(self, connection: Connection) -> None:
         self.connections.discard(connection)
@@ -177,8 +224,15 @@ class LabNode:
 
     def _ask(self, tool: str, words: tuple[str, ...], reply: Reply) -> None:
         now = self.loop.now()
+        if tool == "listener":  # a command whose calls are held from here on
+            self.disk.adopt(*map(int, words))
+            reply(Answer())
+            return
+        if tool == "clock-step":
+            reply(Answer(out=(f"{self.clock_step:.0f}",)))
+            return
         self.machine.advance(now)
-        answer = tools.answer(self.machine, tool, words, now, self._wall())
+        answer = tools.answer(self.machine, tool, words, now, self.wall())
         if answer.after_boot:
             self._parked.append(partial(self._ask, tool, words, reply))
         elif answer.delay:
@@ -186,6 +240,10 @@ class LabNode:
         else:
             reply(answer)
         self.settle()
+
+    def wall(self) -> float:
+        """What the node's own clock says."""
+        return self._wall() + self.clock_step
 
     def state(self) -> str:
         """One word for ``lab status``."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from rollout.adapters.lab import children, keys, sshd, tools_dir, trees
 from rollout.adapters.lab import spec as lab_spec
 from rollout.adapters.lab.control import Control
+from rollout.adapters.lab.faults import KINDS, NOW, Fault
 from rollout.adapters.lab.fleet import Fleet
 from rollout.adapters.lab.loop import Loop
 from rollout.adapters.lab.spec import LabSpec
@@ -52,7 +53,7 @@ def main(directory: Path) -> None:
 
 
 def _answer(fleet: Fleet, request: dict[str, object]) -> dict[str, object]:
-    names, after = request.get("nodes"), request.get("after")
+    names = request.get("nodes")
     if request["op"] == "status":
         return fleet.status()
     if request["op"] == "stop":
@@ -64,10 +65,22 @@ def _answer(fleet: Fleet, request: dict[str, object]) -> dict[str, object]:
     if unknown:
         raise ValueError(f"not in the lab: {', '.join(unknown[:5])}")
     if request["op"] == "clear":
-        fleet.clear(names)
-    else:
-        fleet.fault(names, str(request["kind"]), float(after) if isinstance(after, int | float) else None)
+        fleet.faults.clear(names)
+        return {}
+    order = fleet.faults.add if request.get("add") else fleet.faults.set
+    order(names, _fault(request))
     return {}
+
+
+def _fault(request: dict[str, object]) -> Fault:
+    """``kind``, and if wanted ``after``, ``lasting`` (seconds) and ``at`` (a moment)."""
+    kind, after, lasting = str(request["kind"]), request.get("after"), request.get("lasting")
+    return Fault(
+        kind,
+        float(after) if isinstance(after, int | float) else KINDS[kind].after,
+        float(lasting) if isinstance(lasting, int | float) else None,
+        str(request.get("at") or NOW),
+    )
 
 
 def _announce(directory: Path, spec: LabSpec, port: int) -> None:

@@ -13,9 +13,6 @@ from enum import Enum
 from rollout.adapters.lab.kubelet import Start
 from rollout.adapters.lab.units import Unit
 
-LIFE = 0.05
-"""How long a process that cannot run lives, in seconds: for that moment its unit says ``active``."""
-
 
 class Phase(Enum):
     """What the unit does; the value is (ActiveState, SubState)."""
@@ -61,7 +58,7 @@ class Service:
             self.restarts, self.flush = 0, False
         self.phase, self.pid, self.started, self.wakes = Phase.RUNNING, pid, now, None
         self.arguments, self.start, self.result = arguments, start, "success"
-        self.ends = None if start.status is None else now + LIFE
+        self.ends = None if start.status is None else now + start.life
 
     def end(self, now: float, status: int) -> None:
         """The process is gone by itself: wait for the automatic restart, or fail, or be done."""

@@ -178,7 +178,8 @@ def _get(machine: Machine, url: str, now: float, most: float) -> Answer | str:
 
 
 def _listens(service: Service, port: int, now: float) -> bool:
-    settled = service.phase is Phase.RUNNING and service.ends is None and now >= service.started + START_UP
+    stays = service.ends is None or service.start.life > START_UP
+    settled = service.phase is Phase.RUNNING and stays and now >= service.started + START_UP
     return settled and service.start.healthz_port == port != 0
 
 

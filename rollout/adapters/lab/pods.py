@@ -1,0 +1,91 @@
+"""A node's two pods as its kubelet keeps them, its lease, and what a restart may do to them.
+
+As with ailments, the faults show only under a configuration other than the one the kubelet had when they were set; but what has
+happened to a pod (rejected, a container made anew) is not undone by taking the change back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rollout.adapters.lab.kubelet import START_UP
+
+REJECTED, RESTARTED, PULLING, NOT_READY = "pod-rejected", "container-restarted", "pull-failing", "not-ready"
+KINDS = (REJECTED, RESTARTED, PULLING, NOT_READY)
+NAMES = (("kube-system", "kube-proxy"), ("default", "web"))
+"""Namespace and name of the pods; a node's name goes behind the latter. The faults take the second."""
+
+
+@dataclass(slots=True)
+class Lease:
+    """When the kubelet renewed its lease: soon after each start and then every ``period`` seconds, as long as it runs."""
+
+    period: float = 10.0
+    since: float | None = None
+    last: float | None = None
+
+    def begin(self, now: float) -> None:
+        self.since = now + START_UP
+
+    def end(self, now: float) -> None:
+        self.last, self.since = self.renewed(now), None
+
+    def renewed(self, now: float) -> float | None:
+        """The last renewal until now; ``None``: there never was one."""
+        if self.since is None or now < self.since:
+            return self.last
+        return self.since + (now - self.since) // self.period * self.period
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether the node controller still believes in the node: four periods, as 40 s are for one of ten."""
+        renewed = self.renewed(now)
+        return renewed is not None and now - renewed <= 4 * self.period
+
+
+@dataclass(slots=True)
+class Pods:
+    """What has become of the pods. ``made`` counts how often the second one's container was made anew."""
+
+    lease: Lease = field(default_factory=Lease)
+    kind: str = ""
+    made: int = 0
+    rejected: bool = False
+    pulling: bool = False
+    ready: bool = True
+    started: float = 0.0
+    container_started: float = 0.0
+    _now: str = ""
+    _healthy: str = ""
+
+    def set(self, kind: str) -> None:
+        """From the next start with another configuration on; ``not-ready`` at once."""
+        self.kind, self._healthy = kind, self._now
+        self.ready = kind != NOT_READY
+
+    def clear(self) -> None:
+        """The fault is over; a pod that was rejected has been replaced."""
+        self.kind, self.rejected, self.pulling, self.ready = "", False, False, True
+
+    def kubelet_started(self, fingerprint: str, now: float) -> None:
+        """The kubelet has the pods admitted again."""
+        self._now = fingerprint
+        self.started = self.started or now
+        self.container_started = self.container_started or now
+        self.lease.begin(now)
+        sick = bool(self.kind) and fingerprint != self._healthy
+        self.pulling = sick and self.kind == PULLING
+        self.rejected = self.rejected or (sick and self.kind == REJECTED)
+        if sick and self.kind == RESTARTED:
+            self._make_anew(now)
+
+    def kubelet_ended(self, now: float) -> None:
+        self.lease.end(now)
+
+    def rebooted(self, now: float) -> None:
+        """No container survives that."""
+        if self.started:
+            self._make_anew(now)
+
+    def _make_anew(self, now: float) -> None:
+        self.made += 1
+        self.container_started = now

@@ -1,0 +1,152 @@
+"""The kernel's side of a node's disk: which system calls are held until the lab decides, and how it is asked and answers.
+
+seccomp's user notifications (Linux 5.5 or newer, no rights needed): a held call waits in the kernel; its answer is an error
+number, a result, or "go on". Numbers are those of x86_64 and aarch64; other machines have no disk faults.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import select
+import struct
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X86 = """
+write=1 open=2 pwrite64=18 writev=20 sendfile=40 fsync=74 fdatasync=75 truncate=76 ftruncate=77 rename=82 mkdir=83
+rmdir=84 creat=85 link=86 unlink=87 symlink=88 chmod=90 fchmod=91 chown=92 fchown=93 lchown=94 statfs=137 sync=162
+utimensat=280 openat=257 mkdirat=258 fchownat=260 unlinkat=263 renameat=264 linkat=265 symlinkat=266 fchmodat=268
+fallocate=285 syncfs=306 renameat2=316 copy_file_range=326
+"""
+_ARM = """
+mkdirat=34 unlinkat=35 symlinkat=36 linkat=37 renameat=38 statfs=43 truncate=45 ftruncate=46 fallocate=47 fchmod=52
+fchmodat=53 fchownat=54 fchown=55 openat=56 write=64 writev=66 pwrite64=68 sendfile=71 sync=81 fsync=82 fdatasync=83
+utimensat=88 syncfs=267 renameat2=276 copy_file_range=285
+"""
+_NUMBERS: Mapping[str, Mapping[str, int]] = {
+    machine: {name: int(number) for name, _, number in (word.partition("=") for word in text.split())}
+    for machine, text in (("x86_64", _X86), ("aarch64", _ARM))
+}
+_RECEIVE, _SEND = 0xC0502100, 0xC0182101
+_GETFD = 438
+_GO_ON = 1
+
+NAMES: Mapping[int, str] = {number: name for name, number in _NUMBERS.get(os.uname().machine, {}).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A call that waits: its name, whose it is, and its arguments as numbers."""
+
+    number: int
+    pid: int
+    name: str
+    arguments: tuple[int, ...]
+
+
+def program() -> str:
+    """The filter, for ``confine.py``: what changes files, syncs or asks for room waits for us, all else goes on."""
+    machine = os.uname().machine
+    if machine not in _NUMBERS:
+        raise OSError(f"faults of the disk are for x86_64 and aarch64, not {machine}")
+    numbers = _NUMBERS[machine]
+    code = [_load(4), _jump(_ARCHITECTURE[machine], 1, 0), _allow(), _load(0)]
+    for name, flags in (("open", 24), ("openat", 32)):
+        if name in numbers:  # opening to read goes on
+            code += [_jump(numbers[name], 0, 4), _load(flags), _test(_WRITING, 0, 1), _hold(), _allow()]
+    for name, number in numbers.items():
+        if name not in {"open", "openat"}:
+            code += [_jump(number, 0, 1), _hold()]
+    return b"".join([*code, _allow()]).hex()
+
+
+def command(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """A command line whose calls are held."""
+    return (sys.executable, "-I", "-S", str(Path(__file__).with_name("confine.py")), program(), *arguments)
+
+
+def take(pid: int, descriptor: int) -> int:
+    """A copy of another process's descriptor."""
+    with_pid = os.pidfd_open(pid)
+    try:
+        taken = _libc.syscall(_GETFD, with_pid, descriptor, 0)
+    finally:
+        os.close(with_pid)
+    if taken < 0:
+        raise OSError(ctypes.get_errno(), "pidfd_getfd")
+    return int(taken)
+
+
+def is_over(listener: int) -> bool:
+    """Whether nobody is left whose calls could come."""
+    poll = select.poll()
+    poll.register(listener, select.POLLIN)
+    return any(what & select.POLLHUP for _, what in poll.poll(0))
+
+
+def receive(listener: int) -> Held | None:
+    """The next call that waits; ``None`` if it was withdrawn (its process is gone)."""
+    data = bytearray(80)
+    try:
+        fcntl.ioctl(listener, _RECEIVE, data)
+    except OSError:
+        return None
+    number, pid, _, call, _, _, *arguments = struct.unpack("=QIIiIQ6Q", data)
+    return Held(number, pid, NAMES.get(call, "?"), tuple(arguments))
+
+
+def go_on(listener: int, held: Held) -> None:
+    """Let the kernel do it."""
+    _send(listener, struct.pack("=QqiI", held.number, 0, 0, _GO_ON))
+
+
+def answer(listener: int, held: Held, error: int) -> None:
+    """Not done: an ``errno``, or 0 for "done"."""
+    _send(listener, struct.pack("=QqiI", held.number, 0, -error, 0))
+
+
+def _send(listener: int, data: bytes) -> None:
+    with suppress(OSError):  # its process is gone
+        fcntl.ioctl(listener, _SEND, data)
+
+
+def _instruction(code: int, yes: int, no: int, value: int) -> bytes:
+    return struct.pack("=HBBI", code, yes, no, value)
+
+
+def _load(offset: int) -> bytes:
+    return _instruction(0x20, 0, 0, offset)
+
+
+def _jump(value: int, yes: int, no: int) -> bytes:
+    return _instruction(0x15, yes, no, value)
+
+
+def _test(bits: int, yes: int, no: int) -> bytes:
+    return _instruction(0x45, yes, no, bits)
+
+
+def _allow() -> bytes:
+    return _instruction(0x06, 0, 0, 0x7FFF0000)
+
+
+def _hold() -> bytes:
+    return _instruction(0x06, 0, 0, 0x7FC00000)
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def room(path: str) -> bytearray:
+    """``struct statfs`` of a file system."""
+    shown = ctypes.create_string_buffer(120)
+    if _libc.statfs(path.encode(), shown):
+        raise OSError(ctypes.get_errno(), "statfs")
+    return bytearray(shown.raw)
