@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from rollout.core.snapshot import ReceiptState, Snapshot
-from rollout.kubelet import fields, versions
+from rollout.kubelet import fields, managers, versions
 
 EVICTION = 300.0
 """Seconds a node may be gone before its pods are evicted (tolerationSeconds of the unreachable taint, admission plugin
@@ -122,7 +122,15 @@ def _guard(snapshot: Snapshot, guard: float) -> Refusal | None:
     return "guard-eviction", f"{total} is more than the {EVICTION:g} s after which pods are evicted"
 
 
-_CHECKS: tuple[Callable[[Snapshot], Refusal | None], ...] = (_machine, _version, _unit, _transaction, _state, _alive)
+_CHECKS: tuple[Callable[[Snapshot], Refusal | None], ...] = (
+    managers.refusal,
+    _machine,
+    _version,
+    _unit,
+    _transaction,
+    _state,
+    _alive,
+)
 
 SICK = frozenset({"kubelet-not-running", "kubelet-unhealthy", "systemd-not-answering"})
 """References that mean: this node was sick before we came (what preflight counts)."""

@@ -1,0 +1,65 @@
+"""What else configures a node: systems that own the kubelet's configuration, and managers that may write it again.
+
+The agent tells marks (``fact manager-NAME MARK…``: paths, units with ``:enabled`` and ``:active``, ``cron``), ``fact os ID``
+and ``fact reboot-pending PATH``. A mark says that something is installed, not that it manages the kubelet: only an owner
+is a reason to refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rollout.core.snapshot import Snapshot
+
+Said = tuple[str, str]
+"""A reference and one line of text."""
+
+_OWNERS: Mapping[str, str] = {
+    "mco": "OpenShift's Machine Config Operator owns this node's files: it would find the change, call the node degraded"
+    " and stop updating its pool. Change a KubeletConfig or MachineConfig object instead",
+    "talos": "Talos generates the kubelet's configuration from its machine config and keeps /etc read-only. Change"
+    " machine.kubelet in the machine config (talosctl patch machineconfig) instead",
+    "bottlerocket": "Bottlerocket generates the kubelet's configuration from its settings at every start. Change"
+    " settings.kubernetes (apiclient set) instead",
+}
+
+_MANAGERS: Mapping[str, tuple[str, str]] = {
+    "puppet": ("Puppet", "its next agent run"),
+    "chef": ("Chef", "its next client run"),
+    "ansible-pull": ("ansible-pull", "its next pull"),
+    "salt": ("Salt", "its next state run"),
+    "cfengine": ("CFEngine", "its next agent run"),
+}
+
+_DISABLED = "agent_disabled.lock"
+
+
+def refusal(snapshot: Snapshot) -> Said | None:
+    """Whose the kubelet's configuration is, if it is not ours to change: ``managed-by-NAME``, the consequence, the way."""
+    for name, text in _OWNERS.items():
+        marks = snapshot.facts.get(f"manager-{name}", "")
+        evidence = f"/etc/os-release: ID={name}" if snapshot.facts.get("os") == name else marks
+        if evidence:
+            return f"managed-by-{name}", f"{text} (found: {evidence})"
+    return None
+
+
+def remarks(snapshot: Snapshot) -> tuple[Said, ...]:
+    """What to know before this node is changed, worst first. Texts are alike on nodes with the same marks."""
+    said = [
+        (f"may-be-undone-by-{name}", _undone(name, snapshot.facts[f"manager-{name}"]))
+        for name in _MANAGERS
+        if snapshot.facts.get(f"manager-{name}")
+    ]
+    pending = snapshot.facts.get("reboot-pending", "")
+    if pending:
+        text = f"{pending} is there: kured or somebody else may reboot the node during the run"
+        said.append(("reboot-pending", f"{text}; an armed change is then taken back at boot"))
+    return tuple(said)
+
+
+def _undone(name: str, marks: str) -> str:
+    title, occasion = _MANAGERS[name]
+    if _DISABLED in marks:
+        return f"{title} is here but disabled by its lock; once enabled it may write these files again (found: {marks})"
+    return f"{title} is here: {occasion} may write these files again, unless it leaves them alone (found: {marks})"

@@ -1,0 +1,78 @@
+"""What the agent finds of others who configure a node."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.core.snapshot import Snapshot
+from tests.agent.node import Node
+
+
+def facts(node: Node) -> dict[str, str]:
+    found = node.snapshot()
+    assert isinstance(found, Snapshot), found
+    return {key: text for key, text in found.facts.items() if key.startswith(("manager-", "os", "reboot-"))}
+
+
+def test_a_node_of_nobody_elses(node: Node) -> None:
+    node.write("/etc/crontab", b"17 * * * * root run-parts /etc/cron.hourly\n# 5 * * * * root ansible-pull\n")
+    assert facts(node) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/etc/puppetlabs/puppet/puppet.conf", "puppet"),
+        ("/etc/chef/client.rb", "chef"),
+        ("/etc/salt/minion", "salt"),
+        ("/etc/machine-config-daemon/currentconfig", "mco"),
+    ],
+)
+def test_files(node: Node, path: str, name: str) -> None:
+    node.write(path, b"x\n")
+    assert facts(node) == {f"manager-{name}": path}
+
+
+def test_units_as_they_are(node: Node) -> None:
+    """Installed, enabled, at work: what systemd itself lays down on disk tells, so that nothing needs to be asked."""
+    node.write("/lib/systemd/system/puppet.service", b"[Service]\n")
+    assert facts(node) == {"manager-puppet": "puppet.service"}
+    link = node.at("/etc/systemd/system/multi-user.target.wants/puppet.service")
+    link.symlink_to("/lib/systemd/system/puppet.service")
+    assert facts(node) == {"manager-puppet": "puppet.service:enabled"}
+    invocation = node.at("/run/systemd/units/invocation:puppet.service")
+    invocation.parent.mkdir(parents=True)
+    invocation.symlink_to("0123456789abcdef0123456789abcdef")
+    node.write("/opt/puppetlabs/puppet/cache/state/agent_disabled.lock", b"{}")
+    lock = "/opt/puppetlabs/puppet/cache/state/agent_disabled.lock"
+    assert facts(node) == {"manager-puppet": f"puppet.service:enabled:active {lock}"}
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "name"),
+    [
+        ("/etc/cron.d/pull", "*/20 * * * * root /usr/bin/ansible-pull -U git://x", "ansible-pull"),
+        ("/var/spool/cron/crontabs/root", "0 * * * * /opt/puppetlabs/bin/puppet  agent --onetime", "puppet"),
+        ("/etc/crontab", "0 * * * * root chef-client", "chef"),
+        ("/etc/cron.daily/salt", "exec salt-call state.apply", "salt"),
+    ],
+)
+def test_cron(node: Node, path: str, line: str, name: str) -> None:
+    node.write(path, f"# comment\n{line}\n".encode())
+    assert facts(node) == {f"manager-{name}": "cron"}
+
+
+@pytest.mark.parametrize(("line", "system"), [(b"ID=talos", "talos"), (b'ID="bottlerocket"', "bottlerocket")])
+def test_the_operating_system(node: Node, line: bytes, system: str) -> None:
+    node.write("/etc/os-release", b"NAME=x\n" + line + b"\nVERSION_ID=1\n")
+    assert facts(node) == {"os": system}
+
+
+def test_an_operating_system_of_odd_name_is_not_told(node: Node) -> None:
+    node.write("/etc/os-release", b"ID=$(reboot) \x1b[2J\n")
+    assert facts(node) == {}
+
+
+def test_a_pending_reboot(node: Node) -> None:
+    node.write("/run/reboot-required", b"*** System restart required ***\n")
+    assert facts(node) == {"reboot-pending": "/run/reboot-required"}
