@@ -94,6 +94,8 @@ class NodeWorker:
         )
 
     def _ask(self, ask: Ask) -> Report:
+        if ask.verb in (Verb.APPLY, Verb.REVERT):
+            self.before.pop(ask.node, None)  # a restart by our own doing is not held against the node
         started = self.clock.now()
         answer = self.nodes.run(self.way.targets[ask.node], self._command(ask))
         verb = _AGENT_VERBS[ask.verb]

@@ -94,20 +94,23 @@ ARMED = said(RECEIPT.format("armed"), "apply")
 CONFIRMED = said(RECEIPT.format("confirmed"), "confirm")
 
 
+COMMAND_LINE = base64.b64encode(f"/usr/bin/kubelet\0--config={CONFIG}\0".encode()).decode()
+PROCESS = f"process {{}} {COMMAND_LINE}"
+
+
 def reading(**changes: str) -> RemoteAnswer:
     """A healthy reading of the node, with some lines said otherwise."""
-    line = base64.b64encode(f"/usr/bin/kubelet\0--config={CONFIG}\0".encode()).decode()
     lines = {
         "receipt": RECEIPT.format("armed").strip(),
         "active": "unit kubelet.service ActiveState active",
         "sub": "unit kubelet.service SubState running",
         "pid": "unit kubelet.service MainPID 7",
         "restarts": "unit kubelet.service NRestarts 0",
-        "process": f"process 7 {line}",
+        "process": PROCESS.format(7),
         "healthz": "healthz ok",
         "lenient": "lenient 0",
         "file": f"file regular 644 0:0 {len(NEW)} {digest(NEW)} {CONFIG} -",
-        "command": "command disk 0",
+        "command": "command disk 0 -",
     }
     return said("".join(f"{said_so}\n" for said_so in (lines | changes).values() if said_so), "status")
 
@@ -161,9 +164,9 @@ def test_a_node_that_was_never_reached_is_told_from_one_that_was_lost() -> None:
         ({"healthz": "healthz timeout"}, Trigger.GATES_FAILED, "gate-healthz"),
         ({"healthz": ""}, Trigger.GATES_UNKNOWN, "gate-healthz"),
         ({"file": f"file regular 644 0:0 {len(OLD)} {digest(OLD)} {CONFIG} -"}, Trigger.GATES_FAILED, "gate-effectiveConfig"),
-        ({"command": "command disk 1"}, Trigger.GATES_FAILED, "gate-disk"),
-        ({"command": "command disk 127"}, Trigger.GATES_UNKNOWN, "gate-disk"),
-        ({"command": "command disk 1", "healthz": ""}, Trigger.GATES_FAILED, "gate-disk"),
+        ({"command": "command disk 1 -"}, Trigger.GATES_FAILED, "gate-disk"),
+        ({"command": "command disk 127 -"}, Trigger.GATES_UNKNOWN, "gate-disk"),
+        ({"command": "command disk 1 -", "healthz": ""}, Trigger.GATES_FAILED, "gate-disk"),
     ],
 )  # fmt: skip
 def test_the_worst_gate_speaks_for_the_node(changes: dict[str, str], trigger: Trigger, reference: str) -> None:
@@ -174,6 +177,16 @@ def test_the_worst_gate_speaks_for_the_node(changes: dict[str, str], trigger: Tr
 def test_a_restart_between_two_readings_fails_the_process_gate() -> None:
     found = judged(reading(), reading(restarts="unit kubelet.service NRestarts 1"))
     assert (found.trigger, found.reference) == (Trigger.GATES_FAILED, "gate-process")
+
+
+@pytest.mark.parametrize("verb", [Verb.APPLY, Verb.REVERT])
+def test_a_restart_by_our_own_doing_does_not(verb: Verb) -> None:
+    """A canary's rehearsal applies, takes back and applies again."""
+    outside = Outside([reading(), ARMED, reading(pid="unit kubelet.service MainPID 8", process=PROCESS.format(8))])
+    working = worker(outside)
+    found = [working(ask(step)) for step in (Verb.MEASURE, verb, Verb.MEASURE)][-1]
+    assert isinstance(found, Answered)
+    assert found.trigger is Trigger.GATES_PASSED
 
 
 def test_gates_that_could_not_be_read_are_unknown() -> None:
