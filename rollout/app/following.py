@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+
 from rollout.app.ports import Journal
 from rollout.core.events import Event
 from rollout.core.journal_codec import decode_event, decode_order
 from rollout.core.machine import opening, step
-from rollout.core.state import RunState
+from rollout.core.state import Phase, RunState
+from rollout.core.way_back import WayBack, measured
+
+Step = tuple[Event, RunState, RunState]
+"""An event with the state before and after it."""
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks into the journal of a run that is followed."""
+
+LOOK_BACK = 5
+"""Runs of a cluster that are looked at for what taking a node back took."""
 
 
 class Follower:
-    """``state`` is where the run stood after the events read so far; the first reading is made at once."""
+    """``state`` is where the run stood after the events read so far; none is read before the first ``catch_up``."""
 
     def __init__(self, journal: Journal, run: str) -> None:
         header = journal.header(run)
@@ -18,9 +30,8 @@ class Follower:
         self._run = run
         self._read = 0
         self.state, _ = opening(decode_order(header.order), header.counter, header.at)
-        self.catch_up()
 
-    def catch_up(self) -> tuple[tuple[Event, RunState, RunState], ...]:
+    def catch_up(self) -> Sequence[Step]:
         """Read what has been written since: each event with the state before and after it."""
         seen = []
         for text in self._journal.events(self._run, self._read):
@@ -28,9 +39,37 @@ class Follower:
             self.state, _ = step(before, event)
             seen.append((event, before, self.state))
             self._read += 1
-        return tuple(seen)
+        return seen
 
 
 def replay(journal: Journal, run: str) -> RunState:
     """The state of a run from its journal alone."""
-    return Follower(journal, run).state
+    follower = Follower(journal, run)
+    follower.catch_up()
+    return follower.state
+
+
+def follow(journal: Journal, run: str, wait: Callable[[float], None]) -> Iterator[Sequence[Step]]:
+    """Batches of what happens to a run as it is written down, until it has ended or nobody is at work on it any more.
+
+    The first batch is all that happened so far. ``wait`` sleeps; an empty batch says that time has passed.
+    """
+    follower = Follower(journal, run)
+    while True:
+        at_work = is_at_work(journal, follower.state.order.cluster, run)
+        yield follower.catch_up()
+        if follower.state.phase is Phase.ENDED or not at_work:
+            return
+        wait(LOOK_EVERY)
+
+
+def is_at_work(journal: Journal, cluster: str, run: str) -> bool:
+    """Whether a controller that may still be alive has this run."""
+    holder = journal.holder(cluster)
+    return holder is not None and holder.run == run and holder.alive
+
+
+def last_way_back(journal: Journal, cluster: str) -> WayBack | None:
+    """The newest of the last few runs of a cluster that took a node back, and how long that took."""
+    states = (replay(journal, header.run) for header in journal.runs(cluster)[:LOOK_BACK])
+    return next((found for found in map(measured, states) if found), None)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from rollout.core import history
+from rollout.core.history import Around
 from rollout.core.inventory import Inventory, Node
-from rollout.core.plan import Left, Plan, Standing
+from rollout.core.plan import Left, Plan, Remark, Standing
 from rollout.core.planning import Decided, Preflight, plan_of, preflight
 from rollout.core.playbook import Policy
+from rollout.core.roles import Role, role_of
 from rollout.core.settings import Setting
-from rollout.core.snapshot import FleetSnapshot, Unread
+from rollout.core.snapshot import FleetSnapshot, Snapshot, Unread
+from rollout.core.way_back import WayBack
 from rollout.errors import InputError, Problem
-from rollout.kubelet import homes
+from rollout.kubelet import homes, managers
 from rollout.kubelet.changes import Proposal, change_for
 from rollout.kubelet.fitness import SICK
+
+NOTHING_KNOWN = Around()
+_CONTROL_PLANE = "a node of the control plane; the playbook does not say `controlPlane: true`"
+_CORDONED = "cordoned by others; the playbook does not say `cordoned: true`"
 
 
 def build_plan(
@@ -23,27 +31,56 @@ def build_plan(
     settings: Mapping[str, Mapping[str, Setting]],
     selection: tuple[str, ...],
     limit: str,
+    way_back: WayBack | None = None,
+    around: Around = NOTHING_KNOWN,
 ) -> Plan:
     """The plan for the selected nodes (names of the inventory). Mistakes in settings are one ``InputError``."""
     _check_fleet(inventory, fleet)
     _check_settings(settings, selection)
+    passed_over = _passed_over(inventory, policy, selection, around)
     decided: list[Decided] = []
     left: list[Left] = []
     blobs: dict[str, bytes] = {}
     for name in selection:
-        found = _decide(inventory.nodes[name], fleet, settings.get(name, {}), policy)
+        found = passed_over.get(name) or _decide(inventory.nodes[name], fleet, settings.get(name, {}), policy)
         if isinstance(found, Left):
             left.append(found)
             continue
         machine_id, proposal = found
         decided.append(Decided(inventory.nodes[name], machine_id, proposal.change, proposal.label))
         blobs |= proposal.blobs
-    return plan_of(inventory, policy, fleet, limit, decided, left, blobs)
+    known = _remarks(inventory, fleet, [name for name in selection if name not in passed_over], around)
+    return plan_of(inventory, policy, fleet, limit, decided, left, blobs, known, way_back=way_back)
 
 
 def check_preflight(plan: Plan) -> Preflight:
     """Was the cluster already too sick to begin?"""
     return preflight(plan, SICK)
+
+
+def _passed_over(
+    inventory: Inventory, policy: Policy, selection: tuple[str, ...], around: Around
+) -> Mapping[str, Left]:
+    """Nodes to be left alone whatever their state is."""
+    cordoned = frozenset() if policy.cordoned else history.cordoned(around.live)
+    found: dict[str, Left] = {}
+    for name in selection:
+        node = inventory.nodes[name]
+        if role_of(node.labels) is Role.CONTROL_PLANE and not policy.control_plane:
+            found[name] = Left(name, node.rack, Standing.SKIPPED, "control-plane", _CONTROL_PLANE)
+        elif name in cordoned:
+            found[name] = Left(name, node.rack, Standing.SKIPPED, "cordoned", _CORDONED)
+    return found
+
+
+def _remarks(
+    inventory: Inventory, fleet: FleetSnapshot, selection: Sequence[str], around: Around
+) -> tuple[Remark, ...]:
+    read = [(name, fleet.nodes.get(name)) for name in selection]
+    said = [
+        (name, each) for name, snapshot in read if isinstance(snapshot, Snapshot) for each in managers.remarks(snapshot)
+    ]
+    return (*history.remarks(inventory, selection, fleet, around), *history.folded(said))
 
 
 def _decide(

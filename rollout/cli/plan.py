@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from rollout.adapters.clock import SystemClock
+from rollout.app.following import last_way_back
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_cluster, load_policy, names_in
 from rollout.app.plan import build_plan, check_preflight
 from rollout.app.ports import Files
@@ -61,7 +62,7 @@ def plan(
     fleet = _saved(snapshot) if snapshot else read_fleet(session, inventory, selection)
     if save_snapshot:
         _write(save_snapshot, snapshot_codec.encode(fleet))
-    made = make_plan(inventory, policy, fleet, selection, limit, overrides)
+    made = make_plan(session, inventory, policy, fleet, selection, limit, overrides)
     path = out or Path(plan_codec.file_name(made))
     _write(path, plan_codec.encode(made))
     _show(session, made, path)
@@ -92,6 +93,7 @@ def read_fleet(session: Session, inventory: Inventory, selection: Sequence[str])
 
 
 def make_plan(
+    session: Session,
     inventory: Inventory,
     policy: Policy,
     fleet: FleetSnapshot,
@@ -100,7 +102,8 @@ def make_plan(
     overrides: Sequence[str],
 ) -> Plan:
     said = {setting.name: setting for setting in map(parse_override, overrides)}
-    return build_plan(inventory, policy, fleet, settings_of(inventory, policy, said), selection, limit)
+    known = last_way_back(session.past(), inventory.cluster)
+    return build_plan(inventory, policy, fleet, settings_of(inventory, policy, said), selection, limit, known)
 
 
 def preflight_text(preflight: Preflight) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rollout.app.following import replay
+from rollout.app.following import last_way_back, replay
 from rollout.app.load import load_cluster, load_policy
 from rollout.app.plan import check_preflight
 from rollout.app.ports import RunHeader
@@ -29,6 +29,7 @@ from rollout.cli.options import limit_option, reason_option, session_options, ty
 from rollout.cli.plan import make_plan, preflight_text, read_bounded, read_fleet, the_playbook
 from rollout.cli.wiring import Session, new_run_id
 from rollout.core import plan_codec
+from rollout.core.estimate import BACK_SECONDS
 from rollout.core.inventory import Inventory
 from rollout.core.nodesets import fold, select
 from rollout.core.order import EMERGENCY_LIMITS, left_out, predicted_seconds
@@ -40,10 +41,8 @@ from rollout.core.suggest import did_you_mean
 from rollout.core.summary import exit_code, summarize
 from rollout.core.summary_text import summary_document, summary_lines
 from rollout.core.terminal import counted, printable
-from rollout.errors import InputError, Problem, UsageError
-
-PER_NODE_SECONDS = 20.0
-"""What taking one node back is predicted to take, until a rehearsal has measured it."""
+from rollout.core.way_back import WayBack
+from rollout.errors import InputError, Problem, StateError, UsageError
 
 
 @click.command()
@@ -104,7 +103,8 @@ def _plan_now(
     inventory = load_cluster(files, cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
-    plan = make_plan(inventory, policy, read_fleet(session, inventory, selection), selection, limit, overrides)
+    fleet = read_fleet(session, inventory, selection)
+    plan = make_plan(session, inventory, policy, fleet, selection, limit, overrides)
     if session.output == "text":
         click.echo(plan_text(plan))
     return plan, inventory
@@ -241,11 +241,25 @@ def _known(session: Session, headers: Sequence[RunHeader], run: str) -> str:
 
 
 def _predict(session: Session, order: Order) -> None:
-    """How long it will take, said before anything is done."""
-    if session.output == "text" and not order.nodes:
+    """How long it will take, said before anything is done: by the rehearsal, where the journal has one."""
+    if session.output != "text":
+        return
+    if not order.nodes:
         click.echo("nothing to take back")
-    elif session.output == "text":
-        seconds = predicted_seconds(order, PER_NODE_SECONDS)
-        click.echo(
-            f"{counted(len(order.nodes), 'node')} to take back, about {seconds / 60:.1f} min at {order.limits.pace:g} a second"
-        )
+        return
+    known = _last_way_back(session, order.cluster)
+    each = known.revert_seconds if known else BACK_SECONDS
+    why = f"as run {known.run} measured it on {counted(known.nodes, 'node')}" if known else "never rehearsed"
+    minutes = predicted_seconds(order, each) / 60
+    click.echo(
+        f"{counted(len(order.nodes), 'node')} to take back, about {minutes:.1f} min "
+        f"at {order.limits.pace:g} a second ({each:.0f} s a node, {why})"
+    )
+
+
+def _last_way_back(session: Session, cluster: str) -> WayBack | None:
+    """An emergency does not wait for a journal that cannot be read."""
+    try:
+        return last_way_back(session.past(), cluster)
+    except StateError:
+        return None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from rollout.core.nodesets import fold
 from rollout.core.plan import Plan, Standing
 from rollout.core.playbook import GateScope, Limits, RevertScope, Share
 from rollout.core.state import Goal, LeftOut, NodeOrder, Order, WaveOrder
+from rollout.core.way_back import way_back_seconds
 
 EMERGENCY_LIMITS = Limits(per_rack=Share(percent=50.0), in_flight=200, pace=30.0)
 """A rollback hurries: half a rack at a time, thirty restarts a second. No budget halts it; what breaks is told."""
@@ -76,10 +78,6 @@ def revert_order(
 
 
 def predicted_seconds(order: Order, per_node: float) -> float:
-    """How long taking back lasts: the slower of pace and of rounds through the limits, then one node's own time."""
-    sizes: dict[str, int] = {}
-    for node in order.nodes.values():
-        sizes[node.rack] = sizes.get(node.rack, 0) + 1
-    rounds = max((-(-count // order.limits.per_rack.of(order.racks[rack])) for rack, count in sizes.items()), default=0)
-    rounds = max(rounds, -(-len(order.nodes) // order.limits.in_flight))
-    return max(len(order.nodes) / order.limits.pace + per_node, rounds * per_node)
+    """How long a revert order lasts when one node takes ``per_node`` seconds."""
+    racks = Counter(node.rack for node in order.nodes.values())
+    return way_back_seconds(racks, order.racks, order.limits, per_node)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rollout.core.playbook import Budget, Gate, Limits, RevertScope
+from rollout.core.way_back import WayBack
 
 
 class Disruption(StrEnum):
@@ -135,3 +136,4 @@ class Plan:
     rehearsal: bool = True
     zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes in the inventory
     remarks: tuple[Remark, ...] = ()
+    way_back: WayBack | None = None  # what the last run measured of a node's way forth and back

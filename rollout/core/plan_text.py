@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rollout.core import diff, durations, estimate, nodesets
+from rollout.core.order import EMERGENCY_LIMITS
 from rollout.core.plan import Change, ChangeGroup, FileChange, Left, Plan, Standing, Wave
 from rollout.core.planning import kind_of
 from rollout.core.playbook import Budget, GateScope, Scope
@@ -35,7 +36,12 @@ class Kind:
 
 def plan_text(plan: Plan) -> str:
     """The whole plan as text for people, without colours."""
-    return "\n".join([*_head(plan), *_kinds(plan), *_waves(plan), *_halting(plan), *_left(plan), *_tail(plan)]) + "\n"
+    return (
+        "\n".join(
+            [*_head(plan), *_kinds(plan), *_waves(plan), *_halting(plan), *_known(plan), *_left(plan), *_tail(plan)]
+        )
+        + "\n"
+    )
 
 
 def kinds(plan: Plan) -> tuple[Kind, ...]:
@@ -67,8 +73,9 @@ def _head(plan: Plan) -> Iterator[str]:
     limited = f", limit {plan.limit}" if plan.limit else ""
     yield f"Plan for {plan.cluster}: playbook {plan.playbook}, nodes read {plan.taken}{limited}"
     counts = {standing: sum(entry.standing is standing for entry in plan.left) for standing in Standing}
+    skipped = f"{counts[Standing.SKIPPED]} skipped, " if counts[Standing.SKIPPED] else ""
     yield (
-        f"{counted(len(plan.nodes), 'node')} to change, {counts[Standing.AS_WANTED]} as wanted, "
+        f"{counted(len(plan.nodes), 'node')} to change, {counts[Standing.AS_WANTED]} as wanted, {skipped}"
         f"{counts[Standing.REFUSED]} refused, {counts[Standing.UNREACHABLE]} unreachable"
     )
 
@@ -146,8 +153,14 @@ def _waves(plan: Plan) -> Iterator[str]:
     yield "Waves"
     for at, wave in enumerate(plan.waves, 1):
         time = _time(estimate.of_wave(plan, wave))
-        yield f"  {at}  {wave.name}: {counted(len(wave.nodes), 'node')}, about {time}, soak {_time(wave.soak)} of it  {_fold(wave.nodes)}"
+        yield f"  {at}  {wave.name}: {counted(len(wave.nodes), 'node')}, about {time}, soak {_time(wave.soak)} of it{_manner(wave)}  {_fold(wave.nodes)}"
         yield f"     halts at {'; '.join(_wave_halts(plan, wave)) or 'no budget of its own'}"
+
+
+def _manner(wave: Wave) -> str:
+    """What is particular about how it goes."""
+    one_at_a_time = f", at most {wave.at_once} at a time" if wave.at_once > 1 else ", one at a time" * wave.at_once
+    return one_at_a_time + (", then waits for `rollout continue`" if wave.hold else "")
 
 
 def _wave_halts(plan: Plan, wave: Wave) -> Iterator[str]:
@@ -170,11 +183,19 @@ def _halting(plan: Plan) -> Iterator[str]:
     windows = sorted({estimate.rack_window(plan, rack, changed) for rack, changed in racks.items()})
     within = "" if windows == limits else f", {_span(windows)} in flight there within its budget"
     yield (
-        f"  at most {_span(limits)} of a rack unavailable at once (limit {plan.limits.per_rack}){within}; "
+        f"  at most {_span(limits)} of a rack unavailable at once (limit {plan.limits.per_rack}){within}{_zones(plan)}; "
         f"{plan.limits.in_flight} in flight; {plan.limits.pace:g} restarts/s"
     )
     yield f"  gates of each node: {_gates(plan, GateScope.NODE)}; of each wave: {_gates(plan, GateScope.WAVE)}; to pass {plan.passes} × in a row in the soak"
     yield f"  when it halts, takes back: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} restores itself"
+
+
+def _zones(plan: Plan) -> str:
+    if plan.limits.per_zone is None:
+        return ""
+    changed = {node.zone for node in plan.nodes.values()}
+    limits = sorted({plan.limits.per_zone.of(count) for zone, count in plan.zones.items() if zone in changed})
+    return f", {_span(limits)} of a zone (limit {plan.limits.per_zone})"
 
 
 def _gates(plan: Plan, scope: GateScope) -> str:
@@ -200,7 +221,18 @@ def _causes(budget: Budget) -> str:
     return "" if len(budget.causes) > 2 else f"; {' or '.join(sorted(budget.causes))}"
 
 
-# Who is left out
+# What to know, and who is left out
+
+
+def _known(plan: Plan) -> Iterator[str]:
+    if plan.remarks:
+        yield ""
+        yield "Know"
+    for remark in plan.remarks[:MOST_REASONS]:
+        nodes = f"{counted(len(remark.nodes), 'node')}  {_fold(remark.nodes)}: " if remark.nodes else ""
+        yield f"  {nodes}{printable(remark.text, 400)} [{remark.reference}]"
+    if len(plan.remarks) > MOST_REASONS:
+        yield f"  … {counted(len(plan.remarks) - MOST_REASONS, 'more remark')}: see them all with -o json"
 
 
 def _left(plan: Plan) -> Iterator[str]:
@@ -223,8 +255,11 @@ def _tail(plan: Plan) -> Iterator[str]:
         return
     yield (
         f"About {_time(estimate.total(plan))} in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; "
-        f"one node takes {estimate.NODE_SECONDS:g} s and its settle window"
+        f"one node takes {estimate.forth_seconds(plan):.0f} s and its settle window"
     )
+    each = f"{estimate.back_seconds(plan):.0f} s a node"
+    known = f"{each}, as run {plan.way_back.run} measured it" if plan.way_back else f"{each}, not yet rehearsed"
+    yield f"Taking all of it back in an emergency: about {_time(estimate.all_back(plan, EMERGENCY_LIMITS))} ({known})"
 
 
 def _fold(names: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from rollout.core.playbook import Policy
 from rollout.core.roles import role_of
 from rollout.core.snapshot import FleetSnapshot, Receipt, Snapshot, Token
 from rollout.core.waves import Candidate, positions, waves
+from rollout.core.way_back import WayBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ def plan_of(
     left: Iterable[Left],
     blobs: Mapping[str, bytes],
     remarks: Iterable[Remark] = (),
+    way_back: WayBack | None = None,
 ) -> Plan:
     """Everything apply will need, and nothing it must ask for again."""
     order = {name: at for at, name in enumerate(inventory.nodes)}
@@ -106,6 +108,7 @@ def plan_of(
         rehearsal=policy.rehearsal,
         zones=zone_sizes(inventory),
         remarks=tuple(remarks),
+        way_back=way_back,
     )
 
 

@@ -514,12 +514,12 @@ def test_whatever_happens_every_node_ends_old_or_new_and_the_journal_says_which(
         node.lose = {
             "lose-apply": {Verb.APPLY}, "lose-confirm": {Verb.CONFIRM}, "lose-revert": {Verb.REVERT}
         }.get(fault, set())  # fmt: skip
-    play.run(until=lambda s: len(play.journal) >= min(crash_at, default=10**9))
+    play.run(until=lambda s: len(play.journal) >= min(crash_at, default=10**9) or s.paused is not None)
     for _ in crash_at:
         play.now += away
         play.crash_and_resume()
         more = len(play.journal) + 40
-        play.go_on(until=lambda s, more=more: len(play.journal) >= more)  # type: ignore[misc]
+        play.go_on(until=lambda s, more=more: len(play.journal) >= more or s.paused is not None)  # type: ignore[misc]
     end = play.go_on(until=lambda s: s.paused is not None)
     if end.paused is not None:
         play.words = []

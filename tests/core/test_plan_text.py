@@ -56,7 +56,7 @@ g1  kubelet 1.20.15, dockershim, kubeadm layout (deb): 2 nodes  tess-node-[0001-
     note: unavailable for 20 s after its restart: probed pods are NotReady until probed (kubernetes #78733), the node for up to 10 s (#122338)
 
 Waves
-  1  canary: 1 node, about 1m35s, soak 1m0s of it  tess-node-0001
+  1  canary: 1 node, about 2m50s, soak 1m0s of it  tess-node-0001
      halts at the 1st node gone wrong in this wave (budget 2 % of 1)
   2  1 per rack: 1 node, about 1m35s, soak 1m0s of it  tess-node-0002
      halts at the 1st node gone wrong in this wave (budget 2 % of 1)
@@ -74,7 +74,8 @@ Left alone
 image_pull_progress_timeout of /etc/containerd/config.toml (containerd 1.7 and later), where rollout cannot write it yet \
 [setting-unsupported]
 
-About 3m10s in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; one node takes 15 s and its settle window
+About 4m25s in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; one node takes 15 s and its settle window
+Taking all of it back in an emergency: about 40s (20 s a node, not yet rehearsed)
 """
     )
 
