@@ -1119,6 +1119,7 @@ verb_status() {
     need run counter
     lock
     claim_locked 9>&-
+    exec 9>&- # what is measured from here on changes nothing, and a gate's children must not hold the lock
   fi
   show_state "$tx"
   [ "$measure" = 1 ] || return 0
@@ -1203,9 +1204,20 @@ note_path() { case " $list " in *" $1 "*) ;; *) list="$list $1" ;; esac }
 run_command() { # NAME SECONDS BASE64
   if ! { is_name "$1" && is_number "$2"; }; then refuse bad-argument "command $1"; fi
   line=$(printf %s "$3" | base64 -d)
-  allow "$2"
-  bounded "$2" sh -c "$line" >/dev/null 2>&1 </dev/null
-  say "command $1 $?"
+  allow $(($2 + 3))
+  # First the status, then the end of what it printed. What it leaves behind may hold its output open: tail waits no longer
+  # than the command could have, and the status is known all the same.
+  shown=$({
+    {
+      bounded "$2" sh -c "$line" 2>&1 3>&- </dev/null
+      echo "$?" >&3
+    } | bounded $(($2 + 3)) tail -c 200 | tr -c ' -~' ' ' | base64 | tr -d '\n'
+  } 3>&1)
+  case $shown in
+    0 | "0$NL"*) say "command $1 0 -" ;;
+    *"$NL"*) say "command $1 ${shown%%"$NL"*} ${shown#*"$NL"}" ;;
+    *) say "command $1 $shown -" ;;
+  esac
 }
 
 measure_unit() { # unit, process, healthz, lenient

@@ -87,6 +87,7 @@ class Measurement:
     lenient: int | None = None  # "lenient decoding" lines since this process started
     files: Mapping[str, FileState] = field(default_factory=dict)
     commands: Mapping[str, int] = field(default_factory=dict)  # command gate name → exit status
+    outputs: Mapping[str, str] = field(default_factory=dict)  # the end of what a gate printed that did not pass
 
 
 @dataclass(frozen=True, slots=True)

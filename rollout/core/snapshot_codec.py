@@ -16,7 +16,7 @@ from rollout.core.blobs import digest
 from rollout.core.snapshot import FileState, FleetSnapshot, Snapshot, Unread
 from rollout.errors import InputError, Problem
 
-VERSION = 1
+VERSION = 2
 MOST_BYTES = 512 * 1024 * 1024
 _KEYS = frozenset({"version", "cluster", "inventory_digest", "taken", "order", "blobs", "read", "unread"})
 _NAMES = ("cluster", "inventory_digest", "taken")

@@ -32,6 +32,7 @@ MAX_LINE = 256 * 1024
 MAX_TOTAL = 8 * 1024 * 1024
 MAX_LINES = 2_000
 MAX_TEXT = 2_000
+MAX_OUTPUT = 200
 
 _REFERENCE = re.compile(r"[a-z][a-z0-9-]{0,40}")
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -67,6 +68,7 @@ class _Reading:
     lenient: int | None = None
     files: dict[str, FileState] = field(default_factory=dict)
     commands: dict[str, int] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
     expected: list[Expected] = field(default_factory=list)
     stale: list[Stale] = field(default_factory=list)
@@ -83,6 +85,7 @@ class _Reading:
             lenient=self.lenient,
             files=dict(self.files),
             commands=dict(self.commands),
+            outputs=dict(self.outputs),
         )
 
 
@@ -358,8 +361,11 @@ def _content(encoded: str, kind: str, size: str, digest: str) -> bytes | None:
 
 
 def _command(reading: _Reading, rest: str) -> None:
-    name, code = _words(rest, 2)
+    name, code, encoded = _words(rest, 3)
     reading.commands[_match(_KEY, name)] = _number(code)
+    if encoded != "-":
+        text = _printable(_decoded(encoded).decode("ascii", "replace"))
+        reading.outputs[name] = " ".join(text.split())[:MAX_OUTPUT]
 
 
 def _left(reading: _Reading, rest: str) -> None:

@@ -116,9 +116,11 @@ def _command(gate: Gate, measurement: Measurement) -> Judged:
     status = measurement.commands.get(gate.name)
     if status is None:
         return Verdict.UNKNOWN, f"{gate.name} did not run"
+    output = measurement.outputs.get(gate.name, "")
+    printed = f": {output}" if output else ""
     if status in _NOT_ASKED:
-        return Verdict.UNKNOWN, f"{gate.name} could not be asked (exit status {status})"
-    return (Verdict.PASS if status == 0 else Verdict.FAIL), f"{gate.name} ended with {status}"
+        return Verdict.UNKNOWN, f"{gate.name} could not be asked (exit status {status}){printed}"
+    return (Verdict.PASS if status == 0 else Verdict.FAIL), f"{gate.name} ended with {status}{printed}"
 
 
 def _not_holding(change: Change, measurement: Measurement) -> str:

@@ -656,11 +656,26 @@ def test_measure(node: Node) -> None:
     gates = (
         agent_call.CommandGate("good", 5, 'test "a  b" = "a  b"'),
         agent_call.CommandGate("bad", 5, "exit 7"),
-        agent_call.CommandGate("slow", 1, "sleep 20"),
+        agent_call.CommandGate("slow", 1, "echo still at it; sleep 20"),
+        agent_call.CommandGate("talks", 5, r"seq 1000; printf 'pods: 3 \033[31mfail\n  twice\n' >&2; exit 1"),
     )
     report = node.status(measure=agent_call.Measure("kubelet.service", 10248, (CONFIG, DROPIN), gates))
     assert report.measurement is not None
-    assert report.measurement.commands == {"good": 0, "bad": 7, "slow": 124}
+    assert report.measurement.commands == {"good": 0, "bad": 7, "slow": 124, "talks": 1}
+    assert set(report.measurement.outputs) == {"slow", "talks"}
+    assert report.measurement.outputs["slow"] == "still at it"
+    assert report.measurement.outputs["talks"].endswith("999 1000 pods: 3 [31mfail twice")
+    assert len(report.measurement.outputs["talks"]) <= 200
     assert report.measurement.healthz == "ok"
     assert report.measurement.files[DROPIN].kind == "absent"
     assert report.measurement.files[CONFIG].size == len(OLD[CONFIG] or b"")
+
+
+def test_a_gate_may_leave_a_process_behind(node: Node) -> None:
+    """Its output is held open by another; the status is told all the same, and the lock is free."""
+    gates = (agent_call.CommandGate("starts", 1, "sleep 30 & echo $! >&2; exit 3"),)
+    measure = agent_call.Measure("kubelet.service", 10248, (), gates)
+    report = node.status(claim=Claim(1, "run-1"), measure=measure)
+    assert report.measurement is not None
+    assert report.measurement.commands == {"starts": 3}
+    assert node.status(claim=Claim(1, "run-1")).outcome is Outcome.DONE

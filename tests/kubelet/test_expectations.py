@@ -74,6 +74,7 @@ def test_nothing_read_is_unknown(kind: GateKind) -> None:
         (GateKind.EFFECTIVE_CONFIG, replace(GOOD, files={"/c": FileState("/c", "regular", digest="b" * 64)}), Verdict.FAIL,
          "/c is bbbbbbbbbbbb, planned aaaaaaaaaaaa"),
         (GateKind.COMMAND, replace(GOOD, commands={"pulls": 1}), Verdict.FAIL, "pulls ended with 1"),
+        (GateKind.COMMAND, replace(GOOD, commands={"pulls": 1}, outputs={"pulls": "3 pulls failed"}), Verdict.FAIL, "pulls ended with 1: 3 pulls failed"),
         (GateKind.COMMAND, replace(GOOD, commands={"pulls": 124}), Verdict.UNKNOWN, "pulls could not be asked (exit status 124)"),
         (GateKind.COMMAND, replace(GOOD, commands={}), Verdict.UNKNOWN, "pulls did not run"),
     ],
