@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -59,3 +60,20 @@ def make_nodes() -> Iterator[Make]:
 @pytest.fixture
 def nodes(shared_sshd: Sshd, make_nodes: Make) -> SshNodes:
     return make_nodes(shared_sshd.ssh_config)
+
+
+@pytest.fixture
+def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The socket of an empty agent that everything below uses."""
+    path = tmp_path / "agent"
+    process = subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 10
+        while not path.exists():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(path))
+        yield path
+    finally:
+        process.terminate()
+        process.wait(10)

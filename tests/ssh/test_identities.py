@@ -10,33 +10,18 @@ import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from rollout.adapters.ssh import identities
+from rollout.adapters.ssh import SshNodes, identities
 from rollout.core.remote import RemoteCommand
 from tests.ssh.conftest import Make
+from tests.ssh.keys import HardwareAgent
 from tests.ssh.sshd import Sshd, make_key, target
 
 TRUE = RemoteCommand("true", b"", 20)
-
-
-@pytest.fixture
-def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The socket of an empty agent that everything below uses."""
-    path = tmp_path / "agent"
-    process = subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL)
-    try:
-        end = time.monotonic() + 10
-        while not path.exists():
-            assert time.monotonic() < end
-            time.sleep(0.02)
-        monkeypatch.setenv("SSH_AUTH_SOCK", str(path))
-        yield path
-    finally:
-        process.terminate()
-        process.wait(10)
 
 
 def add(key: Path) -> None:
@@ -93,3 +78,40 @@ def test_an_agent_that_hangs_is_left_behind(
         assert make_nodes(own_sshd.ssh_config).run(target(), TRUE).status == 0
         assert time.monotonic() - begin < 5
     gc.collect()
+
+
+@pytest.fixture
+def hardware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HardwareAgent]:
+    held = HardwareAgent(tmp_path / "hardware")
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "hardware"))
+    yield held
+    held.stop()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_hardware_key_that_the_agent_holds(own_sshd: Sshd, hardware: HardwareAgent, named: bool) -> None:
+    """``named``: by IdentityFile, which is a stub that holds no secret, and IdentitiesOnly."""
+    (own_sshd.folder / "authorized_keys").write_text(f"{hardware.public}\n", encoding="utf-8")
+    own_sshd.user_key = own_sshd.folder / "id_sk"
+    own_sshd.user_key.with_name("id_sk.pub").write_text(f"{hardware.public}\n", encoding="utf-8")
+    own_sshd.write_ssh_config("" if named else "IdentitiesOnly no")
+    own_sshd.start()
+    told: list[str] = []
+    with closing(SshNodes(ssh_config=own_sshd.ssh_config, notice=told.append)) as nodes, ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda n: nodes.run(target(f"n{n}"), TRUE), range(6)))
+    assert [answer.status for answer in answers] == [0] * 6
+    assert hardware.signed == 6
+    assert told == ["the hardware key my-key may wait for a touch"]
+
+
+def test_a_hardware_key_without_an_agent_is_said_so(own_sshd: Sshd, make_nodes: Make, tmp_path: Path) -> None:
+    held = HardwareAgent(tmp_path / "hardware")
+    held.stop()
+    own_sshd.user_key = own_sshd.folder / "id_sk"
+    own_sshd.user_key.write_text("a stub\n", encoding="utf-8")
+    own_sshd.user_key.with_name("id_sk.pub").write_text(f"{held.public}\n", encoding="utf-8")
+    own_sshd.write_ssh_config()
+    own_sshd.start()
+    answer = make_nodes(own_sshd.ssh_config).run(target(), TRUE)
+    assert answer.reference == "auth-failed"
+    assert "is a hardware key; add it to an agent" in answer.message

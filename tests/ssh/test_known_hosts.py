@@ -16,6 +16,7 @@ TEXT = f"""
 n1,10.0.0.1 ssh-ed25519 {KEY} somebody
 [n1]:2222 ssh-ed25519 {OTHER}
 *.example.net,!bad.example.net ssh-rsa {KEY}
+[*.example.net]:2222 ssh-ed25519 {OTHER}
 @revoked * ssh-ed25519 {THIRD}
 @cert-authority *.trusted.net ssh-ed25519 {KEY}
 a line that is none
@@ -34,6 +35,7 @@ a line that is none
         (("[n1]:23", "n1"), OTHER, Verdict.UNKNOWN),
         (("a.example.net",), KEY, Verdict.KNOWN),
         (("bad.example.net",), KEY, Verdict.UNKNOWN),
+        (("[a.example.net]:2222", "a.example.net"), OTHER, Verdict.KNOWN),
         (("n2",), KEY, Verdict.UNKNOWN),
         (("n2",), THIRD, Verdict.REVOKED),
         (("n1",), THIRD, Verdict.REVOKED),

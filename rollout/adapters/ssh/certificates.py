@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import fnmatch
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from paramiko.message import Message
 from paramiko.pkey import PKey, UnknownKeyType
 from paramiko.ssh_exception import SSHException
 
-from rollout.adapters.ssh.known_hosts import KnownHosts, Verdict
+from rollout.adapters.ssh.known_hosts import KnownHosts, Verdict, matches
 from rollout.adapters.ssh.troubles import printable
 
 SUFFIX = "-cert-v01@openssh.com"
@@ -103,13 +102,17 @@ def refusal(blob: bytes, known: KnownHosts, names: tuple[str, ...]) -> str:
         return "its authority is revoked"
     if authority not in known.authorities(names):
         return f"no @cert-authority line for {names[-1]} has its authority"
+    return _forged(certificate) or _not_this_host(certificate, names[-1]) or certificate.not_now(time.time())
+
+
+def _not_this_host(certificate: Certificate, name: str) -> str:
     if certificate.role != HOST:
         return "it is not a host's"
     if certificate.critical:
         return "it has critical options, and none is known"
-    if not any(fnmatch.fnmatchcase(names[-1], name.lower()) for name in certificate.principals):
-        return f"it is for {printable(', '.join(certificate.principals) or 'no name', 120)}, not for {names[-1]}"
-    return certificate.not_now(time.time()) or _forged(certificate)
+    if not any(matches(name, principal.lower()) for principal in certificate.principals):
+        return f"it is for {printable(', '.join(certificate.principals) or 'no name', 120)}, not for {name}"
+    return ""
 
 
 def _forged(certificate: Certificate) -> str:

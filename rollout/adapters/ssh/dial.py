@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from rollout.adapters.ssh.bastions import Bastions
@@ -50,22 +50,19 @@ class Dialer:
 
     def _connect(self, endpoint: Endpoint, prefer: frozenset[str], deadline: Deadline, kind: type[T]) -> tuple[T, Line]:
         line = self._reach(endpoint, deadline)
-        try:
-            with self._places(endpoint, deadline):
-                return self._handshake.perform(kind, line, endpoint, prefer, deadline), line
-        except BaseException:
-            line.close()
-            raise
+        with ExitStack() as places:
+            try:
+                self._take_places(places, endpoint, deadline)
+            except BaseException:
+                line.close()
+                raise
+            return self._handshake.perform(kind, line, endpoint, prefer, deadline), line  # which ends the line itself
 
-    @contextmanager
-    def _places(self, endpoint: Endpoint, deadline: Deadline) -> Iterator[None]:
-        """The bastion's gate before everybody's: who waits for a slow bastion keeps nobody else waiting."""
+    def _take_places(self, places: ExitStack, endpoint: Endpoint, deadline: Deadline) -> None:
+        """In the bastion's gate before everybody's: who waits for a slow bastion keeps nobody else waiting."""
         if endpoint.via is not None:
-            with self._bastions.handshake(endpoint.via, deadline), self._place(deadline):
-                yield
-        else:
-            with self._place(deadline):
-                yield
+            places.enter_context(self._bastions.handshake(endpoint.via, deadline))
+        places.enter_context(self._place(deadline))
 
     @contextmanager
     def _place(self, deadline: Deadline) -> Iterator[None]:

@@ -25,6 +25,9 @@ def hops(text: str) -> Iterator[Target]:
         found = _HOP.fullmatch(word.strip())
         port = int(found["port"]) if found and found["port"] else None
         if found is None or (port is not None and not 1 <= port <= 65535):
-            raise RemoteError("ssh-config-invalid", f"ProxyJump {printable(text, 80)} is not [user@]host[:port],…")
+            raise RemoteError(
+                "ssh-config-invalid",
+                f"ProxyJump {printable(text, 80)} is not [user@]host[:port], or several with commas",
+            )
         address = found["literal"] or found["host"]
         yield Target(name=address, address=address, user=found["user"], port=port)

@@ -10,17 +10,28 @@ import base64
 import binascii
 import enum
 import fcntl
-import fnmatch
 import hmac
 import os
+import re
 import threading
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from rollout.errors import RemoteError
 
 Digest = tuple[bytes, bytes]
+
+
+def matches(name: str, pattern: str) -> bool:
+    """As in ssh_config: ``*`` and ``?`` only; the brackets of ``[host]:port`` mean themselves."""
+    return _pattern(pattern).fullmatch(name) is not None
+
+
+@lru_cache(4096)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
 
 
 class Verdict(enum.Enum):
@@ -47,10 +58,10 @@ class _Entry:
         found = False
         for pattern in self.names or ():
             if pattern.startswith("!"):
-                if fnmatch.fnmatchcase(name, pattern[1:]):
+                if matches(name, pattern[1:]):
                     return False
             else:
-                found = found or fnmatch.fnmatchcase(name, pattern)
+                found = found or matches(name, pattern)
         return found
 
 

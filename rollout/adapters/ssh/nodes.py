@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from rollout.adapters.ssh.pool import Link, Pool
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.session import RefusedError, Session, open_channel
 from rollout.adapters.ssh.ssh_config import SshConfig
-from rollout.adapters.ssh.troubles import translate
+from rollout.adapters.ssh.troubles import printable, translate
 from rollout.adapters.ssh.watchdog import Watchdog
 from rollout.app.ports import Target
 from rollout.core.remote import RemoteAnswer, RemoteCommand
@@ -40,15 +41,16 @@ class SshNodes:
         known_hosts: tuple[Path, ...] | None = None,
         accept_new: bool = False,
         limits: SshLimits | None = None,
+        notice: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Reads ``ssh_config`` (``~/.ssh/config`` if there is one) now: ``InputError`` when it cannot be used."""
+        """``notice`` is told what a person should know while it happens, such as that a hardware key waits. Reads ``ssh_config`` (``~/.ssh/config`` if there is one) now: ``InputError`` when it cannot be used."""
         own = Path("~/.ssh/config").expanduser()
         config = SshConfig.read(ssh_config or (own if own.exists() else None))
         _quiet_paramiko()
         self._limits = limits or SshLimits()
         self._resolver = Resolver(config, known_hosts=known_hosts, accept_new=accept_new)
         self._watchdog = Watchdog()
-        self._identities = Identities()
+        self._identities = Identities(lambda key: notice(printable(f"the hardware key {key} may wait for a touch")))
         known = KnownHostsFiles()
         handshake = Handshake(self._identities, known, self._watchdog, self._limits)
         self._dialer = Dialer(self._limits, handshake, known)
