@@ -23,3 +23,18 @@ def printable(text: str, limit: int = 200) -> str:
 def counted(number: int, word: str) -> str:
     """``1 node``, ``2,000 nodes``."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def seconds_text(seconds: float) -> str:
+    """A length of time for people, no more exact than it is: ``0.4 s``, ``14 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    if seconds < 9.95:
+        return f"{max(seconds, 0.0):.1f}".removesuffix(".0") + " s"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 20:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
