@@ -33,6 +33,8 @@ def plan_json(plan: Plan, file: str) -> dict[str, Any]:
                 "count": len(wave.nodes),
                 "nodes": nodesets.fold(wave.nodes),
                 "soak": wave.soak,
+                "hold": wave.hold,
+                "atOnce": wave.at_once,
                 "seconds": estimate.of_wave(plan, wave),
             }
             for wave in plan.waves
@@ -47,10 +49,20 @@ def plan_json(plan: Plan, file: str) -> dict[str, Any]:
             }
             for entry, names in folded_left(plan)
         ],
+        "remarks": [
+            {
+                "reference": remark.reference,
+                "text": remark.text,
+                "count": len(remark.nodes),
+                "nodes": nodesets.fold(remark.nodes) if remark.nodes else "",
+            }
+            for remark in plan.remarks
+        ],
         "limits": {
             "inFlight": plan.limits.in_flight,
             "pace": plan.limits.pace,
             "perRack": str(plan.limits.per_rack),
+            "perZone": str(plan.limits.per_zone) if plan.limits.per_zone else None,
             "preflight": str(plan.limits.preflight),
         },
         "budgets": [
@@ -59,6 +71,7 @@ def plan_json(plan: Plan, file: str) -> dict[str, Any]:
         ],
         "gates": [{"name": gate.name, "kind": gate.kind.value, "scope": gate.scope.value} for gate in plan.gates],
         "guard": plan.guard,
+        "rehearsal": plan.rehearsal,
         "onFailure": plan.on_failure.value,
     }
 
