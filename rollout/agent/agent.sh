@@ -22,7 +22,7 @@
 #     reverted, guard still there files old                        timer and boot unit remove themselves
 #
 # Rules that hold everywhere below:
-#   * State changes only under the lock (fd 9), never in a subshell: killing the recorded holder stops all changes.
+#   * State changes only under the lock (fd 9): killing the recorded holder's children, then it, stops all changes.
 #   * The body of a verb runs with fd 9 closed (`… 9>&-`). The shell keeps the lock in a close-on-exec copy, so that no
 #     child can hold it after our death.
 #   * Time is milliseconds since boot, plus the boot's id. `until` is the instant by which this verb must have ended;
@@ -159,12 +159,12 @@ each() { # KIND FUNCTION: FUNCTION is called with the words of each payload line
 
 # --------------------------------------------------------------------------------------------------- lock and fencing
 
-born() { # PID: when it started, which with the number makes a process unique
-  born=''
+born() { # PID: when it started, which with the number makes a process unique; also its parent and its condition
+  born='' parent='' condition=''
   read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
   # shellcheck disable=SC2086 # split into fields; the command's name before ")" may hold anything
   set -- ${stat##*) }
-  born=${20}
+  condition=$1 parent=$2 born=${20}
 }
 
 hold() { # SECONDS: take the lock, waiting at most so long
@@ -190,10 +190,55 @@ hold() { # SECONDS: take the lock, waiting at most so long
 
 seize() { # like hold, for a guard: who still has the lock after ten seconds is stuck, and killed
   hold 10 && return
-  read -r pid start 2>/dev/null <"$S/holder" || return 1
-  born "$pid" && [ "$born" = "$start" ] || return 1
-  kill -9 "$pid"
+  read -r holder start 2>/dev/null <"$S/holder" || return 1
+  born "$holder" && [ "$born" = "$start" ] || return 1
+  kill_family "$holder" || return 1
+  kill -9 "$holder"
   hold 5
+}
+
+kill_family() { # PID: its children and theirs (a rename that hangs in the kernel could land later). It itself keeps the
+  # lock, stopped, until none is left: if that takes too long, whoever comes next finds it again
+  stop_family "$1" || return 1
+  for member in $family; do
+    is_member "$member" && kill -9 "${member%:*}" 2>/dev/null
+  done
+  clock
+  patience=$((now + 5000))
+  while family_lives; do
+    clock
+    [ "$now" -lt "$patience" ] || return 1
+    nap
+  done
+}
+
+stop_family() { # PID: stopped, neither it nor a child can start another; the children as PID:BIRTH into `family`
+  family='' parents=" $1 "
+  kill -STOP "$1" || return 1
+  while :; do
+    found=''
+    set +f
+    for entry in /proc/[0-9]*; do
+      member=${entry#/proc/}
+      born "$member" || continue
+      case $parents in *" $member "*) continue ;; *" $parent "*) ;; *) continue ;; esac
+      kill -STOP "$member" 2>/dev/null
+      found="$found $member:$born" parents="$parents$member "
+    done
+    set -f
+    [ -n "$found" ] || return 0 # looked at once more after the last one was stopped
+    family=$family$found
+  done
+}
+
+is_member() { born "${1%:*}" && [ "$born" = "${1#*:}" ]; }
+
+family_lives() {
+  for member in $family; do
+    is_member "$member" || continue
+    case $condition in Z | X) ;; *) return 0 ;; esac
+  done
+  return 1
 }
 
 lock() {

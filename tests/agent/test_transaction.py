@@ -381,19 +381,45 @@ def test_confirm_after_a_reboot_is_too_late(node: Node) -> None:
     assert node.files() == OLD
 
 
-def test_a_stuck_holder_is_killed_by_the_guard(node: Node) -> None:
-    """The recorded process holds the lock for a minute: after ten seconds the guard takes over."""
+def _descendants(pid: int) -> list[int]:
+    parents = {
+        int(entry.name): _stat(int(entry.name))[1:2] for entry in Path("/proc").iterdir() if entry.name.isdigit()
+    }
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == [str(one)]]
+    return found[1:]
+
+
+def _condition(pid: int) -> str:
+    return "".join(_stat(pid)[:1])
+
+
+def _stat(pid: int) -> list[str]:
+    """What follows the command's name in ``/proc/PID/stat``; nothing if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return []
+
+
+def test_a_stuck_holder_is_killed_by_the_guard_and_all_that_came_of_it(node: Node) -> None:
+    """The recorded process holds the lock for a minute: after ten seconds the guard takes over, and nothing of it lands late."""
     if node.shell != "busybox":
         pytest.skip("ten seconds once are enough")
     applied(node)
     lock, holder = node.at("/var/lib/rollout/lock"), node.at("/var/lib/rollout/holder")
-    with subprocess.Popen(["sh", "-c", f"exec 9>>{lock}; flock 9; exec sleep 60"]) as stuck:
-        time.sleep(0.2)
+    late = f"sleep 60; echo late >{node.at(CONFIG)}"
+    line = f"exec 9>>{lock}; flock 9; sh -c '{late}; :' 9>&- & wait"
+    with subprocess.Popen(["sh", "-c", line]) as stuck:
+        while len(family := _descendants(stuck.pid)) < 2:
+            time.sleep(0.01)
         started = Path(f"/proc/{stuck.pid}/stat").read_text().rpartition(") ")[2].split()[19]
         holder.write_text(f"{stuck.pid} {started}\n")
         assert node.trigger("guard") == 0
         assert stuck.wait() == -signal.SIGKILL
     assert node.files() == OLD
+    assert [pid for pid in family if _condition(pid) not in {"", "Z"}] == []
 
 
 def test_the_guard_kills_nobody_it_cannot_name(node: Node) -> None:
