@@ -39,7 +39,7 @@ def snapshot_fleet(inventory: Inventory, way: Way, nodes: Nodes, clock: Clock) -
         command = agent_call.snapshot(way.program, unit=UNIT, sudo=way.sudo[target.name], deadline=READ_SECONDS)
         return parse_snapshot(target.name, nodes.run(target, command))
 
-    return FleetSnapshot(inventory.cluster, inventory.digest, taken, _each(way, nodes, read))
+    return FleetSnapshot(inventory.cluster, inventory.digest, taken, each(way, nodes, read))
 
 
 def read_receipts(way: Way, nodes: Nodes) -> Mapping[str, Report]:
@@ -49,10 +49,12 @@ def read_receipts(way: Way, nodes: Nodes) -> Mapping[str, Report]:
         command: RemoteCommand = agent_call.status(way.program, sudo=way.sudo[target.name], deadline=READ_SECONDS)
         return parse_report(target.name, "status", nodes.run(target, command), 0.0)
 
-    return _each(way, nodes, read)
+    return each(way, nodes, read)
 
 
-def _each(way: Way, nodes: Nodes, read: Callable[[Target], T]) -> dict[str, T]:
+def each(way: Way, nodes: Nodes, read: Callable[[Target], T]) -> dict[str, T]:
+    """``read`` of every node of ``way``, by name."""
+
     def one(target: Target) -> T:
         try:
             return read(target)

@@ -115,13 +115,32 @@ def highest_counter(journal: Journal, cluster: str) -> int:
 
 def resumable(journal: Journal, run: str) -> RunState:
     """The state of a run that may be resumed, or the reason why not."""
+    state = _newest(journal, run)
+    if state.phase is Phase.ENDED and state.ending in (Ending.DONE, Ending.PREFLIGHT):
+        owed = any(record.owed for record in state.nodes.values())
+        hint = f"`rollout catch-up {run}` for the nodes it owes" if owed else "plan again"
+        raise StateError("nothing-to-resume", f"run {run} has ended: {state.ending}", hint=hint)
+    return state
+
+
+def owing(journal: Journal, run: str) -> RunState:
+    """The state of a run that has ended and still owes something to nodes, or the reason why it is not one."""
+    state = _newest(journal, run)
+    if state.phase is not Phase.ENDED or state.ending is not Ending.DONE:
+        hint = f"`rollout resume {run}` asks the nodes it owes too"
+        raise StateError("not-done", f"run {run} has not ended as it should: {state.ending or state.phase}", hint=hint)
+    if not any(record.owed for record in state.nodes.values()):
+        raise StateError("nothing-owed", f"run {run} owes nothing to any node")
+    return state
+
+
+def _newest(journal: Journal, run: str) -> RunState:
+    """A run that no other has followed."""
     state = replay(journal, run)
     newest = last_that_acted(journal, state.order.cluster, or_else=run)
     if newest.order.run != run:
         other = newest.order.run
         raise StateError("superseded", f"run {run} was followed by {other}", hint=f"`rollout resume {other}`")
-    if state.phase is Phase.ENDED and state.ending in (Ending.DONE, Ending.PREFLIGHT):
-        raise StateError("nothing-to-resume", f"run {run} has ended: {state.ending}", hint="plan again")
     return state
 
 

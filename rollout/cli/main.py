@@ -11,9 +11,11 @@ import click
 
 from rollout import __version__
 from rollout.cli.check import check
+from rollout.cli.control import abort, continue_, pause, watch
 from rollout.cli.lab import lab
 from rollout.cli.plan import plan
-from rollout.cli.runs import apply, resume, rollback, status
+from rollout.cli.runs import apply, catch_up, resume, rollback, status
+from rollout.cli.upkeep import forget, unlock, verify
 from rollout.core.terminal import printable
 from rollout.errors import RolloutError
 
@@ -27,7 +29,23 @@ def cli() -> None:
     """Change kubelet configuration on a fleet: exact plans, guarded nodes, staged apply, rollback."""
 
 
-for _command in (apply, check, lab, plan, resume, rollback, status):
+for _command in (
+    abort,
+    apply,
+    catch_up,
+    check,
+    continue_,
+    forget,
+    lab,
+    pause,
+    plan,
+    resume,
+    rollback,
+    status,
+    unlock,
+    verify,
+    watch,
+):
     cli.add_command(_command)
 
 

@@ -12,13 +12,14 @@ import click
 from rollout.app.following import last_way_back, replay
 from rollout.app.load import load_cluster, load_policy
 from rollout.app.plan import check_preflight
-from rollout.app.ports import RunHeader
+from rollout.app.ports import Journal, RunHeader
 from rollout.app.reading import read_receipts
 from rollout.app.runs import (
     check_nothing_unfinished,
     check_plan,
     emergency,
     highest_counter,
+    owing,
     resumable,
     rollback_order,
     start_apply,
@@ -27,7 +28,7 @@ from rollout.app.runs import (
 from rollout.app.runs import resume as resume_run
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import make_plan, preflight_text, read_bounded, read_fleet, the_playbook
-from rollout.cli.wiring import Session, new_run_id
+from rollout.cli.wiring import Session, new_run_id, operator
 from rollout.core import plan_codec
 from rollout.core.estimate import BACK_SECONDS
 from rollout.core.inventory import Inventory
@@ -36,6 +37,7 @@ from rollout.core.order import EMERGENCY_LIMITS, left_out, predicted_seconds
 from rollout.core.plan import Plan
 from rollout.core.plan_text import plan_text
 from rollout.core.playbook import Limits, Share
+from rollout.core.requests import Word
 from rollout.core.state import Order, RunState
 from rollout.core.suggest import did_you_mean
 from rollout.core.summary import exit_code, summarize
@@ -125,7 +127,7 @@ def status(session: Session, run: str) -> int:
     """Where a run stands (the newest, without RUN), from its journal."""
     journal = session.past()
     headers = journal.runs()
-    summary = summarize(replay(journal, _known(session, headers, run)))
+    summary = summarize(replay(journal, known_run(session, headers, run)))
     if session.output == "json":
         click.echo(json.dumps(summary_document(summary), sort_keys=True))
     else:
@@ -139,17 +141,36 @@ def status(session: Session, run: str) -> int:
 
 @click.command()
 @click.argument("run", required=False, default="")
+@click.option("--promote", is_flag=True, help="Also lift a pause, or a hold after a wave.")
 @yes_option
 @reason_option
 @session_options
-def resume(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
+def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa: FBT001 - click's flags
     """Go on with a run (the newest, without RUN) that was interrupted, halted or lost its controller."""
     journal = session.past()
-    state = resumable(journal, _known(session, journal.runs(), run))
+    state = resumable(journal, known_run(session, journal.runs(), run))
+    if promote and state.paused is not None:
+        journal.ask(state.order.run, Word.CONTINUE, operator(), session.reason, "")
+    return _go_on(session, journal, state, " after its halt" if state.halt else "", yes=yes)
+
+
+@click.command("catch-up")
+@click.argument("run", required=False, default="")
+@yes_option
+@reason_option
+@session_options
+def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
+    """Do what a run that has ended (the newest, without RUN) still owes to nodes that could not be reached."""
+    journal = session.past()
+    state = owing(journal, known_run(session, journal.runs(), run))
+    owed = fold(name for name, record in state.nodes.items() if record.owed)
+    return _go_on(session, journal, state, f" for who is owed: {owed}", yes=yes)
+
+
+def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes: bool) -> int:
     cluster = state.order.cluster
     inventory = load_cluster(session.files(), cluster)
-    what = f"run {state.order.run} on {cluster} goes on" + (" after its halt" if state.halt else "")
-    typed_confirmation(cluster, what, yes=yes)
+    typed_confirmation(cluster, f"run {state.order.run} on {cluster} goes on{why}", yes=yes)
     with session.tools(journal, state.order.limits.in_flight) as tools:
         state = resume_run(state, session.way(inventory, tuple(state.order.nodes)), tools)
     return exit_code(state) or 0
@@ -190,7 +211,7 @@ def rollback(
     if from_nodes:
         return _emergency(session, cluster, run, limit, limits, force=force, yes=yes)
     journal = session.past()
-    source = replay(journal, _known(session, journal.runs(), run))
+    source = replay(journal, known_run(session, journal.runs(), run))
     inventory = load_cluster(session.files(), source.order.cluster)
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
     order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
@@ -229,7 +250,7 @@ def _emergency(session: Session, cluster: str, run: str, limit: str, limits: Lim
     return exit_code(state) or 0
 
 
-def _known(session: Session, headers: Sequence[RunHeader], run: str) -> str:
+def known_run(session: Session, headers: Sequence[RunHeader], run: str) -> str:
     """The run that is meant: the newest, where none is named."""
     if not headers:
         raise UsageError("no-runs", f"the journal in {session.state} holds no run yet")

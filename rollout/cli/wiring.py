@@ -7,7 +7,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from rollout.adapters.engine import ThreadEngine
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.interrupts import Interrupts
 from rollout.adapters.journal import SqlJournal
+from rollout.adapters.live import LiveProgress, shows_live
 from rollout.adapters.local import LocalCommands
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.progress import JsonProgress, PlainProgress
@@ -82,8 +83,16 @@ class Session:
     def way(self, inventory: Inventory, names: Sequence[str]) -> Way:
         return way_to(inventory, agent_program(), tuple(names))
 
-    def observers(self) -> tuple[Observer, ...]:
-        return (JsonProgress(sys.stdout),) if self.output == "json" else (PlainProgress(sys.stdout),)
+    @contextmanager
+    def observers(self) -> Iterator[tuple[Observer, ...]]:
+        """Who is told of a run. The live display gives the terminal back however the run ends."""
+        if self.output == "json":
+            yield (JsonProgress(sys.stdout),)
+        elif shows_live(sys.stdout):
+            with closing(LiveProgress(sys.stdout)) as display:
+                yield (display,)
+        else:
+            yield (PlainProgress(sys.stdout),)
 
     @contextmanager
     def tools(self, journal: Journal, width: int) -> Iterator[Tools]:
@@ -101,7 +110,7 @@ class Session:
                 clock=SystemClock(),
                 observers=self.observers(),
                 interrupted=interrupts.asked,
-                who=f"{getpass.getuser()}@{socket.gethostname()}",
+                who=operator(),
                 reason=self.reason,
                 new_run_id=new_run_id,
             )
@@ -110,6 +119,11 @@ class Session:
         finally:
             engine.close()
             nodes.close()
+
+
+def operator() -> str:
+    """Who does this and from where, for the journal."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def new_run_id() -> str:

@@ -50,10 +50,11 @@ def of_wave(plan: Plan, wave: Wave) -> float:
     if plan.rehearsal and wave is plan.waves[0]:
         each = 2 * each + back_seconds(plan) + settle
     pace = len(wave.nodes) / plan.limits.pace + each
-    return max(pace, _rounds(plan, wave) * each) + wave.soak
+    return max(pace, rounds(plan, wave) * each) + wave.soak
 
 
-def _rounds(plan: Plan, wave: Wave) -> int:
+def rounds(plan: Plan, wave: Wave) -> int:
+    """How often a wave fills what may be in flight at once."""
     changed = changed_by_rack(plan)
     racks = Counter(plan.nodes[name].rack for name in wave.nodes)
     by_rack = max((ceil(count / rack_window(plan, rack, changed[rack])) for rack, count in racks.items()), default=0)

@@ -13,6 +13,7 @@ from rollout.core.plan import Left, Plan, Standing
 from rollout.core.plan_json import plan_json
 from rollout.core.plan_text import folded_left, kinds, plan_text
 from rollout.core.playbook import Budget, Cause, Limits, Scope, Share
+from rollout.core.way_back import WayBack
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm, mixed, settings
 
 
@@ -174,7 +175,19 @@ def test_expected_time(limits: Limits, seconds: float) -> None:
     policy = replace(POLICY, limits=limits, waves=(), budgets=(), soak=7.0)
     # inventory() begins counting at 0, so that all 60 are in one rack
     plan = build_plan(found, policy, fleet(found, nodes), dict.fromkeys(nodes, IMAGE_PULLS), tuple(nodes), "")
-    assert estimate.total(plan) == seconds
+    assert estimate.total(replace(plan, rehearsal=False)) == seconds
+
+
+def test_a_rehearsal_lengthens_the_first_wave_and_measured_times_replace_assumed_ones() -> None:
+    plan = plan_of(40)
+    first, last = plan.waves[0], plan.waves[-1]
+    settle = plan.groups[0].change.settle
+    assert estimate.of_wave(plan, first) - estimate.of_wave(replace(plan, rehearsal=False), first) == pytest.approx(
+        (15 + settle + 20 + settle) * estimate.rounds(plan, first), abs=1
+    )
+    known = replace(plan, way_back=WayBack("r1", 3, apply_seconds=30.0, revert_seconds=8.0))
+    assert estimate.of_wave(known, last) > estimate.of_wave(plan, last)
+    assert "8 s a node, as run r1 measured it" in plan_text(known)
 
 
 def test_a_racks_budget_narrows_its_window() -> None:

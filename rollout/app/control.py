@@ -1,0 +1,56 @@
+"""A word to a run from another terminal: written into the journal, heard by the controller within seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rollout.app.following import Follower, is_at_work
+from rollout.app.ports import Journal
+from rollout.core.requests import Word
+from rollout.core.state import Phase, RunState
+from rollout.errors import StateError, UsageError
+
+PATIENCE = 10.0
+"""Seconds to wait until the controller has heard."""
+
+STEP = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where the run stood when the word was heard, or last seen; ``heard`` false: it is written down and waits."""
+
+    state: RunState
+    heard: bool
+
+
+def ask(
+    journal: Journal, run: str, word: Word, who: str, reason: str, revert: str, wait: Callable[[float], None]
+) -> Asked:
+    """Leave ``word`` for the controller of ``run`` and wait until it has heard. Raises where nobody could hear it."""
+    follower = Follower(journal, run)
+    follower.catch_up()
+    _check(journal, follower.state, word)
+    number = journal.ask(run, word, who, reason, revert)
+    waited = 0.0
+    while follower.state.heard < number and waited < PATIENCE:
+        wait(STEP)
+        waited += STEP
+        follower.catch_up()
+    return Asked(follower.state, follower.state.heard >= number)
+
+
+def _check(journal: Journal, state: RunState, word: Word) -> None:
+    run = state.order.run
+    if state.phase is Phase.ENDED:
+        raise UsageError("run-ended", f"run {run} has ended: {state.ending}", hint=f"`rollout report {run}`")
+    if not is_at_work(journal, state.order.cluster, run):
+        hint = f"`rollout resume {run}{' --promote' if word is Word.CONTINUE else ''}` or `rollout rollback {run}`"
+        raise StateError("no-controller", f"no controller is at work on run {run}", hint=hint)
+    if word is Word.CONTINUE and state.paused is None:
+        raise UsageError("not-paused", f"run {run} is neither paused nor held")
+    if word is Word.PAUSE and state.paused is not None:
+        raise UsageError("paused-already", f"run {run} waits already: {state.paused.reason or 'no reason given'}")
+    if state.halt is not None:
+        raise UsageError("halting-already", f"run {run} is halting already: {state.halt.message}")

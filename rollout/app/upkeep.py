@@ -1,0 +1,132 @@
+"""Looking after nodes outside of runs: what has drifted, what holds them, and forgetting them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rollout.app.following import replay
+from rollout.app.node_worker import READ_SECONDS, UNIT, Way
+from rollout.app.ports import Journal, Nodes, Target
+from rollout.app.reading import each
+from rollout.core import plan_codec
+from rollout.core.report import Outcome, Report
+from rollout.core.snapshot import ReceiptState, Unread
+from rollout.core.state import Goal, NodeState
+from rollout.core.verification import Drift, Verification, drifts
+from rollout.kubelet import agent_call
+from rollout.kubelet.agent_answer import parse_report, parse_verification
+from rollout.kubelet.agent_call import Claim
+
+FORGET_SECONDS = 60.0
+MOST_RUNS = 20
+"""Runs of a cluster that are looked at for what was confirmed last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the journal last recorded of a node: confirmed in ``run`` on the machine ``machine_id``."""
+
+    run: str
+    machine_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """What became of one node that another run held: ``still`` says why it is not free."""
+
+    node: str
+    run: str
+    still: str = ""
+
+
+def last_confirmed(journal: Journal, cluster: str) -> Mapping[str, Known]:
+    """Node → the newest run of the journal that left it confirmed; nodes that were taken back since are not in it."""
+    found: dict[str, Known | None] = {}
+    for header in journal.runs(cluster)[:MOST_RUNS]:
+        state = replay(journal, header.run)
+        machines = plan_codec.decode(header.plan, f"the plan of {header.run}").nodes if header.plan else {}
+        for name, record in state.nodes.items():
+            if name in found or record.state in (NodeState.PENDING, NodeState.SKIPPED, NodeState.REFUSED):
+                continue
+            confirmed = state.order.goal is Goal.APPLY and record.state is NodeState.CONFIRMED and name in machines
+            found[name] = Known(header.run, machines[name].machine_id) if confirmed else None
+    return {name: known for name, known in found.items() if known is not None}
+
+
+def verify_fleet(
+    way: Way, nodes: Nodes, known: Mapping[str, Known]
+) -> tuple[Mapping[str, tuple[Drift, ...]], tuple[Unread, ...]]:
+    """Node → how it differs from what its receipts and the journal say; and who could not be asked. Changes nothing."""
+
+    def read(target: Target) -> Verification | Unread:
+        command = agent_call.verify(way.program, unit=UNIT, sudo=way.sudo[target.name], deadline=READ_SECONDS)
+        return parse_verification(target.name, nodes.run(target, command))
+
+    answers = each(way, nodes, read)
+    unread = tuple(answer for answer in answers.values() if isinstance(answer, Unread))
+    found = {
+        name: (*_against_journal(answer, known.get(name)), *drifts(answer))
+        for name, answer in answers.items()
+        if isinstance(answer, Verification)
+    }
+    return found, unread
+
+
+def _against_journal(answer: Verification, known: Known | None) -> tuple[Drift, ...]:
+    if known is None:
+        return ()
+    if answer.machine_id != known.machine_id:
+        text = f"another machine than the one run {known.run} confirmed (other machine-id)"
+        return (Drift("machine-replaced", "node", text),)
+    if not answer.receipts:
+        text = f"run {known.run} confirmed it, but the node holds no receipt any more"
+        return (Drift("receipts-gone", "node", text),)
+    return ()
+
+
+def highest_token(reports: Mapping[str, Report]) -> int:
+    """The highest token counter that any node knows."""
+    counters = [report.token.counter for report in reports.values() if report.token]
+    counters += [receipt.counter for report in reports.values() for receipt in report.receipts]
+    return max(counters, default=0)
+
+
+def forget_fleet(way: Way, nodes: Nodes, run: str, counter: int) -> Mapping[str, Report]:
+    """Remove what we keep on every node of ``way``; a node where a transaction is under way refuses."""
+
+    def remove(target: Target) -> Report:
+        command = agent_call.forget(
+            way.program, run=run, counter=counter, sudo=way.sudo[target.name], deadline=FORGET_SECONDS
+        )
+        return parse_report(target.name, "forget", nodes.run(target, command), 0.0)
+
+    return each(way, nodes, remove)
+
+
+def set_free(way: Way, nodes: Nodes, held: Mapping[str, str], run: str, counter: int) -> tuple[Freed, ...]:
+    """Take the claims of other runs (``held``: node → run) off nodes. What is armed there is left to its guard."""
+
+    def free(target: Target) -> Freed:
+        sudo, holder = way.sudo[target.name], held[target.name]
+        claim = agent_call.status(way.program, claim=Claim(counter, run, force=True), sudo=sudo, deadline=READ_SECONDS)
+        report = parse_report(target.name, "status", nodes.run(target, claim), 0.0)
+        if report.outcome is Outcome.DONE:
+            clean = agent_call.cleanup(way.program, run=run, counter=counter, sudo=sudo, deadline=READ_SECONDS)
+            report = parse_report(target.name, "cleanup", nodes.run(target, clean), 0.0)
+        if report.outcome is not Outcome.DONE:
+            return Freed(target.name, holder, f"{report.message} [{report.reference}]")
+        return Freed(target.name, holder, "; ".join(report.leftovers))
+
+    return tuple(each(way, nodes, free).values())
+
+
+def holders(reports: Mapping[str, Report]) -> Mapping[str, str]:
+    """Node → the run that has a live claim on it."""
+    return {name: report.token.run for name, report in reports.items() if report.token and report.token.live}
+
+
+def under_way(reports: Mapping[str, Report]) -> tuple[str, ...]:
+    """Nodes with a transaction that is armed or going back."""
+    moving = (ReceiptState.ARMED, ReceiptState.REVERTING)
+    return tuple(name for name, report in reports.items() if any(r.state in moving for r in report.receipts))

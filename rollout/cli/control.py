@@ -1,0 +1,91 @@
+"""``watch``, ``pause``, ``continue`` and ``abort``: a run, from another terminal."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from rollout.app.control import Asked, ask
+from rollout.app.following import follow
+from rollout.cli.options import reason_option, session_options
+from rollout.cli.runs import known_run
+from rollout.cli.wiring import Session, operator
+from rollout.core.playbook import RevertScope
+from rollout.core.requests import Word
+from rollout.core.state import Phase
+from rollout.core.summary import exit_code
+
+run_argument = click.argument("run", required=False, default="")
+
+
+@click.command()
+@run_argument
+@session_options
+def watch(session: Session, run: str) -> int:
+    """See a run (the newest, without RUN) go on, as its own terminal does; leaves with its exit code."""
+    journal = session.past()
+    name = known_run(session, journal.runs(), run)
+    state = None
+    observers = session.observers()
+    for batch in follow(journal, name, time.sleep):
+        for event, before, after in batch:
+            state = after
+            for observer in observers:
+                observer.on_event(event, before, after)
+    if state is None or state.phase is not Phase.ENDED:
+        click.echo(f"no controller is at work on run {name} any more: `rollout resume {name}`", err=True)
+        return 5
+    for observer in observers:
+        observer.on_end(state)
+    return exit_code(state) or 0
+
+
+@click.command()
+@run_argument
+@reason_option
+@session_options
+def pause(session: Session, run: str) -> int:
+    """Release nothing more for now; what is in flight ends. `rollout continue` goes on."""
+    asked = _ask(session, run, Word.PAUSE)
+    return _told(session, asked, "paused", "`rollout continue` goes on, `rollout abort` ends it")
+
+
+@click.command("continue")
+@run_argument
+@reason_option
+@session_options
+def continue_(session: Session, run: str) -> int:
+    """Go on after a pause, or promote after a wave that holds."""
+    return _told(session, _ask(session, run, Word.CONTINUE), "goes on", "")
+
+
+@click.command()
+@run_argument
+@click.option(
+    "--revert",
+    type=click.Choice([scope.value for scope in RevertScope]),
+    default=None,
+    help="What goes back: only sick nodes, the wave or the whole run; without it, as the playbook says.",
+)
+@reason_option
+@session_options
+def abort(session: Session, run: str, revert: str | None) -> int:
+    """End a run as a halt would: in-flight nodes end, what is to go back goes back."""
+    return _told(session, _ask(session, run, Word.ABORT, revert or ""), "is halting", "`rollout watch` shows it")
+
+
+def _ask(session: Session, run: str, word: Word, revert: str = "") -> Asked:
+    journal = session.past()
+    name = known_run(session, journal.runs(), run)
+    return ask(journal, name, word, operator(), session.reason, revert, time.sleep)
+
+
+def _told(session: Session, asked: Asked, done: str, then: str) -> int:
+    run = asked.state.order.run
+    if not asked.heard:
+        click.echo(f"run {run}: written down, but its controller has not heard yet; see `rollout status`", err=True)
+        return 5
+    if session.output == "text":
+        click.echo(f"run {run} {done}" + (f": {then}" if then else ""))
+    return 0

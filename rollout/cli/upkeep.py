@@ -1,0 +1,157 @@
+"""``verify``, ``unlock`` and ``forget``: nodes outside of runs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+
+import click
+
+from rollout.app.load import load_cluster
+from rollout.app.node_worker import Way
+from rollout.app.ports import Journal, Note
+from rollout.app.reading import read_receipts
+from rollout.app.runs import check_nothing_unfinished, highest_counter
+from rollout.app.upkeep import (
+    forget_fleet,
+    highest_token,
+    holders,
+    last_confirmed,
+    set_free,
+    under_way,
+    verify_fleet,
+)
+from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
+from rollout.cli.wiring import Session, new_run_id, operator
+from rollout.core.drift_text import drift_document, drift_lines, has_drift
+from rollout.core.nodesets import fold, select
+from rollout.core.report import Outcome, Report
+from rollout.core.terminal import counted, printable
+from rollout.errors import StateError, UsageError
+
+DRIFTED = 10
+cluster_option = click.option("--cluster", required=True, help="Whose nodes.")
+
+
+@click.command()
+@cluster_option
+@limit_option
+@session_options
+def verify(session: Session, cluster: str, limit: str) -> int:
+    """Compare nodes with what was last confirmed on them; exits with 10 where something drifted. Changes nothing."""
+    way = _way(session, cluster, limit)
+    known = last_confirmed(session.past(), cluster)
+    nodes = session.nodes()
+    try:
+        found, unread = verify_fleet(way, nodes, known)
+    finally:
+        nodes.close()
+    if session.output == "json":
+        click.echo(json.dumps(drift_document(found, unread), indent=2, sort_keys=True))
+    else:
+        click.echo("\n".join(drift_lines(found, unread)))
+    return DRIFTED if has_drift(found) else 4 if unread else 0
+
+
+@click.command()
+@cluster_option
+@limit_option
+@click.option("--force", is_flag=True, help="Also from a controller that may still be alive elsewhere: it is fenced.")
+@yes_option
+@reason_option
+@session_options
+def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -> int:  # noqa: FBT001 - click's flags
+    """Take a cluster from a run whose controller no longer exists: the journal's lease and the claims on its nodes.
+
+    What is armed on a node is left to its guard. A controller that comes back is refused by every node.
+    """
+    if not session.reason:
+        raise UsageError("no-reason", "unlock needs --reason", hint="it is written down with who and when")
+    journal = session.journal()
+    _check_holder(journal, cluster, force=force)
+    way = _way(session, cluster, limit)
+    nodes = session.nodes()
+    try:
+        reports = read_receipts(way, nodes)
+        held = holders(reports)
+        for line in _what_is_held(journal, cluster, reports, held):
+            click.echo(line)
+        typed_confirmation(cluster, f"{cluster} will be unlocked, {counted(len(held), 'node')} set free", yes=yes)
+        journal.unlock(cluster, Note(time.time(), operator(), f"unlocked: {session.reason}"))
+        counter = max(highest_token(reports), highest_counter(journal, cluster)) + 1
+        freed = set_free(_only(way, tuple(held)), nodes, held, new_run_id(), counter)
+    finally:
+        nodes.close()
+    for entry in freed:
+        if entry.still:
+            click.echo(f"{entry.node}: {printable(entry.still, 300)}")
+    silent = [name for name, report in reports.items() if report.outcome is not Outcome.DONE]
+    free = sum(not entry.still for entry in freed)
+    click.echo(f"unlocked: {counted(free, 'node')} set free, {len(freed) - free} not, {len(silent)} did not answer")
+    return 4 if silent or free < len(freed) else 0
+
+
+def _check_holder(journal: Journal, cluster: str, *, force: bool) -> None:
+    holder = journal.holder(cluster)
+    if holder is None or not holder.alive:
+        return
+    if holder.here:
+        hint = f"`rollout abort {holder.run}`, or stop that process"
+        raise StateError("locked", f"run {holder.run} is at work on this very machine", hint=hint)
+    if not force:
+        text = f"run {holder.run} on {holder.host} gave a sign of life {holder.silent:.0f} s ago"
+        raise StateError("locked", text, hint="wait half a minute; --force if that machine is known to be gone")
+
+
+def _what_is_held(
+    journal: Journal, cluster: str, reports: Mapping[str, Report], held: Mapping[str, str]
+) -> Sequence[str]:
+    holder = journal.holder(cluster)
+    lines = [f"the lease: run {holder.run} of {holder.host}, silent for {holder.silent:.0f} s"] if holder else []
+    for run in sorted(set(held.values())):
+        names = [name for name, by in held.items() if by == run]
+        lines.append(f"run {run} holds {counted(len(names), 'node')}: {printable(fold(names), 160)}")
+    armed = under_way(reports)
+    if armed:
+        lines.append(f"armed or going back, left to their guards: {printable(fold(armed), 160)}")
+    return lines or ["nothing is held"]
+
+
+@click.command()
+@cluster_option
+@limit_option
+@yes_option
+@reason_option
+@session_options
+def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
+    """Remove /var/lib/rollout from nodes: receipts, copies, token. What it held can no longer be taken back."""
+    check_nothing_unfinished(session.past(), cluster)
+    way = _way(session, cluster, limit)
+    what = f"{counted(len(way.targets), 'node')} of {cluster} will forget what a rollback needs"
+    typed_confirmation(cluster, what, yes=yes)
+    nodes = session.nodes()
+    try:
+        reports = read_receipts(way, nodes)
+        answers = forget_fleet(way, nodes, new_run_id(), highest_token(reports) + 1)
+    finally:
+        nodes.close()
+    done = [name for name, report in answers.items() if report.outcome is Outcome.DONE]
+    session.journal().note(cluster, Note(time.time(), operator(), f"forgotten on {fold(done)}: {session.reason}"))
+    reasons: dict[str, list[str]] = {}
+    for name, report in answers.items():
+        if report.outcome is not Outcome.DONE:
+            reasons.setdefault(f"{printable(report.message, 300)} [{report.reference}]", []).append(name)
+    for reason, names in reasons.items():
+        click.echo(f"not forgotten: {counted(len(names), 'node')}  {printable(fold(names), 160)}: {reason}")
+    click.echo(f"forgotten: {counted(len(done), 'node')}")
+    return 4 if reasons else 0
+
+
+def _way(session: Session, cluster: str, limit: str) -> Way:
+    inventory = load_cluster(session.files(), cluster)
+    return session.way(inventory, select(limit, inventory) if limit else tuple(inventory.nodes))
+
+
+def _only(way: Way, names: Sequence[str]) -> Way:
+    return Way(way.program, {name: way.targets[name] for name in names}, {name: way.sudo[name] for name in names})
