@@ -10,7 +10,9 @@ from rollout.core.settings import Setting
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One machine. ``address`` is what SSH is given (``ssh_config`` may map it further); ``user``/``port`` may be unset."""
+    """One machine. ``address`` is what SSH is given (``ssh_config`` may map it further); ``user``, ``port`` and ``sudo`` may
+    be unset.
+    """
 
     name: str
     address: str
@@ -20,6 +22,12 @@ class Node:
     groups: tuple[str, ...] = ()
     user: str | None = None
     port: int | None = None
+    sudo: bool | None = None
+
+    @property
+    def through_sudo(self) -> bool:
+        """Everybody but root, unless the inventory says otherwise."""
+        return self.user != "root" if self.sudo is None else self.sudo
 
 
 @dataclass(frozen=True, slots=True)

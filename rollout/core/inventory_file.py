@@ -3,7 +3,7 @@
     cluster: rno
     apiServer: v1.23.17
     playbook: image-pulls                   # optional; planned when none is named
-    ssh: {user: sre, port: 22}              # optional; ssh_config decides what is not said
+    ssh: {user: sre, port: 22, sudo: true}  # optional, also of a group; ssh_config decides what is not said
     settings: {registryPullQPS: 10}         # for the whole cluster
     nodes:                                  # by nodeset …
       tess-node-[0001-2000]: {address: "{name}.rno.example.net"}
@@ -24,6 +24,7 @@ from hashlib import sha256
 
 from rollout.core.inventory import Inventory, Level, Node
 from rollout.core.inventory_written import AnyInventory, Attributes, FoldedInventory, Group, ListedInventory
+from rollout.core.logins import Logins
 from rollout.core.nodesets import EVERYTHING, Names, NodesetError, evaluate, expand, fold
 from rollout.core.settings import Setting
 from rollout.core.terminal import printable
@@ -122,21 +123,20 @@ class _Reading:
     ) -> dict[str, Node]:
         nodes: dict[str, Node] = {}
         owners: dict[tuple[str, int | None], str] = {}
+        logins = Logins(written.ssh, written.groups)
         for block in blocks:
-            user, port = block.said.user or written.ssh.user, block.said.port or written.ssh.port
             clashes: list[str] = []
             for name in block.names:
                 address = (block.said.address or "{name}").replace("{name}", name)
-                if owners.setdefault((address, port), name) != name:
-                    clashes.append(name)
                 groups, own = labels.of(name, block.said.labels)
-                nodes[name] = Node(
-                    name, address, racks.get(name, NO_RACK), zones.get(name, NO_RACK), own, groups, user, port
-                )
+                login = logins.of(groups, block.said)
+                if owners.setdefault((address, login.port), name) != name:
+                    clashes.append(name)
+                place = (racks.get(name, NO_RACK), zones.get(name, NO_RACK))
+                nodes[name] = Node(name, address, *place, own, groups, login.user, login.port, login.sudo)
             if clashes:
-                self._duplicate_address(
-                    block, clashes, owners[nodes[clashes[0]].address, port], nodes[clashes[0]].address
-                )
+                clash = nodes[clashes[0]]
+                self._duplicate_address(block, clashes, owners[clash.address, clash.port], clash.address)
         return nodes
 
     def _duplicate_address(self, block: _Block, names: list[str], first: str, address: str) -> None:

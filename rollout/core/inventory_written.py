@@ -57,10 +57,11 @@ Settings = dict[str, Any]  # read with places by words.read_settings
 
 
 class Ssh(Written):
-    """How to log in, where ``ssh_config`` does not say it."""
+    """How to log in, where ``ssh_config`` does not say it. Without ``sudo``, everybody but root goes through it."""
 
     user: User | None = None
     port: Port | None = None
+    sudo: bool | None = None
 
 
 class Attributes(Written):
@@ -73,6 +74,7 @@ class Attributes(Written):
     settings: Settings = Field(default_factory=dict)
     user: User | None = None
     port: Port | None = None
+    sudo: bool | None = None
 
 
 class ListedNode(Attributes):
@@ -85,6 +87,7 @@ class Group(Written):
     """Nodes that have labels or settings in common; may speak of racks, zones and the groups above it."""
 
     nodes: Nodeset
+    ssh: Ssh = Field(default_factory=Ssh)
     labels: Labels = Field(default_factory=dict)
     settings: Settings = Field(default_factory=dict)
 

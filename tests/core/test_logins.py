@@ -1,0 +1,53 @@
+"""Who logs in where: the cluster's word, then its groups' in file order, then the node's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.core.inventory_file import load_inventory
+from rollout.errors import InputError
+
+TEXT = """\
+cluster: c
+apiServer: v1.23.17
+ssh: {user: sre, port: 22}
+nodes:
+  n[1-3]: {}
+  n4: {user: root}
+  n5: {port: 2205, sudo: true}
+groups:
+  gpu: {nodes: "n[2-5]", ssh: {user: gpu, port: 2200, sudo: false}}
+  odd: {nodes: "n[3-5]", ssh: {user: odd, sudo: true}}
+"""
+
+
+def test_precedence() -> None:
+    nodes = load_inventory(TEXT, "c.yaml").nodes
+    assert {name: (node.user, node.port, node.through_sudo) for name, node in nodes.items()} == {
+        "n1": ("sre", 22, True),
+        "n2": ("gpu", 2200, False),
+        "n3": ("odd", 2200, True),
+        "n4": ("root", 2200, True),
+        "n5": ("odd", 2205, True),
+    }
+
+
+@pytest.mark.parametrize(("user", "sudo"), [("root", False), ("sre", True), ("null", True)])
+def test_everybody_but_root_goes_through_sudo_unless_said(user: str, sudo: bool) -> None:
+    text = f"cluster: c\napiServer: v1.23.17\nssh: {{user: {user}}}\nnodes: {{n1: {{}}}}\n"
+    assert load_inventory(text, "c.yaml").nodes["n1"].through_sudo is sudo
+
+
+def test_two_nodes_may_share_an_address_on_different_ports_of_their_groups() -> None:
+    text = "cluster: c\napiServer: v1.23.17\nnodes: {n1: {address: h}, n2: {address: h}}\n"
+    groups = "groups: {g: {nodes: n2, ssh: {port: 2222}}}\n"
+    assert load_inventory(text + groups, "c.yaml").nodes["n2"].port == 2222
+    with pytest.raises(InputError, match="duplicate address"):
+        load_inventory(text, "c.yaml")
+
+
+@pytest.mark.parametrize("said", ["{user: 'a b'}", "{port: 0}", "{sudo: maybe}", "{usr: x}"])
+def test_a_group_that_says_nonsense(said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_inventory(f"{TEXT}  bad: {{nodes: n1, ssh: {said}}}\n", "c.yaml")
+    assert [problem.place and problem.place.line for problem in caught.value.problems] == [11]
