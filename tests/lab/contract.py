@@ -9,8 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from typing import Protocol
 
+from rollout.core.blobs import digest
+from rollout.core.remote import RemoteAnswer, RemoteCommand
+from rollout.core.report import Outcome
+from rollout.core.snapshot import Token
+from rollout.core.verification import Verification, drifts
+from rollout.kubelet import agent_call
+from rollout.kubelet.agent_answer import parse_report, parse_verification
+
+PROGRAM = files("rollout.agent").joinpath("agent.sh").read_text(encoding="utf-8")
 CONFIG = "/var/lib/kubelet/config.yaml"
 ENVIRONMENT = "/etc/default/kubelet"
 DROP_IN = "/etc/systemd/system/kubelet.service.d/90-contract.conf"
@@ -291,6 +301,77 @@ def a_timer_is_not_made_twice(node: Subject) -> None:
     said(node, "systemctl stop contract-c.timer")
 
 
+def _answer(node: Subject, command: RemoteCommand) -> RemoteAnswer:
+    status, output = node.run(command.line, command.stdin)
+    return RemoteAnswer(status, output.encode(), b"", started=True)
+
+
+def _verified(node: Subject) -> Verification:
+    command = agent_call.verify(PROGRAM, unit="kubelet.service", sudo=False, deadline=30)
+    found = parse_verification("n1", _answer(node, command))
+    assert isinstance(found, Verification), found
+    return found
+
+
+def _applied(node: Subject, tx: str, content: bytes) -> None:
+    """ENVIRONMENT holds these bytes by a confirmed transaction of run ``contract``, token 1."""
+    before, machine = node.read(ENVIRONMENT), node.read("/etc/machine-id") or b""
+    old, new = "" if before is None else digest(before), digest(content)
+    file = agent_call.FileOrder(ENVIRONMENT, old, new, "644", content)
+    unit = "kubelet.service"
+    order = agent_call.ApplyOrder(tx, "contract", 1, machine.decode().strip(), 60, 3, unit, 10248, (file,), (unit,))
+    report = parse_report("n1", "apply", _answer(node, agent_call.apply(PROGRAM, order, sudo=False, deadline=60)), 1.0)
+    assert report.healthy, report
+    confirm = agent_call.confirm(PROGRAM, tx=tx, run="contract", counter=1, keep=3, sudo=False, deadline=60)
+    assert parse_report("n1", "confirm", _answer(node, confirm), 1.0).outcome is Outcome.DONE
+
+
+@contextmanager
+def _ours(node: Subject) -> Iterator[None]:
+    """Afterwards there is nothing of ours on the node, the file is as it was, and the kubelet runs with it."""
+    before = node.read(ENVIRONMENT)
+    try:
+        yield
+    finally:
+        command = agent_call.forget(PROGRAM, run="contract", counter=1, sudo=False, deadline=60)
+        report = parse_report("n1", "forget", _answer(node, command), 1.0)
+        node.write(ENVIRONMENT, before)
+        said(node, "systemctl restart kubelet")
+        until(lambda: healthz(node) == "ok", 20)
+        assert (report.outcome, report.leftovers) == (Outcome.DONE, ()), report
+        assert node.run(f"ls -d {node.prefix}/var/lib/rollout* 2>/dev/null")[1] == ""
+
+
+def a_change_is_verified_and_forgotten(node: Subject) -> None:
+    assert _verified(node).expected == ()
+    with _ours(node):
+        _applied(node, "c1", b"KUBELET_EXTRA_ARGS=--v=3\n")
+        found = _verified(node)
+        assert drifts(found) == ()
+        assert [(entry.path, entry.tx) for entry in found.expected] == [(ENVIRONMENT, "c1")]
+        assert found.binary is not None
+        assert "unknown" not in (found.binary.before, found.binary.now)
+        assert found.age is not None
+        assert found.age <= 15
+    found = _verified(node)
+    assert (found.expected, found.receipts, found.token) == ((), (), Token())
+
+
+def drift_is_told_and_whether_the_running_kubelet_is_older(node: Subject) -> None:
+    with _ours(node):
+        _applied(node, "c1", b"KUBELET_EXTRA_ARGS=--v=3\n")
+        started = time.monotonic()
+        node.write(ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--v=9\n")
+        until(lambda: (_verified(node).age or 0) >= 4, 20)
+        node.write(ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--v=5\n")
+        found = _verified(node)
+        assert {drift.reference for drift in drifts(found)} == {"content-differs", "edited-after-start"}
+        assert 2 <= found.stale[0].seconds <= time.monotonic() - started + 10
+        said(node, "systemctl restart kubelet")
+        until(lambda: healthz(node) == "ok", 10)
+        assert {drift.reference for drift in drifts(_verified(node))} == {"content-differs"}
+
+
 CASES: tuple[Callable[[Subject], None], ...] = (
     version_is_printed,
     a_healthy_kubelet_shows_itself,
@@ -312,4 +393,6 @@ CASES: tuple[Callable[[Subject], None], ...] = (
     a_timer_fires_in_time,
     a_timer_can_be_stopped,
     a_timer_is_not_made_twice,
+    a_change_is_verified_and_forgotten,
+    drift_is_told_and_whether_the_running_kubelet_is_older,
 )
