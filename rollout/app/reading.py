@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 
 def way_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> Way:
-    """How the inventory says that these nodes are reached. Everybody but root goes through sudo."""
+    """How the inventory says that these nodes are reached."""
     chosen = [inventory.nodes[name] for name in names]
     return Way(
         program=program,
         targets={node.name: Target(node.name, node.address, node.user, node.port) for node in chosen},
-        sudo={node.name: node.user != "root" for node in chosen},
+        sudo={node.name: node.through_sudo for node in chosen},
     )
 
 
