@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from rollout.core.remote import RemoteAnswer
 from rollout.core.report import Outcome, Report
 from rollout.core.snapshot import ReceiptState, Snapshot, Token, Unread
+from rollout.core.verification import Binary, Expected, Stale, Verification
 from rollout.kubelet import agent_answer, agent_call
-from rollout.kubelet.agent_answer import parse_report, parse_snapshot
+from rollout.kubelet.agent_answer import parse_report, parse_snapshot, parse_verification
 from rollout.kubelet.agent_call import LOADER, ApplyOrder, FileOrder
 from tests.agent.node import order
 
@@ -119,6 +120,22 @@ def test_a_whole_answer() -> None:
     assert (done.receipt.state, done.receipt.left, done.receipt.finished) == (ReceiptState.ARMED, 59.0, True)
 
 
+def test_a_verification_is_whole_or_unread() -> None:
+    text = b"expected t1 reverted absent - - /etc/a\nstale edited 5 /etc/b\nkubelet t1 9-1 9-2\nstarted 60\n"
+    found = parse_verification("n1", answer(text + b"end verify\n"))
+    assert isinstance(found, Verification)
+    assert found.expected == (Expected("/etc/a", "t1", ReceiptState.REVERTED),)
+    assert (found.stale, found.binary, found.age) == (
+        (Stale("/etc/b", edited=True, seconds=5),),
+        Binary("t1", "9-1", "9-2"),
+        60,
+    )
+    cut_off, refused = parse_verification("n1", answer(text)), b"refused bad-argument unit\nend verify\n"
+    assert isinstance(cut_off, Unread)
+    assert cut_off.reference == "answer-cut-off"
+    assert parse_verification("n1", answer(refused)) == Unread("n1", "bad-argument", "unit")
+
+
 def test_the_receipt_asked_about_is_not_the_history() -> None:
     done = report(RECEIPT.replace(b"receipt", b"history") + b"end status\n", "status")
     assert done.receipt is None
@@ -169,6 +186,17 @@ def test_a_node_that_was_not_reached() -> None:
         b"file odd - - - - /etc/a -",
         b"file absent - - - - etc/a -",
         b"command a b c",
+        b"command a 1",
+        b"command a 1 ???",
+        b"expected t1 confirmed " + b"0" * 64 + b" 644 0:0",
+        b"expected t1 confirmed - 644 0:0 /etc/a",
+        b"expected t1 armed " + b"0" * 64 + b" - - /etc/a",
+        b"expected t1 odd " + b"0" * 64 + b" - - /etc/a",
+        b"expected t1 confirmed " + b"0" * 64 + b" 644 0:0 etc/a",
+        b"stale touched 5 /etc/a",
+        b"stale edited -5 /etc/a",
+        b"kubelet t1 9-1",
+        b"started soon",
         b"lenient " + b"9" * 40,
         b"fact " + b"x" * 300_000,
         b"end apply\nsay more",
@@ -194,6 +222,10 @@ def test_no_terminal_escape_survives() -> None:
     assert isinstance(got, Snapshot)
     assert got.facts["hostname"] == "?[2Jx"
     assert report(b"refused drifted \x1b[31m\nend apply\n").message == "?[31m"
+    output = base64.b64encode(b"\x1b[2J" + b"x" * 300)
+    measured = report(b"command g 1 " + output + b"\nend status\n", "status").measurement
+    assert measured is not None
+    assert measured.outputs == {"g": "?[2J" + "x" * 196}
     assert "\x1b" not in report(b"", status=1, stderr=b"\x1b[2J").message
 
 

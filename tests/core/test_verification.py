@@ -1,0 +1,75 @@
+"""What counts as drift, and what it is called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.snapshot import FileState, Measurement, ReceiptState, Token
+from rollout.core.verification import HINTS, Binary, Drift, Expected, Stale, Verification, drifts
+
+PATH = "/etc/default/kubelet"
+LEFT, OTHER = "a" * 64, "b" * 64
+CONFIRMED = Expected(PATH, "t1", ReceiptState.CONFIRMED, LEFT, "644", "0:0")
+REVERTED_TO_NONE = Expected(PATH, "t1", ReceiptState.REVERTED)
+AS_LEFT = FileState(PATH, "regular", "644", "0:0", 5, LEFT)
+ABSENT = FileState(PATH, "absent")
+NODE = Verification(
+    "n1", "0" * 32, Token(), (), (CONFIRMED,), {PATH: AS_LEFT}, Measurement(), binary=Binary("t1", "9-1", "9-1"), age=60
+)
+
+
+def found(expected: Expected, state: FileState | None) -> list[str]:
+    files = {} if state is None else {PATH: state}
+    return [drift.reference for drift in drifts(replace(NODE, expected=(expected,), files=files))]
+
+
+def test_a_node_as_it_was_left_has_none() -> None:
+    assert drifts(NODE) == ()
+    assert found(REVERTED_TO_NONE, ABSENT) == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "state", "references"),
+    [
+        (CONFIRMED, replace(AS_LEFT, digest=OTHER), ["content-differs"]),
+        (CONFIRMED, replace(AS_LEFT, mode="600"), ["mode-differs"]),
+        (CONFIRMED, replace(AS_LEFT, owner="12:34"), ["owner-differs"]),
+        (CONFIRMED, replace(AS_LEFT, digest=OTHER, mode="600"), ["content-differs", "mode-differs"]),
+        (CONFIRMED, ABSENT, ["file-gone"]),
+        (CONFIRMED, FileState(PATH, "symlink"), ["file-not-regular"]),
+        (CONFIRMED, None, ["file-unread"]),
+        (CONFIRMED, replace(AS_LEFT, digest=""), ["file-unread"]),
+        (REVERTED_TO_NONE, AS_LEFT, ["file-appeared"]),
+        (REVERTED_TO_NONE, FileState(PATH, "directory"), ["file-appeared"]),
+        (replace(CONFIRMED, mode="", owner=""), replace(AS_LEFT, mode="600", owner="12:34"), []),
+        (Expected(PATH, "t1", ReceiptState.ARMED), AS_LEFT, ["under-way"]),
+        (Expected(PATH, "t1", ReceiptState.REVERTING), ABSENT, ["under-way"]),
+    ],
+)
+def test_files(expected: Expected, state: FileState | None, references: list[str]) -> None:
+    assert found(expected, state) == references
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "replaced"), [("9-1", "9-2", True), ("unknown", "9-2", False), ("9-1", "unknown", False)]
+)
+def test_the_kubelets_binary(before: str, now: str, *, replaced: bool) -> None:
+    references = [drift.reference for drift in drifts(replace(NODE, binary=Binary("t1", before, now)))]
+    assert references == (["kubelet-replaced"] if replaced else [])
+
+
+def test_a_node_without_transactions_has_no_binary_to_compare() -> None:
+    assert drifts(replace(NODE, expected=(), files={}, binary=None)) == ()
+
+
+def test_a_file_younger_than_the_running_kubelet_counts_and_a_younger_inode_is_a_hint() -> None:
+    edited, renamed = drifts(
+        replace(NODE, stale=(Stale(PATH, edited=True, seconds=35), Stale(PATH, edited=False, seconds=7)))
+    )
+    assert edited == Drift(
+        "edited-after-start", PATH, "edited 35 s after the running kubelet started: not in force before a restart"
+    )
+    assert "7 s after" in renamed.evidence
+    assert (edited.reference in HINTS, renamed.reference in HINTS) == (False, True)
