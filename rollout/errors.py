@@ -87,3 +87,7 @@ class StateError(RolloutError):
     """Locked, claimed by another run, or a journal that cannot be used."""
 
     exit_code = 5
+
+
+class AwayError(RemoteError):
+    """A back end did not answer this time; asked again, it may."""

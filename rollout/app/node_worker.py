@@ -11,21 +11,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from rollout.app.backends import Backends
+from rollout.app.node_gates import NodeGates, UntouchableError
 from rollout.app.ports import Clock, Local, Nodes, Target
+from rollout.app.wave_gates import WaveGates
 from rollout.core.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
-from rollout.core.events import Answered, Event, SilencesLifted, Trigger, WaveJudged, WaveOpened
+from rollout.core.events import Answered, Event, Trigger
 from rollout.core.plan import Change, Plan
 from rollout.core.playbook import GateKind, GateScope
 from rollout.core.remote import RemoteCommand
 from rollout.core.report import Outcome, Report
-from rollout.core.snapshot import Measurement
 from rollout.core.state import Verb
 from rollout.core.triggers import reference_of, trigger_of
-from rollout.core.verdict import Verdict
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report
 from rollout.kubelet.agent_call import ApplyOrder, Claim, CommandGate, FileOrder, Measure
-from rollout.kubelet.expectations import judge
 
 UNIT = "kubelet.service"
 READ_SECONDS = 30.0
@@ -56,19 +56,39 @@ class NodeWorker:
     plan: Plan | None = None
     take_over: bool = False  # claim nodes that another run still holds (rollback, emergency)
     force: bool = False  # revert over bytes that others wrote since: the operator's word
-    before: dict[str, Measurement] = field(default_factory=dict)
+    backends: Backends = field(default_factory=Backends)
+    who: str = ""
     kept: set[str] = field(default_factory=set)
+    _node_gates: NodeGates | None = None
+
+    def __post_init__(self) -> None:
+        if self.plan is not None:
+            self._node_gates = NodeGates(self.plan, self.clock, self.backends)
 
     def __call__(self, command: Command) -> Event:
-        if isinstance(command, OpenWave):
-            return WaveOpened(self.clock.now(), command.wave, Verdict.PASS, "")
-        if isinstance(command, JudgeWave):
-            return self._judge_wave(command)
-        if isinstance(command, LiftSilences):
-            return SilencesLifted(self.clock.now())
-        report = self._ask(command)
-        self._keep_or_release(command, report)
-        return self._event(command, report)
+        match command:
+            case OpenWave():
+                return self._wave_gates.open(command)
+            case JudgeWave():
+                return self._wave_gates.judge(command)
+            case LiftSilences():
+                return self._wave_gates.lift(command)
+        return self._apply(command) if command.verb is Verb.APPLY else self._answered(command)
+
+    def _apply(self, ask: Ask) -> Answered:
+        """First the node's baseline, as late as can be: without it nothing could be told by, so nothing is touched."""
+        try:
+            baseline = self._gates.baseline(ask.node)
+        except UntouchableError as error:
+            return Answered(
+                self.clock.now(), ask.node, ask.serial, ask.verb, Trigger.REFUSED, error.reference, error.message
+            )
+        return self._answered(ask, baseline)
+
+    def _answered(self, ask: Ask, baseline: str = "") -> Answered:
+        report = self._ask(ask)
+        self._keep_or_release(ask, report)
+        return self._event(ask, report, baseline)
 
     def _keep_or_release(self, ask: Ask, report: Report) -> None:
         """The connection of an apply is kept until its confirm; every other one is for one verb."""
@@ -78,11 +98,11 @@ class NodeWorker:
             self.kept.discard(ask.node)
             self.nodes.release(self.way.targets[ask.node])
 
-    def _event(self, ask: Ask, report: Report) -> Answered:
+    def _event(self, ask: Ask, report: Report, baseline: str) -> Answered:
         trigger, message = trigger_of(report), report.message
         reference = reference_of(report, trigger)
         if ask.verb is Verb.MEASURE:
-            trigger, reference, message = self._judged(ask, report)
+            trigger, reference, message = self._gates.judged(ask, report, self._change(ask.node))
         elif ask.verb is Verb.CLEAN:
             trigger = Trigger.CLEANED
         counter = report.token.counter if report.token else 0
@@ -90,12 +110,13 @@ class NodeWorker:
         if ask.verb is Verb.CLEAN and report.outcome is not Outcome.DONE:
             left = (f"could not be left as found: {message} [{reference}]",)
         return Answered(
-            self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds
-        )
+            self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds,
+            baseline,
+        )  # fmt: skip
 
     def _ask(self, ask: Ask) -> Report:
-        if ask.verb in (Verb.APPLY, Verb.REVERT):
-            self.before.pop(ask.node, None)  # a restart by our own doing is not held against the node
+        if ask.verb in (Verb.APPLY, Verb.REVERT) and self._node_gates is not None:
+            self._node_gates.forget(ask.node)
         started = self.clock.now()
         answer = self.nodes.run(self.way.targets[ask.node], self._command(ask))
         verb = _AGENT_VERBS[ask.verb]
@@ -132,7 +153,7 @@ class NodeWorker:
     @property
     def _plan(self) -> Plan:
         if self.plan is None:
-            raise LookupError("a rollback neither applies, measures nor confirms")
+            raise LookupError(_NO_PLAN)
         return self.plan
 
     def _change(self, node: str) -> Change:
@@ -167,42 +188,18 @@ class NodeWorker:
         )
         return Measure(UNIT, change.healthz_port, paths, commands)
 
-    def _judged(self, ask: Ask, report: Report) -> tuple[Trigger, str, str]:
-        """The node gates over one reading: the worst verdict counts, with its evidence."""
-        if report.outcome is not Outcome.DONE or report.measurement is None:
-            return Trigger.GATES_UNKNOWN, report.reference, report.message
-        previous = self.before.get(ask.node)
-        self.before[ask.node] = report.measurement
-        change = self._change(ask.node)
-        worst, reference, message = Verdict.PASS, "", ""
-        for gate in self._plan.gates:
-            if gate.scope is not GateScope.NODE:
-                continue
-            verdict, evidence = judge(gate, change, report.measurement, previous)
-            if _RANK[verdict] > _RANK[worst]:
-                worst, reference, message = verdict, f"gate-{gate.name}", evidence
-        return _GATE_TRIGGERS[worst], reference, message
+    @property
+    def _gates(self) -> NodeGates:
+        if self._node_gates is None:
+            raise LookupError(_NO_PLAN)
+        return self._node_gates
 
-    def _judge_wave(self, command: JudgeWave) -> WaveJudged:
-        """Ask the wave's command gates where the controller runs; not to be run is UNKNOWN, never a pass."""
-        wave = self._plan.waves[command.wave]
-        environment = {"ROLLOUT_RUN": self.run, "ROLLOUT_WAVE": wave.name, "ROLLOUT_CLUSTER": self._plan.cluster}
-        for gate in self._plan.gates:
-            if gate.scope is GateScope.WAVE:
-                status = self.local.run(gate.command, environment, gate.timeout)
-                verdict = Verdict.UNKNOWN if status is None else Verdict.PASS if status == 0 else Verdict.FAIL
-                if verdict is not Verdict.PASS:
-                    said = "could not be run or did not end in time" if status is None else f"ended with {status}"
-                    return WaveJudged(self.clock.now(), command.wave, verdict, f"gate {gate.name!r} {said}")
-        return WaveJudged(self.clock.now(), command.wave, Verdict.PASS, "")
+    @property
+    def _wave_gates(self) -> WaveGates:
+        return WaveGates(self.run, self._plan, self.local, self.clock, self.backends, self.who)
 
 
-_RANK = {Verdict.PASS: 0, Verdict.UNKNOWN: 1, Verdict.FAIL: 2}
-_GATE_TRIGGERS = {
-    Verdict.PASS: Trigger.GATES_PASSED,
-    Verdict.FAIL: Trigger.GATES_FAILED,
-    Verdict.UNKNOWN: Trigger.GATES_UNKNOWN,
-}
+_NO_PLAN = "a rollback neither applies, measures nor confirms"
 _AGENT_VERBS = {
     Verb.READ: "status",
     Verb.MEASURE: "status",

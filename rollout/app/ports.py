@@ -9,6 +9,7 @@ from typing import Protocol
 from rollout.core.commands import Command
 from rollout.core.events import Event
 from rollout.core.live import LiveNode, Sight
+from rollout.core.measured import Alert, Page, Samples
 from rollout.core.remote import RemoteAnswer, RemoteCommand
 from rollout.core.requests import Request
 from rollout.core.state import RunState
@@ -71,6 +72,53 @@ class Cluster(Protocol):
     def look(self, node: str, timeout: float) -> Sight:
         """One node, its lease and its pods, in at most ``timeout`` seconds."""
         ...
+
+    def missing_rights(self) -> tuple[str, ...]:
+        """What ``nodes`` and ``look`` need and may not do: "get nodes", … ``()``: everything is allowed."""
+        ...
+
+
+class Metrics(Protocol):
+    """Instant queries. ``RemoteError`` when there is no answer; ``AwayError`` when there may be one a second later."""
+
+    def query(self, url: str, query: str, timeout: float) -> Samples: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """What to silence for how many seconds: alerts whose ``label`` matches the regular expression ``pattern``."""
+
+    label: str
+    pattern: str
+    seconds: float
+    who: str
+    comment: str
+
+
+class Alerts(Protocol):
+    """Firing alerts and silences. Errors as with ``Metrics``."""
+
+    def firing(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:
+        """Those that match all of ``matchers``, without the silenced and the inhibited."""
+        ...
+
+    def known(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:
+        """Those, and the silenced and inhibited too."""
+        ...
+
+    def silence(self, url: str, silence: Silence, timeout: float) -> str:
+        """The id of the new silence."""
+        ...
+
+    def lift(self, url: str, silence: str, timeout: float) -> None:
+        """End a silence; one that is over or gone is fine."""
+        ...
+
+
+class Pages(Protocol):
+    """Plain HTTP GET; redirects are answers like others. Errors as with ``Metrics``."""
+
+    def get(self, url: str, timeout: float) -> Page: ...
 
 
 @dataclass(frozen=True, slots=True)

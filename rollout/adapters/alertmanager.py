@@ -1,0 +1,84 @@
+"""Alertmanager's v2 API: firing alerts, and silences with an end. What the alerts mean is ``core.measured``'s."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote, urlencode
+
+from rollout.adapters.endpoints import Endpoint
+from rollout.adapters.http import Answer, refusal
+from rollout.adapters.json_answers import decoded, listing, mapping, text
+from rollout.app.ports import Silence
+from rollout.core.measured import Alert
+from rollout.errors import RemoteError
+
+MOST_BYTES = 32 * 1024 * 1024
+_ID = re.compile(r"[A-Za-z0-9-]{1,80}")
+
+
+class Alertmanager:
+    """Asks an Alertmanager, or what speaks its v2 API."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def firing(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:
+        return self._alerts(url, matchers, "false", timeout)
+
+    def known(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:
+        return self._alerts(url, matchers, "true", timeout)
+
+    def _alerts(self, url: str, matchers: tuple[str, ...], quiet: str, timeout: float) -> tuple[Alert, ...]:
+        asked = [("active", "true"), ("silenced", quiet), ("inhibited", quiet), ("unprocessed", "true")]
+        path = "/api/v2/alerts?" + urlencode([*asked, *(("filter", matcher) for matcher in matchers)])
+        answer = self._endpoint.ask("GET", url, path, timeout=timeout, most=MOST_BYTES)
+        found = listing(_expected(answer), "the answer")
+        return tuple(_alert(entry) for entry in found)
+
+    def silence(self, url: str, silence: Silence, timeout: float) -> str:
+        begins = datetime.now(UTC)
+        document = {
+            "matchers": [{"name": silence.label, "value": silence.pattern, "isRegex": True, "isEqual": True}],
+            "startsAt": begins.isoformat(),
+            "endsAt": (begins + timedelta(seconds=silence.seconds)).isoformat(),
+            "createdBy": silence.who,
+            "comment": silence.comment,
+        }
+        answer = self._endpoint.ask(
+            "POST", url, "/api/v2/silences", body=json.dumps(document).encode(), timeout=timeout, most=MOST_BYTES,
+            headers={"Content-Type": "application/json"},
+        )  # fmt: skip
+        identity = text(mapping(_expected(answer), "the answer").get("silenceID"), "silenceID")
+        if not _ID.fullmatch(identity):
+            raise RemoteError("bad-answer", "the answer to a silence has no id")
+        return identity
+
+    def lift(self, url: str, silence: str, timeout: float) -> None:
+        """Alertmanager answers the end of a silence that has ended with an error; so it is asked how the silence stands."""
+        path = f"/api/v2/silence/{quote(silence, safe='')}"
+        answer = self._endpoint.ask("DELETE", url, path, timeout=timeout, most=MOST_BYTES)
+        if answer.status in (200, 404):
+            return
+        standing = self._endpoint.ask("GET", url, path, timeout=timeout, most=MOST_BYTES)
+        if standing.status == 404:
+            return
+        status = mapping(mapping(_expected(standing), "a silence").get("status"), "status")
+        if status.get("state") != "expired":
+            raise refusal(answer)
+
+
+def _expected(answer: Answer) -> object:
+    if answer.status != 200:
+        raise refusal(answer)
+    return decoded(answer)
+
+
+def _alert(entry: object) -> Alert:
+    alert = mapping(entry, "an alert")
+    labels = {name: text(value, "a label") for name, value in mapping(alert.get("labels"), "labels").items()}
+    fingerprint = text(alert.get("fingerprint"), "a fingerprint")
+    if not fingerprint:
+        raise RemoteError("bad-answer", "an alert has no fingerprint")
+    return Alert(fingerprint, labels)

@@ -1,0 +1,63 @@
+"""A back end with credentials of its own: the inventory's Prometheus or Alertmanager, and others that get none."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rollout.adapters.http import MOST_BYTES, Answer, Http
+from rollout.adapters.tokens import TokenFile
+from rollout.errors import InputError, Problem, RemoteError
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class Endpoint:
+    """Asks below ``home`` with the token of ``token_file``; a playbook's own URL elsewhere never sees the token."""
+
+    def __init__(self, home: str, token_file: str = "", ca_file: str = "") -> None:
+        self._home = home
+        self._token = TokenFile(Path(token_file)) if token_file else None
+        if self._token and home and urlsplit(home).scheme != "https" and urlsplit(home).hostname not in LOOPBACK:
+            message = f"the token of {token_file} would be sent to {home} unencrypted"
+            raise InputError((Problem("token-in-the-clear", message, hint="use https"),))
+        self._http = Http(authorities(ca_file))
+
+    def ask(
+        self,
+        method: str,
+        url: str,
+        path: str,
+        *,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        most: int = MOST_BYTES,
+    ) -> Answer:
+        """``url`` ``""``: home."""
+        base = url or self._home
+        if not base:
+            raise RemoteError("no-endpoint", "no address is known to ask")
+        said = dict(headers or {})
+        if self._token and _origin(base) == _origin(self._home):
+            said["Authorization"] = f"Bearer {self._token.read()}"
+        return self._http.ask(method, base.rstrip("/") + path, timeout=timeout, headers=said, body=body, most=most)
+
+    def close(self) -> None:
+        self._http.close()
+
+
+def authorities(ca_file: str) -> ssl.SSLContext:
+    """The system's certificate authorities, or those of ``ca_file`` alone."""
+    try:
+        return ssl.create_default_context(cafile=ca_file or None)
+    except (OSError, ssl.SSLError) as exc:
+        reason = exc.strerror or "no certificate in it"
+        raise InputError((Problem("bad-ca-file", f"{ca_file}: {reason}"),)) from None
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port

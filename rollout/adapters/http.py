@@ -1,0 +1,173 @@
+"""HTTP as gates need it: one request, one answer, a deadline for the whole of it and a bound on its size.
+
+Built on httpcore, httpx's engine, for what httpx has no room for: its timeouts are for single reads, so a server that
+sends a byte a second is never cut off. Here every read and write gets the time that is really left. Redirects are not
+followed, proxies of the environment are not used, answers are not decompressed.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpcore
+
+from rollout.core.terminal import printable
+from rollout.errors import AwayError, RemoteError
+
+MOST_BYTES = 64 * 1024 * 1024
+CONNECTIONS = 160
+_AWAY = frozenset({408, 429, 500, 502, 503, 504})
+"""Statuses after which the same question may be answered a second later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``whole`` is false when the body was longer than asked for and is cut off."""
+
+    status: int
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes
+    whole: bool = True
+
+
+class Http:
+    """Asks servers. Thread-safe; connections are kept. ``name`` is the name the server's certificate must bear."""
+
+    def __init__(self, context: ssl.SSLContext | None = None, name: str = "") -> None:
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=context or ssl.create_default_context(),
+            max_connections=CONNECTIONS,
+            keepalive_expiry=30.0,
+            network_backend=_Backend(),
+        )
+        self._extensions = {"sni_hostname": name} if name else {}
+
+    def ask(
+        self,
+        method: str,
+        url: str,
+        *,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        most: int = MOST_BYTES,
+    ) -> Answer:
+        """``RemoteError`` when there is no answer in ``timeout`` seconds: ``AwayError`` where asking again may help."""
+        _DEADLINE.at = time.monotonic() + timeout
+        said: dict[bytes | str, bytes | str] = {"Accept-Encoding": "identity", "User-Agent": "rollout"}
+        said.update((headers or {}).items())
+        extensions = {**self._extensions, "timeout": {"pool": timeout}}
+        try:
+            with self._pool.stream(method, url, headers=said, content=body or None, extensions=extensions) as response:
+                return _answer(response, most)
+        except Exception as exc:  # noqa: BLE001 - what is none of HTTP's troubles is raised again
+            raise _translated(exc, timeout) from None
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+def refusal(answer: Answer) -> RemoteError:
+    """What to say of an answer that is an error; the body's first line is evidence."""
+    said = printable(answer.body[:2000].decode("utf-8", "replace"), 200)
+    kind = AwayError if answer.status in _AWAY else RemoteError
+    return kind(f"http-{answer.status}", f"answered {answer.status}" + (f": {said}" if said else ""))
+
+
+def _answer(response: httpcore.Response, most: int) -> Answer:
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+    if headers.get("content-encoding", "identity") != "identity":
+        raise RemoteError("bad-answer", "the answer is compressed, which was not asked for")
+    body = bytearray()
+    for chunk in response.iter_stream():
+        body += chunk
+        if len(body) > most:
+            return Answer(response.status, headers, bytes(body[:most]), whole=False)
+    return Answer(response.status, headers, bytes(body))
+
+
+def _translated(exc: Exception, timeout: float) -> RemoteError:
+    if isinstance(exc, RemoteError):
+        return exc
+    if isinstance(exc, httpcore.TimeoutException):
+        return AwayError("deadline", f"no answer in {timeout:g} s")
+    if isinstance(exc, (httpcore.NetworkError, OSError, ssl.SSLError)):
+        reason = _root(exc)
+        if isinstance(reason, ssl.SSLError):
+            return RemoteError("tls", printable(getattr(reason, "verify_message", "") or str(reason), 200))
+        return AwayError(
+            "not-reached", printable(getattr(reason, "strerror", "") or str(reason) or "no connection", 200)
+        )
+    if isinstance(exc, httpcore.RemoteProtocolError):
+        return AwayError("bad-answer", f"not HTTP: {printable(str(exc), 200)}")
+    if isinstance(exc, (httpcore.LocalProtocolError, httpcore.UnsupportedProtocol, ValueError)):
+        return RemoteError("bad-request", printable(str(exc), 200))
+    raise exc
+
+
+def _root(exc: BaseException) -> BaseException:
+    while exc.__cause__ is not None or exc.__context__ is not None:
+        exc = exc.__cause__ or exc.__context__ or exc
+    return exc
+
+
+class _Deadline(threading.local):
+    """When the request that this thread is at must have ended."""
+
+    at: float = 0.0
+
+    def left(self) -> float:
+        left = self.at - time.monotonic()
+        if left <= 0:
+            raise httpcore.ReadTimeout("no time left")
+        return left
+
+
+_DEADLINE = _Deadline()
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection on which every step has the time that is left, and not a time of its own."""
+
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - httpcore's signature
+        return self._inner.read(max_bytes, _DEADLINE.left())
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 - httpcore's signature
+        self._inner.write(buffer, _DEADLINE.left())
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, _DEADLINE.left()))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _Backend(httpcore.NetworkBackend):
+    def __init__(self) -> None:
+        self._inner = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        return _Stream(self._inner.connect_tcp(host, port, _DEADLINE.left(), local_address, socket_options))

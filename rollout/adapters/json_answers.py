@@ -1,0 +1,47 @@
+"""JSON from back ends: bounded by whoever read it, decoded without trust, looked into without surprises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rollout.adapters.http import Answer
+from rollout.errors import RemoteError
+
+
+def decoded(answer: Answer) -> Any:
+    """The JSON in an answer's body, or ``RemoteError``."""
+    if not answer.whole:
+        raise RemoteError("too-large", f"the answer is larger than {len(answer.body) >> 20} MiB")
+    try:
+        return json.loads(answer.body)
+    except (ValueError, RecursionError):
+        raise RemoteError("bad-answer", "the answer is not JSON") from None
+
+
+def mapping(value: object, what: str) -> Mapping[str, Any]:
+    """``value`` as a map; ``None``, as Go writes an empty one, is empty."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise RemoteError("bad-answer", f"{what} is not a map")
+    return value
+
+
+def listing(value: object, what: str) -> list[Any]:
+    """``value`` as a list; ``None``, as Go writes an empty one, is empty."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise RemoteError("bad-answer", f"{what} is not a list")
+    return value
+
+
+def text(value: object, what: str) -> str:
+    """``value`` as text; ``None`` is empty."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise RemoteError("bad-answer", f"{what} is not text")
+    return value

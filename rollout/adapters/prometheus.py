@@ -1,0 +1,75 @@
+"""Prometheus' instant queries: ``POST /api/v1/query``, read strictly. What the samples mean is ``core.measured``'s."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+from rollout.adapters.endpoints import Endpoint
+from rollout.adapters.http import Answer, refusal
+from rollout.adapters.json_answers import decoded, listing, mapping, text
+from rollout.core.measured import Sample, Samples
+from rollout.core.terminal import printable
+from rollout.errors import RemoteError
+
+MOST_BYTES = 16 * 1024 * 1024
+MOST_SAMPLES = 50_000
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|Inf)|NaN")
+
+
+class Prometheus:
+    """Asks whatever speaks Prometheus' query API."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def query(self, url: str, query: str, timeout: float) -> Samples:
+        body = urlencode({"query": query, "timeout": f"{max(1, round(timeout * 1000))}ms"}).encode()
+        answer = self._endpoint.ask(
+            "POST", url, "/api/v1/query", body=body, timeout=timeout, most=MOST_BYTES,
+            headers={"Content-Type": "application/x-www-form-urlencoded"},
+        )  # fmt: skip
+        if answer.status != 200:
+            raise _error(answer)
+        document = mapping(decoded(answer), "the answer")
+        if document.get("status") != "success":
+            raise RemoteError("bad-answer", "the answer is not Prometheus'")
+        data = mapping(document.get("data"), "data")
+        warnings = tuple(text(warning, "a warning") for warning in listing(document.get("warnings"), "warnings"))
+        return Samples(_samples(data), warnings)
+
+
+def _error(answer: Answer) -> RemoteError:
+    """Prometheus says in JSON what is wrong with a query; a proxy before it says what it likes."""
+    try:
+        said = mapping(decoded(answer), "the answer").get("error")
+    except RemoteError:
+        said = None
+    if isinstance(said, str) and answer.status in (400, 422):
+        return RemoteError("bad-query", f"answered {answer.status}: {printable(said, 200)}")
+    return refusal(answer)
+
+
+def _samples(data: Any) -> tuple[Sample, ...]:
+    kind, result = data.get("resultType"), data.get("result")
+    if kind == "scalar":
+        return (Sample("", _value(result)),)
+    if kind != "vector":
+        raise RemoteError("bad-query", f"the result is a {printable(str(kind), 20)}, not an instant vector")
+    found = listing(result, "the result")
+    if len(found) > MOST_SAMPLES:
+        raise RemoteError("too-large", f"{len(found)} samples; at most {MOST_SAMPLES}, aggregate them in the query")
+    return tuple(_sample(mapping(entry, "a sample")) for entry in found)
+
+
+def _sample(entry: Any) -> Sample:
+    metric = mapping(entry.get("metric"), "a metric")
+    labels = ", ".join(f"{name}={value}" for name, value in sorted(metric.items()) if name != "__name__")
+    return Sample(printable(labels, 120), _value(entry.get("value")))
+
+
+def _value(pair: object) -> float:
+    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], str) or not _NUMBER.fullmatch(pair[1]):
+        raise RemoteError("bad-answer", "a sample has no value")
+    return float(pair[1])

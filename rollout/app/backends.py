@@ -1,0 +1,78 @@
+"""The back ends that gates ask, as one value; one that was not named answers that it was not named."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NoReturn, TypeVar
+
+from rollout.app.ports import Alerts, Cluster, Metrics, Pages, Silence
+from rollout.core.live import LiveNode, Sight
+from rollout.core.measured import Alert, Page, Samples
+from rollout.errors import AwayError, RemoteError
+
+Said = TypeVar("Said")
+
+EVERY = 1.0
+"""Seconds between two tries of a back end that does not answer."""
+
+
+class Absent:
+    """Stands for every back end that nobody named."""
+
+    def nodes(self) -> tuple[LiveNode, ...]:
+        _absent("kubeconfig")
+
+    def look(self, node: str, timeout: float) -> Sight:  # noqa: ARG002 - the port's signature, as below
+        _absent("kubeconfig")
+
+    def missing_rights(self) -> tuple[str, ...]:
+        _absent("kubeconfig")
+
+    def query(self, url: str, query: str, timeout: float) -> Samples:  # noqa: ARG002
+        _absent("Prometheus")
+
+    def firing(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:  # noqa: ARG002
+        _absent("Alertmanager")
+
+    def known(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:  # noqa: ARG002
+        _absent("Alertmanager")
+
+    def silence(self, url: str, silence: Silence, timeout: float) -> str:  # noqa: ARG002
+        _absent("Alertmanager")
+
+    def lift(self, url: str, silence: str, timeout: float) -> None:  # noqa: ARG002
+        _absent("Alertmanager")
+
+    def get(self, url: str, timeout: float) -> Page:  # noqa: ARG002
+        _absent("HTTP client")
+
+
+def _absent(what: str) -> NoReturn:
+    raise RemoteError("no-endpoint", f"no {what} was named")
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """What gates ask. ``wait`` passes that many seconds between two tries."""
+
+    cluster: Cluster = field(default_factory=Absent)
+    metrics: Metrics = field(default_factory=Absent)
+    alerts: Alerts = field(default_factory=Absent)
+    pages: Pages = field(default_factory=Absent)
+    wait: Callable[[float], None] = time.sleep
+
+
+def patiently(
+    ask: Callable[[float], Said], timeout: float, now: Callable[[], float], wait: Callable[[float], None]
+) -> Said:
+    """Ask, with the time that is left, until there is an answer or ``timeout`` seconds are over; then the last error."""
+    until = now() + timeout
+    while True:
+        try:
+            return ask(max(until - now(), 0.001))
+        except AwayError:
+            if until - now() <= EVERY:
+                raise
+        wait(EVERY)

@@ -1,0 +1,144 @@
+"""The node gates: what the agent measured and what the API server says, judged together. The worst verdict counts.
+
+The API gates compare with a baseline taken right before the node's change. It travels in the answer to the apply and is
+journaled, so that a controller that comes after still has it; without one these gates are UNKNOWN, never a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from rollout.app.backends import Backends, patiently
+from rollout.app.ports import Clock
+from rollout.core.commands import Ask
+from rollout.core.events import Trigger
+from rollout.core.live import Lease, Sight
+from rollout.core.plan import Change, Plan
+from rollout.core.playbook import API_GATES, Gate, GateKind, GateScope
+from rollout.core.report import Outcome, Report
+from rollout.core.snapshot import Measurement
+from rollout.core.verdict import Reading, Verdict
+from rollout.errors import RemoteError
+from rollout.kubelet.cluster_baseline import Baseline, BaselineError, baseline_of, read_baseline
+from rollout.kubelet.cluster_gates import Since, judge_sight
+from rollout.kubelet.expectations import judge
+
+Judgement = tuple[Trigger, str, str]
+"""What an answer means for the node, with its reference and message."""
+
+
+class UntouchableError(Exception):
+    """The node is not to be touched: no baseline, or one that it could not pass its gates with."""
+
+    def __init__(self, reference: str, message: str) -> None:
+        super().__init__(message)
+        self.reference = reference
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A transaction's node since it was first read after its restart."""
+
+    tx: str
+    at: float
+    lease: Lease | None
+    renewed: bool = False
+
+
+@dataclass(slots=True)
+class NodeGates:
+    """The node gates of one run. Called on many threads, on one at a time for a node."""
+
+    plan: Plan
+    clock: Clock
+    backends: Backends
+    before: dict[str, Measurement] = field(default_factory=dict)
+    watched: dict[str, _Watched] = field(default_factory=dict)
+
+    def forget(self, node: str) -> None:
+        """A restart by our own doing is not held against the node."""
+        self.before.pop(node, None)
+        self.watched.pop(node, None)
+
+    def baseline(self, node: str) -> str:
+        """What the API says of a node before its change; ``""`` when no gate needs it."""
+        kinds = {gate.kind for gate in self._api_gates()}
+        if not kinds:
+            return ""
+        try:
+            sight = self._look(node)
+        except RemoteError as error:
+            raise UntouchableError("baseline-unknown", f"its baseline could not be taken: {error}") from None
+        if GateKind.NODE_READY in kinds and sight.node.ready != "True":
+            said = f": {sight.node.ready_message}" if sight.node.ready_message else ""
+            raise UntouchableError("not-ready-before", f"its Node is not Ready before the change{said}")
+        return baseline_of(sight)
+
+    def judged(self, ask: Ask, report: Report, change: Change) -> Judgement:
+        """The node gates over one reading: the worst verdict counts, with its evidence."""
+        if report.outcome is not Outcome.DONE or report.measurement is None:
+            return Trigger.GATES_UNKNOWN, report.reference, report.message
+        readings = list(self._measured(ask.node, report.measurement, change))
+        if all(reading.verdict is not Verdict.FAIL for reading in readings):
+            readings += self._asked(ask, change)
+        worst = max(readings, key=lambda reading: _RANK[reading.verdict], default=None)
+        if worst is None or worst.verdict is Verdict.PASS:
+            return Trigger.GATES_PASSED, "", ""
+        return _TRIGGERS[worst.verdict], f"gate-{worst.gate}", worst.evidence
+
+    def _measured(self, node: str, measurement: Measurement, change: Change) -> Iterator[Reading]:
+        previous = self.before.get(node)
+        self.before[node] = measurement
+        for gate in self.plan.gates:
+            if gate.scope is GateScope.NODE and gate.kind not in API_GATES:
+                yield Reading(gate.name, *judge(gate, change, measurement, previous))
+
+    # Through the API server.
+
+    def _api_gates(self) -> Sequence[Gate]:
+        return [gate for gate in self.plan.gates if gate.kind in API_GATES]
+
+    def _look(self, node: str) -> Sight:
+        timeout = max(gate.timeout for gate in self._api_gates())
+        return patiently(partial(self.backends.cluster.look, node), timeout, self.clock.now, self.backends.wait)
+
+    def _asked(self, ask: Ask, change: Change) -> list[Reading]:
+        gates = self._api_gates()
+        if not gates:
+            return []
+        try:
+            sight = self._look(ask.node)
+        except RemoteError as error:
+            said = f"the API server could not be asked: {error}"
+            return [Reading(gate.name, Verdict.UNKNOWN, said) for gate in gates]
+        try:
+            baseline = read_baseline(ask.baseline)
+        except BaselineError:
+            said = "there is no baseline from before the change to compare with"
+            return [Reading(gate.name, Verdict.UNKNOWN, said) for gate in gates]
+        since = self._since(ask, sight, change)
+        return [self._reading(gate, sight, baseline, since) for gate in gates]
+
+    @staticmethod
+    def _reading(gate: Gate, sight: Sight, baseline: Baseline, since: Since) -> Reading:
+        return Reading(gate.name, *judge_sight(gate.kind, sight, baseline, since))
+
+    def _since(self, ask: Ask, sight: Sight, change: Change) -> Since:
+        """How long this transaction is watched, and whether the lease was renewed in that time."""
+        now = self.clock.now()
+        known = self.watched.get(ask.node)
+        if known is None or known.tx != ask.tx:
+            known = _Watched(ask.tx, now, sight.lease)
+        if sight.lease is not None and known.lease is not None and sight.lease.version != known.lease.version:
+            known = replace(known, renewed=True)
+        if known.lease is None:
+            known = replace(known, lease=sight.lease)
+        self.watched[ask.node] = known
+        return Since(known.lease, known.renewed, now - known.at, change.settle)
+
+
+_RANK = {Verdict.PASS: 0, Verdict.UNKNOWN: 1, Verdict.FAIL: 2}
+_TRIGGERS = {Verdict.FAIL: Trigger.GATES_FAILED, Verdict.UNKNOWN: Trigger.GATES_UNKNOWN}

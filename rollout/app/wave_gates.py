@@ -1,0 +1,223 @@
+"""The wave gates: asked once before a wave (what they say then is the baseline), then in every round of its soak.
+
+The worst verdict counts. A back end that does not answer is asked again inside the gate's own ``timeout``; what could
+not be asked by then is UNKNOWN, and UNKNOWN is never a pass.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from rollout.app.backends import Backends, patiently
+from rollout.app.ports import Clock, Local, Silence
+from rollout.core.commands import JudgeWave, LiftSilences, OpenWave
+from rollout.core.comparison import Group, compare
+from rollout.core.events import SilencesLifted, WaveJudged, WaveOpened
+from rollout.core.measured import Samples, judge_alerts, judge_page, judge_samples
+from rollout.core.name_pattern import PatternTooLongError, name_pattern
+from rollout.core.plan import Plan
+from rollout.core.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery
+from rollout.core.terminal import printable
+from rollout.core.verdict import Reading, Verdict
+from rollout.errors import RemoteError
+
+NODES = "$nodes"
+LIFT_SECONDS = 10.0
+MOST_KEPT = 500
+"""Samples of one gate's baseline that are written down; of more, every so many in order of size."""
+
+_RANK = {Verdict.PASS: 0, Verdict.UNKNOWN: 1, Verdict.FAIL: 2}
+Said = TypeVar("Said")
+
+
+@dataclass(frozen=True, slots=True)
+class WaveGates:
+    """Asks the wave gates of one run. ``who`` is named in silences."""
+
+    run: str
+    plan: Plan
+    local: Local
+    clock: Clock
+    backends: Backends
+    who: str = ""
+
+    def open(self, command: OpenWave) -> WaveOpened:
+        """Is it fit to begin? Command gates are not run for that; silences are set last, when everything else is well."""
+        baseline: dict[str, Any] = {}
+        readings = [
+            self._opened(gate, command, baseline) for gate in self._gates() if gate.kind is not GateKind.COMMAND
+        ]
+        silences: list[str] = []
+        if worst(readings) is Verdict.PASS:
+            silenced = (self._silenced(gate, command, silences) for gate in self._gates() if gate.alertmanager)
+            readings += [reading for reading in silenced if reading is not None]
+        verdict = worst(readings)
+        return WaveOpened(
+            self.clock.now(), command.wave, verdict, evidence(readings), json.dumps(baseline), tuple(silences)
+        )
+
+    def judge(self, command: JudgeWave) -> WaveJudged:
+        before = _baseline(command.baseline)
+        readings = tuple(self._judged(gate, command, before.get(gate.name)) for gate in self._gates())
+        return WaveJudged(self.clock.now(), command.wave, worst(readings), evidence(readings), readings)
+
+    def lift(self, command: LiftSilences) -> SilencesLifted:
+        """End the run's silences; one that is over is fine, one that stays ends by itself and is told."""
+        left = []
+        for silence in command.silences:
+            identity, _, url = silence.partition(" ")
+            try:
+                self._asked(partial(self.backends.alerts.lift, url, identity), LIFT_SECONDS)
+            except RemoteError as error:
+                left.append(f"silence {identity} could not be ended, it ends by itself: {error.message}")
+        return SilencesLifted(self.clock.now(), tuple(left))
+
+    def _gates(self) -> Sequence[Gate]:
+        return [gate for gate in self.plan.gates if gate.scope is GateScope.WAVE]
+
+    # Before the wave.
+
+    def _opened(self, gate: Gate, command: OpenWave, baseline: dict[str, Any]) -> Reading:
+        try:
+            if gate.prometheus is not None:
+                verdict, said, baseline[gate.name] = self._samples_before(gate, gate.prometheus, command.nodes)
+            elif gate.alertmanager is not None:
+                verdict, said, baseline[gate.name] = self._alerts_before(gate, gate.alertmanager)
+            elif gate.http is not None:
+                verdict, said = self._page(gate, gate.http)
+            else:
+                verdict, said = Verdict.UNKNOWN, "nothing is known of what it asks"
+        except RemoteError as error:
+            verdict, said = _unanswered(error)
+        return Reading(gate.name, verdict, said)
+
+    def _samples_before(
+        self, gate: Gate, query: PrometheusQuery, nodes: tuple[str, ...]
+    ) -> tuple[Verdict, str, list[float]]:
+        answer = self._query(gate, query, nodes)
+        verdict, said = judge_samples(query, answer)
+        return verdict, said, _kept(answer.values()) if query.worse and verdict is Verdict.PASS else []
+
+    def _alerts_before(self, gate: Gate, query: AlertQuery) -> tuple[Verdict, str, list[str]]:
+        """Alerts that are silenced now are known too: a silence that ends during the run brings nothing new."""
+        known = self._asked(partial(self.backends.alerts.known, query.url, query.matchers), gate.timeout)
+        return Verdict.PASS, f"{len(known)} fire already", sorted({alert.fingerprint for alert in known})
+
+    def _silenced(self, gate: Gate, command: OpenWave, silences: list[str]) -> Reading | None:
+        query = gate.alertmanager
+        if query is None or not query.silence:
+            return None
+        wave = self.plan.waves[command.wave].name
+        try:
+            pattern = _pattern(command.nodes)
+            comment = f"rollout {self.run}, wave {wave} of {self.plan.cluster}"
+            silence = Silence(query.node_label, pattern, query.silence, self.who or "rollout", comment)
+            identity = self._asked(partial(self.backends.alerts.silence, query.url, silence), gate.timeout)
+        except RemoteError as error:
+            verdict, said = _unanswered(error)
+            return Reading(gate.name, verdict, f"its silence could not be set: {said}")
+        silences.append(f"{identity} {query.url}")
+        return None
+
+    # In a round of the soak.
+
+    def _judged(self, gate: Gate, command: JudgeWave, before: Any) -> Reading:
+        try:
+            verdict, said = self._asked_now(gate, command, before)
+        except RemoteError as error:
+            verdict, said = _unanswered(error)
+        return Reading(gate.name, verdict, said)
+
+    def _asked_now(self, gate: Gate, command: JudgeWave, before: Any) -> tuple[Verdict, str]:
+        if gate.prometheus is not None:
+            return self._samples(gate, gate.prometheus, command, before)
+        if gate.alertmanager is not None:
+            return self._alerts(gate, gate.alertmanager, before)
+        if gate.http is not None:
+            return self._page(gate, gate.http)
+        return self._command(gate, command)
+
+    def _samples(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, before: Any) -> tuple[Verdict, str]:
+        answer = self._query(gate, query, command.touched)
+        verdict, said = judge_samples(query, answer)
+        if query.worse is None or verdict is not Verdict.PASS:
+            return verdict, said
+        touched = Group("touched", answer.values())
+        return compare(touched, self._control(gate, query, command, before), query.worse, query.tolerance)
+
+    def _control(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, before: Any) -> Group:
+        """Nodes not touched yet; in the last wave, where there are none, this wave's own before it."""
+        if command.control:
+            return Group("control", self._query(gate, query, command.control).values())
+        kept = before if isinstance(before, list) else []
+        return Group("the same before the wave (no control left)", [float(value) for value in kept])
+
+    def _alerts(self, gate: Gate, query: AlertQuery, before: Any) -> tuple[Verdict, str]:
+        if not isinstance(before, list):
+            return Verdict.UNKNOWN, "which alerts fired before the wave is not known"
+        firing = self._asked(partial(self.backends.alerts.firing, query.url, query.matchers), gate.timeout)
+        return judge_alerts(firing, before)
+
+    def _page(self, gate: Gate, query: HttpQuery) -> tuple[Verdict, str]:
+        return judge_page(query, self._asked(partial(self.backends.pages.get, query.url), gate.timeout))
+
+    def _command(self, gate: Gate, command: JudgeWave) -> tuple[Verdict, str]:
+        """Where the controller runs; not to be run is UNKNOWN, never a pass."""
+        wave = self.plan.waves[command.wave]
+        environment = {"ROLLOUT_RUN": self.run, "ROLLOUT_WAVE": wave.name, "ROLLOUT_CLUSTER": self.plan.cluster}
+        status = self.local.run(gate.command, environment, gate.timeout)
+        if status is None:
+            return Verdict.UNKNOWN, "could not be run or did not end in time"
+        return (Verdict.PASS if status == 0 else Verdict.FAIL), f"ended with {status}"
+
+    # Asking.
+
+    def _query(self, gate: Gate, query: PrometheusQuery, nodes: tuple[str, ...]) -> Samples:
+        asked = query.query.replace(NODES, _pattern(nodes)) if NODES in query.query else query.query
+        return self._asked(partial(self.backends.metrics.query, query.url, asked), gate.timeout)
+
+    def _asked(self, ask: Callable[[float], Said], timeout: float) -> Said:
+        return patiently(ask, timeout, self.clock.now, self.backends.wait)
+
+
+def worst(readings: Sequence[Reading]) -> Verdict:
+    """The worst verdict; PASS where nothing was asked."""
+    return max((reading.verdict for reading in readings), key=_RANK.__getitem__, default=Verdict.PASS)
+
+
+def evidence(readings: Sequence[Reading]) -> str:
+    """What to say of a set of readings: the first of the worst, unless all is well."""
+    verdict = worst(readings)
+    if verdict is Verdict.PASS:
+        return ""
+    reading = next(reading for reading in readings if reading.verdict is verdict)
+    return f"gate {reading.gate!r}: {reading.evidence}"
+
+
+def _unanswered(error: RemoteError) -> tuple[Verdict, str]:
+    return Verdict.UNKNOWN, printable(f"could not be asked: {error.message} [{error.reference}]", 400)
+
+
+def _pattern(nodes: tuple[str, ...]) -> str:
+    try:
+        return name_pattern(nodes)
+    except PatternTooLongError as error:
+        raise RemoteError("pattern-too-long", str(error)) from None
+
+
+def _kept(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    every = -(-len(ordered) // MOST_KEPT) or 1
+    return [float(f"{value:.6g}") for value in ordered[::every]]
+
+
+def _baseline(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
