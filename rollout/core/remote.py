@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RemoteCommand:
-    """One exec on a node: a POSIX shell command line, what goes to its standard input, and its deadline in seconds."""
+    """One exec on a node: a POSIX shell command line, what goes to its standard input, and its deadline in seconds.
+
+    ``line`` is whole and asks nobody anything. ``bare`` is the simple command in it that sudo runs (``""``: no sudo):
+    whoever holds a password may put another sudo in front of that one.
+    """
 
     line: str
     stdin: bytes
     deadline: float
+    bare: str = ""
 
 
 @dataclass(frozen=True, slots=True)

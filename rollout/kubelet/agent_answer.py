@@ -40,6 +40,7 @@ _KIND = re.compile(r"regular|absent|directory|symlink|other")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _KEY = re.compile(r"[A-Za-z0-9_.@:-]{1,200}")
 _CONTROL = re.compile(r"[^ -~]")
+_SUDO = re.compile(r"no-sudo|sudo-[a-z-]+")
 _NO_SUDO = re.compile(
     rb"sudo: (?:a password is required|.*command not found|a terminal is required)|sudo: not found|is not (?:in the sudoers|allowed to)"
 )
@@ -172,6 +173,8 @@ def parse_report(node: str, verb: str, answer: RemoteAnswer, seconds: float) -> 
 
 def _not_run(answer: RemoteAnswer) -> tuple[Outcome, str, str] | None:
     """Why the agent's program never ran, if that is certain."""
+    if not answer.started and _SUDO.fullmatch(answer.reference):  # the node is there, and said no
+        return Outcome.REFUSED, answer.reference, _printable(answer.message)
     if not answer.started:
         return Outcome.UNREACHED, answer.reference or "unreachable", _printable(answer.message)
     if not answer.stdout and answer.status and _NO_SUDO.search(answer.stderr):

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rollout.core.remote import RemoteCommand
+from rollout.core.sudo import quiet
 
 ABSENT = "absent"
 
@@ -174,9 +175,8 @@ def _command(
     payload = "".join(f"{line}\n" for line in lines)
     text = (program + (f"PAYLOAD='\n{payload}'\n" if payload else "")).encode()
     digest = hashlib.sha256(text).hexdigest()
-    prefix = ("sudo", "-n", "--") if sudo else ()
-    line = shlex.join((*prefix, "sh", "-c", LOADER, "rollout", digest, verb, *map(_word, words)))
-    return RemoteCommand(line, text, deadline)
+    line = shlex.join(("sh", "-c", LOADER, "rollout", digest, verb, *map(_word, words)))
+    return RemoteCommand(quiet(line), text, deadline, bare=line) if sudo else RemoteCommand(line, text, deadline)
 
 
 def _file(number: int, file: FileOrder) -> str:

@@ -12,6 +12,7 @@ from paramiko.channel import Channel
 from paramiko.ssh_exception import SSHException
 
 from rollout.adapters.ssh.dial import Dialer
+from rollout.adapters.ssh.elevation import Elevation, Proof
 from rollout.adapters.ssh.handshake import Handshake
 from rollout.adapters.ssh.identities import Identities
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
@@ -24,6 +25,7 @@ from rollout.adapters.ssh.troubles import printable, translate
 from rollout.adapters.ssh.watchdog import Watchdog
 from rollout.app.ports import Target
 from rollout.core.remote import RemoteAnswer, RemoteCommand
+from rollout.core.sudo import Secret
 from rollout.errors import RemoteError
 
 GRACE = 0.5  # between the end of our own waiting and the watchdog's hanging up
@@ -41,14 +43,16 @@ class SshNodes:
         known_hosts: tuple[Path, ...] | None = None,
         accept_new: bool = False,
         limits: SshLimits | None = None,
+        sudo_password: Secret | None = None,
         notice: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``notice`` is told what a person should know while it happens, such as that a hardware key waits. Reads ``ssh_config`` (``~/.ssh/config`` if there is one) now: ``InputError`` when it cannot be used."""
+        """``sudo_password`` is for the sudo of every node that wants one. ``notice`` is told what a person should know while it happens, such as that a hardware key waits. Reads ``ssh_config`` (``~/.ssh/config`` if there is one) now: ``InputError`` when it cannot be used."""
         own = Path("~/.ssh/config").expanduser()
         config = SshConfig.read(ssh_config or (own if own.exists() else None))
         _quiet_paramiko()
         self._limits = limits or SshLimits()
         self._resolver = Resolver(config, known_hosts=known_hosts, accept_new=accept_new)
+        self._proof = Proof(sudo_password) if sudo_password else None
         self._watchdog = Watchdog()
         self._identities = Identities(lambda key: notice(printable(f"the hardware key {key} may wait for a touch")))
         known = KnownHostsFiles()
@@ -96,7 +100,8 @@ class SshNodes:
             with self._watchdog.over(link.wire, opening.at + GRACE):
                 channel = open_channel(link.transport, opening)
             with self._watchdog.over(link.wire, deadline.at + GRACE) as watch:
-                answer = Session(channel, command, deadline, self._limits).run()
+                asking = Elevation(self._proof, target) if self._proof and command.bare else None
+                answer = Session(channel, command, deadline, self._limits, asking).run()
                 _close_quietly(channel)
             keep = link.alive and answer.status is not None
             if watch.rang and answer.status is None:

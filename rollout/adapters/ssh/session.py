@@ -10,6 +10,7 @@ from paramiko.channel import Channel
 from paramiko.ssh_exception import ChannelException, SSHException
 from paramiko.transport import Transport
 
+from rollout.adapters.ssh.elevation import Elevation
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
 from rollout.adapters.ssh.troubles import printable, translate
 from rollout.core.remote import RemoteAnswer, RemoteCommand
@@ -17,6 +18,7 @@ from rollout.errors import RemoteError
 
 CHUNK = 64 * KIB
 TICK = 1.0  # an exit status alone wakes nobody
+TURN = 0.2  # nor does another node that has judged the password
 FULL = 0.01  # nor does room for more input, which is rare: a node takes 2 MiB at once
 
 
@@ -38,6 +40,10 @@ class _Capped:
     parts: list[bytes] = field(default_factory=list)
     size: int = 0
     lost: int = 0
+
+    @property
+    def all(self) -> bytes:
+        return b"".join(self.parts)
 
     def add(self, data: bytes) -> None:
         kept = data[: self.limit - self.size]
@@ -68,9 +74,19 @@ def open_channel(transport: Transport, deadline: Deadline) -> Channel:
 class Session:
     """Runs one command on one channel."""
 
-    def __init__(self, channel: Channel, command: RemoteCommand, deadline: Deadline, limits: SshLimits) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        command: RemoteCommand,
+        deadline: Deadline,
+        limits: SshLimits,
+        elevation: Elevation | None = None,
+    ) -> None:
+        """``elevation``: sudo is to be asked first."""
         self._channel = channel
         self._command = command
+        self._elevation = elevation
+        self._input = b"" if elevation else command.stdin
         self._deadline = deadline
         self._limits = limits
         self._wake = _Wake()
@@ -85,20 +101,44 @@ class Session:
         self._channel.in_buffer.set_event(self._wake)
         self._channel.in_stderr_buffer.set_event(self._wake)
         try:
-            self._channel.exec_command(self._command.line)
+            self._channel.exec_command(self._line)
             while (answer := self._turn()) is None:
-                self._wake.wait(min(self._deadline.left(), TICK if self._fed else FULL))
+                self._wake.wait(min(self._deadline.left(), self._patience))
+        except RemoteError as error:
+            return self._answer(None, error.reference, error.message)
         except (OSError, EOFError) as error:
             return self._answer(None, "connection-lost", translate(error).message)
         except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met in what the node sent
             return self._answer(None, "no-channel", f"the node did not take the command: {printable(str(error))}")
+        finally:
+            if self._elevation:
+                self._elevation.give_up()
         return answer
+
+    @property
+    def _line(self) -> str:
+        return self._elevation.line(self._command.bare) if self._elevation else self._command.line
+
+    @property
+    def _asking(self) -> bool:
+        """The command has not started, and gets none of its input: sudo has not let us through."""
+        return self._elevation is not None and not self._elevation.through
+
+    @property
+    def _patience(self) -> float:
+        if self._elevation is not None and self._elevation.waiting:
+            return TURN
+        return TICK if self._fed or (self._asking and self._sent >= len(self._input)) else FULL
 
     def _turn(self) -> RemoteAnswer | None:
         """Move what can be moved now; the answer if this was the end."""
         self._wake.rearm()
         over = self._channel.closed
         moved = self._drain()
+        if self._elevation is not None and self._asking:
+            self._input += self._elevation.next(self._err.all)
+            if self._elevation.through:
+                self._input, self._sent = self._command.stdin, 0
         if over:
             return self._closed()
         self._feed()
@@ -128,14 +168,14 @@ class Session:
 
     def _feed(self) -> None:
         """As much input as the node takes now. A command that ends without reading its input is no error."""
-        data = self._command.stdin
+        data = self._input
         try:
             while self._sent < len(data) and self._channel.send_ready() and self._deadline.left():
                 sent = self._channel.send(data[self._sent : self._sent + CHUNK])
                 if not sent:
                     break
                 self._sent += sent
-            if self._sent >= len(data) and not self._fed:
+            if self._sent >= len(data) and not self._fed and not self._asking:
                 self._channel.shutdown_write()
                 self._fed = True
         except (OSError, EOFError, SSHException):
@@ -152,6 +192,8 @@ class Session:
 
     def _closed(self) -> RemoteAnswer:
         channel = self._channel
+        if self._elevation is not None and self._asking and channel.exit_status >= 0:
+            raise self._elevation.ended(self._err.all)
         if channel.exit_status >= 0 and channel.eof_received:
             return self._answer(channel.exit_status, "", "")
         if not channel.get_transport().is_active():
@@ -159,11 +201,15 @@ class Session:
         return self._answer(None, "no-status", "the channel closed without an exit status; a signal may have ended it")
 
     def _answer(self, status: int | None, reference: str, message: str) -> RemoteAnswer:
+        """What sudo asks and is told is no part of it; before it let us through, nothing of ours has started."""
+        stderr = self._err.all
+        if self._elevation is not None:
+            stderr = self._elevation.rest(stderr)
         return RemoteAnswer(
-            status=status,
-            stdout=b"".join(self._out.parts),
-            stderr=b"".join(self._err.parts),
-            started=True,
+            status=None if self._asking else status,
+            stdout=b"" if self._asking else b"".join(self._out.parts),
+            stderr=stderr,
+            started=not self._asking,
             truncated=bool(self._out.lost or self._err.lost),
             reference=reference,
             message=message,

@@ -1,0 +1,270 @@
+"""sudo with a password: a real sudo, a real sshd, a user made for the test (needs root)."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shlex
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.agent_program import agent_program
+from rollout.adapters.ssh import SshNodes
+from rollout.adapters.ssh.elevation import Proof
+from rollout.core.remote import RemoteAnswer, RemoteCommand
+from rollout.core.report import Outcome
+from rollout.core.sudo import Secret, asking, heard, quiet, refusal
+from rollout.errors import RemoteError
+from rollout.kubelet import agent_call
+from rollout.kubelet.agent_answer import parse_report
+from tests.ssh.sshd import Sshd, target
+from tests.ssh.sudoers import PASSWORD, User, sudoer
+
+NONCE = "0123abcd"
+WRONG = "not the password"
+
+
+@pytest.fixture
+def user() -> Iterator[User]:
+    with sudoer() as made:
+        yield made
+
+
+@pytest.fixture
+def server(own_sshd: Sshd, user: User) -> Sshd:
+    user.lets_in(own_sshd)
+    own_sshd.start()
+    return own_sshd
+
+
+@contextmanager
+def knowing(server: Sshd, password: str | None = PASSWORD) -> Iterator[SshNodes]:
+    secret = Secret(password) if password is not None else None
+    with closing(SshNodes(ssh_config=server.ssh_config, sudo_password=secret)) as nodes:
+        yield nodes
+
+
+def as_root(line: str, stdin: bytes = b"", deadline: float = 30.0) -> RemoteCommand:
+    bare = shlex.join(("sh", "-c", line))
+    return RemoteCommand(quiet(bare), stdin, deadline, bare=bare)
+
+
+def refused(answer: RemoteAnswer) -> str:
+    assert (answer.status, answer.started, answer.stdout) == (None, False, b"")
+    assert PASSWORD not in repr(answer)
+    assert WRONG not in repr(answer)
+    return answer.reference
+
+
+def test_the_command_runs_as_root_and_reads_all_of_its_input(server: Sshd) -> None:
+    """sudo takes its line from the same standard input: not one byte of the command's may go with it."""
+    data = os.urandom(200_000)
+    with knowing(server) as nodes:
+        answer = nodes.run(target(), as_root("id -u >&2; exec cat", data))
+    assert (answer.status, answer.stdout == data, answer.stderr, answer.started) == (0, True, b"0\n", True)
+
+
+def test_the_agents_program_runs(server: Sshd) -> None:
+    command = agent_call.status(agent_program(), sudo=True, deadline=30)
+    with knowing(server) as nodes:
+        assert parse_report("n1", "status", nodes.run(target(), command), 0).outcome is Outcome.DONE
+
+
+def test_the_exit_status_and_standard_error_are_the_commands(server: Sshd) -> None:
+    with knowing(server) as nodes:
+        answer = nodes.run(target(), as_root("echo out; echo err >&2; exit 7"))
+    assert answer == RemoteAnswer(status=7, stdout=b"out\n", stderr=b"err\n", started=True)
+
+
+def test_where_sudo_asks_nothing_no_password_is_sent(server: Sshd, user: User) -> None:
+    user.sudoers("{user} ALL=(ALL) NOPASSWD: ALL")
+    with knowing(server, WRONG) as nodes:
+        answer = nodes.run(target(), as_root("exec cat", b"input"))
+    assert (answer.status, answer.stdout, answer.stderr) == (0, b"input", b"")
+
+
+def test_a_lecture_and_insults_before_the_question(server: Sshd, user: User) -> None:
+    user.sudoers("Defaults:{user} lecture=always, insults", "{user} ALL=(ALL) ALL")
+    with knowing(server) as nodes:
+        answer = nodes.run(target(), as_root("exec cat", b"input"))
+    assert (answer.status, answer.stdout, answer.stderr) == (0, b"input", b"")
+
+
+def test_a_pty_between_sudo_and_the_command(server: Sshd, user: User) -> None:
+    user.sudoers("Defaults:{user} use_pty", "{user} ALL=(ALL) ALL")
+    data = os.urandom(200_000)
+    with knowing(server) as nodes:
+        assert nodes.run(target(), as_root("exec cat", data)).stdout == data
+
+
+def test_without_a_password_nothing_waits_for_one(server: Sshd) -> None:
+    command = agent_call.status(agent_program(), sudo=True, deadline=30)
+    with knowing(server, None) as nodes:
+        report = parse_report("n1", "status", nodes.run(target(), command), 0)
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "no-sudo")
+
+
+def test_a_wrong_password_is_tried_once(server: Sshd, user: User) -> None:
+    """Accounts get locked: sudo itself would ask three times, every command of ours again."""
+    log = user.home / "log"
+    user.sudoers("Defaults:{user} logfile=" + str(log), "{user} ALL=(ALL) ALL")
+    with knowing(server, WRONG) as nodes:
+        assert refused(nodes.run(target(), as_root("true"))) == "sudo-password-wrong"
+        assert refused(nodes.run(target(), as_root("true"))) == "sudo-password-wrong"
+    end = time.monotonic() + 10
+    while not log.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    said = " ".join(log.read_text(encoding="utf-8").split())
+    assert said.count("incorrect password") == said.count("1 incorrect password attempt") == 1
+
+
+def test_a_wrong_password_is_not_sent_to_the_whole_fleet(server: Sshd) -> None:
+    with knowing(server, WRONG) as nodes, ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda n: nodes.run(target(f"n{n}"), as_root("true")), range(12)))
+    assert {refused(answer) for answer in answers} == {"sudo-password-wrong"}
+    assert sum(answer.message.startswith("not sent: ") for answer in answers) == 10
+
+
+def test_a_right_password_goes_to_all_of_them(server: Sshd) -> None:
+    with knowing(server) as nodes, ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda n: nodes.run(target(f"n{n}"), as_root("id -u; exec cat", b"%d" % n)), range(12)))
+    assert [answer.stdout for answer in answers] == [b"0\n%d" % n for n in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "reference"),
+    [
+        (("Defaults:{user} requiretty", "{user} ALL=(ALL) ALL"), "sudo-needs-tty"),
+        ((), "sudo-not-allowed"),
+        (("{user} ALL=(ALL) /bin/true",), "sudo-not-allowed"),
+    ],
+)
+def test_why_sudo_will_not(server: Sshd, user: User, lines: tuple[str, ...], reference: str) -> None:
+    user.sudoers(*lines)
+    with knowing(server) as nodes:
+        answer = nodes.run(target(), as_root("true"))
+        assert refused(answer) == reference
+        report = parse_report("n1", "status", answer, 0.0)
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, reference)
+
+
+def test_a_node_without_sudo(server: Sshd, user: User) -> None:
+    server.stop()
+    server.options += f"\nSetEnv PATH={user.home}/bin"
+    (user.home / "bin").mkdir()
+    for tool in ("env", "sh"):
+        (user.home / "bin" / tool).symlink_to(f"/usr/bin/{tool}")
+    server.start()
+    with knowing(server) as nodes:
+        assert refused(nodes.run(target(), as_root("true"))) == "no-sudo"
+
+
+def test_a_shell_that_echoes_the_command_line_gets_no_password(server: Sshd, user: User) -> None:
+    """It shows everything that is in the command line, and then reads what comes as commands."""
+    evil = user.home / "shell"
+    evil.write_text(f'#!/bin/sh\nprintf "%s\\n" "$2" >&2\ncat >{user.home}/stolen\n', encoding="utf-8")
+    evil.chmod(0o755)
+    subprocess.run(["usermod", "--shell", evil, user.name], check=True)
+    subprocess.run(["chown", user.name, user.home], check=True)
+    with knowing(server) as nodes:
+        answer = nodes.run(target(), as_root("true", b"a payload", deadline=2))
+    assert (refused(answer), answer.stderr) == ("deadline", b"")
+    assert (user.home / "stolen").read_bytes() == b""
+
+
+def test_the_password_is_in_no_process_list_and_no_environment(server: Sshd, user: User) -> None:
+    seen: list[bytes] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            for folder in Path("/proc").glob("[0-9]*"):
+                for name in ("cmdline", "environ"):
+                    try:
+                        seen.append((folder / name).read_bytes())
+                    except OSError:
+                        continue
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        with knowing(server) as nodes:
+            assert nodes.run(target(), as_root("sleep 1")).status == 0
+    finally:
+        over.set()
+        watcher.join(20)
+    assert any(b"rollout %%" in line for line in seen)  # it did look at sudo
+    assert not any(PASSWORD.encode() in line for line in seen)
+
+
+# ------------------------------------------------------------------------------------------------- without root
+
+
+def test_the_exact_line() -> None:
+    assert quiet("sh -c 'a b' x") == "sudo -n -- sh -c 'a b' x"
+    assert asking("sh -c 'a b' x", NONCE) == (
+        "env LC_ALL=C sudo -S -p '[rollout %% 0123abcd]' -- "
+        'sh -c \'printf "rollout %s ready\\n" "$0" >&2; exec "$@"\' 0123abcd sh -c \'a b\' x'
+    )
+
+
+def test_the_command_line_itself_is_no_question_and_no_readiness() -> None:
+    line = asking("sh -c true", NONCE)
+    for shown in (line, shlex.split(line), [word.replace("\\n", "\n") for word in shlex.split(line)], repr(line)):
+        said = heard((shown if isinstance(shown, str) else " ".join(shown)).encode(), NONCE)
+        assert (said.asked, said.ready) == (0, False)
+
+
+def test_what_counts_as_a_question() -> None:
+    assert heard(b"Lecture\n[rollout % 0123abcd]", NONCE).asked == 1
+    assert heard(b"[rollout % 0123abcd]Sorry, try again.\n[rollout % 0123abcd]", NONCE).asked == 2
+    assert heard(b"[rollout % 4444abcd]", NONCE).asked == 0
+    after = heard(b"[rollout % 0123abcd]rollout 0123abcd ready\nerr [rollout % 0123abcd]", NONCE)
+    assert (after.asked, after.ready, after.rest) == (1, True, b"err [rollout % 0123abcd]")
+
+
+@pytest.mark.parametrize(
+    ("stderr", "reference"),
+    [
+        (b"sudo: sorry, you must have a tty to run sudo\n", "sudo-needs-tty"),
+        (b"x is not in the sudoers file.\n", "sudo-not-allowed"),
+        (b"Sorry, user x is not allowed to execute '/bin/sh' as root on h.\n", "sudo-not-allowed"),
+        (b"sudo: account validation failure, is your account locked?\n", "sudo-not-allowed"),
+        (b"sudo: 1 incorrect password attempt\n", "sudo-password-wrong"),
+        (b"env: 'sudo': No such file or directory\n", "no-sudo"),
+        (b"sudo: unable to stat /etc/sudoers\n\x1b[2J", "sudo-failed"),
+        (b"", "sudo-failed"),
+    ],
+)
+def test_why_it_ended(stderr: bytes, reference: str) -> None:
+    found, message = refusal(b"[rollout % 0123abcd]" + stderr, NONCE)
+    assert found == reference
+    assert message.isprintable()
+    assert NONCE not in message
+
+
+def test_a_secret_shows_itself_nowhere() -> None:
+    secret = Secret("hunter2")
+    assert "hunter2" not in f"{secret} {secret!r} {[secret]} {vars(type(secret))}"
+    with pytest.raises(TypeError):
+        pickle.dumps(secret)
+    assert secret.reveal() == "hunter2"
+
+
+def test_two_nodes_at_most_are_asked_until_one_has_taken_it() -> None:
+    proof = Proof(Secret("x"))
+    assert [proof.may_send(target(f"n{n}")) for n in range(3)] == [True, True, False]
+    proof.undecided()
+    assert proof.may_send(target("n2"))
+    proof.taken()
+    proof.refused(target("n1"))
+    assert all(proof.may_send(target(f"m{n}")) for n in range(9))
+    with pytest.raises(RemoteError, match="not sent to this node again"):
+        proof.may_send(target("n1"))
