@@ -9,7 +9,7 @@ from typing import Any, cast
 import click
 
 from rollout.adapters.files import FolderFiles
-from rollout.adapters.lab import control, faults, launch
+from rollout.adapters.lab import api, control, faults, launch
 from rollout.adapters.lab.spec import LabSpec, NodeSpec, addresses
 from rollout.app.load import load_cluster
 from rollout.cli.options import limit_option
@@ -18,6 +18,8 @@ from rollout.core.nodesets import Names, NodesetError, evaluate, fold, select
 from rollout.errors import UsageError
 
 DEFAULT = Path(".rollout/lab")
+API = "api"
+"""What stands for the API server where nodes are named."""
 
 _directory = click.option(
     "--dir",
@@ -57,6 +59,7 @@ def up(cluster: str, limit: str, count: int | None, restart_sec: float, director
     only = "" if len(names) == len(inventory.nodes) else f" --limit '{limit if not count else fold(names)}'"
     click.echo(f"  rollout plan --cluster {cluster} --ssh-config {config}{only}")
     click.echo(f"  ssh -F {config} {names[0]} systemctl is-active kubelet")
+    click.echo(f"  kubectl --kubeconfig {directory / api.KUBECONFIG} get --raw /api/v1/nodes/{names[0]}")
     where = "" if directory == DEFAULT else f" --dir {directory}"
     click.echo(f"  rollout lab status{where}; rollout lab down{where}")
 
@@ -79,6 +82,8 @@ def status(output: str, directory: Path) -> None:
         click.echo(json.dumps({"version": 1, **found}, indent=2))
         return
     click.echo(f"cluster {found['cluster']}, {found['connections']} connections, {found['commands']} commands")
+    if found["api"] != "ok":
+        click.echo(f"  fault {found['api']}: {API}")
     for title in ("states", "faults"):
         for word, names in cast("dict[str, list[str]]", found[title]).items():
             click.echo(f"  {'fault ' if title == 'faults' else ''}{word} {len(names):,}: {fold(names)}")
@@ -86,7 +91,7 @@ def status(output: str, directory: Path) -> None:
 
 @lab.command()
 @click.argument("nodeset")
-@click.argument("kind", required=False, metavar="[KIND]", type=click.Choice(tuple(faults.KINDS)))
+@click.argument("kind", required=False, metavar="[KIND]", type=click.Choice((*faults.KINDS, *api.KINDS)))
 @click.option("--after", type=float, default=None, help="Seconds; what from depends on the fault.")
 @click.option("--for", "lasting", type=click.FloatRange(0), default=None, help="Seconds; then it mends itself.")
 @click.option(
@@ -108,7 +113,7 @@ def fault(
     clear: bool,  # noqa: FBT001
     directory: Path,
 ) -> None:
-    """Break nodes, or mend them. KIND is one of (docs/lab.md has more):
+    """Break nodes, or mend them; NODESET api is the API server. KIND is one of (docs/lab.md has more):
 
     \b
     refuse              connections are refused
@@ -131,11 +136,21 @@ def fault(
     pod-rejected        with another configuration a pod is not admitted again (OutOfpods)
     container-restarted … a container is made anew
     pull-failing        … a container's image cannot be pulled
+    cordoned            the API shows the node as unschedulable
+    api-down            (of api) connections are refused
+    api-slow            (of api) each answer takes --after seconds (5)
+    api-forbidden       (of api) the user has no rights
     """
     if clear == (kind is not None):
         raise UsageError("lab-fault", "give a kind of fault, or --clear")
     if after is not None and after < 0 and kind != faults.CLOCK:
         raise UsageError("lab-fault", "only clock-step goes back in time: --after 0 or more")
+    if (nodeset == API) != (kind in api.KINDS if kind else nodeset == API):
+        raise UsageError("lab-fault", f"{', '.join(api.KINDS)} are faults of {API}, and all others of nodes")
+    if nodeset == API:
+        control.ask(directory, {"op": "api", "kind": kind, "after": after})
+        click.echo(f"{'mended' if clear else kind}: {API}")
+        return
     served = launch.specification(directory)
     sets = {name: frozenset(members) for name, members in served.sets.items()}
     try:
@@ -175,4 +190,4 @@ def specification(inventory: Inventory, names: list[str], restart_sec: float) ->
     )
     members = frozenset(names)
     sets = {word: tuple(sorted(known & members)) for word, known in inventory.nodesets.items() if known & members}
-    return LabSpec(inventory.cluster, served, restart_sec, sets)
+    return LabSpec(inventory.cluster, served, restart_sec, sets, inventory.api_server)

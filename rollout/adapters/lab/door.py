@@ -22,6 +22,11 @@ class Door:
         self.dumb = False
 
     @property
+    def port(self) -> int:
+        """Where it listens; of port 0 the one that was free, which stays the same from the first ``open`` on."""
+        return self._where[1]
+
+    @property
     def is_open(self) -> bool:
         return self._listener is not None
 
@@ -34,6 +39,7 @@ class Door:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(self._where)
             listener.listen(BACKLOG)
+            self._where = listener.getsockname()
         except OSError:
             listener.close()
             raise

@@ -219,11 +219,11 @@ def _set_clock(ward: Ward) -> None:
 
 
 def _sicken_pods(ward: Ward, fault: Fault) -> None:
-    ward.node.machine.pods.set(fault.kind)
+    ward.node.machine.pods.set(fault.kind, ward.loop.now())
 
 
 def _heal_pods(ward: Ward) -> None:
-    ward.node.machine.pods.clear()
+    ward.node.machine.pods.clear(ward.loop.now())
 
 
 def _nothing(_ward: Ward) -> None:

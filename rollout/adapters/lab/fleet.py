@@ -17,6 +17,8 @@ from rollout.adapters.lab.faults import Faults, Ward
 from rollout.adapters.lab.keys import Key
 from rollout.adapters.lab.loop import Loop
 from rollout.adapters.lab.node import LabNode
+from rollout.adapters.lab.objects import Seen
+from rollout.adapters.lab.resources import Lookup
 from rollout.adapters.lab.spec import LabSpec
 
 SHORTEST = 0.2
@@ -92,6 +94,15 @@ class Fleet:
             busy["connections"] += len(node.connections)
             busy["commands"] += len(node.sessions)
         return {"cluster": self.spec.cluster, "port": self.port, "states": states, **self._ailing(), **busy}
+
+    def lookup(self) -> Lookup:
+        """What the API answers from."""
+        return Lookup(tuple(self.nodes), self._see, self.spec.api_server)
+
+    def _see(self, name: str) -> Seen:
+        node = self.nodes[name]
+        node.settle()
+        return Seen(node.spec, node.machine, self.loop.now(), node.wall())
 
     def _ailing(self) -> dict[str, object]:
         return {"faults": self.faults.by_kind(), "orders": self.faults.listed()}

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from rollout.adapters.lab.kubelet import START_UP
 
-REJECTED, RESTARTED, PULLING, NOT_READY = "pod-rejected", "container-restarted", "pull-failing", "not-ready"
-KINDS = (REJECTED, RESTARTED, PULLING, NOT_READY)
+REJECTED, RESTARTED, PULLING = "pod-rejected", "container-restarted", "pull-failing"
+NOT_READY, CORDONED = "not-ready", "cordoned"
+KINDS = (REJECTED, RESTARTED, PULLING, NOT_READY, CORDONED)
 NAMES = (("kube-system", "kube-proxy"), ("default", "web"))
 """Namespace and name of the pods; a node's name goes behind the latter. The faults take the second."""
 
@@ -44,11 +45,16 @@ class Lease:
 
 @dataclass(slots=True)
 class Pods:
-    """What has become of the pods. ``made`` counts how often the second one's container was made anew."""
+    """What has become of the pods. ``boots`` and ``made`` count how often the first and the second one's container were made anew,
+    ``changes`` whatever else the API server would have heard of; ``turned`` is when the node's readiness was changed last.
+    """
 
     lease: Lease = field(default_factory=Lease)
     kind: str = ""
     made: int = 0
+    boots: int = 0
+    changes: int = 0
+    turned: float = 0.0
     rejected: bool = False
     pulling: bool = False
     ready: bool = True
@@ -57,18 +63,21 @@ class Pods:
     _now: str = ""
     _healthy: str = ""
 
-    def set(self, kind: str) -> None:
-        """From the next start with another configuration on; ``not-ready`` at once."""
+    def set(self, kind: str, now: float) -> None:
+        """From the next start with another configuration on; what is about the node itself at once."""
         self.kind, self._healthy = kind, self._now
-        self.ready = kind != NOT_READY
+        self.changes += 1
+        self.ready, self.turned = kind != NOT_READY, now
 
-    def clear(self) -> None:
+    def clear(self, now: float) -> None:
         """The fault is over; a pod that was rejected has been replaced."""
-        self.kind, self.rejected, self.pulling, self.ready = "", False, False, True
+        self.kind, self.rejected, self.pulling, self.ready, self.turned = "", False, False, True, now
+        self.changes += 1
 
     def kubelet_started(self, fingerprint: str, now: float) -> None:
         """The kubelet has the pods admitted again."""
         self._now = fingerprint
+        self.changes += 1
         self.started = self.started or now
         self.container_started = self.container_started or now
         self.lease.begin(now)
@@ -84,6 +93,7 @@ class Pods:
     def rebooted(self, now: float) -> None:
         """No container survives that."""
         if self.started:
+            self.boots += 1
             self._make_anew(now)
 
     def _make_anew(self, now: float) -> None:

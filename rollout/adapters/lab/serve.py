@@ -9,10 +9,13 @@ import resource
 import signal
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from rollout.adapters.lab import children, keys, sshd, tools_dir, trees
+from rollout.adapters.lab import children, keys, resources, sshd, tools_dir, trees
 from rollout.adapters.lab import spec as lab_spec
+from rollout.adapters.lab.api import KINDS as KINDS_OF_API
+from rollout.adapters.lab.api import Api
 from rollout.adapters.lab.control import Control
 from rollout.adapters.lab.faults import KINDS, NOW, Fault
 from rollout.adapters.lab.fleet import Fleet
@@ -44,7 +47,9 @@ def main(directory: Path) -> None:
     user = keys.write_client_files(directory, spec.nodes, fleet.keys, fleet.port)
     fleet.admit(user.public)
     fleet.power_on()
-    Control(loop, directory, lambda request: _answer(fleet, request))
+    lookup = fleet.lookup()
+    api = Api(loop, directory, spec.cluster, partial(resources.answer, lookup))
+    Control(loop, directory, lambda request: _answer(fleet, api, request))
     _announce(directory, spec, fleet.port)
     _watch(loop, directory, (directory / READY).stat().st_ino)
     loop.run()
@@ -52,10 +57,12 @@ def main(directory: Path) -> None:
     os._exit(0)  # SSH threads may still be blocked in reads
 
 
-def _answer(fleet: Fleet, request: dict[str, object]) -> dict[str, object]:
+def _answer(fleet: Fleet, api: Api, request: dict[str, object]) -> dict[str, object]:
     names = request.get("nodes")
     if request["op"] == "status":
-        return fleet.status()
+        return {**fleet.status(), "api": api.kind or "ok"}
+    if request["op"] == "api":
+        return _break_api(api, request)
     if request["op"] == "stop":
         fleet.loop.at(fleet.loop.now() + 0.05, fleet.loop.stop)
         return {}
@@ -69,6 +76,17 @@ def _answer(fleet: Fleet, request: dict[str, object]) -> dict[str, object]:
         return {}
     order = fleet.faults.add if request.get("add") else fleet.faults.set
     order(names, _fault(request))
+    return {}
+
+
+def _break_api(api: Api, request: dict[str, object]) -> dict[str, object]:
+    kind, seconds = request.get("kind"), request.get("after")
+    if kind is None:
+        api.mend()
+    elif kind in KINDS_OF_API:
+        api.break_down(str(kind), float(seconds) if isinstance(seconds, int | float) else 5.0)
+    else:
+        raise ValueError(f"no fault of the API: {kind}")
     return {}
 
 

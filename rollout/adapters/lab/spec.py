@@ -45,12 +45,13 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class LabSpec:
-    """A lab. ``restart_sec`` goes into each kubelet's unit file; ``sets`` is what ``@name`` may mean."""
+    """A lab. ``restart_sec`` goes into each kubelet's unit file; ``sets`` is what ``@name`` may mean; the API is ``api_server``'s."""
 
     cluster: str
     nodes: tuple[NodeSpec, ...]
     restart_sec: float = 10.0
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    api_server: str = "v1.23.17"
 
 
 def addresses(count: int) -> list[str]:
@@ -67,4 +68,4 @@ def save(spec: LabSpec, path: Path) -> None:
 def read(path: Path) -> LabSpec:
     data = json.loads(path.read_text(encoding="utf-8"))
     nodes = tuple(NodeSpec(**node) for node in data["nodes"])
-    return LabSpec(data["cluster"], nodes, data["restart_sec"], data["sets"])
+    return LabSpec(data["cluster"], nodes, data["restart_sec"], data["sets"], data["api_server"])
