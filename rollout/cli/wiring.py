@@ -102,18 +102,19 @@ class Session:
         nodes = self.nodes()
         engine = ThreadEngine(width + SPARE)
         try:
-            yield Tools(
-                journal=journal,
-                engine=engine,
-                nodes=nodes,
-                local=LocalCommands(),
-                clock=SystemClock(),
-                observers=self.observers(),
-                interrupted=interrupts.asked,
-                who=operator(),
-                reason=self.reason,
-                new_run_id=new_run_id,
-            )
+            with self.observers() as observers:
+                yield Tools(
+                    journal=journal,
+                    engine=engine,
+                    nodes=nodes,
+                    local=LocalCommands(),
+                    clock=SystemClock(),
+                    observers=observers,
+                    interrupted=interrupts.asked,
+                    who=operator(),
+                    reason=self.reason,
+                    new_run_id=new_run_id,
+                )
         except KeyboardInterrupt:
             raise StoppedError from None
         finally:

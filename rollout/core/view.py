@@ -117,8 +117,14 @@ def nearest(state: RunState) -> tuple[Distance, ...]:
 
 
 def distance_text(found: Distance) -> str:
-    """``rack rack04 1 of 2``: how many have gone wrong, of how many that halt."""
-    return f"{printable(found.where, 60)} {found.wrong} of {found.limit}"
+    """``rack04 1 of 2``: how many have gone wrong, of how many that halt."""
+    return f"{place_text(found)} {found.wrong} of {found.limit}"
+
+
+def place_text(found: Distance) -> str:
+    """Where a budget holds; a rack that is called so already is not called a rack twice."""
+    where = printable(found.where, 60)
+    return where.removeprefix("rack ") if where.startswith("rack rack") else where
 
 
 def _nearness(found: Distance) -> tuple[int, int]:
@@ -164,7 +170,7 @@ def _racks(state: RunState) -> tuple[RackView, ...]:
         wrong = sum(record.cause is not None or record.state in BROKEN for record in records)
         if wrong or any(record.state not in quiet for record in records):
             found.append(RackView(rack, len(names), _counts(state, tuple(names)), wrong))
-    return tuple(sorted(found, key=lambda rack: (-rack.wrong, -_in_motion(rack), rack.name)))
+    return tuple(sorted(found, key=lambda rack: (-rack.wrong, rack.name)))
 
 
 def _in_motion(rack: RackView) -> int:

@@ -1,0 +1,170 @@
+"""What the live display shows, frame by frame, and that a terminal gets it, and a pipe lines only."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from rollout.adapters.live import LiveProgress, shows_live, watch
+from rollout.adapters.screen import bar, counts, screen
+from rollout.core.events import Ticked
+from rollout.core.playbook import Cause
+from rollout.core.state import NodeRecord, NodeState, RunState
+from rollout.core.view import view
+from tests.core import test_view as states
+from tests.story.conftest import Site, served
+
+S = NodeState
+
+
+def frame(state: RunState, width: int = 110, elapsed: float | None = 75.0) -> str:
+    console = Console(record=True, force_terminal=True, width=width, file=io.StringIO(), color_system="truecolor")
+    console.print(screen(view(state, state.now), elapsed))
+    return console.export_text(styles=False)
+
+
+def test_a_frame_says_which_run_where_it_is_and_how_long_it_takes() -> None:
+    first, *rest = frame(states.applying()).splitlines()
+    assert re.match(r"run r1 on test   running   0 of 40 nodes   75 s   about \d+ min \d+ s left", first)
+    text = "\n".join(rest)
+    assert re.search(r"▶ canary +2 ▒{30} 2 applying", text)
+    assert re.search(r"  rest +38 ·{30} 38 pending", text)
+    assert "waits for 2 nodes of 2 racks: 2 applying" in text
+    assert "budgets   wave 'canary' 0 of 1 · " in text
+
+
+def test_a_halted_frame_says_why_and_shows_who_went_wrong() -> None:
+    text = frame(states.halted())
+    assert "halted    1 of 40 nodes of the fleet went wrong" in text
+    assert re.search(r"■ rest", text)
+    assert "wrong" in text
+    assert re.search(r"1 reverted b-7: .*", text)
+
+
+def test_a_frame_of_a_held_and_of_a_paused_run_says_how_to_go_on() -> None:
+    assert "`rollout continue r1` promotes" in frame(states.held())
+    assert "paused by ann@ops (lunch red)" in frame(states.paused())
+
+
+def test_what_nodes_say_cannot_draw_on_the_screen() -> None:
+    state = states.soaking()
+    bad = NodeRecord(
+        S.REVERTED, cause=Cause.FAILED, message="\x1b[2Jboo [bold]x[/bold]\nnext", reference="r\x1b]0;t\x07"
+    )
+    text = frame(replace(state, nodes={**state.nodes, "a-1": bad}))
+    assert "1 reverted a-1: boo [bold]x[/bold] next [r]" in text
+    assert "\x1b" not in text
+
+
+def test_a_narrow_screen_still_has_it_all_and_no_line_is_longer() -> None:
+    lines = frame(states.halted(), width=60).splitlines()
+    assert all(len(line) <= 60 for line in lines)
+    assert any("■ rest" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "shown"),
+    [
+        (((S.PENDING, 10),), "··········"),
+        (((S.PENDING, 990), (S.CONFIRMED, 1), (S.FAILED, 1)), "█✗········"),
+        (((S.PENDING, 5), (S.CONFIRMED, 5)), "█████·····"),
+        ((), ""),
+    ],
+)
+def test_a_bar_shows_whatever_there_is_one_of(numbers: tuple[tuple[NodeState, int], ...], shown: str) -> None:
+    assert bar(numbers, 10).plain == shown
+
+
+def test_every_state_has_a_look_of_its_own() -> None:
+    assert counts(tuple((kind, 1) for kind in S)).plain.count("1 ") == len(S)
+    assert len({bar(((kind, 1),), 1).plain for kind in S}) >= len(S) - 1
+
+
+def test_watching_ends_with_the_summary() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=110, highlight=False)
+    played = [states.applying(), states.soaking(), states.ended()]
+    last = watch(((state, state.now) for state in played), console)
+    assert last is played[-1]
+    tail = out.getvalue().rsplit("\x1b", 1)[-1]
+    assert "run r1 on test: done, exit code 0" in out.getvalue()
+    assert "\x1b[?25h" in out.getvalue(), "the cursor is given back"
+    assert "all: 40 confirmed" in tail
+
+
+def test_the_driver_pays_next_to_nothing_and_the_display_ends_when_the_run_breaks() -> None:
+    out = io.StringIO()
+    progress = LiveProgress(out)
+    state = states.applying()
+    began = time.perf_counter()
+    for _ in range(1000):
+        progress.on_event(Ticked(state.now), state, state)
+    assert time.perf_counter() - began < 1.0
+    progress.close()
+    progress.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "live display"]
+
+
+def test_a_terminal_that_cannot_be_redrawn_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    person, terminal = pty.openpty()
+    try:
+        with os.fdopen(terminal, "w") as out:
+            monkeypatch.setenv("TERM", "xterm-256color")
+            assert shows_live(out)
+            monkeypatch.setenv("TERM", "dumb")
+            assert not shows_live(out)
+        assert not shows_live(io.StringIO())
+    finally:
+        os.close(person)
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Iterator[Site]:
+    with served(tmp_path, "small-[001-004]") as made:
+        yield made
+
+
+def on_terminal(site: Site, *words: str) -> tuple[int, str]:
+    """The exit code and everything that was written to a terminal of 110 columns."""
+    person, terminal = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "110", "LINES": "40"}
+    process = subprocess.Popen(
+        site.command(*words), cwd=site.folder, stdin=terminal, stdout=terminal, stderr=terminal, env=environment
+    )
+    os.close(terminal)
+    said = b""
+    with suppress(OSError):  # the terminal's end, once nobody has it open
+        while chunk := os.read(person, 65536):
+            said += chunk
+    os.close(person)
+    return process.wait(60), said.decode()
+
+
+def test_apply_on_a_terminal_is_shown_live_and_leaves_the_summary_and_a_pipe_gets_lines(few: Site) -> None:
+    code, said = on_terminal(few, "apply", "--cluster", "small", "--limit", "small-[001-004]", "--yes")
+    assert code == 0, said
+    assert "waits for" in said
+    assert re.search(r"▶.*canary", said)
+    assert "\x1b[?25l" in said, "the cursor is hidden while it draws"
+    summary = said.rsplit("\x1b[?25h", 1)[1]
+    assert "done, exit code 0" in summary
+    assert "all: 4 confirmed" in summary
+    assert "waits for" not in summary
+
+    run = few.rollout("status", "-o", "json").json()["run"]
+    piped = few.rollout("rollback", run, "--yes")
+    assert piped.code == 0, piped.err
+    assert "\x1b" not in piped.out
+    assert "leaving every node as found\n" in piped.out
