@@ -13,6 +13,8 @@ from tests.bed.shell import run
 SIZE = 64 * 1024 * 1024
 """Bytes; sparse, a node that has booted takes about 15 MiB of them."""
 
+_BLOCK = 1024
+
 _SHUTDOWN = 0x8004587D
 """EXT4_IOC_SHUTDOWN: the file system takes no more writes."""
 _AS_IT_IS = 2
@@ -43,7 +45,7 @@ class Disk:
         self.root.mkdir()
         with self._file.open("wb") as file:
             file.truncate(SIZE)
-        run("mkfs.ext4", "-q", "-m", "0", str(self._file))
+        run("mkfs.ext4", "-q", "-m", "0", "-b", str(_BLOCK), str(self._file))
         run("mount", "-o", "loop", str(self._file), str(self._place))
         self.written.mkdir()
         self._work.mkdir()
@@ -78,11 +80,18 @@ class Disk:
     def fill(self, leave: int = 0) -> None:
         """Use up all room but ``leave`` KiB."""
         run("sync", "-f", str(self._place))
+        step = room = self._room() - leave * 1024
         with self._ballast.open("ab") as ballast:
-            found = os.statvfs(self._place)
-            room = found.f_bavail * found.f_frsize - leave * 1024
-            if room > 0:
-                os.posix_fallocate(ballast.fileno(), ballast.tell(), room - room % found.f_frsize)
+            while min(step, room) >= _BLOCK:
+                try:
+                    os.posix_fallocate(ballast.fileno(), ballast.seek(0, os.SEEK_END), min(step, room))
+                except OSError:  # what the disk keeps about the ballast takes room too
+                    step //= 2
+                room = self._room() - leave * 1024
+
+    def _room(self) -> int:
+        found = os.statvfs(self._place)
+        return found.f_bavail * found.f_frsize
 
     def free(self) -> None:
         self._ballast.unlink(missing_ok=True)

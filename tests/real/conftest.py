@@ -16,10 +16,11 @@ RealNodes = Callable[[int], list[Node]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All of these share one bed: with several workers, one of them takes them all."""
+    """With several workers one of them takes all tests of one node, another those of four: each has a bed for all of its own."""
     for item in items:
         if "real_node" in item.keywords:
-            item.add_marker(pytest.mark.xdist_group("real"))
+            group = "fleet" if "fleet" in getattr(item, "fixturenames", ()) else "real"
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ClusterShell.NodeSet import NodeSet
+
 from tests.bed.bed import Bed
 from tests.bed.node import Node
 
@@ -24,6 +26,7 @@ PLAYBOOK = """\
 name: pulls
 settings: {imagePullProgressDeadline: 5m, serializeImagePulls: false}
 waves: [canary, rest]
+rehearsal: false
 limits: {perRack: 100%, pace: 20}
 budgets: {wave: 4, rack: 4, fleet: 4}
 soak: 600ms
@@ -92,6 +95,18 @@ class Fleet:
         """What the controller in the background has printed so far."""
         return (self.folder / "out").read_text()
 
+    def playbook(self, old: str, new: str) -> None:
+        """Change it."""
+        path = self.folder / "playbooks/pulls.yaml"
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    def one_rack(self) -> None:
+        """So that its budget is that of all four."""
+        path = self.folder / "inventories/real.yaml"
+        path.write_text(path.read_text().replace("\n  b: ", ","))
+
     def plan(self) -> None:
         """Into p.json."""
         done = self.rollout("plan", "--cluster", "real", "--out", "p.json", "--exit-code")
@@ -105,7 +120,7 @@ class Fleet:
 
     def standing(self, node: Node) -> str:
         """What the journal says of one node: its trouble's state and reference, or nothing."""
-        found = [t for t in self.status()["troubles"] if t["nodes"] == node.name]
+        found = [t for t in self.status()["troubles"] if node.name in NodeSet(t["nodes"])]
         return " ".join(f"{t['state']} {t['reference']}" for t in found)
 
     # ------------------------------------------------------------------------------------------- out of band
@@ -148,6 +163,11 @@ class Fleet:
         """State and cause of the newest transaction; empty without one."""
         found = self.receipts(node)
         return f"{found[-1]['state']} {found[-1]['cause']}" if found else ""
+
+    def finished(self, node: Node) -> bool:
+        """The newest transaction has new files, a healthy kubelet, and waits to be confirmed."""
+        found = self.receipts(node)
+        return bool(found) and found[-1]["state"] == "armed" and found[-1]["finished"] == "1"
 
     def everything(self) -> dict[str, str]:
         """Path → mode, owner and content of all that these nodes have ever written, but for our state and their logs."""

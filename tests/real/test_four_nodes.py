@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.real.fleet import Fleet
+from tests.real.fleet import Fleet, until
 
 pytestmark = pytest.mark.real_node
 
 
 def test_check_plan_apply_plan_again_and_both_ways_back(fleet: Fleet) -> None:
+    fleet.playbook("rehearsal: false", "rehearsal: true")
     before = fleet.everything()
     assert fleet.rollout("check").code == 0
     fleet.plan()
@@ -36,6 +37,7 @@ def test_check_plan_apply_plan_again_and_both_ways_back(fleet: Fleet) -> None:
     assert [fleet.runs_new(node) for node in fleet.nodes] == [False] * 4
     assert fleet.status()["counts"] == {"reverted": 4}
 
+    fleet.playbook("rehearsal: true", "rehearsal: false")
     assert fleet.rollout("apply", "--cluster", "real", "--yes").code == 0
     assert [fleet.runs_new(node) for node in fleet.nodes] == [True] * 4
     lost = ("rollback", "--cluster", "real", "--emergency", "--yes", "--state", "elsewhere")
@@ -44,3 +46,31 @@ def test_check_plan_apply_plan_again_and_both_ways_back(fleet: Fleet) -> None:
     assert fleet.everything() == before, "with no journal at all"
     assert [fleet.runs_new(node) for node in fleet.nodes] == [False] * 4
     fleet.nothing_left()
+
+
+def test_the_controller_is_killed_in_the_middle_of_a_wave_and_resume_goes_on(fleet: Fleet) -> None:
+    fleet.playbook("[canary, rest]", "[rest]")
+    before = fleet.everything()
+    early, between, armed, confirmed = fleet.nodes
+    instants = ((early, "*/next/armed *"), (between, "*/new.2 *"), (armed, "*/next/finished *"))
+    for node, instant in instants:
+        node.hold(instant)
+    fleet.plan()
+    with fleet.begun("apply", "p.json", "--yes") as process:
+        until(lambda: all(node.holds() for node, _ in instants), 30, "three are where they are wanted")
+        until(lambda: fleet.receipt(confirmed) == "confirmed -", 30, "the fourth is through")
+        process.kill()
+        process.wait()
+    for node, _ in instants:
+        node.let_go()
+    resumed = fleet.rollout("resume", "--yes")
+    assert resumed.code == 0, resumed.all
+    found = fleet.status()
+    assert found["counts"] == {"confirmed": 4}
+    assert [fleet.is_new(node) and fleet.runs_new(node) for node in fleet.nodes] == [True] * 4
+    assert {fleet.receipts(node)[-1]["run"] for node in fleet.nodes} == {found["run"]}
+    assert [len(fleet.receipts(node)) for node in fleet.nodes] == [1] * 4, "each node was changed once"
+    fleet.nothing_left()
+    back = fleet.rollout("rollback", found["run"], "--yes")
+    assert back.code == 0, back.all
+    assert fleet.everything() == before

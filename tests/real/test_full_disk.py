@@ -1,0 +1,55 @@
+"""Nodes whose disk is full: refused before anything is touched, or full once armed, and the way on and the way back still work."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.real.fleet import Fleet, until
+
+pytestmark = pytest.mark.real_node
+
+ARMED = "*/new.1 *"  # nothing renamed yet
+SICK = """\
+#!/bin/sh
+case "$*" in *deadline=5m*) exit 1 ;; esac
+exec /usr/bin/kubelet.real "$@"
+"""
+
+
+def test_a_disk_may_be_full_before_and_after_a_node_is_armed(fleet: Fleet) -> None:
+    fleet.playbook("[canary, rest]", "[rest]")
+    fleet.one_rack()
+    before = fleet.everything()
+    going_on, _, going_back, full = fleet.nodes
+    going_back.exec("mv", "/usr/bin/kubelet", "/usr/bin/kubelet.real")
+    (going_back.root / "usr/bin/kubelet").write_text(SICK)
+    (going_back.root / "usr/bin/kubelet").chmod(0o755)
+    for node in (going_on, going_back):
+        node.hold(ARMED)
+    fleet.plan()
+    full.disk.fill(leave=500)
+    with fleet.begun("apply", "p.json", "--yes") as process:
+        until(lambda: going_on.holds() and going_back.holds(), 30, "both are armed")
+        for node in (going_on, going_back):
+            assert fleet.receipt(node) == "armed -"
+            node.disk.fill()
+            assert node.exec("sh", "-c", "echo x 2>/dev/null >/var/lib/x; cat /var/lib/x; rm -f /var/lib/x") == "", (
+                "really full"
+            )
+            node.let_go()
+        code = process.wait(90)
+    assert code == 4, fleet.said()
+
+    assert [fleet.is_new(node) for node in fleet.nodes] == [True, True, False, False], fleet.said()
+    assert [fleet.runs_new(node) for node in fleet.nodes] == [True, True, False, False]
+    assert [fleet.receipt(node) for node in fleet.nodes] == ["confirmed -", "confirmed -", "reverted health", ""]
+    assert [fleet.standing(node) for node in (full, going_back)] == ["refused no-room", "reverted unhealthy"]
+    assert fleet.status()["counts"] == {"confirmed": 2, "refused": 1, "reverted": 1}
+    fleet.nothing_left()
+
+    back = fleet.rollout("rollback", fleet.status()["run"], "--yes")
+    assert back.code == 0, back.all
+    assert [fleet.runs_new(node) for node in fleet.nodes] == [False] * 4
+    fleet.nothing_left()
+    going_back.exec("mv", "/usr/bin/kubelet.real", "/usr/bin/kubelet")
+    assert fleet.everything() == before, "to the byte, on disks that are full"

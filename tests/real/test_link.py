@@ -1,0 +1,78 @@
+"""Nodes whose network goes while they are armed: for less than the guard's time, for more, and for good."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.real.fleet import Fleet, until
+
+pytestmark = pytest.mark.real_node
+
+ARMED = "*/new.1 *"  # nothing renamed yet
+
+
+def test_a_link_that_is_cut_for_less_than_the_guards_time_for_more_and_before_the_node_is_asked(fleet: Fleet) -> None:
+    fleet.playbook("guard: 20s", "guard: 15s")
+    fleet.one_rack()
+    before = fleet.everything()
+    short, long, gone, well = fleet.nodes
+    for node in (short, long):
+        node.hold(ARMED)
+    fleet.plan()
+    with fleet.begun("apply", "p.json", "--yes") as process:
+        until(lambda: short.holds() and long.holds(), 30, "both canaries are armed")
+        for node in (short, long, gone):
+            node.cut()
+        for node in (short, long):
+            node.let_go()
+        until(lambda: fleet.finished(short), 12, "it did its work behind a dead link")
+        short.heal()
+        until(lambda: fleet.receipt(short) == "confirmed -", 12, "the run goes on with it before its guard fires")
+        until(lambda: fleet.receipt(long) == "reverted guard", 30, "alone, it saves itself")
+        assert not fleet.is_new(long)
+        assert not fleet.runs_new(long)
+        assert fleet.status()["counts"].get("confirmed", 0) == 1, "what was not read is no success"
+        long.heal()
+        code = process.wait(120)
+    assert code == 4, fleet.said()
+
+    found = fleet.status()
+    assert found["counts"] == {"confirmed": 2, "reverted": 1, "unreachable": 1}
+    assert fleet.standing(long) == "reverted not-confirmed-in-time"
+    assert (fleet.standing(gone).split()[0], found["owed"]) == ("unreachable", gone.name)
+    assert f"owed (the change is still to be done or taken back there): {gone.name}" in fleet.said()
+    assert fleet.receipts(gone) == []
+    assert fleet.runs_new(well), "nobody held it up"
+    gone.heal()
+    back = fleet.rollout("rollback", found["run"], "--yes")
+    assert back.code == 0, back.all
+    assert fleet.everything() == before
+    fleet.nothing_left()
+
+
+def test_a_controller_that_is_stopped_while_a_link_is_cut_tells_the_truth_and_resumes(fleet: Fleet) -> None:
+    fleet.playbook("[canary, rest]", "[rest]")
+    fleet.playbook("guard: 20s", "guard: 10s")
+    gone = fleet.nodes[0]
+    gone.hold(ARMED)
+    fleet.plan()
+    with fleet.begun("apply", "p.json", "--yes") as process:
+        until(gone.holds, 30, "it is armed")
+        until(lambda: fleet.status()["counts"].get("confirmed") == 3, 30, "the others are through")
+        gone.cut()
+        gone.let_go()
+        process.send_signal(signal.SIGINT)
+        until(lambda: "stopping" in fleet.said(), 10, "it says that it ends what is in flight")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    assert fleet.status()["counts"] == {"confirmed": 3, "applying": 1}
+    until(lambda: fleet.receipt(gone) == "reverted guard", 30, "alone, it saves itself")
+    assert not fleet.is_new(gone)
+    gone.heal()
+    resumed = fleet.rollout("resume", "--yes")
+    assert resumed.code == 0, resumed.all
+    assert fleet.status()["counts"] == {"confirmed": 4}, "its controller was gone: not the node's fault, tried again"
+    assert [fleet.runs_new(node) for node in fleet.nodes] == [True] * 4
+    fleet.nothing_left()

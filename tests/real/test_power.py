@@ -1,0 +1,73 @@
+"""Nodes that reboot or lose their power in the middle of an apply: old files or new, never a mix, and the journal says which.
+
+Each node is held at an instant of its own (``Node.hold``), and all go down together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.bed.node import Node
+from tests.real.fleet import Fleet, until
+
+pytestmark = pytest.mark.real_node
+
+BEFORE_ARMED = "*/next/armed *"
+BETWEEN_THE_RENAMES = "*/new.2 *"
+ARMED = "*/next/finished *"  # new files, a healthy kubelet; the agent is about to say so
+BEING_CONFIRMED = "*/next/confirmed *"
+
+
+def reboot(nodes: tuple[Node, ...]) -> None:
+    for node in nodes:
+        node.reboot()
+
+
+def power_cut(nodes: tuple[Node, ...]) -> None:
+    for node in nodes:
+        node.powercut()
+    for node in nodes:
+        node.heal()
+        node.boot()
+
+
+@pytest.mark.parametrize("strike", [reboot, power_cut])
+def test_nodes_that_go_down_in_the_middle_of_an_apply(fleet: Fleet, strike: Callable[[tuple[Node, ...]], None]) -> None:
+    fleet.playbook("[canary, rest]", "[rest]")
+    fleet.one_rack()
+    before = fleet.everything()
+    early, between, armed, well = fleet.nodes
+    for node, instant in ((early, BEFORE_ARMED), (between, BETWEEN_THE_RENAMES), (armed, ARMED)):
+        node.hold(instant)
+    fleet.plan()
+    with fleet.begun("apply", "p.json", "--yes") as process:
+        until(lambda: all(node.holds() for node in (early, between, armed)), 30, "all three are where they are wanted")
+        until(lambda: fleet.receipt(well) == "confirmed -", 30, "the fourth is held up by none of them")
+        assert fleet.versions(early) == "old old"
+        assert fleet.versions(between) == "new old"
+        assert fleet.versions(armed) == "new new"
+        assert [fleet.receipt(node) for node in (early, between, armed)] == ["", "armed -", "armed -"]
+        strike((early, between, armed))
+        code = process.wait(90)
+    assert code == 4, fleet.said()
+
+    assert [fleet.is_new(node) for node in fleet.nodes] == [True, False, False, True]
+    assert [fleet.runs_new(node) for node in fleet.nodes] == [True, False, False, True]
+    assert [fleet.receipt(node) for node in fleet.nodes] == [
+        "confirmed -",
+        "reverted boot",
+        "reverted boot",
+        "confirmed -",
+    ]
+    found = fleet.status()
+    assert found["counts"] == {"confirmed": 2, "reverted": 2}, "where nothing had been armed it was tried again"
+    assert fleet.receipts(early)[-1]["tx"] == f"{found['run']}-2"
+    assert [fleet.standing(node) for node in (between, armed)] == ["reverted not-confirmed-in-time"] * 2
+    fleet.nothing_left()
+
+    back = fleet.rollout("rollback", found["run"], "--yes")
+    assert back.code == 0, back.all
+    assert [fleet.runs_new(node) for node in fleet.nodes] == [False] * 4
+    assert fleet.everything() == before
