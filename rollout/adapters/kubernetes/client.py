@@ -1,0 +1,93 @@
+"""Requests to one API server as whoever the kubeconfig says; answers as JSON, errors in the server's own words."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any
+
+from rollout.adapters.http import Answer, Http, refusal
+from rollout.adapters.json_answers import decoded, mapping
+from rollout.adapters.kubernetes.credentials import Credential, ask_plugin, context_for
+from rollout.adapters.kubernetes.kubeconfig import Connection
+from rollout.adapters.tokens import TokenFile, bearer
+from rollout.core.terminal import printable
+from rollout.errors import RemoteError
+
+EARLY = 30.0
+"""Seconds before its end at which a plugin's credential is replaced."""
+
+
+class ApiClient:
+    """Thread-safe. Certificates are read when it is made: ``InputError``."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._files = TokenFile(connection.token_file) if connection.token_file else None
+        self._lock = threading.Lock()
+        self._credential: Credential | None = None
+        self._http = self._door(connection.certificate, connection.key)
+
+    def get(self, path: str, timeout: float) -> Any:
+        """The JSON at ``path``, or ``RemoteError``; a connection that had died while it was kept is tried once more."""
+        return self._asked("GET", path, b"", timeout)
+
+    def post(self, path: str, document: Any, timeout: float) -> Any:
+        return self._asked("POST", path, json.dumps(document).encode(), timeout)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _asked(self, method: str, path: str, body: bytes, timeout: float) -> Any:
+        until = time.monotonic() + timeout
+        answer = self._once(method, path, body, timeout)
+        if answer.status == 401 and self._connection.plugin is not None:
+            self._credential = None  # it may have been withdrawn before its time
+            answer = self._once(method, path, body, max(until - time.monotonic(), 0.1))
+        if answer.status not in (200, 201):
+            raise _said(answer)
+        return mapping(decoded(answer), "the answer")
+
+    def _once(self, method: str, path: str, body: bytes, timeout: float) -> Answer:
+        headers = {"Accept": "application/json"}
+        if body:
+            headers["Content-Type"] = "application/json"
+        token, http = self._identity()
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        return http.ask(method, self._connection.server + path, timeout=timeout, headers=headers, body=body)
+
+    def _identity(self) -> tuple[str, Http]:
+        connection = self._connection
+        if connection.plugin is not None:
+            return self._from_plugin()
+        if self._files is not None:
+            return self._files.read(), self._http
+        return (bearer(connection.token, connection.where) if connection.token else ""), self._http
+
+    def _from_plugin(self) -> tuple[str, Http]:
+        with self._lock:
+            known = self._credential
+            if known is None or (known.until is not None and time.time() > known.until - EARLY):
+                assert self._connection.plugin is not None  # noqa: S101 - the caller looked
+                known = ask_plugin(self._connection.plugin, self._connection)
+                if known.certificate:
+                    self._http = self._door(known.certificate, known.key)
+                self._credential = known
+            return known.token, self._http
+
+    def _door(self, certificate: bytes, key: bytes) -> Http:
+        return Http(context_for(self._connection, certificate, key), self._connection.tls_name)
+
+
+def _said(answer: Answer) -> RemoteError:
+    """The message of the server's Status, where it sent one."""
+    error = refusal(answer)
+    try:
+        message = mapping(decoded(answer), "the answer").get("message")
+    except RemoteError:
+        message = None
+    said = printable(message, 300) if isinstance(message, str) else error.message
+    reference = {401: "unauthorized", 403: "forbidden", 404: "not-found"}.get(answer.status, error.reference)
+    return type(error)(reference, said)

@@ -1,0 +1,106 @@
+"""The ``Cluster`` port on a real API server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from rollout.adapters.json_answers import listing, mapping, text
+from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.objects import lease, live_node, pod
+from rollout.core.live import Lease, LiveNode, Sight
+from rollout.errors import RemoteError
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+PAGE = 500
+MOST_PAGES = 200
+LIST_SECONDS = 60.0
+REVIEW_SECONDS = 15.0
+_NEEDED: tuple[tuple[str, str, str, str], ...] = (  # verb, group, resource, namespace ("": all of them)
+    ("get", "", "nodes", ""),
+    ("list", "", "nodes", ""),
+    ("list", "", "pods", ""),
+    ("get", "coordination.k8s.io", "leases", "kube-node-lease"),
+)
+
+
+class KubernetesCluster:
+    """Looks at Nodes, leases and pods. Thread-safe."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+
+    def nodes(self) -> tuple[LiveNode, ...]:
+        """In pages; a list whose pages have expired on the way is begun again once."""
+        until = time.monotonic() + LIST_SECONDS
+        try:
+            return self._all_nodes(until)
+        except RemoteError as error:
+            if error.reference != "http-410":
+                raise
+        return self._all_nodes(until)
+
+    def _all_nodes(self, until: float) -> tuple[LiveNode, ...]:
+        found: list[LiveNode] = []
+        going_on = ""
+        for _ in range(MOST_PAGES):
+            query = urlencode({"limit": PAGE, **({"continue": going_on} if going_on else {})})
+            page = self._client.get(f"/api/v1/nodes?{query}", _left(until))
+            found += [live_node(entry) for entry in listing(page.get("items"), "items")]
+            going_on = text(mapping(page.get("metadata"), "metadata").get("continue"), "continue")
+            if not going_on:
+                return tuple(found)
+        raise RemoteError("too-large", f"more than {PAGE * MOST_PAGES} nodes")
+
+    def look(self, node: str, timeout: float) -> Sight:
+        """Pods come from the server's cache (resourceVersion 0, as a kubelet asks): a list of one node's pods from the
+        store makes the server read every pod there is.
+        """
+        until = time.monotonic() + timeout
+        name = quote(node, safe="")
+        try:
+            found = live_node(self._client.get(f"/api/v1/nodes/{name}", _left(until)))
+        except RemoteError as error:
+            if error.reference == "not-found":
+                raise RemoteError("no-such-node", f"the API server knows no Node {node}") from None
+            raise
+        query = urlencode({"fieldSelector": f"spec.nodeName={node}", "resourceVersion": "0"})
+        pods = self._client.get(f"/api/v1/pods?{query}", _left(until))
+        return Sight(
+            found, self._lease(name, until), tuple(pod(entry) for entry in listing(pods.get("items"), "items"))
+        )
+
+    def _lease(self, name: str, until: float) -> Lease | None:
+        try:
+            return lease(self._client.get(f"{LEASES}/{name}", _left(until)))
+        except RemoteError as error:
+            if error.reference == "not-found":
+                return None
+            raise
+
+    def missing_rights(self) -> tuple[str, ...]:
+        """Asked of the server itself (SelfSubjectAccessReview), which everybody who is somebody may."""
+        return tuple(
+            f"{verb} {resource}" + (f" in {namespace}" if namespace else "")
+            for verb, group, resource, namespace in _NEEDED
+            if not self._may({"verb": verb, "group": group, "resource": resource, "namespace": namespace})
+        )
+
+    def _may(self, attributes: dict[str, str]) -> bool:
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+        }
+        answer: Any = self._client.post(REVIEWS, review, REVIEW_SECONDS)
+        return mapping(answer.get("status"), "status").get("allowed") is True
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _left(until: float, now: Callable[[], float] = time.monotonic) -> float:
+    return max(until - now(), 0.001)

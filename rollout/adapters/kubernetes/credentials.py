@@ -1,0 +1,115 @@
+"""Who we are to the API server: a token, a client certificate, or whatever an ``exec`` plugin prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rollout.adapters.kubernetes.kubeconfig import Connection, Plugin
+from rollout.adapters.tokens import bearer
+from rollout.core.terminal import printable
+from rollout.errors import InputError, Problem, RemoteError
+
+PLUGIN_SECONDS = 30.0
+MOST_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Credential:
+    """What a plugin printed. ``until``: when it must be asked again, seconds since 1970 (``None``: when it is refused)."""
+
+    token: str
+    certificate: bytes
+    key: bytes
+    until: float | None
+
+
+def context_for(connection: Connection, certificate: bytes, key: bytes) -> ssl.SSLContext:
+    """Verifies the server by the kubeconfig's authority; bears the client certificate, if there is one."""
+    try:
+        authority = connection.authority.decode("ascii") if connection.authority else None
+        context = ssl.create_default_context(cadata=authority)
+    except (ssl.SSLError, ValueError):
+        raise _unusable(connection, "the certificate authority is no PEM certificate") from None
+    if certificate or key:
+        _bear(connection, context, certificate, key)
+    return context
+
+
+def _bear(connection: Connection, context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """OpenSSL reads files only: the pair is written to one of our own (0600) for as long as it is read."""
+    with tempfile.TemporaryDirectory(prefix="rollout-") as folder:
+        file = Path(folder) / "pair.pem"
+        file.touch(mode=0o600)
+        file.write_bytes(certificate + b"\n" + key)
+        try:
+            context.load_cert_chain(file, password=lambda: b"")
+        except (ssl.SSLError, OSError, ValueError):
+            raise _unusable(connection, "the client certificate and key are no pair of PEM texts") from None
+
+
+def _unusable(connection: Connection, message: str) -> InputError:
+    return InputError((Problem("bad-certificate", f"{connection.where}: {message}"),))
+
+
+def ask_plugin(plugin: Plugin, connection: Connection) -> Credential:
+    """Run the plugin, bounded, and read what it prints, strictly. What it printed is in no message."""
+    environment = {**os.environ, **plugin.environment, "KUBERNETES_EXEC_INFO": json.dumps(_info(plugin, connection))}
+    try:
+        done = subprocess.run(
+            [plugin.command, *plugin.arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PLUGIN_SECONDS,
+            check=False,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise _failed(plugin, f"did not end in {PLUGIN_SECONDS:g} s") from None
+    except OSError as exc:
+        raise _failed(plugin, f"could not be run: {exc.strerror}") from None
+    if done.returncode != 0:
+        said = printable(done.stderr[-2000:].decode("utf-8", "replace"), 200)
+        raise _failed(plugin, f"ended with {done.returncode}" + (f": {said}" if said else ""))
+    return _credential(plugin, done.stdout)
+
+
+def _info(plugin: Plugin, connection: Connection) -> dict[str, Any]:
+    spec: dict[str, Any] = {"interactive": False}
+    if plugin.cluster_info:
+        spec["cluster"] = {"server": connection.server}
+    return {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
+
+
+def _credential(plugin: Plugin, output: bytes) -> Credential:
+    try:
+        if len(output) > MOST_BYTES:
+            raise ValueError("too much")
+        document = json.loads(output)
+        if (document["kind"], document["apiVersion"]) != ("ExecCredential", plugin.api_version):
+            raise ValueError("another kind")
+        status = document["status"]
+        token, certificate, key, until = (
+            status.get(name) or ""
+            for name in ("token", "clientCertificateData", "clientKeyData", "expirationTimestamp")
+        )
+        if not (token or (certificate and key)):
+            raise ValueError("no credential")
+        moment = datetime.fromisoformat(until).astimezone(UTC).timestamp() if until else None
+        checked = bearer(token, "its output") if token else ""
+        return Credential(checked, certificate.encode("ascii"), key.encode("ascii"), moment)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise _failed(plugin, f"printed no {plugin.api_version} ExecCredential") from None
+
+
+def _failed(plugin: Plugin, what: str) -> RemoteError:
+    name = printable(plugin.command.rpartition("/")[2], 60)
+    return RemoteError("exec-plugin", f"{plugin.place}: the plugin {name} {what}", hint=plugin.hint)

@@ -1,0 +1,219 @@
+"""Kubeconfig files, strictly: what is said is understood or refused by name, never silently left out.
+
+Understood: contexts, ``certificate-authority(-data)``, ``tls-server-name``, client certificates and keys (file or data),
+``token``, ``tokenFile``, ``exec`` plugins of ``client.authentication.k8s.io``. Refused: an unverified server, proxies,
+passwords, ``auth-provider`` and impersonation. Relative paths are relative to the kubeconfig, as kubectl has it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from rollout.adapters.endpoints import LOOPBACK
+from rollout.core.suggest import did_you_mean
+from rollout.core.terminal import printable
+from rollout.core.written import Mistakes, kind_of, read_document
+from rollout.core.yaml_source import Item
+from rollout.errors import InputError, Problem
+
+MOST_BYTES = 4 * 1024 * 1024
+_NOT_OURS = {
+    "insecure-skip-tls-verify": "the server would not be verified; give its certificate authority instead",
+    "proxy-url": "proxies are not supported",
+}
+_NOT_FOR_USERS = {
+    "username": "passwords are not supported; no API server since 1.19 takes them",
+    "password": "passwords are not supported; no API server since 1.19 takes them",
+    "auth-provider": "auth providers are not supported; no client since 1.26 has them, use `exec`",
+    "as": "impersonation is not supported",
+    "as-uid": "impersonation is not supported",
+    "as-groups": "impersonation is not supported",
+    "as-user-extra": "impersonation is not supported",
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plugin:
+    """An ``exec`` entry: a program that prints a credential. ``place`` is for messages."""
+
+    command: str
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    api_version: str
+    cluster_info: bool
+    hint: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Connection:
+    """Where an API server is and who we are to it. Not shown in any ``repr``: it holds secrets."""
+
+    server: str
+    tls_name: str
+    authority: bytes  # PEM; b"": the system's
+    certificate: bytes  # PEM
+    key: bytes  # PEM
+    token: str
+    token_file: Path | None
+    plugin: Plugin | None
+    where: str  # "FILE, context NAME"
+
+
+def load_kubeconfig(path: str, context: str = "") -> Connection:
+    """The connection of ``context`` (``""``: the current one), or ``InputError`` with everything that is wrong."""
+    file = Path(path).expanduser()
+    root, mistakes = read_document(_text(file, path), path)
+    reading = _Reading(root, mistakes, file.absolute().parent, path)
+    connection = reading.connection(context)
+    mistakes.raise_any()
+    return connection
+
+
+def _text(file: Path, path: str) -> str:
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise InputError((Problem("kubeconfig-too-large", f"{path} is larger than {MOST_BYTES >> 20} MiB"),))
+        return content.decode("utf-8")
+    except OSError as exc:
+        raise InputError((Problem("no-kubeconfig", f"{path}: {exc.strerror}"),)) from None
+    except UnicodeDecodeError:
+        raise InputError((Problem("no-kubeconfig", f"{path} is not text"),)) from None
+
+
+class _Reading:
+    def __init__(self, root: Item, mistakes: Mistakes, folder: Path, path: str) -> None:
+        self._root = root
+        self._mistakes = mistakes
+        self._folder = folder
+        self._path = path
+
+    def connection(self, wanted: str) -> Connection:
+        name = wanted or self._word(self._root, "current-context")
+        if not name:
+            self._wrong(self._root, "no-context", "the kubeconfig has no current context", "name one: `context`")
+        context = self._named("context", name)
+        cluster = self._named("cluster", self._word(context, "cluster"))
+        user = self._named("user", self._word(context, "user"))
+        self._refuse(cluster, _NOT_OURS)
+        self._refuse(user, _NOT_FOR_USERS)
+        server = self._server(cluster)
+        token_file = self._word(user, "tokenFile")
+        return Connection(
+            server=server,
+            tls_name=self._word(cluster, "tls-server-name"),
+            authority=self._content(cluster, "certificate-authority"),
+            certificate=self._content(user, "client-certificate"),
+            key=self._content(user, "client-key"),
+            token=self._word(user, "token"),
+            token_file=self._folder / token_file if token_file else None,
+            plugin=self._plugin(user),
+            where=f"{self._path}, context {printable(name, 80)}",
+        )
+
+    def _named(self, kind: str, name: str) -> Item:
+        """The entry called ``name`` in the list of ``clusters``, ``contexts`` or ``users``."""
+        known: dict[str, Item] = {}
+        entry = self._root.entries().get(f"{kind}s")
+        for item in entry.item.value if entry is not None and isinstance(entry.item.value, list) else []:
+            body = item.entries().get(kind)
+            known.setdefault(self._word(item, "name"), body.item if body else item)
+        if name not in known:
+            said = f"there is no {kind} `{printable(name, 80)}`"
+            self._wrong(entry.item if entry else self._root, f"no-{kind}", said, did_you_mean(name, known))
+        return known[name]
+
+    def _refuse(self, item: Item, words: Mapping[str, str]) -> None:
+        for key, why in words.items():
+            entry = item.entries().get(key)
+            if entry is not None and entry.item.value not in (None, False, ""):
+                self._mistakes.add(entry, "kubeconfig-unsupported", f"`{key}`: {why}")
+
+    def _server(self, cluster: Item) -> str:
+        server = self._word(cluster, "server")
+        try:
+            parts = urlsplit(server)
+            known = bool(parts.hostname) and parts.port is not False and parts.username is None and not parts.query
+        except ValueError:
+            known = False
+        if not known or parts.scheme not in ("https", "http"):
+            self._wrong(cluster, "bad-server", f"`server` is no address: `{printable(server, 80)}`")
+        if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+            self._wrong(cluster, "bad-server", "`server` is not https: credentials would be sent unencrypted")
+        return server.rstrip("/")
+
+    def _content(self, item: Item, key: str) -> bytes:
+        """What is in ``KEY-data``, else in the file that ``KEY`` names."""
+        data, name = self._word(item, f"{key}-data"), self._word(item, key)
+        if data:
+            try:
+                return base64.b64decode(data, validate=True)
+            except (binascii.Error, ValueError):
+                self._wrong(item.entries()[f"{key}-data"].item, "bad-base64", f"`{key}-data` is not base64")
+        if not name:
+            return b""
+        try:
+            with (self._folder / name).open("rb") as file:
+                return file.read(MOST_BYTES)
+        except OSError as exc:
+            self._mistakes.add(item.entries()[key].item, "file-missing", f"`{key}`: {name}: {exc.strerror}")
+            return b""
+
+    def _plugin(self, user: Item) -> Plugin | None:
+        entry = user.entries().get("exec")
+        if entry is None or entry.item.value is None:
+            return None
+        item = entry.item
+        version = self._word(item, "apiVersion")
+        if version not in ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"):
+            self._mistakes.add(item, "kubeconfig-unsupported", f"`exec` with apiVersion `{printable(version, 60)}`")
+        if self._word(item, "interactiveMode") == "Always":
+            self._mistakes.add(item, "kubeconfig-unsupported", "`exec` that wants a terminal (interactiveMode: Always)")
+        command = self._word(item, "command")
+        if not command:
+            self._mistakes.add(item, "missing-key", "`exec` has no `command`")
+        return Plugin(
+            command=str(self._folder / command) if "/" in command else command,
+            arguments=tuple(self._words(item, "args")),
+            environment=dict(self._environment(item)),
+            api_version=version,
+            cluster_info=bool(self._plain(item, "provideClusterInfo")),
+            hint=printable(self._word(item, "installHint"), 200),
+            place=str(self._mistakes.place(item)),
+        )
+
+    def _words(self, item: Item, key: str) -> list[str]:
+        found = self._plain(item, key) or []
+        if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
+            self._wrong(item.entries()[key].item, "wrong-type", f"`{key}` must be a list of texts")
+        return [str(word) for word in found]
+
+    def _environment(self, item: Item) -> list[tuple[str, str]]:
+        entry = item.entries().get("env")
+        pairs = entry.item.value if entry is not None and isinstance(entry.item.value, list) else []
+        return [(self._word(pair, "name"), self._word(pair, "value")) for pair in pairs]
+
+    def _plain(self, item: Item, key: str) -> Any:
+        entry = item.entries().get(key)
+        return entry.item.plain() if entry else None
+
+    def _word(self, item: Item, key: str) -> str:
+        value = self._plain(item, key)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            self._wrong(item.entries()[key].item, "wrong-type", f"`{key}` must be text, not {kind_of(value)}")
+        return str(value)
+
+    def _wrong(self, where: Item, reference: str, message: str, hint: str = "") -> None:
+        """Nothing more can be read without this: raise it with all that was found before."""
+        self._mistakes.add(where, reference, message, hint)
+        self._mistakes.raise_any()

@@ -1,0 +1,94 @@
+"""The API's JSON as the values of ``core.live``: only what is used, and nothing taken on trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rollout.adapters.json_answers import listing, mapping, text
+from rollout.core.live import Container, Lease, LiveNode, Pod
+from rollout.errors import RemoteError
+
+Json = Mapping[str, Any]
+_STATES = ("running", "waiting", "terminated")
+
+
+def live_node(document: object) -> LiveNode:
+    node = mapping(document, "a Node")
+    meta, spec, status = (mapping(node.get(key), key) for key in ("metadata", "spec", "status"))
+    info = mapping(status.get("nodeInfo"), "nodeInfo")
+    conditions = [mapping(entry, "a condition") for entry in listing(status.get("conditions"), "conditions")]
+    ready: Json = next((entry for entry in conditions if entry.get("type") == "Ready"), {})
+    addresses = (mapping(entry, "an address") for entry in listing(status.get("addresses"), "addresses"))
+    labels = mapping(meta.get("labels"), "labels")
+    return LiveNode(
+        name=_word(meta, "name"),
+        uid=_word(meta, "uid"),
+        created=_word(meta, "creationTimestamp"),
+        addresses=tuple((_word(entry, "type"), _word(entry, "address")) for entry in addresses),
+        labels={name: text(value, "a label") for name, value in labels.items()},
+        unschedulable=spec.get("unschedulable") is True,
+        taints=tuple(_taint(mapping(entry, "a taint")) for entry in listing(spec.get("taints"), "taints")),
+        kubelet_version=_word(info, "kubeletVersion"),
+        runtime=_word(info, "containerRuntimeVersion"),
+        os_image=_word(info, "osImage"),
+        ready=_word(ready, "status"),
+        ready_message=": ".join(filter(None, (_word(ready, "reason"), _word(ready, "message")))),
+    )
+
+
+def lease(document: object) -> Lease:
+    found = mapping(document, "a Lease")
+    meta, spec = mapping(found.get("metadata"), "metadata"), mapping(found.get("spec"), "spec")
+    return Lease(_word(meta, "resourceVersion"), _word(spec, "renewTime"))
+
+
+def pod(document: object) -> Pod:
+    found = mapping(document, "a Pod")
+    meta, spec, status = (mapping(found.get(key), key) for key in ("metadata", "spec", "status"))
+    return Pod(
+        uid=_word(meta, "uid"),
+        name=f"{_word(meta, 'namespace')}/{_word(meta, 'name')}",
+        phase=_word(status, "phase"),
+        reason=_word(status, "reason"),
+        message=_word(status, "message"),
+        deleting=bool(meta.get("deletionTimestamp")),
+        forever=spec.get("restartPolicy", "Always") == "Always",
+        containers=tuple(_containers(status)),
+    )
+
+
+def _containers(status: Json) -> Iterator[Container]:
+    for key in ("initContainerStatuses", "containerStatuses"):
+        for entry in listing(status.get(key), key):
+            yield _container(mapping(entry, "a container"))
+
+
+def _container(entry: Json) -> Container:
+    states = mapping(entry.get("state"), "a state")
+    name = next((name for name in _STATES if states.get(name) is not None), "waiting")
+    state = mapping(states.get(name), name)
+    last = mapping(mapping(entry.get("lastState"), "lastState").get("terminated"), "terminated")
+    restarts = entry.get("restartCount", 0)
+    if type(restarts) is not int:
+        raise RemoteError("bad-answer", "restartCount is no number")
+    return Container(
+        name=_word(entry, "name"),
+        id=_word(entry, "containerID") or _word(state, "containerID") or _word(last, "containerID"),
+        restarts=restarts,
+        state=name,
+        reason=_word(state, "reason"),
+        message=_word(state, "message"),
+        since=_word(state, "startedAt")
+        if name == "running"
+        else _word(state, "finishedAt") or _word(last, "finishedAt"),
+    )
+
+
+def _taint(entry: Json) -> str:
+    key, value, effect = (_word(entry, name) for name in ("key", "value", "effect"))
+    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+
+
+def _word(document: Json, key: str) -> str:
+    return text(document.get(key), key)
