@@ -27,17 +27,18 @@ def watch(session: Session, run: str) -> int:
     journal = session.past()
     name = known_run(session, journal.runs(), run)
     state = None
-    observers = session.observers()
-    for batch in follow(journal, name, time.sleep):
-        for event, before, after in batch:
-            state = after
+    with session.observers() as observers:
+        for batch in follow(journal, name, time.sleep):
+            for event, before, after in batch:
+                state = after
+                for observer in observers:
+                    observer.on_event(event, before, after)
+        if state is not None and state.phase is Phase.ENDED:
             for observer in observers:
-                observer.on_event(event, before, after)
+                observer.on_end(state)
     if state is None or state.phase is not Phase.ENDED:
         click.echo(f"no controller is at work on run {name} any more: `rollout resume {name}`", err=True)
         return 5
-    for observer in observers:
-        observer.on_end(state)
     return exit_code(state) or 0
 
 
