@@ -20,6 +20,7 @@
 #     in confirm, receipt first   files new; guard still there     timer and boot unit read `confirmed`, remove themselves
 #     reverting                   each file old or new             timer, boot unit, or any revert goes on: all old
 #     reverted, guard still there files old                        timer and boot unit remove themselves
+#     in forget                   all of the state, or none of it  another forget, or any cleanup
 #
 # Rules that hold everywhere below:
 #   * State changes only under the lock (fd 9): killing the recorded holder's children, then it, stops all changes.

@@ -24,11 +24,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The answer to ``apply``, ``confirm``, ``revert``, ``status`` or ``cleanup``.
+    """The answer to ``apply``, ``confirm``, ``revert``, ``status``, ``cleanup`` or ``forget``.
 
     ``receipt`` is the receipt of the transaction asked about (``None``: the node has none: untouched).
     ``healthy`` is what the agent itself saw after a restart: true, false, or ``None`` for not looked.
-    ``leftovers`` (cleanup) are paths and units of ours that still exist outside ``/var/lib/rollout``.
+    ``leftovers`` (cleanup, forget) are paths and units of ours that still exist outside ``/var/lib/rollout``.
     """
 
     node: str

@@ -14,9 +14,10 @@ from rollout.core.remote import RemoteAnswer
 from rollout.core.report import Outcome, Report
 from rollout.core.snapshot import ReceiptState, Snapshot, Token, Unread
 from rollout.core.verification import Binary, Expected, Stale, Verification
-from rollout.kubelet import agent_answer, agent_call
+from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report, parse_snapshot, parse_verification
 from rollout.kubelet.agent_call import LOADER, ApplyOrder, FileOrder
+from rollout.kubelet.agent_lines import READERS
 from tests.agent.node import order
 
 RECEIPT = b"receipt tx=t1 run=r counter=1 state=armed cause=- left=59 finished=1\n"
@@ -235,7 +236,7 @@ def test_no_bytes_can_make_it_raise(noise: bytes) -> None:
     assert parse_snapshot("n1", answer(noise + b"\nend snapshot\n")).node == "n1"
 
 
-@given(st.lists(st.sampled_from(sorted(agent_answer._READERS)), max_size=8), st.text(max_size=40))  # noqa: SLF001
+@given(st.lists(st.sampled_from(sorted(READERS)), max_size=8), st.text(max_size=40))
 def test_no_line_can_make_it_raise(words: list[str], rest: str) -> None:
     noise = "".join(f"{word} {rest}\n" for word in words).encode("utf-8", "replace")
     assert parse_snapshot("n1", answer(noise)).node == "n1"
