@@ -1,4 +1,4 @@
-"""Every mistake in every inventory, playbook and template. Reads files, never a node."""
+"""Every mistake in every inventory, playbook and template. Reads files and asks for nodes, never one of them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_cluster, load_policy, load_templates, names_in
-from rollout.app.ports import Files
+from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, ask_for_cluster, load_policy, load_templates, names_in
+from rollout.app.ports import Files, NodeSources
 from rollout.core import rendering
 from rollout.core.inventory import Inventory
 from rollout.core.playbook import Policy
 from rollout.core.playbook_file import TEMPLATE_FOLDER
-from rollout.errors import InputError, Place, Problem, RolloutError
+from rollout.errors import InputError, Place, Problem, RemoteError, RolloutError
 from rollout.kubelet import homes
 
 Loaded = TypeVar("Loaded")
@@ -30,26 +30,38 @@ class Checked:
     inventories: tuple[Inventory, ...]
     playbooks: tuple[Policy, ...]
     templates: tuple[str, ...]
+    not_asked: tuple[str, ...] = ()  # inventories whose nodes an API server was to say, and why it did not
 
 
-def check(files: Files) -> Checked:
-    """Never raises for a mistake in a file."""
+def check(files: Files, sources: NodeSources) -> Checked:
+    """Never raises for a mistake in a file. An API server that cannot be asked for nodes is no mistake."""
     problems: list[Problem] = []
     templates = _try(partial(load_templates, files), problems) or {}
     for name, text in templates.items():
         problems += rendering.undefined_variables(text, f"{TEMPLATE_FOLDER}/{name}", _ANY)
-    inventories = _load(load_cluster, files, names_in(files, INVENTORY_FOLDER), problems)
+    not_asked: list[str] = []
+    clusters = names_in(files, INVENTORY_FOLDER)
+    inventories = _load(partial(_cluster, sources=sources, not_asked=not_asked), files, clusters, problems)
     playbooks = _load(load_policy, files, names_in(files, PLAYBOOK_FOLDER), problems)
     for policy in playbooks:
         problems += homes.check(policy.settings)
     for level in (level for inventory in inventories for level in inventory.levels):
         problems += homes.check(level.settings)
     problems += _nothing_there(files)
-    return Checked(tuple(sorted(set(problems), key=_in_order)), inventories, playbooks, tuple(templates))
+    ordered = tuple(sorted(set(problems), key=_in_order))
+    return Checked(ordered, inventories, playbooks, tuple(templates), tuple(not_asked))
+
+
+def _cluster(files: Files, name: str, *, sources: NodeSources, not_asked: list[str]) -> Inventory | None:
+    try:
+        return ask_for_cluster(files, sources, name)
+    except RemoteError as error:
+        not_asked.append(f"{name}: not asked for its nodes: {error.message} [{error.reference}]")
+        return None
 
 
 def _load(
-    load: Callable[[Files, str], Loaded], files: Files, names: Iterable[str], problems: list[Problem]
+    load: Callable[[Files, str], Loaded | None], files: Files, names: Iterable[str], problems: list[Problem]
 ) -> tuple[Loaded, ...]:
     loaded = (_try(partial(load, files, name), problems) for name in names)
     return tuple(value for value in loaded if value is not None)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from rollout.app.ports import Files
+from pathlib import PurePosixPath
+
+from rollout.app.ports import Files, NodeSources
+from rollout.core import ansible_inventory, live_inventory
+from rollout.core.found_nodes import Found
 from rollout.core.inventory import Inventory
-from rollout.core.inventory_file import load_inventory
+from rollout.core.inventory_draft import Draft, draft_of, finish
+from rollout.core.node_sources import FromAnsible
 from rollout.core.nodesets import is_name
 from rollout.core.playbook import Policy
 from rollout.core.playbook_file import TEMPLATE_FOLDER, load_playbook
 from rollout.core.suggest import did_you_mean
 from rollout.core.terminal import printable
-from rollout.errors import InputError, Place, Problem, UsageError
+from rollout.errors import InputError, Place, Problem, RemoteError, UsageError
 
 INVENTORY_FOLDER = "inventories"
 PLAYBOOK_FOLDER = "playbooks"
@@ -18,12 +23,36 @@ SUFFIX = ".yaml"
 TEMPLATE_SUFFIX = ".j2"
 
 
-def load_cluster(files: Files, cluster: str) -> Inventory:
-    """The inventory of a cluster. Raises ``UsageError`` for an unknown name, ``InputError`` for a wrong file."""
+def load_cluster(files: Files, sources: NodeSources, cluster: str) -> Inventory:
+    """The inventory of a cluster, its nodes asked for where they are said elsewhere.
+
+    Raises ``UsageError`` for an unknown name, ``InputError`` for a wrong file and for a source that does not answer.
+    """
+    try:
+        return ask_for_cluster(files, sources, cluster)
+    except RemoteError as error:
+        message = f"{cluster}: {live_inventory.WHERE}: {error.message}"
+        raise InputError((Problem(error.reference, message, hint=error.hint),)) from None
+
+
+def ask_for_cluster(files: Files, sources: NodeSources, cluster: str) -> Inventory:
+    """``load_cluster`` for those who go on without an API server: that it cannot be asked is a ``RemoteError``."""
     path = _path(files, INVENTORY_FOLDER, cluster, "cluster")
-    inventory = load_inventory(files.read(path), path)
+    draft = draft_of(files.read(path), path)
+    inventory = finish(draft, _found(draft, sources))
     _check_name("cluster", inventory.cluster, cluster, path)
     return inventory
+
+
+def _found(draft: Draft, sources: NodeSources) -> Found | None:
+    source = draft.source
+    if source is None:
+        return None
+    if isinstance(source, FromAnsible):
+        path = str(PurePosixPath(INVENTORY_FOLDER) / source.path)
+        return ansible_inventory.found_nodes(sources.ansible(path), source, path)
+    api = sources.cluster(source.kubeconfig or "", source.context or "")
+    return live_inventory.found_nodes(api.nodes(), source)
 
 
 def load_policy(files: Files, name: str) -> Policy:

@@ -121,6 +121,18 @@ class Pages(Protocol):
     def get(self, url: str, timeout: float) -> Page: ...
 
 
+class NodeSources(Protocol):
+    """Where an inventory's nodes may come from besides its own file."""
+
+    def ansible(self, path: str) -> str:
+        """What an Ansible inventory prints for ``--list``; ``InputError`` when it does not, bounded in time and size."""
+        ...
+
+    def cluster(self, kubeconfig: str, context: str) -> Cluster:
+        """The API server of a kubeconfig; ``""``: its current context. ``InputError`` for a kubeconfig that is wrong."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RunHeader:
     """What is fixed about a run when it is written down, before anything is done. ``plan`` is the plan file's bytes."""

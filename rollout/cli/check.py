@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from rollout.adapters.files import FolderFiles
+from rollout.adapters.node_sources import RealSources
 from rollout.app.check import Checked
 from rollout.app.check import check as check_files
 from rollout.core.terminal import counted, printable
@@ -21,7 +22,7 @@ _LONGEST_LINE = 500
 @click.pass_context
 def check(context: click.Context, output: str) -> None:
     """Check inventories, playbooks and templates; no node is read."""
-    checked = check_files(FolderFiles(Path()))
+    checked = check_files(FolderFiles(Path()), RealSources())
     if output == "json":
         click.echo(json.dumps(_document(checked), indent=2))
     else:
@@ -31,6 +32,8 @@ def check(context: click.Context, output: str) -> None:
 
 
 def _print(checked: Checked) -> None:
+    for note in checked.not_asked:
+        click.echo(printable(note, _LONGEST_LINE), err=True)
     for problem in checked.problems:
         click.echo(printable(str(problem), _LONGEST_LINE), err=True)
     if checked.problems:
@@ -54,6 +57,7 @@ def _document(checked: Checked) -> dict[str, object]:
         ],
         "playbooks": [playbook.name for playbook in checked.playbooks],
         "templates": list(checked.templates),
+        "notAsked": list(checked.not_asked),
     }
 
 

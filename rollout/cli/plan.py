@@ -10,7 +10,7 @@ import click
 
 from rollout.adapters.clock import SystemClock
 from rollout.app.following import last_way_back
-from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_cluster, load_policy, names_in
+from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_policy, names_in
 from rollout.app.plan import build_plan, check_preflight
 from rollout.app.ports import Files
 from rollout.app.reading import snapshot_fleet
@@ -56,7 +56,7 @@ def plan(
 ) -> int:
     """Read the nodes, change nothing, write CLUSTER-….plan.json."""
     files = session.files()
-    inventory = load_cluster(files, cluster)
+    inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     fleet = _saved(snapshot) if snapshot else read_fleet(session, inventory, selection)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from rollout.app.following import last_way_back, replay
-from rollout.app.load import load_cluster, load_policy
+from rollout.app.load import load_policy
 from rollout.app.plan import check_preflight
 from rollout.app.ports import Journal, RunHeader
 from rollout.app.reading import read_receipts
@@ -93,7 +93,7 @@ def _read_plan(session: Session, path: Path) -> tuple[Plan, Inventory]:
         plan = plan_codec.decode(read_bounded(path), str(path))
     except OSError as exc:
         raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
-    inventory = load_cluster(session.files(), plan.cluster)
+    inventory = session.inventory(plan.cluster)
     check_plan(plan, inventory, str(path))
     return plan, inventory
 
@@ -102,7 +102,7 @@ def _plan_now(
     session: Session, cluster: str, playbook: str, overrides: tuple[str, ...], limit: str
 ) -> tuple[Plan, Inventory]:
     files = session.files()
-    inventory = load_cluster(files, cluster)
+    inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     fleet = read_fleet(session, inventory, selection)
@@ -169,7 +169,7 @@ def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cl
 
 def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes: bool) -> int:
     cluster = state.order.cluster
-    inventory = load_cluster(session.files(), cluster)
+    inventory = session.inventory(cluster)
     typed_confirmation(cluster, f"run {state.order.run} on {cluster} goes on{why}", yes=yes)
     with session.tools(journal, state.order.limits.in_flight) as tools:
         state = resume_run(state, session.way(inventory, tuple(state.order.nodes)), tools)
@@ -212,7 +212,7 @@ def rollback(
         return _emergency(session, cluster, run, limit, limits, force=force, yes=yes)
     journal = session.past()
     source = replay(journal, known_run(session, journal.runs(), run))
-    inventory = load_cluster(session.files(), source.order.cluster)
+    inventory = session.inventory(source.order.cluster)
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
     order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
     _predict(session, order)
@@ -228,7 +228,7 @@ def rollback(
 
 
 def _emergency(session: Session, cluster: str, run: str, limit: str, limits: Limits, *, force: bool, yes: bool) -> int:
-    inventory = load_cluster(session.files(), cluster)
+    inventory = session.inventory(cluster)
     names = select(limit, inventory) if limit else tuple(inventory.nodes)
     nodes = session.nodes()
     try:

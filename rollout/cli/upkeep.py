@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from rollout.app.load import load_cluster
 from rollout.app.node_worker import Way
 from rollout.app.ports import Journal, Note
 from rollout.app.reading import read_receipts
@@ -149,7 +148,7 @@ def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noq
 
 
 def _way(session: Session, cluster: str, limit: str) -> Way:
-    inventory = load_cluster(session.files(), cluster)
+    inventory = session.inventory(cluster)
     return session.way(inventory, select(limit, inventory) if limit else tuple(inventory.nodes))
 
 

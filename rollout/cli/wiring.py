@@ -6,10 +6,11 @@ import getpass
 import secrets
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from rollout.adapters.agent_program import agent_program
@@ -21,14 +22,19 @@ from rollout.adapters.journal import SqlJournal
 from rollout.adapters.live import LiveProgress, shows_live
 from rollout.adapters.local import LocalCommands
 from rollout.adapters.no_journal import NoJournal
+from rollout.adapters.node_sources import RealSources
 from rollout.adapters.progress import JsonProgress, PlainProgress
-from rollout.adapters.ssh.nodes import SshNodes
+from rollout.adapters.ssh import Resolver, SshNodes
+from rollout.app.load import load_cluster
 from rollout.app.node_worker import Way
-from rollout.app.ports import Journal, Observer
+from rollout.app.ports import Journal, Observer, Target
 from rollout.app.reading import way_to
 from rollout.app.runs import Tools
 from rollout.core.inventory import Inventory
-from rollout.errors import RolloutError, StateError
+from rollout.core.nodesets import fold
+from rollout.core.sudo import Secret
+from rollout.core.terminal import printable
+from rollout.errors import Problem, RolloutError, StateError
 
 JOURNAL_FILE = "journal.db"
 
@@ -46,7 +52,7 @@ class StoppedError(RolloutError):
         super().__init__("stopped", "stopped at once; nothing is lost", hint=hint)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Session:
     """What the options of one call say about reaching nodes and keeping state."""
 
@@ -55,12 +61,22 @@ class Session:
     accept_new: bool
     output: str
     reason: str = ""
+    sudo_password: Secret | None = None
+
+    @cached_property
+    def resolver(self) -> Resolver:
+        """``ssh_config`` as given, read once."""
+        return Resolver.reading(self.ssh_config, accept_new=self.accept_new)
 
     def files(self) -> FolderFiles:
         return FolderFiles(Path())
 
+    def inventory(self, cluster: str) -> Inventory:
+        """The inventory of a cluster, its nodes asked for where they are said elsewhere."""
+        return load_cluster(self.files(), RealSources(), cluster)
+
     def nodes(self) -> SshNodes:
-        return SshNodes(ssh_config=self.ssh_config, accept_new=self.accept_new)
+        return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say)
 
     def journal(self) -> SqlJournal:
         try:
@@ -81,7 +97,11 @@ class Session:
             return NoJournal()
 
     def way(self, inventory: Inventory, names: Sequence[str]) -> Way:
-        return way_to(inventory, agent_program(), tuple(names))
+        """What ``ssh_config`` asks for and cannot be had is said now, for all of them; each is then told so as data."""
+        way = way_to(inventory, agent_program(), tuple(names))
+        for problem in refused_ways(self.resolver, way.targets.values()):
+            _say(str(problem))
+        return way
 
     @contextmanager
     def observers(self) -> Iterator[tuple[Observer, ...]]:
@@ -120,6 +140,18 @@ class Session:
         finally:
             engine.close()
             nodes.close()
+
+
+def refused_ways(resolver: Resolver, targets: Iterable[Target]) -> tuple[Problem, ...]:
+    """The ways in that are not supported, each with all the nodes behind it."""
+    found = resolver.refused(targets)
+    return tuple(
+        Problem(reference, f"{printable(fold(names))}: {message}") for (reference, message), names in found.items()
+    )
+
+
+def _say(words: str) -> None:
+    print(printable(words, 500), file=sys.stderr)  # noqa: T201 - for people, while it happens
 
 
 def operator() -> str:

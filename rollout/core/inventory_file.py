@@ -13,7 +13,7 @@
       gpu: {nodes: "@rack33", labels: {gpu: "true"}, settings: {…}}
 
 or one by one: ``nodes: [{name: n1, address: 10.0.0.1, rack: rack01, zone: rno-a, labels: {…}, settings: {…}}]``.
-A node takes its labels from its groups in file order, then its own.
+``nodesFrom`` in the place of ``nodes``: see ``inventory_draft``. A node takes its labels from its groups in file order, then its own.
 """
 
 from __future__ import annotations
@@ -41,11 +41,16 @@ NO_RACK = "none"  # the rack and zone of nodes in an inventory that knows no rac
 def load_inventory(text: str, file: str) -> Inventory:
     """``text`` is the file's, ``file`` its name for messages. Raises ``InputError`` with every mistake."""
     root, mistakes = read_document(text, file)
+    return build(root, mistakes, sha256(text.encode()).hexdigest())
+
+
+def build(root: Item, mistakes: Mistakes, digest: str) -> Inventory:
+    """The inventory that a file's tree means. Raises ``InputError`` with every mistake."""
     nodes = root.entries().get("nodes")
     listed = nodes is not None and isinstance(nodes.item.value, list)
     written: AnyInventory
     written, whole = validate(ListedInventory, root, mistakes) if listed else validate(FoldedInventory, root, mistakes)
-    inventory = _Reading(root, mistakes, whole=whole).inventory(written, sha256(text.encode()).hexdigest())
+    inventory = _Reading(root, mistakes, whole=whole).inventory(written, digest)
     mistakes.raise_any()
     return inventory
 

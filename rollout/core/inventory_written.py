@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
+from rollout.core.node_sources import NodesFrom
 from rollout.core.terminal import printable
 from rollout.core.words import Labels, Name
 from rollout.core.written import Written, wrong
@@ -115,6 +116,14 @@ class ListedInventory(_Common):
     """Nodes one by one."""
 
     nodes: list[ListedNode]
+
+
+class ElsewhereInventory(_Common):
+    """Nodes that are said elsewhere."""
+
+    stand_ins: ClassVar[Mapping[str, Any]] = {"cluster": "cluster", "apiServer": "v1.0"}
+
+    nodes_from: NodesFrom = Field(alias="nodesFrom")
 
 
 AnyInventory = FoldedInventory | ListedInventory

@@ -82,7 +82,7 @@ def validate(model: type[Model], root: Item, mistakes: Mistakes) -> tuple[Model,
     for details in found:
         item, entry = locate(root, details["loc"])
         at_key = details["type"] == "extra_forbidden" or details["loc"][-1:] == ("[key]",)
-        mistakes.add(entry if entry and at_key else item, *_explain(details, model))
+        mistakes.add(entry if entry and at_key else item, *explain(details, model))
     return _rest(model, root, found, mistakes)
 
 
@@ -141,7 +141,7 @@ def locate(root: Item, path: tuple[int | str, ...]) -> tuple[Item, Entry | None]
     return item, entry
 
 
-def _explain(details: ErrorDetails, model: type[Written]) -> tuple[str, str, str]:
+def explain(details: ErrorDetails, model: type[Written]) -> tuple[str, str, str]:
     """Reference, message and hint in our words for what pydantic found."""
     kind, path = details["type"], details["loc"]
     name = _name(path)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from rollout.app.check import check
-from tests.app.test_load import INVENTORY, PLAYBOOK, TEMPLATES, FakeFiles
+from tests.app.test_load import INVENTORY, PLAYBOOK, TEMPLATES, FakeFiles, FakeSources
 
 
 def test_nothing_wrong() -> None:
-    checked = check(FakeFiles({"inventories/c.yaml": INVENTORY, "playbooks/p.yaml": PLAYBOOK, **TEMPLATES}))
+    checked = check(
+        FakeFiles({"inventories/c.yaml": INVENTORY, "playbooks/p.yaml": PLAYBOOK, **TEMPLATES}), FakeSources()
+    )
     assert checked.problems == ()
     assert [inventory.cluster for inventory in checked.inventories] == ["c"]
     assert [playbook.name for playbook in checked.playbooks] == ["p"]
@@ -23,7 +25,7 @@ def test_all_files_are_checked_whatever_is_wrong_with_one() -> None:
         **TEMPLATES,
         "templates/extra.j2": "{{ nodde }}",
     }
-    checked = check(FakeFiles(files))
+    checked = check(FakeFiles(files), FakeSources())
     assert [str(problem) for problem in checked.problems] == [
         "inventories/a.yaml:1:1: the file is empty [wrong-type]",
         "inventories/b.yaml:1:1: `cluster` is missing [missing-key]",
@@ -35,18 +37,18 @@ def test_all_files_are_checked_whatever_is_wrong_with_one() -> None:
 
 
 def test_a_file_name_that_cannot_be_asked_for_is_a_mistake() -> None:
-    checked = check(FakeFiles({"inventories/a b.yaml": INVENTORY}))
+    checked = check(FakeFiles({"inventories/a b.yaml": INVENTORY}), FakeSources())
     assert [problem.reference for problem in checked.problems] == ["unknown-cluster"]
 
 
 def test_the_wrong_directory_is_not_faultless() -> None:
-    assert [problem.reference for problem in check(FakeFiles({})).problems] == ["nothing-to-check"]
+    assert [problem.reference for problem in check(FakeFiles({}), FakeSources()).problems] == ["nothing-to-check"]
 
 
 def test_a_mistake_in_a_template_that_two_playbooks_use_is_told_once() -> None:
     wrong = {**TEMPLATES, "templates/kubelet-flags.env.j2": "{{ varable }}\n"}
     playbooks = {"playbooks/p.yaml": PLAYBOOK, "playbooks/q.yaml": PLAYBOOK.replace("p", "q", 1)}
-    problems = check(FakeFiles({**playbooks, **wrong})).problems
+    problems = check(FakeFiles({**playbooks, **wrong}), FakeSources()).problems
     assert [str(problem) for problem in problems if problem.place and "flags" in problem.place.file] == [
         "templates/kubelet-flags.env.j2:1:4: undefined variable `varable` (did you mean `variable`?) [undefined-variable]"
     ]

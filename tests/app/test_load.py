@@ -9,7 +9,9 @@ import pytest
 
 from rollout.adapters.files import FolderFiles
 from rollout.app.load import load_cluster, load_policy, load_templates
-from rollout.app.ports import Files
+from rollout.app.ports import Cluster, Files
+from rollout.core.inventory import Inventory
+from rollout.core.live import LiveNode, Sight
 from rollout.errors import InputError, RolloutError, UsageError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -35,11 +37,56 @@ class FakeFiles:
         return tuple(sorted(name for name in names if name.endswith(suffix)))
 
 
+class FakeSources:
+    """An Ansible inventory's output and an API server's nodes. ``trouble`` is raised instead of either."""
+
+    def __init__(
+        self, printed: str = "{}", live: tuple[LiveNode, ...] = (), trouble: RolloutError | None = None
+    ) -> None:
+        self._printed = printed
+        self._live = live
+        self._trouble = trouble
+        self.asked: list[tuple[str, ...]] = []
+
+    def ansible(self, path: str) -> str:
+        self.asked.append((path,))
+        if self._trouble:
+            raise self._trouble
+        return self._printed
+
+    def cluster(self, kubeconfig: str, context: str) -> Cluster:
+        self.asked.append((kubeconfig, context))
+        return FakeCluster(self._live, self._trouble)
+
+
+class FakeCluster:
+    """The API server of a list of nodes."""
+
+    def __init__(self, live: tuple[LiveNode, ...], trouble: RolloutError | None = None) -> None:
+        self._live = live
+        self._trouble = trouble
+
+    def nodes(self) -> tuple[LiveNode, ...]:
+        if self._trouble:
+            raise self._trouble
+        return self._live
+
+    def look(self, node: str, timeout: float) -> Sight:
+        raise NotImplementedError
+
+    def missing_rights(self) -> tuple[str, ...]:
+        return ()
+
+
+def load(files: Files, name: str) -> Inventory:
+    return load_cluster(files, FakeSources(), name)
+
+
 FILES = FakeFiles({"inventories/c.yaml": INVENTORY, "playbooks/p.yaml": PLAYBOOK, **TEMPLATES})
 
 
 def test_a_cluster_is_a_file_of_its_name() -> None:
-    assert tuple(load_cluster(FILES, "c").nodes) == ("n1", "n2")
+    assert tuple(load(FILES, "c").nodes) == ("n1", "n2")
 
 
 def test_a_policy_comes_with_its_templates() -> None:
@@ -56,20 +103,20 @@ Load = Callable[[Files, str], object]
 
 
 @pytest.mark.parametrize(
-    ("load", "texts", "name", "complaint"),
+    ("read", "texts", "name", "complaint"),
     [
-        (load_cluster, {"inventories/rno.yaml": ""}, "rmo", "there is no cluster `rmo` (did you mean `rno`?) [unknown-cluster]"),
-        (load_cluster, {"inventories/rno.yaml": ""}, "paris", "there is no cluster `paris` (there is rno) [unknown-cluster]"),
-        (load_cluster, {}, "rno", "there is no cluster `rno` (inventories/ has no .yaml file) [unknown-cluster]"),
-        (load_cluster, {"inventories/rno.yaml": ""}, "../etc/rno", "there is no cluster `../etc/rno` (there is rno) [unknown-cluster]"),
+        (load, {"inventories/rno.yaml": ""}, "rmo", "there is no cluster `rmo` (did you mean `rno`?) [unknown-cluster]"),
+        (load, {"inventories/rno.yaml": ""}, "paris", "there is no cluster `paris` (there is rno) [unknown-cluster]"),
+        (load, {}, "rno", "there is no cluster `rno` (inventories/ has no .yaml file) [unknown-cluster]"),
+        (load, {"inventories/rno.yaml": ""}, "../etc/rno", "there is no cluster `../etc/rno` (there is rno) [unknown-cluster]"),
         (load_policy, {"playbooks/pulls.yaml": ""}, "puls", "there is no playbook `puls` (did you mean `pulls`?) [unknown-playbook]"),
-        (load_cluster, {"inventories/d.yaml": INVENTORY}, "d", "inventories/d.yaml:1:1: `cluster` is c, but the file is inventories/d.yaml (rename one of them) [wrong-name]"),
+        (load, {"inventories/d.yaml": INVENTORY}, "d", "inventories/d.yaml:1:1: `cluster` is c, but the file is inventories/d.yaml (rename one of them) [wrong-name]"),
         (load_policy, {"playbooks/q.yaml": PLAYBOOK, **TEMPLATES}, "q", "playbooks/q.yaml:1:1: `name` is p, but the file is playbooks/q.yaml (rename one of them) [wrong-name]"),
     ],
 )  # fmt: skip
-def test_refused(load: Load, texts: dict[str, str], name: str, complaint: str) -> None:
+def test_refused(read: Load, texts: dict[str, str], name: str, complaint: str) -> None:
     with pytest.raises(RolloutError) as caught:
-        load(FakeFiles(texts), name)
+        read(FakeFiles(texts), name)
     assert str(caught.value) == complaint
     assert isinstance(caught.value, UsageError | InputError)
     assert caught.value.exit_code == 2

@@ -1,0 +1,122 @@
+"""Asking an Ansible inventory for its nodes: a program that prints them, or ``ansible-inventory`` for everything else.
+
+No shell, no input, no descriptors of ours, a process group of its own that is ended when it takes too long or says too much.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from rollout.core.terminal import printable
+from rollout.errors import InputError, Problem
+
+PATIENCE = 30.0
+MOST_BYTES = 64 * 1024 * 1024
+_MOST_COMPLAINT = 64 * 1024
+_TOOL = "ansible-inventory"
+
+
+class InventoryScripts:
+    """``patience`` is seconds for one inventory, ``most_bytes`` the longest output that is read."""
+
+    def __init__(self, patience: float = PATIENCE, most_bytes: int = MOST_BYTES) -> None:
+        self._patience = patience
+        self._most = most_bytes
+
+    def ansible(self, path: str) -> str:
+        """What the inventory at ``path`` prints for ``--list``. Raises ``InputError``."""
+        command = _command(Path(path))
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            hint = "does its first line name a program that is here?"
+            raise _error("script-not-started", path, f"it could not be started: {error.strerror}", hint) from None
+        with process:
+            try:
+                out, complaint = self._read(process, path)
+                status = process.wait(timeout=self._patience)
+            except subprocess.TimeoutExpired:
+                _end(process)
+                raise _error("script-hangs", path, "it closed its output but did not end") from None
+            except BaseException:
+                _end(process)
+                raise
+        if status != 0:
+            how = f"exit status {status}" if status > 0 else f"signal {-status}"
+            said = complaint.strip().splitlines()
+            last = f": {printable(said[-1], 200)}" if said else ", without a word"
+            raise _error("script-failed", path, f"it failed ({how}){last}")
+        try:
+            return out.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise _error("not-json", path, f"what it prints is not UTF-8 at byte {error.start}") from None
+
+    def _read(self, process: subprocess.Popen[bytes], path: str) -> tuple[bytes, str]:
+        """Both outputs to their ends, side by side, within time and size."""
+        assert process.stdout is not None  # noqa: S101 - asked for
+        assert process.stderr is not None  # noqa: S101
+        deadline = time.monotonic() + self._patience
+        out, complaint = bytearray(), bytearray()
+        with selectors.DefaultSelector() as both:
+            both.register(process.stdout, selectors.EVENT_READ, out)
+            both.register(process.stderr, selectors.EVENT_READ, complaint)
+            while both.get_map():
+                left = deadline - time.monotonic()
+                ready = both.select(left) if left > 0 else []
+                if not ready:
+                    raise _error("script-hangs", path, f"it did not end within {self._patience:g} s and was stopped")
+                for key, _ in ready:
+                    piece = os.read(key.fd, 1 << 16)
+                    if not piece:
+                        both.unregister(key.fileobj)
+                    key.data.extend(piece)
+                del complaint[:-_MOST_COMPLAINT]
+                if len(out) > self._most:
+                    raise _error("script-output-too-long", path, f"it printed more than {self._most} bytes")
+        return bytes(out), complaint.decode("utf-8", "replace")
+
+
+def _command(path: Path) -> list[str]:
+    if not path.exists():
+        raise _error("script-missing", str(path), "there is no such file")
+    if path.is_file() and os.access(path, os.X_OK):
+        return [str(path.absolute()), "--list"]
+    if path.is_file() and _is_script(path):
+        hint = f"chmod +x {printable(str(path))}"
+        raise _error("script-not-executable", str(path), "it is a script, but may not be executed", hint)
+    tool = shutil.which(_TOOL)
+    if tool is None:
+        hint = "install Ansible, or make it a program that prints JSON for --list"
+        raise _error("no-ansible", str(path), f"it is no program, and {_TOOL} is not installed to read it", hint)
+    return [tool, "--inventory", str(path.absolute()), "--list"]
+
+
+def _is_script(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The whole group, whatever it has started. The process has not been waited for, so its number is still its own."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _error(reference: str, path: str, message: str, hint: str = "") -> InputError:
+    return InputError((Problem(reference, f"{printable(path)}: {message}", hint=hint),))
