@@ -15,6 +15,24 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
+REACH = (
+    "plan",
+    "apply",
+    "resume",
+    "rollback",
+    "verify",
+    "forget",
+    "unlock",
+    "catch-up",
+    "watch",
+    "pause",
+    "continue",
+    "abort",
+)
+"""Commands that take the options of those that reach nodes."""
+KEEP = ("status", "report")
+"""Commands that only look into the journal."""
+
 
 INVENTORY = """\
 cluster: small
@@ -37,6 +55,7 @@ limits: {perRack: 25%, pace: 20}
 budgets: {wave: 2, rack: 2, fleet: 2}
 soak: 600ms
 passes: 2
+rehearsal: false
 guard: 10s
 onFailure: {revert: wave}
 """
@@ -70,9 +89,9 @@ class Site:
         return Done(done.returncode, done.stdout, done.stderr)
 
     def command(self, *words: str) -> list[str]:
-        reaches_nodes = words[0] in ("plan", "apply", "resume", "rollback")
+        reaches_nodes = words[0] in REACH
         way = ["--ssh-config", str(self.lab / "ssh_config")] if reaches_nodes else []
-        kept = ["--state", self.state] if reaches_nodes or words[0] == "status" else []
+        kept = ["--state", self.state] if reaches_nodes or words[0] in KEEP else []
         return [sys.executable, "-m", "rollout.cli", *words, *way, *kept]
 
     def apart(self, state: str) -> Site:

@@ -1,0 +1,224 @@
+"""A run and its nodes from another terminal: watch, pause, continue, abort, promote; verify, unlock, forget, catch up."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.story.conftest import Done, Site
+from tests.story.test_faults import (
+    FEW,
+    apply,
+    begun,
+    few,
+    nothing_left,
+    policy,
+    said,
+    token,
+    transactions,
+    until,
+    where,
+)
+
+__all__ = ["few"]
+
+ALL = ",".join(FEW)
+APPLY = ("apply", "--cluster", "small", "--limit", ALL, "--yes")
+
+
+def done(site: Site, *words: str) -> Done:
+    """A call that ends well."""
+    found = site.rollout(*words)
+    assert found.code == 0, found.out + found.err
+    return found
+
+
+def new(site: Site) -> int:
+    return sum(site.is_new(name) for name in FEW)
+
+
+# ------------------------------------------------------------------------------------------- pause, hold, abort, watch
+
+
+def test_a_wave_that_holds_is_promoted_from_another_terminal(few: Site) -> None:
+    policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    with begun(few, *APPLY) as process:
+        until(lambda: where(few).get("paused"), 60, "the canary has passed and the run holds")
+        assert new(few) == 1
+        assert "rollout continue" in few.rollout("status").out, "it says how to promote"
+        done(few, "continue", "--reason", "all quiet")
+        assert process.wait(60) == 0, said(few)
+    assert new(few) == 6
+
+
+def test_a_paused_run_releases_nothing_until_it_is_told_to_go_on(few: Site) -> None:
+    policy(few, "pace: 20", "pace: 0.5")
+    with begun(few, *APPLY) as process:
+        until(lambda: transactions(few, "small-061"), 60, "the second wave has begun")
+        told = done(few, "pause", "--reason", "the network team asks")
+        assert "rollout continue" in told.out
+        until(lambda: set(where(few)["counts"]) <= {"confirmed", "pending"}, 30, "what was in flight has ended")
+        still = new(few)
+        assert 2 <= still < 6
+        again = few.rollout("pause")
+        assert (again.code, "paused-already" in again.err) == (2, True), again.err
+        assert "the network team asks" in few.rollout("status").out
+        assert new(few) == still
+        done(few, "continue")
+        assert process.wait(60) == 0, said(few)
+    assert new(few) == 6
+
+
+@pytest.mark.parametrize(("revert", "left"), [("run", 0), ("node", 2)])
+def test_an_aborted_run_takes_back_what_it_is_told_to(few: Site, revert: str, left: int) -> None:
+    before = few.everything(*FEW)
+    policy(few, "pace: 20", "pace: 0.2")
+    with begun(few, *APPLY) as process:
+        until(lambda: where(few)["counts"].get("confirmed", 0) >= 2, 60, "two are confirmed")
+        done(few, "abort", "--revert", revert, "--reason", "wrong value")
+        assert process.wait(90) == 3, said(few)
+    assert "wrong value" in said(few)
+    assert new(few) in range(left, 4) if left else new(few) == 0
+    if not left:
+        assert few.everything(*FEW) == before
+    nothing_left(few, *FEW)
+
+
+def test_a_word_to_a_run_that_nobody_is_at_work_on_is_refused_with_what_to_do(few: Site) -> None:
+    policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    with begun(few, *APPLY) as process:
+        until(lambda: where(few).get("paused"), 60, "it holds")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    refused = few.rollout("continue")
+    assert (refused.code, "no-controller" in refused.err) == (5, True), refused.err
+    assert "--promote" in refused.err
+    done(few, "resume", "--promote", "--yes")
+    assert new(few) == 6
+    ended = few.rollout("pause")
+    assert (ended.code, "run-ended" in ended.err) == (2, True), ended.err
+
+
+def test_watching_ends_with_the_run_and_as_the_run(few: Site) -> None:
+    few.fault("small-[061-063]", "never-healthy")
+    policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    with begun(few, *APPLY) as process:
+        until(lambda: where(few).get("paused"), 60, "it holds")
+        other = few.apart(".rollout")
+        with begun(Site(few.folder, few.lab), "continue") as word:
+            assert word.wait(30) == 0
+        watched = other.rollout("watch")
+        assert process.wait(60) == 3
+    assert watched.code == 3, watched.err
+    assert "halted" in watched.out
+    assert "\x1b" not in watched.out, "in a pipe: plain lines"
+
+
+# ---------------------------------------------------------------------------------------------------------- rehearsal
+
+
+def test_the_canary_goes_back_once_and_what_that_took_predicts_the_rest(few: Site) -> None:
+    policy(few, "rehearsal: false", "rehearsal: true")
+    planned = done(few, "plan", "--cluster", "small", "--limit", ALL, "--out", "p.json")
+    assert "not yet rehearsed" in planned.out
+    done(few, "apply", "p.json", "--yes")
+    assert new(few) == 6
+    assert len(transactions(few, "small-001")) == 2, "forth, back, forth: two transactions"
+    assert [len(transactions(few, name)) for name in FEW[1:]] == [1] * 5
+    run = where(few)["run"]
+    assert "rehearsal" in few.rollout("status").out
+    again = done(few, "plan", "--cluster", "small", "--limit", ALL, "--out", "p.json", "--set", "maxPods=99")
+    assert f"as run {run} measured it" in again.out
+    back = done(few, "rollback", "--cluster", "small", "--emergency", "--limit", ALL, "--yes")
+    assert f"as run {run} measured it" in back.out.split("claimed")[0], "before anything is done"
+    assert new(few) == 0
+
+
+# --------------------------------------------------------------------------------------------------- verify and forget
+
+
+def verify(site: Site, *words: str) -> Done:
+    return site.rollout("verify", "--cluster", "small", "--limit", ALL, *words)
+
+
+def test_verify_finds_what_has_drifted_since_it_was_confirmed(few: Site) -> None:
+    assert verify(few).code == 0, "nothing of ours anywhere"
+    assert apply(few, ALL).code == 0
+    well = verify(few)
+    assert (well.code, "6 nodes as they should be" in well.out) == (0, True), well.out
+    edited = few.node("small-002") / "var/lib/kubelet/config.yaml"
+    edited.write_text(edited.read_text().replace("serializeImagePulls: false", "serializeImagePulls: true"))
+    (few.node("small-061") / "etc/default/kubelet").unlink()
+    drifted = verify(few)
+    assert drifted.code == 10, drifted.out + drifted.err
+    assert "content-differs /var/lib/kubelet/config.yaml: 1 node  small-002" in drifted.out
+    assert "file-gone /etc/default/kubelet: 1 node  small-061" in drifted.out
+    told = verify(few, "-o", "json").json()
+    assert set(told["drifted"]) >= {"small-002", "small-061"}
+    few.fault("small-003", "refuse")
+    unread = verify(few, "--limit", "small-001,small-003")
+    assert (unread.code, "not asked: 1 node  small-003" in unread.out) == (4, True), unread.out
+
+
+def test_forgetting_removes_all_of_ours_and_needs_an_end(few: Site) -> None:
+    policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    forget = ("forget", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "handed over")
+    with begun(few, *APPLY) as process:
+        until(lambda: where(few).get("paused"), 60, "it holds")
+        early = few.rollout(*forget)
+        assert (early.code, "locked" in early.err) == (5, True), early.err
+        done(few, "continue")
+        assert process.wait(60) == 0, said(few)
+    forgotten = done(few, *forget)
+    assert "forgotten: 6 nodes" in forgotten.out
+    assert not any((few.node(name) / "var/lib/rollout").exists() for name in FEW)
+    assert new(few) == 6, "what is in force stays in force"
+    gone = verify(few)
+    assert (gone.code, "receipts-gone" in gone.out) == (10, True), gone.out
+    done(few, "plan", "--cluster", "small", "--limit", ALL, "--set", "maxPods=99", "--out", "p.json")
+    done(few, "apply", "p.json", "--yes")
+
+
+# ------------------------------------------------------------------------------------------------- unlock and catch up
+
+
+def test_a_cluster_held_by_a_machine_that_no_longer_exists_is_unlocked(few: Site) -> None:
+    policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    lost = few.apart("lost")
+    with begun(lost, *APPLY) as process:
+        until(lambda: where(lost).get("paused"), 60, "it holds")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    claimed = apply(few, ALL)
+    assert claimed.code == 5, claimed.out + claimed.err
+    assert "unlock" in claimed.out + claimed.err, "it says what to do"
+    silent = few.rollout("unlock", "--cluster", "small", "--limit", ALL, "--yes")
+    assert (silent.code, "no-reason" in silent.err) == (2, True), silent.err
+    freed = done(few, "unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "that laptop was stolen")
+    assert "unlocked: 6 nodes set free" in freed.out
+    assert all(token(few, name)[2] == "ended" for name in FEW)
+    policy(few, "{canary: true, hold: true}", "canary")
+    assert apply(few, ALL).code == 0
+    assert new(few) == 6
+    back = lost.rollout("resume", "--yes", "--promote")
+    assert back.code == 5, back.out + back.err
+
+
+def test_nodes_that_are_owed_are_caught_up_when_they_are_back(few: Site) -> None:
+    policy(few, "wave: 2, rack: 2, fleet: 2", "wave: 3, rack: 3, fleet: 3")
+    done(few, "plan", "--cluster", "small", "--limit", ALL, "--out", "p.json")
+    few.fault("small-063", "refuse")
+    first = few.rollout("apply", "p.json", "--yes")
+    assert first.code == 4, first.out + first.err
+    assert new(few) == 5
+    run = where(few)["run"]
+    refused = few.rollout("resume", "--yes")
+    assert f"rollout catch-up {run}" in refused.err, refused.err
+    few.fault("small-063", "--clear")
+    done(few, "catch-up", "--yes")
+    assert new(few) == 6
+    nothing = few.rollout("catch-up", "--yes")
+    assert (nothing.code, "nothing-owed" in nothing.err) == (5, True), nothing.err
+    nothing_left(few, *FEW)
