@@ -11,13 +11,13 @@ from hashlib import sha256
 from typing import Any
 
 from rollout.core import rendering
+from rollout.core.gates_written import NodeGate, WaveGate
 from rollout.core.playbook import (
     DEFAULT_BUDGETS,
     DEFAULT_GATES,
     Budget,
     Cause,
     Gate,
-    GateKind,
     GateScope,
     Limits,
     Policy,
@@ -28,10 +28,8 @@ from rollout.core.playbook import (
     WaveRule,
 )
 from rollout.core.playbook_written import (
-    NodeGate,
     Playbook,
     Shares,
-    WaveGate,
     WrittenBudgets,
     WrittenGates,
     WrittenLimits,
@@ -58,7 +56,6 @@ _TEMPLATE_VARIABLES = {
     "flagsEnv": rendering.FLAGS_ENV,
     "dropIn": rendering.DROP_IN,
 }
-_DEFAULT_GATE_TIMEOUT = 10.0
 
 
 def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
@@ -197,20 +194,11 @@ def _gates(written: WrittenGates, root: Item, mistakes: Mistakes) -> Iterator[Ga
     said_gates = ((GateScope.NODE, written.node or []), (GateScope.WAVE, written.wave))
     for scope, gates in said_gates:
         for at, said in enumerate(gates):
-            gate = _gate(said, scope)
+            gate = said.gate()
             if gate.name in taken:
-                hint = "give it a `name` of its own" if gate.command else ""
+                hint = "give it a `name` of its own" if gate.command or scope is GateScope.WAVE else ""
                 mistakes.add(
                     _at(root, "gates", scope.value, at), "duplicate-gate", f"duplicate gate `{gate.name}`", hint
                 )
             taken.add(gate.name)
             yield gate
-
-
-def _gate(said: NodeGate | WaveGate, scope: GateScope) -> Gate:
-    timeout = said.timeout if said.timeout is not None else _DEFAULT_GATE_TIMEOUT
-    if isinstance(said, NodeGate) and said.check is not None:
-        kind = GateKind(said.check)
-        return Gate(kind, scope, kind.value, (), timeout)
-    command = tuple(said.command or ())
-    return Gate(GateKind.COMMAND, scope, said.name or printable(command[0].rsplit("/", 1)[-1], 60), command, timeout)

@@ -7,31 +7,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from rollout.core.playbook import Cause, GateKind, RevertScope
-from rollout.core.suggest import did_you_mean
-from rollout.core.terminal import printable
-from rollout.core.words import Duration, Name, Percent, ShareText, between
+from rollout.core.gates_written import NodeGate, WaveGate, node_gate, wave_gate
+from rollout.core.playbook import Cause, RevertScope
+from rollout.core.words import Duration, Name, Percent, ShareText, between, choice
 from rollout.core.written import Written, wrong
 
 _WAVES = ("canary", "perRack", "upTo", "rest")
-_WITH_KEYS = frozenset({GateKind.PROMETHEUS, GateKind.ALERTMANAGER, GateKind.HTTP, GateKind.COMMAND})
-_BUILT_IN_GATES = tuple(kind.value for kind in GateKind if kind not in _WITH_KEYS)
 _DAY = 86_400.0
 
 Soak = Annotated[Duration, between(0, _DAY, "between 0s and 24h")]
 Guard = Annotated[Duration, between(5, 180, "between 5s and 180s")]
-Timeout = Annotated[Duration, between(0.1, 600, "between 100ms and 10m")]
-
-
-def _choice(value: object, choices: tuple[str, ...]) -> str:
-    if value not in choices:
-        shown = printable(str(value), 60)
-        raise wrong(
-            "bad-choice",
-            f"KEY must be {', '.join(choices[:-1])} or {choices[-1]}, not `{shown}`",
-            did_you_mean(shown, choices),
-        )
-    return str(value)
 
 
 def _wave(value: object) -> object:
@@ -40,20 +25,15 @@ def _wave(value: object) -> object:
         return value
     if value in ("perRack", "upTo"):
         raise wrong("bad-wave", f"`{value}` needs a value", "perRack: 1" if value == "perRack" else "upTo: 5%")
-    return {_choice(value, _WAVES): True}
-
-
-def _gate(value: object) -> object:
-    """``unit`` is short for ``{check: unit}``."""
-    return {"check": _choice(value, (*_BUILT_IN_GATES, "{command: […]}"))} if isinstance(value, str) else value
+    return {choice(value, _WAVES): True}
 
 
 def _revert(value: object) -> RevertScope:
-    return RevertScope(_choice(value, tuple(scope.value for scope in RevertScope)))
+    return RevertScope(choice(value, tuple(scope.value for scope in RevertScope)))
 
 
 def _cause(value: object) -> Cause:
-    return Cause(_choice(value, tuple(cause.value for cause in Cause)))
+    return Cause(choice(value, tuple(cause.value for cause in Cause)))
 
 
 class WrittenWave(Written):
@@ -93,28 +73,9 @@ class WrittenBudgets(Shares):
     causes: dict[Annotated[Cause, BeforeValidator(_cause)], Shares] = Field(default_factory=dict)
 
 
-class NodeGate(Written):
-    check: str | None = None  # never written: see _gate
-    command: Annotated[list[str], Field(min_length=1)] | None = None
-    name: Name | None = None
-    timeout: Timeout | None = None
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> Self:
-        if (self.check is None) == (self.command is None):
-            raise wrong("bad-gate", "KEY must be a gate's name or have a `command`")
-        return self
-
-
-class WaveGate(Written):
-    command: Annotated[list[str], Field(min_length=1)]
-    name: Name | None = None
-    timeout: Timeout | None = None
-
-
 class WrittenGates(Written):
-    node: Annotated[list[Annotated[NodeGate, BeforeValidator(_gate)]], Field(min_length=1)] | None = None
-    wave: list[WaveGate] = Field(default_factory=list)
+    node: Annotated[list[Annotated[NodeGate, BeforeValidator(node_gate)]], Field(min_length=1)] | None = None
+    wave: list[Annotated[WaveGate, BeforeValidator(wave_gate)]] = Field(default_factory=list)
 
 
 class OnFailure(Written):

@@ -83,6 +83,27 @@ def _yaml_word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def choice(value: object, choices: tuple[str, ...]) -> str:
+    """``value`` if it is one of ``choices``."""
+    if value not in choices:
+        shown = printable(str(value), 60)
+        raise wrong(
+            "bad-choice",
+            f"KEY must be {', '.join(choices[:-1])} or {choices[-1]}, not `{shown}`",
+            did_you_mean(shown, choices),
+        )
+    return str(value)
+
+
+def _label_name_text(value: object) -> str:
+    if not isinstance(value, str) or not _LABEL_NAME.fullmatch(value):
+        raise wrong("bad-label", f"KEY: `{printable(str(value), 60)}` is no label of a metric or alert")
+    return value
+
+
+_LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+
+
 def between(low: float, high: float, words: str) -> AfterValidator:
     """Seconds within bounds; ``words`` says them."""
 
@@ -100,6 +121,7 @@ ShareText = Annotated[Share, BeforeValidator(_share)]
 Name = Annotated[str, BeforeValidator(_name_text)]
 LabelText = Annotated[str, BeforeValidator(_label_text)]
 Labels = dict[str, LabelText]
+LabelName = Annotated[str, BeforeValidator(_label_name_text)]
 
 SETTING_NAME = re.compile(r"(?:--)?[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*")
 _POLICIES = tuple(policy.value for policy in IfUnsupported)
