@@ -4,6 +4,7 @@
     apiServer: v1.23.17
     playbook: image-pulls                   # optional; planned when none is named
     ssh: {user: sre, port: 22, sudo: true}  # optional, also of a group; ssh_config decides what is not said
+    endpoints: {kubeconfig: rno.kubeconfig, prometheus: "https://prometheus.rno.example.net"}  # what gates ask, see docs/gates.md
     settings: {registryPullQPS: 10}         # for the whole cluster
     nodes:                                  # by nodeset …
       tess-node-[0001-2000]: {address: "{name}.rno.example.net"}

@@ -8,6 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
+from rollout.core.gates_written import Url
+from rollout.core.inventory import Endpoints
 from rollout.core.node_sources import NodesFrom
 from rollout.core.terminal import printable
 from rollout.core.words import Labels, Name
@@ -65,6 +67,23 @@ class Ssh(Written):
     sudo: bool | None = None
 
 
+class WrittenEndpoints(Written):
+    """What gates ask, and as whom. Files are on the machine where rollout runs."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    prometheus: Url | None = None
+    alertmanager: Url | None = None
+    token_file: str = Field("", alias="tokenFile")
+    ca_file: str = Field("", alias="caFile")
+
+    def endpoints(self) -> Endpoints:
+        """What it means."""
+        return Endpoints(
+            self.kubeconfig, self.context, self.prometheus or "", self.alertmanager or "", self.token_file, self.ca_file
+        )
+
+
 class Attributes(Written):
     """What may be said of one node, or of all nodes of a nodeset."""
 
@@ -100,6 +119,7 @@ class _Common(Written):
     api_server: Annotated[str, BeforeValidator(_version)] = Field(alias="apiServer")
     playbook: Name | None = None
     ssh: Ssh = Field(default_factory=Ssh)
+    endpoints: WrittenEndpoints = Field(default_factory=lambda: WrittenEndpoints.model_validate({}))
     settings: Settings = Field(default_factory=dict)
     racks: dict[Name, Nodeset] = Field(default_factory=dict)
     zones: dict[Name, Nodeset] = Field(default_factory=dict)
