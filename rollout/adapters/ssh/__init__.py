@@ -2,5 +2,6 @@
 
 from rollout.adapters.ssh.limits import SshLimits
 from rollout.adapters.ssh.nodes import SshNodes
+from rollout.adapters.ssh.resolve import Resolver
 
-__all__ = ["SshLimits", "SshNodes"]
+__all__ = ["Resolver", "SshLimits", "SshNodes"]

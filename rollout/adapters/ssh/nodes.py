@@ -20,7 +20,6 @@ from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pool import Link, Pool
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.session import RefusedError, Session, open_channel
-from rollout.adapters.ssh.ssh_config import SshConfig
 from rollout.adapters.ssh.troubles import printable, translate
 from rollout.adapters.ssh.watchdog import Watchdog
 from rollout.app.ports import Target
@@ -38,20 +37,20 @@ class SshNodes:
 
     def __init__(
         self,
+        resolver: Resolver | None = None,
         *,
         ssh_config: Path | None = None,
-        known_hosts: tuple[Path, ...] | None = None,
         accept_new: bool = False,
         limits: SshLimits | None = None,
         sudo_password: Secret | None = None,
         notice: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``sudo_password`` is for the sudo of every node that wants one. ``notice`` is told what a person should know while it happens, such as that a hardware key waits. Reads ``ssh_config`` (``~/.ssh/config`` if there is one) now: ``InputError`` when it cannot be used."""
-        own = Path("~/.ssh/config").expanduser()
-        config = SshConfig.read(ssh_config or (own if own.exists() else None))
+        """``resolver``, or what ``Resolver.reading`` makes of ``ssh_config`` and ``accept_new``. ``sudo_password`` is for
+        every sudo that wants one; ``notice`` hears what a person should know while it happens.
+        """
         _quiet_paramiko()
         self._limits = limits or SshLimits()
-        self._resolver = Resolver(config, known_hosts=known_hosts, accept_new=accept_new)
+        self._resolver = resolver or Resolver.reading(ssh_config, accept_new=accept_new)
         self._proof = Proof(sudo_password) if sudo_password else None
         self._watchdog = Watchdog()
         self._identities = Identities(lambda key: notice(printable(f"the hardware key {key} may wait for a touch")))

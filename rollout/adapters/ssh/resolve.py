@@ -87,6 +87,15 @@ class Resolver:
         self._found: dict[Target, Endpoint] = {}
         self._jumps: dict[str, Endpoint | None] = {}
 
+    @classmethod
+    def reading(
+        cls, ssh_config: Path | None, *, known_hosts: tuple[Path, ...] | None = None, accept_new: bool = False
+    ) -> Resolver:
+        """Reads ``ssh_config`` (``~/.ssh/config`` if there is one) now: ``InputError`` when it cannot be used."""
+        own = Path("~/.ssh/config").expanduser()
+        config = SshConfig.read(ssh_config or (own if own.exists() else None))
+        return cls(config, known_hosts=known_hosts, accept_new=accept_new)
+
     def resolve(self, target: Target) -> Endpoint:
         """Raises ``RemoteError`` for what is not supported."""
         with self._lock:
@@ -147,7 +156,7 @@ class Resolver:
         via: Endpoint | None = None
         for hop in hops(text):
             if hop.address in behind and via is None:
-                way = " -> ".join((*behind, hop.address))
+                way = " -> ".join((*behind[behind.index(hop.address) :], hop.address))
                 raise RemoteError(
                     "bastion-loop", printable(f"ProxyJump leads back to itself: {way}; say `ProxyJump none` there", 300)
                 )

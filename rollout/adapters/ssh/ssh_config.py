@@ -16,7 +16,7 @@ from pathlib import Path
 from paramiko.config import SSHConfig
 from paramiko.ssh_exception import ConfigParseError
 
-from rollout.errors import InputError, Place, Problem
+from rollout.errors import InputError, Place, Problem, RemoteError
 
 SETTING = re.compile(r"\s*(\w+)(?:\s*=\s*|\s+)(.+?)\s*$")
 DEEPEST = 16
@@ -77,7 +77,10 @@ class SshConfig:
             config.TOKENS_BY_CONFIG_KEY = TOKENS
             if not self._named.get(host):  # shared by all hosts without a stanza of their own
                 self._parsed[numbers] = config
-        return dict(config.lookup(host))
+        try:
+            return dict(config.lookup(host))
+        except KeyError as error:  # paramiko asks for our own name each time, and getpwuid() may be out of files
+            raise RemoteError("no-user-name", f"this machine does not say who we are: {error.args[0]}") from None
 
 
 def _split(path: Path, problems: list[Problem], *, depth: int) -> list[_Stanza]:
