@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.node_sources import RealSources
+from rollout.adapters.ssh import Resolver
 from rollout.app.check import Checked
 from rollout.app.check import check as check_files
+from rollout.app.reading import way_to
+from rollout.cli.wiring import refused_ways
+from rollout.core.inventory import Inventory
 from rollout.core.terminal import counted, printable
 from rollout.errors import InputError, Problem
 
@@ -19,16 +25,27 @@ _LONGEST_LINE = 500
 
 @click.command()
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to print the result.")
+@click.option("--ssh-config", type=click.Path(path_type=Path), default=None, help="Instead of ~/.ssh/config.")
 @click.pass_context
-def check(context: click.Context, output: str) -> None:
-    """Check inventories, playbooks and templates; no node is read."""
+def check(context: click.Context, output: str, ssh_config: Path | None) -> None:
+    """Check inventories, playbooks and templates, and the ways in that ssh_config says; no node is read."""
     checked = check_files(FolderFiles(Path()), RealSources())
+    checked = replace(checked, problems=(*checked.problems, *_ways_in(ssh_config, checked.inventories)))
     if output == "json":
         click.echo(json.dumps(_document(checked), indent=2))
     else:
         _print(checked)
     if checked.problems:
         context.exit(InputError.exit_code)
+
+
+def _ways_in(ssh_config: Path | None, inventories: Iterable[Inventory]) -> tuple[Problem, ...]:
+    try:
+        resolver = Resolver.reading(ssh_config)
+    except InputError as error:
+        return error.problems
+    ways = [way_to(inventory, "", tuple(inventory.nodes)) for inventory in inventories]
+    return tuple(problem for way in ways for problem in refused_ways(resolver, way.targets.values()))
 
 
 def _print(checked: Checked) -> None:

@@ -17,6 +17,7 @@ from rollout.adapters.ssh.agent_keys import HARDWARE, Held, Touch, held_keys
 from rollout.adapters.ssh.aside import aside
 from rollout.adapters.ssh.certificates import Certificate, parse, read
 from rollout.adapters.ssh.resolve import Endpoint
+from rollout.adapters.ssh.troubles import unless_exhausted
 from rollout.errors import RemoteError
 
 AGENT_SECONDS = 5.0
@@ -122,6 +123,8 @@ class Identities:
             except FileNotFoundError:
                 self._certificates[path] = ""
             except (OSError, ValueError, SSHException) as error:
+                if isinstance(error, OSError):
+                    unless_exhausted(error)
                 self._certificates[path] = f"{path} is no certificate that can be used: {type(error).__name__}"
         return self._certificates[path]
 
@@ -156,6 +159,8 @@ def _load(path: Path, public: bytes) -> PKey | str:
     except TypeError:  # cryptography: "Password was not given but private key is encrypted"
         return f"{path} needs a passphrase; add it to an agent"
     except (OSError, ValueError, SSHException, UnknownKeyType) as error:
+        if isinstance(error, OSError):
+            unless_exhausted(error)
         if public[4:7] == HARDWARE.encode():
             return f"{path} is a hardware key; add it to an agent"
         return f"{path} cannot be used: {type(error).__name__}"
@@ -166,5 +171,8 @@ def _public_blob(path: Path) -> bytes:
     beside = path if path.suffix == ".pub" else path.with_name(path.name + ".pub")
     try:
         return base64.b64decode(beside.read_text(encoding="ascii").split()[1], validate=True)
-    except (OSError, ValueError, IndexError):
+    except OSError as error:
+        unless_exhausted(error)
+        return b""
+    except (ValueError, IndexError):
         return b""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from rollout.adapters.ssh.troubles import unless_exhausted
 from rollout.errors import RemoteError
 
 Digest = tuple[bytes, bytes]
@@ -171,6 +172,7 @@ def _read(path: Path) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
+        unless_exhausted(error)
         raise RemoteError("known-hosts-unreadable", f"cannot read {path}: {error.strerror}") from None
 
 

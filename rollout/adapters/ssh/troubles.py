@@ -75,6 +75,12 @@ def translate(error: BaseException) -> RemoteError:
     return RemoteError(reference, f"{words}: {detail}" if detail else words)
 
 
+def unless_exhausted(error: OSError) -> None:
+    """Raises ``RemoteError`` when it is this machine that has run out of something, not the file's or node's fault."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        raise translate(error) from None
+
+
 def printable(text: str, limit: int = 200) -> str:
     """Text that may come from a node: printable ASCII only, bounded, so that no terminal escape gets through."""
     return "".join(char if " " <= char <= "~" else "?" for char in text[:limit])
