@@ -38,7 +38,7 @@ def found_nodes(text: str, source: FromAnsible, where: str) -> Found:
     kept = frozenset(hosts)
     members = {
         name: [host for host in groups.below[name] if host in kept]
-        for name in groups.written
+        for name in groups.order
         if name not in _OF_ANSIBLE and not wanted.is_place(name)
     }
     return Found(where, nodes, members)
@@ -110,10 +110,8 @@ class _Reading:
     def groups(self, document: Mapping[str, Any]) -> _Groups:
         host_vars = self._host_vars(document.get("_meta"))
         written = {name: self._group(name, said) for name, said in document.items() if name != "_meta"}
-        for name, group in written.items():
-            for child in group.children:
-                if child not in written:
-                    self.note(f"group {_shown(name)} has a child {_shown(child)} that is no group")
+        for child in {child for group in written.values() for child in group.children} - written.keys():
+            written[child] = _Group([], [], {})  # `ansible-inventory` leaves out groups without hosts
         if self.problems:
             return _Groups(written, host_vars)
         depths = self._depths(written)

@@ -155,6 +155,8 @@ def explain(details: ErrorDetails, model: type[Written]) -> tuple[str, str, str]
         return "wrong-type", f"`{name}` takes no value but true", ""
     if kind == "too_short":
         return "empty-list", f"`{name}` must not be empty", ""
+    if kind == "string_too_short":
+        return "empty-text", f"`{name}` must not be empty", ""
     if kind in _BOUNDS:
         return "out-of-range", f"`{name}` must be {_BOUNDS[kind].format(**details['ctx'])}, not {details['input']}", ""
     return (

@@ -1,0 +1,170 @@
+"""An Ansible inventory's ``--list`` as nodes: what is taken from it, and every way it can be wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rollout.app.load import load_cluster
+from rollout.core.inventory import Inventory
+from rollout.errors import InputError
+from tests.app.test_load import FakeFiles, FakeSources
+
+HOSTS: dict[str, Any] = {
+    "_meta": {
+        "hostvars": {
+            "n1": {
+                "ansible_host": "10.0.0.1",
+                "rack": "r1",
+                "node_labels": {"pool": "batch"},
+                "ansible_password": "hunter2",
+            },
+            "n2": {"ansible_host": "10.0.0.2", "rack": "r1", "ansible_port": "2222", "ansible_user": "root"},
+            "n10": {"ansible_host": "10.0.0.10", "rack": "r2"},
+            "bastion": {"ansible_connection": "local"},
+        }
+    },
+    "all": {"children": ["ungrouped", "kube_node", "edge", "zone_a", "zone_b"], "vars": {"ansible_user": "sre"}},
+    "ungrouped": {"hosts": []},
+    "kube_node": {"children": ["gpu"], "hosts": ["n10", "n1"], "vars": {"ansible_port": 22}},
+    "gpu": {"hosts": ["n2"], "vars": {"ansible_user": "gpu"}},
+    "edge": ["bastion"],
+    "zone_a": {"hosts": ["n1", "n2"]},
+    "zone_b": {"hosts": ["n10"]},
+}
+FILE = """\
+cluster: c
+apiServer: v1.34.1
+nodesFrom:
+  ansible: {{path: hosts.py, group: kube_node, {more}}}
+"""
+
+
+def load(
+    printed: object = HOSTS, more: str = "rack: rack, zoneGroups: zone_, labels: node_labels", rest: str = ""
+) -> Inventory:
+    text = printed if isinstance(printed, str) else json.dumps(printed)
+    files = FakeFiles({"inventories/c.yaml": FILE.format(more=more) + rest})
+    return load_cluster(files, FakeSources(printed=text), "c")
+
+
+def complaint(printed: object, more: str = "rack: rack", rest: str = "") -> str:
+    with pytest.raises(InputError) as caught:
+        load(printed, more, rest)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def but(**changes: object) -> dict[str, Any]:
+    """The good document with other groups, or with other variables of ``n1``."""
+    variables = changes.pop("n1", None)
+    made = json.loads(json.dumps({**HOSTS, **changes}))
+    if variables is not None:
+        made["_meta"]["hostvars"]["n1"] = variables
+    return dict(made)
+
+
+def test_hosts_are_nodes_in_the_order_of_their_names() -> None:
+    inventory = load()
+    assert list(inventory.nodes) == ["n1", "n2", "n10"]
+    n1, n2 = inventory.nodes["n1"], inventory.nodes["n2"]
+    assert (n1.address, n1.rack, n1.zone, n1.user, n1.port) == ("10.0.0.1", "r1", "zone_a", "sre", 22)
+    assert (n2.address, n2.rack, n2.zone, n2.user, n2.port) == ("10.0.0.2", "r1", "zone_a", "root", 2222)
+    assert n1.labels == {"pool": "batch"}
+    assert set(n2.groups) == {"kube_node", "gpu"}
+    assert inventory.nodesets["gpu"] == {"n2"}
+    assert inventory.nodesets["zone_a"] == {"n1", "n2"}
+    assert "hunter2" not in repr(inventory)
+
+
+def test_group_variables_count_from_the_outer_to_the_inner_group_and_a_host_s_own_win() -> None:
+    without = but()
+    del without["_meta"]["hostvars"]["n2"]["ansible_user"]
+    assert load(without).nodes["n2"].user == "gpu"
+    assert load(without).nodes["n10"].user == "sre"
+
+
+def test_the_file_s_own_groups_and_settings_speak_of_the_inventory_s() -> None:
+    inventory = load(rest="groups: {fast: {nodes: '@gpu', labels: {disk: nvme}, settings: {maxPods: 30}}}\n")
+    assert inventory.nodes["n2"].labels == {"disk": "nvme"}
+    assert inventory.levels[-1].nodes == {"n2"}
+
+
+def test_a_changed_label_leaves_the_digest_and_a_changed_address_or_list_does_not() -> None:
+    digest = load().digest
+    assert load(but(n1={"ansible_host": "10.0.0.1", "rack": "r1"})).digest == digest
+    assert load(but(n1={"ansible_host": "10.0.0.9", "rack": "r1"})).digest != digest
+    assert load(but(gpu={"hosts": []})).digest != digest
+    assert load(rest="settings: {maxPods: 30}\n").digest != digest
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        ('{"all": {"hosts": ["n1"', "inventories/hosts.py: what it prints is not JSON at line 1 column 24: Expecting ',' delimiter (the output ends there: half a document) [not-json]"),
+        ("", "inventories/hosts.py: what it prints is not JSON at line 1 column 1: Expecting value (the output ends there: half a document) [not-json]"),
+        ("Fetching…\n{}", "inventories/hosts.py: what it prints is not JSON at line 1 column 1: Expecting value [not-json]"),
+        ('{"a": NaN}', "inventories/hosts.py: what it prints is not JSON: NaN is no JSON [not-json]"),
+        ('{"a": {}, "a": {}}', "inventories/hosts.py: what it prints is not JSON: `a` is there twice [not-json]"),
+        ("[" * 100_000, "inventories/hosts.py: its JSON is nested too deeply [not-json]"),
+        ("[]", "inventories/hosts.py: it prints a list, not a map of groups [bad-inventory]"),
+        ({"all": {"hosts": ["n1"]}}, 'inventories/hosts.py: it prints no `_meta.hostvars`, and rollout does not run it again with --host for every node (print "_meta": {"hostvars": {}} if there are none) [no-hostvars]'),
+        (but(_meta={"hostvars": []}), "inventories/hosts.py: `_meta.hostvars` must be a map, not a list [bad-inventory]"),
+        (but(n1=7), "inventories/hosts.py: the variables of `n1` must be a map, not a number [bad-inventory]"),
+        (but(gpu="n2"), "inventories/hosts.py: group `gpu` must be a map or a list of hosts, not text [bad-inventory]"),
+        (but(gpu={"host": ["n2"]}), "inventories/hosts.py: group `gpu` has a key `host`; groups have hosts, children and vars (did you mean `hosts`?) [unknown-key]"),
+        (but(gpu={"hosts": ["n2", 3]}), "inventories/hosts.py: `hosts` of group `gpu` must be a list of names [bad-inventory]"),
+        (but(gpu={"vars": []}), "inventories/hosts.py: `vars` of group `gpu` must be a map, not a list [bad-inventory]"),
+        (but(gpu={"children": ["kube_node"]}), "inventories/hosts.py: groups are their own children: gpu, kube_node [bad-inventory]"),
+        ({"_meta": {"hostvars": {}}, "kube_node": {}}, "inventories/hosts.py: there are no nodes in it [no-nodes]"),
+        ({"_meta": {"hostvars": {}}, "kube_nodes": ["n1"]}, "inventories/hosts.py: there is no group `kube_node` in it (did you mean `kube_nodes`?) [unknown-group]"),
+        (but(n1={"ansible_host": 7, "rack": "r1"}), "inventories/hosts.py: n1: `address`: `7` is no host name or address; `{name}` stands for the node's name [bad-address]"),
+        (but(n1={"ansible_host": "a;reboot", "rack": "r1"}), "inventories/hosts.py: n1: `address`: `a;reboot` is no host name or address; `{name}` stands for the node's name [bad-address]"),
+        (but(n1={"ansible_port": "22; reboot", "rack": "r1"}), "inventories/hosts.py: n1: `port` must be a whole number, not text [wrong-type]"),
+        (but(n1={"ansible_port": 70000, "rack": "r1"}), "inventories/hosts.py: n1: `port` must be at most 65535, not 70000 [out-of-range]"),
+        (but(n1={"ansible_user": ["root"], "rack": "r1"}), "inventories/hosts.py: n1: `user`: `['root']` is no user name [bad-user]"),
+        (but(n1={"rack": ["r1"]}), "inventories/hosts.py: n1: `rack` must be a name, not a list [wrong-type]"),
+        (but(n1={"ansible_host": "{{ lookup('x') }}", "rack": "r1"}), "inventories/hosts.py: `ansible_host` of `n1` is a template, which only Ansible can fill in [unfilled-template]"),
+        (but(gpu=["bastion"]), "inventories/hosts.py: `bastion` is reached by `local`, not by SSH (choose the nodes with `group:`) [not-ssh]"),
+        (but(gpu=["n2\x1b[2J"]), "inventories/hosts.py: n2: `n2` is no name; names are letters, digits, `-`, `_` and `.` [bad-name]"),
+        (but(n1={"ansible_host": "10.0.0.2", "ansible_port": 2222, "rack": "r1"}), "inventories/c.yaml:4:3: duplicate address `10.0.0.2` of `n2`, already that of `n1` [duplicate-address]"),
+        (but(n1={}), "inventories/c.yaml:4:3: `n1` in no rack [no-rack]"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_it_is_named(printed: object, said: str) -> None:
+    assert complaint(printed) == said
+
+
+@pytest.mark.parametrize(
+    ("more", "rest", "said"),
+    [
+        ("rack: rakc", "", "inventories/hosts.py: no node has a rack: none knows `rakc` [no-rack]"),
+        ("zoneGroups: z-", "", "inventories/hosts.py: no node has a zone: none knows `z-` [no-zone]"),
+        ("rackGroups: ''", "", "inventories/c.yaml:4:59: `rackGroups` must not be empty [empty-text]"),
+        ("rack: rack, rackGroups: rack_", "", "inventories/c.yaml:4:12: `ansible`: a rack (or zone) is a variable or a group, not both [two-ways]"),
+        ("racks: rack", "", "inventories/c.yaml:4:47: unknown key `racks` (did you mean `rack`?) [unknown-key]"),
+        ("labels: node_labels", "groups: {gpu: {nodes: n1}}", 'inventories/c.yaml:5:10: `@gpu` is a group of the nodes\' source already (call this one differently; it may say `nodes: "@…"`) [name-taken]'),
+        ("rack: rack", "nodes: {n7: }", "inventories/c.yaml:3:1: nodes are listed here (`nodes`) or come from elsewhere (`nodesFrom`), not both [two-sources]"),
+        ("rack: rack", "settings: {maxPods: }", "inventories/c.yaml:5:21: `maxPods` has no value (write one, or remove the line) [bad-setting]"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_file_is_named(more: str, rest: str, said: str) -> None:
+    assert complaint(HOSTS, more, rest) == said
+
+
+def test_the_same_mistake_on_many_nodes_is_not_said_a_thousand_times() -> None:
+    hosts = [f"n{at}" for at in range(1000)]
+    printed = {"_meta": {"hostvars": {host: {"ansible_port": 0} for host in hosts}}, "kube_node": hosts}
+    lines = complaint(printed, "labels: x").splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "… and 980 more mistakes [more-mistakes]"
+
+
+def test_nobody_is_asked_when_the_file_is_wrong() -> None:
+    sources = FakeSources(printed=json.dumps(HOSTS))
+    files = FakeFiles({"inventories/c.yaml": FILE.format(more="rack: rack") + "apiServer2: x\n"})
+    with pytest.raises(InputError):
+        load_cluster(files, sources, "c")
+    assert sources.asked == []
