@@ -20,17 +20,17 @@ def test_a_disk_may_be_full_before_and_after_a_node_is_armed(fleet: Fleet) -> No
     fleet.playbook("[canary, rest]", "[rest]")
     fleet.one_rack()
     before = fleet.everything()
-    going_on, _, going_back, full = fleet.nodes
+    going_on, cramped, going_back, full = fleet.nodes
     going_back.exec("mv", "/usr/bin/kubelet", "/usr/bin/kubelet.real")
     (going_back.root / "usr/bin/kubelet").write_text(SICK)
     (going_back.root / "usr/bin/kubelet").chmod(0o755)
-    for node in (going_on, going_back):
+    for node in (going_on, cramped, going_back):
         node.hold(ARMED)
     fleet.plan()
     full.disk.fill(leave=500)
     with fleet.begun("apply", "p.json", "--yes") as process:
-        until(lambda: going_on.holds() and going_back.holds(), 30, "both are armed")
-        for node in (going_on, going_back):
+        until(lambda: all(node.holds() for node in (going_on, cramped, going_back)), 30, "all three are armed")
+        for node in (going_on, cramped, going_back):
             assert fleet.receipt(node) == "armed -"
             node.disk.fill()
             assert node.exec("sh", "-c", "echo x 2>/dev/null >/var/lib/x; cat /var/lib/x; rm -f /var/lib/x") == "", (
@@ -40,11 +40,13 @@ def test_a_disk_may_be_full_before_and_after_a_node_is_armed(fleet: Fleet) -> No
         code = process.wait(90)
     assert code == 4, fleet.said()
 
-    assert [fleet.is_new(node) for node in fleet.nodes] == [True, True, False, False], fleet.said()
-    assert [fleet.runs_new(node) for node in fleet.nodes] == [True, True, False, False]
-    assert [fleet.receipt(node) for node in fleet.nodes] == ["confirmed -", "confirmed -", "reverted health", ""]
-    assert [fleet.standing(node) for node in (full, going_back)] == ["refused no-room", "reverted unhealthy"]
-    assert fleet.status()["counts"] == {"confirmed": 2, "refused": 1, "reverted": 1}
+    assert [fleet.is_new(node) for node in fleet.nodes] == [True, False, False, False], fleet.said()
+    assert [fleet.runs_new(node) for node in fleet.nodes] == [True, False, False, False]
+    assert [fleet.receipt(node) for node in fleet.nodes] == ["confirmed -", "reverted health", "reverted health", ""]
+    assert fleet.standing(full) == "refused no-room"
+    assert fleet.standing(going_back) == "reverted unhealthy"
+    assert fleet.standing(cramped) == "reverted unhealthy", "a drop-in wants a folder, for which there was no room"
+    assert fleet.status()["counts"] == {"confirmed": 1, "refused": 1, "reverted": 2}
     fleet.nothing_left()
 
     back = fleet.rollout("rollback", fleet.status()["run"], "--yes")

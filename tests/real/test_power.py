@@ -17,7 +17,7 @@ pytestmark = pytest.mark.real_node
 BEFORE_ARMED = "*/next/armed *"
 BETWEEN_THE_RENAMES = "*/new.2 *"
 ARMED = "*/next/finished *"  # new files, a healthy kubelet; the agent is about to say so
-BEING_CONFIRMED = "*/next/confirmed *"
+BEING_CONFIRMED = "*/next/confirmed *"  # the confirm has come, the receipt does not say so yet
 
 
 def reboot(nodes: tuple[Node, ...]) -> None:
@@ -70,4 +70,37 @@ def test_nodes_that_go_down_in_the_middle_of_an_apply(fleet: Fleet, strike: Call
     back = fleet.rollout("rollback", found["run"], "--yes")
     assert back.code == 0, back.all
     assert [fleet.runs_new(node) for node in fleet.nodes] == [False] * 4
+    assert fleet.everything() == before
+
+
+def test_a_canary_that_loses_its_power_while_it_is_confirmed_halts_the_run_and_resume_goes_on(fleet: Fleet) -> None:
+    fleet.playbook("{wave: 4, rack: 4, fleet: 4}", "{wave: 1, rack: 1, fleet: 1}")
+    fleet.playbook("revert: node", "revert: wave")
+    before = fleet.everything()
+    struck, *rest, other = fleet.nodes
+    struck.hold(BEING_CONFIRMED)
+    fleet.plan()
+    with fleet.begun("apply", "p.json", "--yes") as process:
+        until(struck.holds, 30, "it is being confirmed")
+        assert (fleet.versions(struck), fleet.receipt(struck)) == ("new new", "armed -")
+        until(lambda: fleet.status()["counts"].get("confirmed") == 1, 30, "the other canary is through")
+        power_cut((struck,))
+        code = process.wait(90)
+    assert code == 3, fleet.said()
+    assert fleet.receipt(struck) == "reverted boot"
+    assert [fleet.standing(node) for node in (struck, other)] == [
+        "reverted not-confirmed-in-time",
+        "reverted taken-back-with-others",
+    ]
+    assert [fleet.receipts(node) for node in rest] == [[], []], "never begun"
+    assert fleet.everything() == before
+    assert [fleet.runs_new(node) for node in fleet.nodes] == [False] * 4
+    fleet.nothing_left()
+
+    resumed = fleet.rollout("resume", "--yes")
+    assert resumed.code == 4, resumed.all
+    assert fleet.status()["counts"] == {"confirmed": 3, "reverted": 1}, "who was charged is not tried again"
+    assert [fleet.is_new(node) and fleet.runs_new(node) for node in fleet.nodes] == [False, True, True, True]
+    back = fleet.rollout("rollback", fleet.status()["run"], "--yes")
+    assert back.code == 0, back.all
     assert fleet.everything() == before

@@ -21,6 +21,7 @@ PLAYBOOK = """\
 name: pulls
 settings: {imagePullProgressDeadline: 5m, serializeImagePulls: false}
 waves: [canary, rest]
+rehearsal: false
 limits: {perRack: 100%, pace: 20}
 soak: 600ms
 passes: 2
