@@ -51,8 +51,7 @@ def _found(draft: Draft, sources: NodeSources) -> Found | None:
     if isinstance(source, FromAnsible):
         path = str(PurePosixPath(INVENTORY_FOLDER) / source.path)
         return ansible_inventory.found_nodes(sources.ansible(path), source, path)
-    api = sources.cluster(source.kubeconfig or "", source.context or "")
-    return live_inventory.found_nodes(api.nodes(), source)
+    return live_inventory.found_nodes(sources.live(source.kubeconfig or "", source.context or ""), source)
 
 
 def load_policy(files: Files, name: str) -> Policy:

@@ -128,8 +128,10 @@ class NodeSources(Protocol):
         """What an Ansible inventory prints for ``--list``; ``InputError`` when it does not, bounded in time and size."""
         ...
 
-    def cluster(self, kubeconfig: str, context: str) -> Cluster:
-        """The API server of a kubeconfig; ``""``: its current context. ``InputError`` for a kubeconfig that is wrong."""
+    def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
+        """Every Node of a kubeconfig's API server; context ``""``: the current one. ``InputError`` for a kubeconfig that is
+        wrong, ``RemoteError`` for a server that cannot be asked.
+        """
         ...
 
 

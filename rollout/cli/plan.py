@@ -9,11 +9,13 @@ from pathlib import Path
 import click
 
 from rollout.adapters.clock import SystemClock
+from rollout.app.around import look_around
 from rollout.app.following import last_way_back
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_policy, names_in
 from rollout.app.plan import build_plan, check_preflight
 from rollout.app.ports import Files
 from rollout.app.reading import snapshot_fleet
+from rollout.cli.gate_backends import check_backends
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.wiring import Session
 from rollout.core import plan_codec, snapshot_codec
@@ -58,6 +60,7 @@ def plan(
     files = session.files()
     inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
+    check_backends(inventory, policy.gates, session.kubeconfig)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     fleet = _saved(snapshot) if snapshot else read_fleet(session, inventory, selection)
     if save_snapshot:
@@ -103,7 +106,8 @@ def make_plan(
 ) -> Plan:
     said = {setting.name: setting for setting in map(parse_override, overrides)}
     known = last_way_back(session.past(), inventory.cluster)
-    return build_plan(inventory, policy, fleet, settings_of(inventory, policy, said), selection, limit, known)
+    around = look_around(inventory, session.past(), session.sources(), session.kubeconfig)
+    return build_plan(inventory, policy, fleet, settings_of(inventory, policy, said), selection, limit, known, around)
 
 
 def preflight_text(preflight: Preflight) -> str:

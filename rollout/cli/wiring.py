@@ -25,6 +25,7 @@ from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.node_sources import RealSources
 from rollout.adapters.progress import JsonProgress, PlainProgress
 from rollout.adapters.ssh import Resolver, SshNodes
+from rollout.app.backends import Backends
 from rollout.app.load import load_cluster
 from rollout.app.node_worker import Way
 from rollout.app.ports import Journal, Observer, Target
@@ -62,6 +63,7 @@ class Session:
     output: str
     reason: str = ""
     sudo_password: Secret | None = None
+    kubeconfig: str = ""  # instead of the inventory's
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -73,7 +75,10 @@ class Session:
 
     def inventory(self, cluster: str) -> Inventory:
         """The inventory of a cluster, its nodes asked for where they are said elsewhere."""
-        return load_cluster(self.files(), RealSources(), cluster)
+        return load_cluster(self.files(), self.sources(), cluster)
+
+    def sources(self) -> RealSources:
+        return RealSources(self.kubeconfig)
 
     def nodes(self) -> SshNodes:
         return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say)
@@ -115,8 +120,8 @@ class Session:
             yield (PlainProgress(sys.stdout),)
 
     @contextmanager
-    def tools(self, journal: Journal, width: int) -> Iterator[Tools]:
-        """Everything a run needs, closed at the end."""
+    def tools(self, journal: Journal, width: int, backends: Backends | None = None) -> Iterator[Tools]:
+        """Everything a run needs, closed at the end. ``backends`` are what its gates ask (``None``: it has no such gates)."""
         interrupts = Interrupts()
         interrupts.install()
         nodes = self.nodes()
@@ -134,6 +139,7 @@ class Session:
                     who=operator(),
                     reason=self.reason,
                     new_run_id=new_run_id,
+                    backends=backends or Backends(),
                 )
         except KeyboardInterrupt:
             raise StoppedError from None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from rollout.core.found_nodes import Found, listed
-from rollout.core.inventory import Inventory, Node
+from rollout.core.inventory import Endpoints, Inventory, Node
 from rollout.core.inventory_file import build
 from rollout.core.inventory_written import ElsewhereInventory
 from rollout.core.node_sources import FromAnsible, FromKubernetes, NodesFrom
@@ -78,7 +78,18 @@ def finish(draft: Draft, found: Found | None = None) -> Inventory:
     entries["nodes"] = Entry(nodes, place.line, place.column)
     _add_groups(draft, groups, place)
     inventory = build(draft.root, draft.mistakes, draft.digest)
-    return replace(inventory, digest=_digest(draft.digest, inventory.nodes))
+    return replace(
+        inventory,
+        digest=_digest(draft.digest, inventory.nodes),
+        endpoints=_endpoints(inventory.endpoints, draft.source),
+    )
+
+
+def _endpoints(said: Endpoints, source: FromAnsible | FromKubernetes | None) -> Endpoints:
+    """Whoever says the nodes can also be asked about them."""
+    if said.kubeconfig or not isinstance(source, FromKubernetes):
+        return said
+    return replace(said, kubeconfig=source.kubeconfig or "", context=source.context or "")
 
 
 def _add_groups(draft: Draft, found: Mapping[str, Item], place: Item) -> None:

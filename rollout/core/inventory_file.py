@@ -93,6 +93,7 @@ class _Reading:
             nodesets={**sets, **groups, EVERYTHING: frozenset(nodes)},
             levels=tuple(self._levels(written, blocks, groups)),
             digest=digest,
+            endpoints=written.endpoints.endpoints(),
             playbook=written.playbook or "",
         )
 

@@ -9,9 +9,9 @@ import pytest
 
 from rollout.adapters.files import FolderFiles
 from rollout.app.load import load_cluster, load_policy, load_templates
-from rollout.app.ports import Cluster, Files
+from rollout.app.ports import Files
 from rollout.core.inventory import Inventory
-from rollout.core.live import LiveNode, Sight
+from rollout.core.live import LiveNode
 from rollout.errors import InputError, RolloutError, UsageError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -54,28 +54,11 @@ class FakeSources:
             raise self._trouble
         return self._printed
 
-    def cluster(self, kubeconfig: str, context: str) -> Cluster:
+    def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
         self.asked.append((kubeconfig, context))
-        return FakeCluster(self._live, self._trouble)
-
-
-class FakeCluster:
-    """The API server of a list of nodes."""
-
-    def __init__(self, live: tuple[LiveNode, ...], trouble: RolloutError | None = None) -> None:
-        self._live = live
-        self._trouble = trouble
-
-    def nodes(self) -> tuple[LiveNode, ...]:
         if self._trouble:
             raise self._trouble
         return self._live
-
-    def look(self, node: str, timeout: float) -> Sight:
-        raise NotImplementedError
-
-    def missing_rights(self) -> tuple[str, ...]:
-        return ()
 
 
 def load(files: Files, name: str) -> Inventory:

@@ -89,7 +89,7 @@ def test_group_variables_count_from_the_outer_to_the_inner_group_and_a_host_s_ow
 def test_the_file_s_own_groups_and_settings_speak_of_the_inventory_s() -> None:
     inventory = load(rest="groups: {fast: {nodes: '@gpu', labels: {disk: nvme}, settings: {maxPods: 30}}}\n")
     assert inventory.nodes["n2"].labels == {"disk": "nvme"}
-    assert inventory.levels[-1].nodes == {"n2"}
+    assert inventory.levels[-1].nodes == frozenset({"n2"})
 
 
 def test_a_changed_label_leaves_the_digest_and_a_changed_address_or_list_does_not() -> None:

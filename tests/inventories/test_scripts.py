@@ -12,8 +12,9 @@ import pytest
 
 from rollout.adapters.inventory_scripts import InventoryScripts
 from rollout.app.load import load_cluster
+from rollout.core.live import LiveNode
 from rollout.errors import InputError
-from tests.app.test_load import FakeCluster, FakeFiles
+from tests.app.test_load import FakeFiles
 from tests.inventories.test_ansible import HOSTS
 
 
@@ -125,7 +126,7 @@ def test_who_is_not_there_or_no_program_is_named(tmp_path: Path, monkeypatch: py
 class Sources(InventoryScripts):
     """The real scripts, and no API server."""
 
-    def cluster(self, kubeconfig: str, context: str) -> FakeCluster:
+    def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
         raise NotImplementedError
 
 
