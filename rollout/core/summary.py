@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from rollout.core.nodesets import fold
+from rollout.core.rehearsed import rehearsed
 from rollout.core.state import Ending, Goal, LeftOut, NodeState, Phase, RunState
 
 _TROUBLE = (NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE, NodeState.UNKNOWN)
@@ -41,6 +42,8 @@ class Summary:
     wave: str
     ending: Ending | None
     halt: str
+    paused: str
+    rehearsal: str
     counts: dict[str, int]
     waves: tuple[WaveSummary, ...]
     troubles: tuple[Trouble, ...]
@@ -61,14 +64,28 @@ def summarize(state: RunState) -> Summary:
         wave=order.waves[min(state.wave, len(order.waves) - 1)].name if order.waves else "",
         ending=state.ending,
         halt=f"{state.halt.message} [{state.halt.reference}]" if state.halt else "",
+        paused=_paused(state),
+        rehearsal=str(rehearsed(state) or ""),
         counts=_counts(state, tuple(state.nodes)),
         waves=tuple(WaveSummary(wave.name, len(wave.nodes), _counts(state, wave.nodes)) for wave in order.waves),
         troubles=troubles(state),
         left_out=order.left_out,
         owed=fold(name for name, record in state.nodes.items() if record.owed),
-        leftovers=tuple(f"{name}: {left}" for name, record in state.nodes.items() for left in record.leftovers),
+        leftovers=(
+            *state.leftovers,
+            *(f"{name}: {left}" for name, record in state.nodes.items() for left in record.leftovers),
+        ),
         exit_code=exit_code(state),
     )
+
+
+def _paused(state: RunState) -> str:
+    pause = state.paused
+    if pause is None:
+        return ""
+    if pause.held:
+        return f"it {pause.reason}"
+    return f"paused by {pause.who}" + (f": {pause.reason}" if pause.reason else "")
 
 
 def _counts(state: RunState, names: tuple[str, ...]) -> dict[str, int]:
@@ -95,5 +112,5 @@ def exit_code(state: RunState) -> int | None:
     if state.ending in _EXIT:
         return _EXIT[state.ending]
     wrong = set(_TROUBLE) - ({NodeState.REVERTED} if state.order.goal is Goal.REVERT else set())
-    left = bool(state.order.left_out) or any(record.leftovers for record in state.nodes.values())
+    left = bool(state.order.left_out or state.leftovers) or any(record.leftovers for record in state.nodes.values())
     return 4 if left or any(record.state in wrong for record in state.nodes.values()) else 0

@@ -22,10 +22,14 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
     if summary.halt:
         yield f"  why: {printable(summary.halt, 400)}"
+    if summary.paused:
+        yield f"  waits: {printable(summary.paused, 300)}; `rollout continue {summary.run}` goes on, `rollout abort {summary.run}` ends it"
     yield from _how_to_go_on(summary)
     for wave in summary.waves:
         yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
     yield f"  all: {counts_text(summary.counts)}"
+    if summary.rehearsal:
+        yield f"  {summary.rehearsal}"
     for trouble in summary.troubles:
         reference = f" [{trouble.reference}]" if trouble.reference else ""
         yield f"  {trouble.state} ({trouble.count}) {trouble.nodes}: {printable(trouble.message, 300) or 'no word'}{reference}"
@@ -33,13 +37,16 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
     if summary.owed:
         yield f"  owed (the change is still to be done or taken back there): {summary.owed}"
+        if summary.ending is Ending.DONE:
+            yield f"  on: rollout catch-up {summary.run}, once they are back"
     for leftover in summary.leftovers[:20]:
         yield f"  left behind: {printable(leftover, 200)}"
 
 
 def _how_to_go_on(summary: Summary) -> Iterator[str]:
     if summary.ending is Ending.CLAIMED:
-        yield "  on: the run that has the nodes first: resume it or roll it back where its journal is, or rollback --emergency"
+        yield "  on: the run that has the nodes first: resume it or roll it back where its journal is, or rollback --emergency;"
+        yield f"      if its machine no longer exists: rollout unlock --cluster {summary.cluster} --reason …"
     if summary.ending in _RESUMABLE:
         back = "" if summary.goal is Goal.REVERT else f"; back: rollout rollback {summary.run}"
         yield f"  on: rollout resume {summary.run}{back}"
