@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from rollout.app.backends import Backends
 from rollout.app.driver import Driver
 from rollout.app.following import replay
 from rollout.app.node_worker import NodeWorker, Way
@@ -18,7 +19,7 @@ from rollout.core.nodesets import fold
 from rollout.core.order import apply_order, revert_order
 from rollout.core.plan import Plan
 from rollout.core.planning import rack_sizes
-from rollout.core.playbook import Limits
+from rollout.core.playbook import Gate, Limits
 from rollout.core.report import Outcome, Report
 from rollout.core.state import Ending, Goal, LeftOut, NodeState, Order, Phase, RunState
 from rollout.core.suggest import did_you_mean
@@ -40,6 +41,7 @@ class Tools:
     who: str
     reason: str
     new_run_id: Callable[[], str]
+    backends: Backends = field(default_factory=Backends)
 
 
 def check_plan(plan: Plan, inventory: Inventory, file: str) -> None:
@@ -78,7 +80,9 @@ def start_apply(plan: Plan, way: Way, tools: Tools) -> RunState:
     check_nothing_unfinished(tools.journal, plan.cluster)
     order = apply_order(tools.new_run_id(), plan)
     counter = max(plan.counter, highest_counter(tools.journal, plan.cluster)) + 1
-    worker = NodeWorker(order.run, way, tools.nodes, tools.local, tools.clock, plan)
+    worker = NodeWorker(
+        order.run, way, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who
+    )
     return _begin(order, counter, plan_codec.encode(plan), worker, tools)
 
 
@@ -156,10 +160,11 @@ def last_that_acted(journal: Journal, cluster: str, *, or_else: str) -> RunState
 def resume(state: RunState, way: Way, tools: Tools) -> RunState:
     """Go on with a run: a new token, every node read back, then on from where they really stand."""
     order = state.order
-    header = tools.journal.header(order.run)
-    plan = plan_codec.decode(header.plan, f"the plan of {order.run}") if header.plan else None
+    plan = _plan_of(tools.journal, order.run)
     take_over = order.goal is Goal.REVERT
-    worker = NodeWorker(order.run, way, tools.nodes, tools.local, tools.clock, plan, take_over, order.force)
+    worker = NodeWorker(
+        order.run, way, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who
+    )
     tools.journal.acquire(order.cluster, order.run)
     try:
         state = replay(tools.journal, order.run)
@@ -168,6 +173,17 @@ def resume(state: RunState, way: Way, tools: Tools) -> RunState:
         return _driver(worker, tools).run(state, commands, [event])
     finally:
         tools.journal.release(order.cluster, order.run)
+
+
+def gates_of(journal: Journal, run: str) -> tuple[Gate, ...]:
+    """The gates that going on with a run will ask; a rollback asks none."""
+    plan = _plan_of(journal, run)
+    return plan.gates if plan else ()
+
+
+def _plan_of(journal: Journal, run: str) -> Plan | None:
+    written = journal.header(run).plan
+    return plan_codec.decode(written, f"the plan of {run}") if written else None
 
 
 _HOLDING = frozenset(

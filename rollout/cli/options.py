@@ -18,6 +18,7 @@ _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     click.option("--ssh-config", type=click.Path(path_type=Path), default=None, help="Instead of ~/.ssh/config."),
     click.option("--accept-new", is_flag=True, help="Trust and remember host keys that are not known yet."),
     *sudo_options,
+    click.option("--kubeconfig", type=click.Path(), default="", help="For gates, instead of the inventory's."),
     click.option(
         "--state",
         type=click.Path(path_type=Path),
@@ -51,7 +52,8 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def call(ssh_config: Path | None, accept_new: bool, state: Path, output: str, **rest: Any) -> Any:  # noqa: FBT001 (click)
         password = given_password(rest.pop("sudo_password_file"), ask=rest.pop("ask_sudo_password"))
-        session = Session(state, ssh_config, accept_new, output, rest.get("reason", ""), password)
+        kubeconfig = rest.pop("kubeconfig")
+        session = Session(state, ssh_config, accept_new, output, rest.get("reason", ""), password, kubeconfig)
         rest.pop("reason", None)
         return command(session, **rest)
 

@@ -18,6 +18,7 @@ from rollout.app.runs import (
     check_nothing_unfinished,
     check_plan,
     emergency,
+    gates_of,
     highest_counter,
     owing,
     resumable,
@@ -26,6 +27,7 @@ from rollout.app.runs import (
     start_revert,
 )
 from rollout.app.runs import resume as resume_run
+from rollout.cli.gate_backends import check_backends, gate_backends
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import make_plan, preflight_text, read_bounded, read_fleet, the_playbook
 from rollout.cli.wiring import Session, new_run_id, operator
@@ -82,9 +84,11 @@ def apply(
     if not plan.nodes:
         return _nothing_to_do(session, plan)
     check_nothing_unfinished(session.past(), plan.cluster)
-    typed_confirmation(plan.cluster, f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed", yes=yes)
-    with session.tools(session.journal(), plan.limits.in_flight) as tools:
-        state = start_apply(plan, session.way(inventory, tuple(plan.nodes)), tools)
+    what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
+    with gate_backends(inventory, plan.gates, session.kubeconfig) as backends:
+        typed_confirmation(plan.cluster, what, yes=yes)
+        with session.tools(session.journal(), plan.limits.in_flight, backends) as tools:
+            state = start_apply(plan, session.way(inventory, tuple(plan.nodes)), tools)
     return exit_code(state) or 0
 
 
@@ -104,6 +108,7 @@ def _plan_now(
     files = session.files()
     inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
+    check_backends(inventory, policy.gates, session.kubeconfig)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     fleet = read_fleet(session, inventory, selection)
     plan = make_plan(session, inventory, policy, fleet, selection, limit, overrides)
@@ -170,9 +175,10 @@ def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cl
 def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes: bool) -> int:
     cluster = state.order.cluster
     inventory = session.inventory(cluster)
-    typed_confirmation(cluster, f"run {state.order.run} on {cluster} goes on{why}", yes=yes)
-    with session.tools(journal, state.order.limits.in_flight) as tools:
-        state = resume_run(state, session.way(inventory, tuple(state.order.nodes)), tools)
+    with gate_backends(inventory, gates_of(journal, state.order.run), session.kubeconfig) as backends:
+        typed_confirmation(cluster, f"run {state.order.run} on {cluster} goes on{why}", yes=yes)
+        with session.tools(journal, state.order.limits.in_flight, backends) as tools:
+            state = resume_run(state, session.way(inventory, tuple(state.order.nodes)), tools)
     return exit_code(state) or 0
 
 

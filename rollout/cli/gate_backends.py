@@ -1,0 +1,89 @@
+"""Which adapter answers the gates of one call: from the inventory's ``endpoints`` and ``--kubeconfig``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from rollout.app.backends import Absent, Backends
+from rollout.app.ports import Cluster
+from rollout.core.gate_needs import needs_cluster, unnamed
+from rollout.core.inventory import Endpoints, Inventory
+from rollout.core.playbook import Gate
+from rollout.errors import InputError, RemoteError, UsageError
+
+# ruff: noqa: PLC0415 - what asks over HTTP takes 0.1 s to import, and most calls ask nothing
+
+
+def check_backends(inventory: Inventory, gates: Iterable[Gate], kubeconfig: str) -> None:
+    """Everything the gates need is named, and the files are there and sound; nobody is asked yet. ``InputError``."""
+    gates = tuple(gates)
+    endpoints = _endpoints(inventory, kubeconfig)
+    problems = unnamed(gates, endpoints, inventory.cluster)
+    if problems:
+        raise InputError(problems)
+    with ExitStack() as stack:
+        _backends(endpoints, gates, stack)
+
+
+@contextmanager
+def gate_backends(inventory: Inventory, gates: Sequence[Gate], kubeconfig: str) -> Iterator[Backends]:
+    """What the gates ask, closed at the end; whether the API server lets us look is asked first, ``UsageError``."""
+    check_backends(inventory, gates, kubeconfig)
+    endpoints = _endpoints(inventory, kubeconfig)
+    with ExitStack() as stack:
+        backends = _backends(endpoints, gates, stack)
+        if needs_cluster(gates):
+            _check_rights(backends.cluster, endpoints.kubeconfig)
+        yield backends
+
+
+def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:
+    return replace(inventory.endpoints, kubeconfig=kubeconfig, context="") if kubeconfig else inventory.endpoints
+
+
+def _backends(endpoints: Endpoints, gates: Sequence[Gate], stack: ExitStack) -> Backends:
+    if not any(gate.prometheus or gate.alertmanager or gate.http for gate in gates) and not needs_cluster(gates):
+        return Backends()
+    from rollout.adapters.alertmanager import Alertmanager
+    from rollout.adapters.endpoints import Endpoint, authorities
+    from rollout.adapters.http import Http
+    from rollout.adapters.pages import HttpPages
+    from rollout.adapters.prometheus import Prometheus
+
+    def endpoint(home: str) -> Endpoint:
+        found = Endpoint(home, endpoints.token_file, endpoints.ca_file)
+        stack.callback(found.close)
+        return found
+
+    http = Http(authorities(""))
+    stack.callback(http.close)
+    return Backends(
+        cluster=_cluster(endpoints, stack) if needs_cluster(gates) else Absent(),
+        metrics=Prometheus(endpoint(endpoints.prometheus)),
+        alerts=Alertmanager(endpoint(endpoints.alertmanager)),
+        pages=HttpPages(http),
+    )
+
+
+def _cluster(endpoints: Endpoints, stack: ExitStack) -> Cluster:
+    from rollout.adapters.kubernetes.client import ApiClient
+    from rollout.adapters.kubernetes.cluster import KubernetesCluster
+    from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+
+    cluster = KubernetesCluster(ApiClient(load_kubeconfig(endpoints.kubeconfig, endpoints.context)))
+    stack.callback(cluster.close)
+    return cluster
+
+
+def _check_rights(cluster: Cluster, kubeconfig: str) -> None:
+    """Before anything is touched: a gate that may not look is not found out node by node."""
+    try:
+        missing = cluster.missing_rights()
+    except RemoteError as error:
+        message = f"nothing was touched: the API server of {kubeconfig} cannot be asked: {error.message}"
+        raise UsageError(f"api-{error.reference}", message, hint=error.hint) from None
+    if missing:
+        message = f"nothing was touched: by {kubeconfig} one may not {', '.join(missing)}"
+        raise UsageError("kubeconfig-rights", message, hint="docs/gates.md has a ClusterRole with what gates need")
