@@ -1,0 +1,271 @@
+"""The page's parts that are words and tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from rollout.core import diff
+from rollout.core.budgets import Distance, distances, wrong
+from rollout.core.nodesets import fold
+from rollout.core.pages.axis import clock
+from rollout.core.pages.gates import evidence_rows
+from rollout.core.pages.markup import Html, lines, raw, tag
+from rollout.core.pages.moments import WITH_OTHERS, fallen, moments
+from rollout.core.pages.next_steps import next_steps
+from rollout.core.pages.story import Story
+from rollout.core.plan import FileChange, Plan
+from rollout.core.plan_text import Kind, kinds
+from rollout.core.playbook import Scope
+from rollout.core.rehearsed import rehearsed
+from rollout.core.state import Ending, Goal, NodeState, RunState
+from rollout.core.summary import exit_code, summarize
+from rollout.core.terminal import counted, printable, seconds_text
+
+MOST_ROWS = 60
+MOST_KINDS = 12
+LONGEST_NODESET = 400
+
+
+def wall(at: float) -> str:
+    """Seconds since the epoch as people write them."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def banner(story: Story) -> Html:
+    """How it ended, why, what was taken back and what is owed, in a few lines."""
+    state = story.state
+    good = state.ending is Ending.DONE and exit_code(state) == 0
+    kind = "good" if good else "bad" if state.ending or state.halt else ""
+    return tag("div", [tag("p", text, class_=name) for name, text in _verdict(story)], class_=f"banner {kind}".strip())
+
+
+def _verdict(story: Story) -> Iterator[tuple[str | None, Html | str]]:
+    state = story.state
+    yield "verdict-word", f"{_ending(state)} after {seconds_text(story.ended - story.began)}"
+    if state.halt is not None:
+        wave = state.order.waves[min(state.wave, len(state.order.waves) - 1)].name
+        where = f" in wave {wave}" if state.order.goal is Goal.APPLY else ""
+        yield None, f"Halted{where}: {state.halt.message} [{state.halt.reference}]"
+    if back := _taken_back(state):
+        yield None, back
+    summary = summarize(state)
+    if summary.owed:
+        yield None, f"Owed, still to be done or taken back there: {summary.owed}"
+    for leftover in (*summary.leftovers[:10], *state.leftovers[:10]):
+        yield None, f"Left behind: {leftover}"
+
+
+def _ending(state: RunState) -> str:
+    if state.ending is None:
+        return f"Not ended: {state.phase.value}"
+    words = {
+        Ending.DONE: "Done",
+        Ending.HALTED: "Halted",
+        Ending.INTERRUPTED: "Interrupted",
+        Ending.PREFLIGHT: "Not begun: preflight",
+        Ending.CLAIMED: "Turned away: another run has its nodes",
+    }
+    return f"{words[state.ending]} (exit code {exit_code(state)})"
+
+
+def _taken_back(state: RunState) -> str:
+    if state.order.goal is Goal.REVERT:
+        return ""
+    back = [name for name, record in state.nodes.items() if record.state is NodeState.REVERTED]
+    others = [name for name in back if state.nodes[name].reference == WITH_OTHERS]
+    if not back:
+        return ""
+    own = len(back) - len(others)
+    parts = [f"{own} for their own trouble"] if own else []
+    parts += (
+        [f"{len(others)} with the others, as the playbook says (revert: {state.order.on_failure.value})"]
+        if others
+        else []
+    )
+    return f"Taken back: {counted(len(back), 'node')} ({', '.join(parts)})."
+
+
+_RANK = (
+    NodeState.CONFIRMED, NodeState.REVERTED, NodeState.FAILED, NodeState.UNREACHABLE, NodeState.REFUSED, NodeState.UNKNOWN,
+    NodeState.REVERTING, NodeState.APPLYING, NodeState.APPLIED, NodeState.SKIPPED, NodeState.PENDING,
+)  # fmt: skip
+
+
+def numbers(story: Story) -> Html:
+    """The counts of the end, large."""
+    counts = Counter(record.state for record in story.state.nodes.values())
+    bad = (NodeState.FAILED, NodeState.UNREACHABLE, NodeState.REFUSED, NodeState.UNKNOWN)
+    boxes = [
+        tag(
+            "li",
+            tag("b", f"{count:,}"),
+            kind,
+            class_="confirmed" if kind is NodeState.CONFIRMED else "wrong" if kind in bad else None,
+        )
+        for kind in _RANK
+        if (count := counts[kind])
+    ]
+    return tag("ul", boxes, class_="numbers")
+
+
+def facts(story: Story) -> Html:
+    """Who, why, when, by which plan."""
+    return tag("dl", [raw(tag("dt", title), tag("dd", text)) for title, text in _facts(story) if text])
+
+
+def _facts(story: Story) -> Iterator[tuple[str, Html | str]]:
+    past, plan = story.past, story.past.plan
+    yield "who", past.who
+    yield "why", past.reason or "no reason was given"
+    yield "began", wall(past.at)
+    yield "ended" if story.state.ending else "last heard", wall(story.ended)
+    yield "token", f"{story.state.counter}"
+    if plan is not None:
+        limited = f", limit {plan.limit}" if plan.limit else ""
+        yield "plan", f"playbook {plan.playbook}, nodes read {plan.taken}{limited}"
+    learnt = rehearsed(story.state)
+    if learnt is not None:
+        yield "rehearsal", str(learnt).removeprefix("rehearsal: ")
+    limits = past.order.limits
+    zone = f", {limits.per_zone} of a zone" if limits.per_zone else ""
+    yield "limits", f"{limits.per_rack} of a rack{zone}, {limits.in_flight} in flight, {limits.pace:g} restarts/s"
+    for left in past.order.left_out:
+        yield (
+            f"not in the run, {left.what}",
+            f"{counted(left.count, 'node')} {printable(left.nodes, 160)}: {left.reason}",
+        )
+
+
+def steps(story: Story) -> Html:
+    """What to do next."""
+    rows = [tag("li", tag("code", command), f" {what}") for command, what in next_steps(story.state)]
+    return tag("ul", rows) if rows else tag("p", "Nothing is left to be done.")
+
+
+def narrative(story: Story) -> Html:
+    """What happened, sentence by sentence."""
+    found = moments(story)
+    shown = found if len(found) <= MOST_ROWS * 2 else (*found[:MOST_ROWS], *found[-MOST_ROWS:])
+    rows = [tag("li", tag("time", clock(m.at)), tag("span", m.text), class_=m.kind) for m in shown]
+    more = (
+        tag("p", f"{len(found) - len(shown)} more in between are left out.", class_="dim")
+        if len(shown) < len(found)
+        else None
+    )
+    return raw(tag("ol", rows, class_="story"), more or "")
+
+
+def failures(story: Story) -> Html:
+    """Who went wrong, folded by what was said, with the evidence."""
+    found = sorted(fallen(story), key=lambda kind: -len(kind.nodes))
+    if not found:
+        return tag("p", "No node went wrong.")
+    rows = [
+        tag(
+            "tr",
+            tag("td", f"{len(kind.nodes):,}", class_="number"),
+            tag("td", tag("span", kind.state.value, class_="word")),
+            tag("td", kind.message or "no word", f" [{kind.reference}]" if kind.reference else ""),
+            tag("td", printable(fold(kind.nodes), LONGEST_NODESET)),
+            tag("td", clock(kind.first - story.began), class_="when"),
+            class_=None if kind.reference == WITH_OTHERS else "bad",
+        )
+        for kind in found[:MOST_ROWS]
+    ]
+    more = len(found) - MOST_ROWS
+    rest = tag("p", f"and {counted(more, 'more kind')}", class_="dim") if more > 0 else ""
+    return raw(_table(("nodes", "became", "evidence", "which", "first at"), rows), rest)
+
+
+def budgets(story: Story) -> Html:
+    """How far each budget was used when it halted (or at the end): what was touched by trouble, and each scope's nearest."""
+    state = story.halted_in or story.state
+    wave = min(state.wave, len(state.order.waves) - 1)
+    found = list(distances(state.order, state.nodes, wave))
+    best: dict[Scope, Distance] = {}
+    for each in found:
+        if each.scope not in best or each.left < best[each.scope].left:
+            best[each.scope] = each
+    shown = sorted((each for each in found if each.wrong or best[each.scope] is each), key=lambda e: (e.left, -e.wrong))
+    if not shown:
+        return tag("p", "No budget holds in this run.")
+    rows = [_budget(each) for each in shown[:MOST_ROWS]]
+    charged = [record for record in state.nodes.values() if wrong(record)]
+    when = "when it halted" if story.halted_in else "at the end"
+    head = tag(
+        "p", f"{counted(len(charged), 'node')} charged {when}; a budget halts the run when it is used up.", class_="dim"
+    )
+    return raw(head, _table(("where", "for", "gone wrong", "halts at", ""), rows))
+
+
+def _budget(each: Distance) -> Html:
+    share = min(1.0, each.wrong / each.limit)
+    bar = tag("rect", x=0, y=0, width=share * 100, height=10, class_="v-fail")
+    meter = tag("svg", bar, view_box="0 0 100 10", preserve_aspect_ratio="none", role="img", aria_label=f"{share:.0%}")
+    return tag(
+        "tr",
+        tag("td", each.where),
+        tag("td", " or ".join(sorted(each.budget.causes))),
+        tag("td", f"{each.wrong} of {each.total}", class_="number"),
+        tag("td", f"{each.limit} ({each.budget.share})" + (": used up" if not each.left else ""), class_="number"),
+        tag("td", tag("div", meter, class_="meter")),
+        class_=None if each.left else "bad",
+    )
+
+
+def evidence(story: Story) -> Html:
+    """What the wave gates said, the same words folded."""
+    rows = [
+        tag(
+            "tr",
+            tag("td", gate),
+            tag("td", wave),
+            tag("td", when, class_="when"),
+            tag("td", tag("span", verdict.value.upper(), class_=f"word {verdict.value}")),
+            tag("td", said or "–"),
+        )
+        for gate, wave, when, verdict, said in evidence_rows(story)
+    ]
+    return _table(("gate", "wave", "when", "verdict", "evidence"), rows[:200]) if rows else Html("")
+
+
+def changes(plan: Plan) -> Html:
+    """What was to change: each kind of node with its reasons and diffs."""
+    found = kinds(plan)
+    shown = [_kind(plan, kind) for kind in found[:MOST_KINDS]]
+    more = len(found) - MOST_KINDS
+    rest = tag("p", f"and {counted(more, 'more kind')} of node, in the plan file", class_="dim") if more > 0 else ""
+    return raw(*shown, rest)
+
+
+def _kind(plan: Plan, kind: Kind) -> Html:
+    change = kind.first.change
+    units = ", ".join(change.units)
+    return tag(
+        "details",
+        tag("summary", f"{kind.first.label}: {counted(len(kind.nodes), 'node')}"),
+        tag("p", printable(fold(kind.nodes), LONGEST_NODESET), class_="dim"),
+        [_file(plan, file) for file in change.files],
+        tag("p", f"then restart {units} ({change.disruption.value})"),
+        [tag("p", note, class_="dim") for note in change.notes],
+    )
+
+
+def _file(plan: Plan, file: FileChange) -> Html:
+    before = plan.blobs[file.before] if file.before else None
+    shown = [_diff_line(line) for line in diff.unified(before, plan.blobs[file.after], file.path)]
+    reasons = tag("ul", [tag("li", reason) for reason in file.reasons])
+    return raw(reasons, tag("pre", Html("\n".join(shown))))
+
+
+def _diff_line(line: str) -> Html:
+    kind = "add" if line.startswith("+") else "cut" if line.startswith("-") else None
+    return tag("span", lines([line]), class_=kind) if kind else lines([line])
+
+
+def _table(titles: Sequence[str], rows: Sequence[Html]) -> Html:
+    numeric = {"nodes", "gone wrong", "halts at"}
+    head = tag("tr", [tag("th", title, class_="number" if title in numeric else None) for title in titles])
+    return tag("table", tag("thead", head), tag("tbody", rows))
