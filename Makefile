@@ -34,7 +34,7 @@ test: lint ## every check and every test; core is covered to at least 95 % of it
 	ROLLOUT_EVERY_LINE=1 $(BIN)/pytest -q -n 4 --dist loadgroup --ignore=tests/core
 
 real: setup ## only the tests on real systemd nodes (needs root)
-	$(BIN)/pytest -q tests/real
+	$(BIN)/pytest -q -n 2 --dist loadgroup tests/real
 
 clean: ## forget what was built; not the journal
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build ./*.egg-info
