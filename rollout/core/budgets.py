@@ -8,6 +8,7 @@ still go wrong: at most ``B - 1 + in flight``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -72,11 +73,25 @@ def distances(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> Itera
 
 
 def spent(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> str | None:
-    """The message of the first budget that is used up, or ``None``. Costs next to nothing while no node is wrong."""
-    suspects = [record for record in nodes.values() if record.cause or record.state is _UNKNOWN]  # asked at every event
-    if not any(wrong(record) for record in suspects):
+    """The message of the first budget that is used up, or ``None``. Asked at every event: it looks at bad nodes only."""
+    suspects = [name for name, record in nodes.items() if record.cause or record.state is _UNKNOWN]
+    bad = {name: cause for name in suspects if (cause := wrong(nodes[name]))}
+    if not any(_may_be_spent(order, budget, bad, wave) for budget in order.budgets):
         return None
     return next((str(found) for found in distances(order, nodes, wave) if not found.left), None)
+
+
+def _may_be_spent(order: Order, budget: Budget, bad: Mapping[str, Cause], wave: int) -> bool:
+    """Whether as many nodes are bad as the budget allows, in any of the places it is applied to."""
+    names = [name for name, cause in bad.items() if cause in budget.causes]
+    if not names or budget.scope is Scope.FLEET:
+        return bool(names) and len(names) >= budget.share.of(len(order.nodes))
+    if budget.scope is Scope.WAVE:
+        size = sum(len(waved.nodes) for waved in order.waves[wave : wave + 1])
+        return sum(order.nodes[name].wave == wave for name in names) >= budget.share.of(size)
+    sizes = Counter([node.rack for node in order.nodes.values()])
+    racks = Counter(order.nodes[name].rack for name in names)
+    return any(count >= budget.share.of(sizes[rack]) for rack, count in racks.items())
 
 
 _UNKNOWN = NodeState.UNKNOWN
