@@ -31,8 +31,7 @@ def load_cluster(files: Files, sources: NodeSources, cluster: str) -> Inventory:
     try:
         return ask_for_cluster(files, sources, cluster)
     except RemoteError as error:
-        message = f"{cluster}: {live_inventory.WHERE}: {error.message}"
-        raise InputError((Problem(error.reference, message, hint=error.hint),)) from None
+        raise InputError((Problem(error.reference, f"{cluster}: {error.message}", hint=error.hint),)) from None
 
 
 def ask_for_cluster(files: Files, sources: NodeSources, cluster: str) -> Inventory:
@@ -51,7 +50,13 @@ def _found(draft: Draft, sources: NodeSources) -> Found | None:
     if isinstance(source, FromAnsible):
         path = str(PurePosixPath(INVENTORY_FOLDER) / source.path)
         return ansible_inventory.found_nodes(sources.ansible(path), source, path)
-    return live_inventory.found_nodes(sources.live(source.kubeconfig or "", source.context or ""), source)
+    kubeconfig = source.kubeconfig or ""
+    try:
+        live = sources.live(kubeconfig, source.context or "")
+    except RemoteError as error:
+        message = f"{live_inventory.WHERE} of {printable(kubeconfig, 80)}: {error.message}"
+        raise RemoteError(error.reference, message, hint=error.hint) from None
+    return live_inventory.found_nodes(live, source)
 
 
 def load_policy(files: Files, name: str) -> Policy:

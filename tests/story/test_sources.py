@@ -1,0 +1,174 @@
+"""Clusters whose nodes are said elsewhere: by an Ansible inventory, by the API server; and what the API server knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.story.conftest import Done, Site, make_site
+
+NODES = ("small-001", "small-002", "small-003", "small-061")
+LISTED = """\
+cluster: small
+apiServer: v1.23.17
+endpoints: {kubeconfig: lab/kubeconfig}
+groups:
+  all-of-them:
+    nodes: "@all"
+    labels: {kubeletVersion: v1.20.15, containerRuntime: dockershim}
+nodes:
+  - {name: small-001, labels: {topology.kubernetes.io/zone: z1, example.net/rack: a}}
+  - {name: small-002, labels: {topology.kubernetes.io/zone: z1, example.net/rack: a}}
+  - {name: small-003, labels: {topology.kubernetes.io/zone: z1, example.net/rack: a}}
+  - {name: small-061, labels: {topology.kubernetes.io/zone: z2, example.net/rack: b}}
+"""
+LIVE = """\
+cluster: small
+apiServer: v1.23.17
+nodesFrom:
+  kubernetes:
+    kubeconfig: lab/kubeconfig
+    rackLabel: example.net/rack
+    selector: example.net/rack in (a, b)
+"""
+ANSIBLE = """\
+cluster: small
+apiServer: v1.23.17
+nodesFrom:
+  ansible: {path: hosts, rackGroups: rack_, labels: node_labels}
+"""
+LABELS = {"kubeletVersion": "v1.20.15", "containerRuntime": "dockershim"}
+HOSTS = {
+    "_meta": {"hostvars": {name: {"node_labels": LABELS} for name in NODES}},
+    "rack_a": {"hosts": NODES[:3]},
+    "rack_b": {"hosts": NODES[3:]},
+}
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Site]:
+    """Four nodes in two racks, served under an inventory that lists them."""
+    site = make_site(tmp_path)
+    describe(site, LISTED)
+    up = site.rollout("lab", "up", "--cluster", "small", "--restart-sec", "0.3", "--dir", str(site.lab))
+    assert up.code == 0, up.err
+    try:
+        yield site
+    finally:
+        site.rollout("lab", "down", "--dir", str(site.lab))
+
+
+def describe(site: Site, text: str) -> None:
+    (site.folder / "inventories/small.yaml").write_text(text)
+
+
+def plan(site: Site) -> Done:
+    return site.rollout("plan", "--cluster", "small", "--out", "p.json", "-o", "json")
+
+
+def planned(site: Site) -> Any:
+    done = plan(site)
+    assert done.code == 0, done.err
+    return done.json()
+
+
+def test_nodes_of_the_api_server_are_planned_and_changed(small: Site) -> None:
+    describe(small, LIVE)
+    made = planned(small)
+    assert (made["changed"], made["remarks"]) == (4, [])
+    plan_file = json.loads((small.folder / "p.json").read_text())
+    assert {(node["rack"], node["zone"]) for node in plan_file["nodes"].values()} == {("a", "z1"), ("b", "z2")}
+    done = small.rollout("apply", "p.json", "--yes")
+    assert done.code == 0, done.out + done.err
+    assert all(small.is_new(name) for name in NODES)
+
+
+def test_a_plan_is_void_once_the_api_server_has_other_nodes(small: Site) -> None:
+    describe(small, LIVE)
+    planned(small)
+    describe(small, LIVE.replace("in (a, b)", "in (a)"))
+    done = small.rollout("apply", "p.json", "--yes")
+    assert (done.code, "inventory" in done.err) == (2, True), done.err
+    assert not any(small.is_new(name) for name in NODES)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reference"),
+    [("api-down", "[not-reached]"), ("api-forbidden", "[forbidden]")],
+)
+def test_an_api_server_that_does_not_say_its_nodes(small: Site, fault: str, reference: str) -> None:
+    describe(small, LIVE)
+    small.fault("api", fault)
+    done = plan(small)
+    assert (done.code, done.out) == (2, "")
+    assert "small: nodes from the Kubernetes API of lab/kubeconfig: " in done.err
+    assert reference in done.err
+    checked = small.rollout("check")
+    assert checked.code == 0, checked.err
+    assert "small: not asked for its nodes: " in checked.err
+
+
+def test_an_api_server_without_such_nodes(small: Site) -> None:
+    describe(small, LIVE.replace("in (a, b)", "in (c)"))
+    done = plan(small)
+    assert done.code == 2
+    assert (
+        done.err
+        == "error: nodes from the Kubernetes API: none of 4 nodes matches `example.net/rack in (c)` [no-nodes]\n"
+    )
+
+
+def test_cordoned_nodes_are_passed_over_unless_the_playbook_says_otherwise(small: Site) -> None:
+    small.fault("small-002", "cordoned")
+    made = planned(small)
+    assert (made["changed"], made["remarks"]) == (3, [])
+    (left,) = made["left"]
+    assert (left["standing"], left["reference"], left["nodes"]) == ("skipped", "cordoned", "small-002")
+    done = small.rollout("apply", "p.json", "--yes")
+    assert done.code == 0, "left alone on purpose is no failure"
+    playbook = small.folder / "playbooks/pulls.yaml"
+    playbook.write_text(playbook.read_text() + "cordoned: true\n")
+    assert planned(small)["changed"] == 1
+
+
+def test_what_the_api_server_and_the_inventory_do_not_both_know_is_said(small: Site) -> None:
+    describe(
+        small,
+        LISTED.replace("  - {name: small-002, labels: {topology.kubernetes.io/zone: z1, example.net/rack: a}}\n", ""),
+    )
+    (remark,) = planned(small)["remarks"]
+    assert (remark["reference"], remark["nodes"]) == ("not-in-inventory", "small-002")
+    small.fault("api", "api-down")
+    (remark,) = planned(small)["remarks"]
+    assert remark["reference"] == "api-not-asked"
+
+
+def test_new_and_replaced_nodes_are_said(small: Site) -> None:
+    describe(small, "\n".join(line for line in LISTED.splitlines() if "small-061" not in line) + "\n")
+    planned(small)
+    assert small.rollout("apply", "p.json", "--yes").code == 0
+    describe(small, LISTED)
+    identity = small.node("small-001") / "etc/machine-id"
+    identity.chmod(0o644)
+    identity.write_text("f" * 32 + "\n")
+    found = {remark["reference"]: remark["nodes"] for remark in planned(small)["remarks"]}
+    assert found == {"new-node": "small-061", "replaced-node": "small-001"}
+
+
+def test_nodes_of_an_ansible_inventory_are_planned_and_changed(small: Site) -> None:
+    script = small.folder / "inventories/hosts"
+    script.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(HOSTS)}\nEND\n")
+    describe(small, ANSIBLE)
+    done = plan(small)
+    assert (done.code, "script-not-executable" in done.err) == (2, True)
+    assert small.rollout("check").code == 2, "a script that fails is a mistake in the files"
+    script.chmod(0o755)
+    assert small.rollout("check").code == 0
+    assert planned(small)["changed"] == 4
+    done = small.rollout("apply", "p.json", "--yes")
+    assert done.code == 0, done.out + done.err
+    assert all(small.is_new(name) for name in NODES)
