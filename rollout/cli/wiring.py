@@ -39,6 +39,7 @@ from rollout.errors import Problem, RolloutError, StateError
 
 JOURNAL_FILE = "journal.db"
 
+_MOST_SAID = 20
 SPARE = 32
 """Threads beyond the in-flight limit, so that confirms never wait behind applies."""
 
@@ -104,8 +105,11 @@ class Session:
     def way(self, inventory: Inventory, names: Sequence[str]) -> Way:
         """What ``ssh_config`` asks for and cannot be had is said now, for all of them; each is then told so as data."""
         way = way_to(inventory, agent_program(), tuple(names))
-        for problem in refused_ways(self.resolver, way.targets.values()):
+        problems = refused_ways(self.resolver, way.targets.values())
+        for problem in problems[:_MOST_SAID]:
             _say(str(problem))
+        if len(problems) > _MOST_SAID:
+            _say(f"… and {len(problems) - _MOST_SAID} more; `rollout check` says them all")
         return way
 
     @contextmanager

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from paramiko.channel import Channel
+
 Script = Callable[[socket.socket], None]
 
 
@@ -108,7 +110,21 @@ def dropping_first(times: int, port: int) -> Script:
     return script
 
 
-def _copy(source: socket.socket, sink: socket.socket) -> None:
+def joined(channel: Channel, port: int) -> tuple[threading.Thread, threading.Thread]:
+    """Two threads that carry a tunnel to a port and back."""
+    behind = socket.create_connection(("127.0.0.1", port))
+
+    def back() -> None:
+        _copy(behind, channel)
+        behind.close()
+
+    return (
+        threading.Thread(target=_copy, args=(channel, behind), daemon=True),
+        threading.Thread(target=back, daemon=True),
+    )
+
+
+def _copy(source: socket.socket | Channel, sink: socket.socket | Channel) -> None:
     with suppress(OSError):
         while data := source.recv(65536):
             sink.sendall(data)

@@ -12,6 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from paramiko.pkey import PKey
+from paramiko.server import ServerInterface
+from paramiko.transport import Transport
 
 from rollout.adapters.ssh import SshLimits
 from rollout.adapters.ssh.resolve import Resolver
@@ -176,6 +179,67 @@ def test_a_node_that_is_away_is_not_the_bastions_fault(
     assert "bastion 127.0.0.1:" in answer.message
     assert nodes.run(target("n1"), TRUE).status == 0
     assert one.accepted() == 1
+
+
+def test_a_tunnel_that_opens_when_nobody_waits_any_more_is_closed(
+    shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
+) -> None:
+    nodes = make_nodes(behind(shared_sshd, tmp_path, bastion()), limits=BRISK)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        with socket.create_connection(server.getsockname()):  # the backlog is full
+            assert refused(nodes.run(target(port=server.getsockname()[1]), TRUE)) == "connect-timeout"
+            server.settimeout(20)
+            server.accept()[0].close()
+        late, _ = server.accept()  # the bastion, which tried again
+        with late:
+            late.settimeout(10)
+            assert late.recv(1) == b""
+    assert nodes.run(target("n2"), TRUE).status == 0
+
+
+class _Small(ServerInterface):
+    """A bastion whose connections carry two tunnels each and then say that they are out of resources."""
+
+    def __init__(self) -> None:
+        self.carried = 0
+
+    def get_allowed_auths(self, username: str) -> str:
+        return "publickey"
+
+    def check_auth_publickey(self, username: str, key: object) -> int:
+        return 0
+
+    def check_channel_direct_tcpip_request(
+        self, chanid: int, origin: tuple[str, int], destination: tuple[str, int]
+    ) -> int:
+        self.carried += 1
+        return 0 if self.carried <= 2 else 4
+
+
+def test_a_bastions_connection_that_says_it_is_full_gets_a_sibling(
+    shared_sshd: Sshd, own_sshd: Sshd, make_nodes: Make, tmp_path: Path
+) -> None:
+    def serve(connection: socket.socket) -> None:
+        transport = Transport(connection)
+        transport.add_server_key(PKey.from_path(own_sshd.host_key))
+        transport.start_server(server=_Small())
+        while transport.is_active():
+            channel = transport.accept(0.2)
+            if channel is not None:
+                for pump in scripts.joined(channel, shared_sshd.port):
+                    pump.start()
+
+    with scripted(serve) as small:
+        own_sshd.port = small.port
+        own_sshd.known_hosts.write_text(f"[127.0.0.1]:{small.port} {public(own_sshd.host_key)}\n", encoding="utf-8")
+        nodes = make_nodes(behind(shared_sshd, tmp_path, own_sshd))
+        with ThreadPoolExecutor(5) as pool:
+            answers = list(pool.map(lambda n: nodes.run(target(f"n{n}"), TRUE), range(5)))
+        assert [answer.reference for answer in answers] == [""] * 5
+        assert small.count == 3
+        nodes.close()
 
 
 def test_why_the_bastion_does_not_reach_a_node(

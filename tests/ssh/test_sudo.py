@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import pickle
 import shlex
+import shutil
 import subprocess
 import threading
 import time
@@ -14,20 +14,22 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from rollout.adapters.agent_program import agent_program
 from rollout.adapters.ssh import SshNodes
 from rollout.adapters.ssh.elevation import Proof
+from rollout.cli.plan import plan
 from rollout.core.remote import RemoteAnswer, RemoteCommand
 from rollout.core.report import Outcome
-from rollout.core.sudo import Secret, asking, heard, quiet, refusal
+from rollout.core.sudo import Secret, quiet
 from rollout.errors import RemoteError
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report
 from tests.ssh.sshd import Sshd, target
 from tests.ssh.sudoers import PASSWORD, User, sudoer
 
-NONCE = "0123abcd"
+REPOSITORY = Path(__file__).parents[2]
 WRONG = "not the password"
 
 
@@ -207,57 +209,6 @@ def test_the_password_is_in_no_process_list_and_no_environment(server: Sshd, use
 # ------------------------------------------------------------------------------------------------- without root
 
 
-def test_the_exact_line() -> None:
-    assert quiet("sh -c 'a b' x") == "sudo -n -- sh -c 'a b' x"
-    assert asking("sh -c 'a b' x", NONCE) == (
-        "env LC_ALL=C sudo -S -p '[rollout %% 0123abcd]' -- "
-        'sh -c \'printf "rollout %s ready\\n" "$0" >&2; exec "$@"\' 0123abcd sh -c \'a b\' x'
-    )
-
-
-def test_the_command_line_itself_is_no_question_and_no_readiness() -> None:
-    line = asking("sh -c true", NONCE)
-    for shown in (line, shlex.split(line), [word.replace("\\n", "\n") for word in shlex.split(line)], repr(line)):
-        said = heard((shown if isinstance(shown, str) else " ".join(shown)).encode(), NONCE)
-        assert (said.asked, said.ready) == (0, False)
-
-
-def test_what_counts_as_a_question() -> None:
-    assert heard(b"Lecture\n[rollout % 0123abcd]", NONCE).asked == 1
-    assert heard(b"[rollout % 0123abcd]Sorry, try again.\n[rollout % 0123abcd]", NONCE).asked == 2
-    assert heard(b"[rollout % 4444abcd]", NONCE).asked == 0
-    after = heard(b"[rollout % 0123abcd]rollout 0123abcd ready\nerr [rollout % 0123abcd]", NONCE)
-    assert (after.asked, after.ready, after.rest) == (1, True, b"err [rollout % 0123abcd]")
-
-
-@pytest.mark.parametrize(
-    ("stderr", "reference"),
-    [
-        (b"sudo: sorry, you must have a tty to run sudo\n", "sudo-needs-tty"),
-        (b"x is not in the sudoers file.\n", "sudo-not-allowed"),
-        (b"Sorry, user x is not allowed to execute '/bin/sh' as root on h.\n", "sudo-not-allowed"),
-        (b"sudo: account validation failure, is your account locked?\n", "sudo-not-allowed"),
-        (b"sudo: 1 incorrect password attempt\n", "sudo-password-wrong"),
-        (b"env: 'sudo': No such file or directory\n", "no-sudo"),
-        (b"sudo: unable to stat /etc/sudoers\n\x1b[2J", "sudo-failed"),
-        (b"", "sudo-failed"),
-    ],
-)
-def test_why_it_ended(stderr: bytes, reference: str) -> None:
-    found, message = refusal(b"[rollout % 0123abcd]" + stderr, NONCE)
-    assert found == reference
-    assert message.isprintable()
-    assert NONCE not in message
-
-
-def test_a_secret_shows_itself_nowhere() -> None:
-    secret = Secret("hunter2")
-    assert "hunter2" not in f"{secret} {secret!r} {[secret]} {vars(type(secret))}"
-    with pytest.raises(TypeError):
-        pickle.dumps(secret)
-    assert secret.reveal() == "hunter2"
-
-
 def test_two_nodes_at_most_are_asked_until_one_has_taken_it() -> None:
     proof = Proof(Secret("x"))
     assert [proof.may_send(target(f"n{n}")) for n in range(3)] == [True, True, False]
@@ -268,3 +219,43 @@ def test_two_nodes_at_most_are_asked_until_one_has_taken_it() -> None:
     assert all(proof.may_send(target(f"m{n}")) for n in range(9))
     with pytest.raises(RemoteError, match="not sent to this node again"):
         proof.may_send(target("n1"))
+
+
+@pytest.mark.parametrize("reference", ["sudo-password-wrong", "sudo-not-allowed", "no-sudo"])
+def test_a_node_whose_sudo_says_no_is_refused_not_unreachable(reference: str) -> None:
+    report = parse_report("n1", "apply", RemoteAnswer(None, b"", b"", started=False, reference=reference), 0.0)
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, reference)
+
+
+def test_the_option_reaches_the_nodes(
+    server: Sshd, user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``rollout plan`` as typed; this machine has no kubelet, which is all that is said of it."""
+    log = user.home / "log"
+    user.sudoers("Defaults:{user} logfile=" + str(log), "{user} ALL=(ALL) ALL")
+    for folder in ("playbooks", "templates"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder)
+    (tmp_path / "inventories").mkdir()
+    (tmp_path / "inventories" / "c.yaml").write_text(
+        f"cluster: c\napiServer: v1.23.17\nssh: {{user: {user.name}}}\nnodes: {{n1: }}\n", encoding="utf-8"
+    )
+    password = tmp_path / "password"
+    password.write_text(PASSWORD, encoding="utf-8")
+    password.chmod(0o600)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(
+        plan,
+        [
+            "--cluster",
+            "c",
+            "--playbook",
+            "image-pulls",
+            "--ssh-config",
+            str(server.ssh_config),
+            "--sudo-password-file",
+            str(password),
+        ],
+    )
+    assert PASSWORD not in result.output
+    assert "sudo" not in result.output
+    assert " ".join(log.read_text(encoding="utf-8").split()).count("COMMAND=") == 1
