@@ -69,7 +69,7 @@ class PlainProgress:
         if after.wave != before.wave and after.wave > 0:
             self._wave_began = after.now
             self._say(f"wave {order.waves[before.wave].name}: passed")
-        if after.phase is Phase.HALTING and after.halt is not None:
+        if after.halt is not None and before.halt is None:
             self._say(f"halting: {printable(after.halt.message, 400)} [{after.halt.reference}]")
         if after.phase is Phase.HALTING and order.goal is Goal.REVERT:
             self._say(f"taking {counted(len(after.nodes), 'node')} back, {order.limits.pace:g} a second")

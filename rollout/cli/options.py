@@ -15,7 +15,13 @@ from rollout.cli.wiring import Session
 from rollout.errors import UsageError
 
 _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
-    click.option("--ssh-config", type=click.Path(path_type=Path), default=None, help="Instead of ~/.ssh/config."),
+    click.option(
+        "--ssh-config",
+        type=click.Path(path_type=Path),
+        default=None,
+        envvar="ROLLOUT_SSH_CONFIG",
+        help="Instead of ~/.ssh/config.",
+    ),
     click.option("--accept-new", is_flag=True, help="Trust and remember host keys that are not known yet."),
     *sudo_options,
     click.option("--kubeconfig", type=click.Path(), default="", help="For gates, instead of the inventory's."),
