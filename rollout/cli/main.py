@@ -14,7 +14,9 @@ from rollout.cli.check import check
 from rollout.cli.control import abort, continue_, pause, watch
 from rollout.cli.lab import lab
 from rollout.cli.plan import plan
+from rollout.cli.report import report
 from rollout.cli.runs import apply, catch_up, resume, rollback, status
+from rollout.cli.schema import schema
 from rollout.cli.upkeep import forget, unlock, verify
 from rollout.core.terminal import printable
 from rollout.errors import RolloutError
@@ -39,8 +41,10 @@ for _command in (
     lab,
     pause,
     plan,
+    report,
     resume,
     rollback,
+    schema,
     status,
     unlock,
     verify,

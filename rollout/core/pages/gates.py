@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rollout.core.pages.axis import LEFT, RIGHT, WIDTH, Axis, clock, picture
-from rollout.core.pages.markup import Html, tag
+from rollout.core.pages.markup import Html, raw, tag
 from rollout.core.pages.numbers import number_in
 from rollout.core.pages.story import Judged, Story
 from rollout.core.terminal import counted, printable
@@ -94,8 +94,8 @@ def _plot(axis: Axis, found: list[Judged], top: float) -> Html | None:
     text = f"{last.value:g}" + (f" vs {last.against:g}" if last.against is not None else "")
     return tag(
         "g",
-        tag("polyline", points=held, class_="against") if held else None,
-        tag("polyline", points=line, class_="measured"),
+        tag("polyline", points=raw(held), class_="against") if held else None,
+        tag("polyline", points=raw(line), class_="measured"),
         tag("text", text, x=LEFT - 10, y=top + ROW / 2 + 17, class_="small"),
     )
 

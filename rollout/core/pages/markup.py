@@ -63,4 +63,6 @@ def _name(word: str) -> str:
 def _value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.1f}".removesuffix(".0")
+    if isinstance(value, Html):
+        return value
     return escape(printable(str(value), LONGEST))

@@ -16,7 +16,7 @@ def next_steps(state: RunState) -> Iterator[tuple[str, str]]:
     if state.ending in (Ending.HALTED, Ending.INTERRUPTED):
         what = "go on after its halt: who went wrong is accepted, every node is read back first"
         yield f"rollout resume {run}", what if state.ending is Ending.HALTED else "go on where it stopped"
-    if any(record.owed for record in state.nodes.values()):
+    if state.phase is Phase.ENDED and any(record.owed for record in state.nodes.values()):
         yield f"rollout catch-up {run}", "do what is owed to the nodes that could not be reached, once they answer"
     if state.order.goal is Goal.APPLY and _holds(state):
         yield f"rollout rollback {run}", "take it back from every node that has it"

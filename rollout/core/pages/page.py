@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout.core.pages import sections
+from rollout.core.pages.changes import changes
 from rollout.core.pages.gates import gates
 from rollout.core.pages.markup import Html, raw, tag
 from rollout.core.pages.racks import legend, racks
@@ -59,7 +60,7 @@ def _sections(story: Story) -> Iterator[Html]:
     if story.past.order.budgets:
         yield _section("budgets", "Budgets", sections.budgets(story))
     if story.past.plan is not None:
-        yield _section("changes", "What was to change", sections.changes(story.past.plan))
+        yield _section("changes", "What was to change", changes(story.past.plan))
 
 
 def _section(name: str, title: str, *children: Html) -> Html:
@@ -74,7 +75,7 @@ def _spans() -> Html:
 def _squares() -> Html:
     return tag(
         "p",
-        "A square is a node; a red edge: it is charged to a budget. Point at it for its name and its last word.",
+        "A square is a node; one with a red edge went wrong itself and is charged to a budget. Point at it for its name and last word.",
         class_="dim",
     )
 

@@ -27,6 +27,9 @@ SIGNS: dict[S, str] = {
     S.PENDING: "·",
 }
 
+CHARGED = "✗"
+"""Of a node that was taken back for its own trouble, not for the others'."""
+
 
 def racks(story: Story) -> Html:
     """Every rack of the run in the order of its plan."""
@@ -63,7 +66,7 @@ def _square(story: Story, name: str, record: NodeRecord, x: int, y: int) -> Html
     title = tag("title", f"{name} (wave {wave}): {record.state}{owed}{why}{reference}")
     charged = " charged" if record.cause is not None else ""
     box = tag("rect", x=x, y=y, width=SIDE, height=SIDE, rx=2, class_=f"n s-{_class(record.state)}{charged}")
-    sign = SIGNS[record.state]
+    sign = CHARGED if record.cause is not None and record.state is S.REVERTED else SIGNS[record.state]
     text = tag("text", sign, x=x + SIDE / 2, y=y + 11.5, class_="sign") if sign else Html("")
     return tag("g", title, raw(box, text))
 

@@ -6,17 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from rollout.core import diff
 from rollout.core.budgets import Distance, distances, wrong
 from rollout.core.nodesets import fold
 from rollout.core.pages.axis import clock
 from rollout.core.pages.gates import evidence_rows
-from rollout.core.pages.markup import Html, lines, raw, tag
+from rollout.core.pages.markup import Html, raw, tag
 from rollout.core.pages.moments import WITH_OTHERS, fallen, moments
 from rollout.core.pages.next_steps import next_steps
 from rollout.core.pages.story import Story
-from rollout.core.plan import FileChange, Plan
-from rollout.core.plan_text import Kind, kinds
 from rollout.core.playbook import Scope
 from rollout.core.rehearsed import rehearsed
 from rollout.core.state import Ending, Goal, NodeState, RunState
@@ -125,6 +122,8 @@ def _facts(story: Story) -> Iterator[tuple[str, Html | str]]:
     if plan is not None:
         limited = f", limit {plan.limit}" if plan.limit else ""
         yield "plan", f"playbook {plan.playbook}, nodes read {plan.taken}{limited}"
+    elif past.order.goal is Goal.APPLY:
+        yield "plan", "cannot be read by this version of rollout"
     learnt = rehearsed(story.state)
     if learnt is not None:
         yield "rehearsal", str(learnt).removeprefix("rehearsal: ")
@@ -179,25 +178,26 @@ def failures(story: Story) -> Html:
     return raw(_table(("nodes", "became", "evidence", "which", "first at"), rows), rest)
 
 
-def budgets(story: Story) -> Html:
-    """How far each budget was used when it halted (or at the end): what was touched by trouble, and each scope's nearest."""
+def used_budgets(story: Story) -> list[Distance]:
+    """Every budget that something was charged to when it halted (or at the end), and of each scope the nearest."""
     state = story.halted_in or story.state
-    wave = min(state.wave, len(state.order.waves) - 1)
-    found = list(distances(state.order, state.nodes, wave))
+    found = list(distances(state.order, state.nodes, min(state.wave, len(state.order.waves) - 1)))
     best: dict[Scope, Distance] = {}
     for each in found:
         if each.scope not in best or each.left < best[each.scope].left:
             best[each.scope] = each
-    shown = sorted((each for each in found if each.wrong or best[each.scope] is each), key=lambda e: (e.left, -e.wrong))
-    if not shown:
-        return tag("p", "No budget holds in this run.")
-    rows = [_budget(each) for each in shown[:MOST_ROWS]]
-    charged = [record for record in state.nodes.values() if wrong(record)]
+    shown = (each for each in found if each.wrong or best[each.scope] is each)
+    return sorted(shown, key=lambda each: (each.left, -each.wrong))[:MOST_ROWS]
+
+
+def budgets(story: Story) -> Html:
+    """How far each budget was used."""
+    state = story.halted_in or story.state
+    charged = sum(wrong(record) is not None for record in state.nodes.values())
     when = "when it halted" if story.halted_in else "at the end"
-    head = tag(
-        "p", f"{counted(len(charged), 'node')} charged {when}; a budget halts the run when it is used up.", class_="dim"
-    )
-    return raw(head, _table(("where", "for", "gone wrong", "halts at", ""), rows))
+    words = f"{counted(charged, 'node')} charged {when}; a budget halts the run when it is used up."
+    rows = [_budget(each) for each in used_budgets(story)]
+    return raw(tag("p", words, class_="dim"), _table(("where", "for", "gone wrong", "halts at", ""), rows))
 
 
 def _budget(each: Distance) -> Html:
@@ -229,40 +229,6 @@ def evidence(story: Story) -> Html:
         for gate, wave, when, verdict, said in evidence_rows(story)
     ]
     return _table(("gate", "wave", "when", "verdict", "evidence"), rows[:200]) if rows else Html("")
-
-
-def changes(plan: Plan) -> Html:
-    """What was to change: each kind of node with its reasons and diffs."""
-    found = kinds(plan)
-    shown = [_kind(plan, kind) for kind in found[:MOST_KINDS]]
-    more = len(found) - MOST_KINDS
-    rest = tag("p", f"and {counted(more, 'more kind')} of node, in the plan file", class_="dim") if more > 0 else ""
-    return raw(*shown, rest)
-
-
-def _kind(plan: Plan, kind: Kind) -> Html:
-    change = kind.first.change
-    units = ", ".join(change.units)
-    return tag(
-        "details",
-        tag("summary", f"{kind.first.label}: {counted(len(kind.nodes), 'node')}"),
-        tag("p", printable(fold(kind.nodes), LONGEST_NODESET), class_="dim"),
-        [_file(plan, file) for file in change.files],
-        tag("p", f"then restart {units} ({change.disruption.value})"),
-        [tag("p", note, class_="dim") for note in change.notes],
-    )
-
-
-def _file(plan: Plan, file: FileChange) -> Html:
-    before = plan.blobs[file.before] if file.before else None
-    shown = [_diff_line(line) for line in diff.unified(before, plan.blobs[file.after], file.path)]
-    reasons = tag("ul", [tag("li", reason) for reason in file.reasons])
-    return raw(reasons, tag("pre", Html("\n".join(shown))))
-
-
-def _diff_line(line: str) -> Html:
-    kind = "add" if line.startswith("+") else "cut" if line.startswith("-") else None
-    return tag("span", lines([line]), class_=kind) if kind else lines([line])
 
 
 def _table(titles: Sequence[str], rows: Sequence[Html]) -> Html:

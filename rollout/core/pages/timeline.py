@@ -97,7 +97,7 @@ def _steps(samples: tuple[Sample, ...], axis: Axis, index: int) -> list[tuple[fl
     return [*found, (axis.x(axis.ended), samples[-1].waves[index])]
 
 
-def _areas(steps: list[tuple[float, Mapping[S, int]]], top: float, total: int) -> Iterator[tuple[str, str]]:
+def _areas(steps: list[tuple[float, Mapping[S, int]]], top: float, total: int) -> Iterator[tuple[str, Html]]:
     """Stacked steps: each layer stands on those below it."""
     floor = [0.0] * len(steps)
     for name, _, states in LAYERS:
@@ -108,7 +108,7 @@ def _areas(steps: list[tuple[float, Mapping[S, int]]], top: float, total: int) -
         bottom = top + LANE
         there = _line([(x, bottom - level) for (x, _), level in zip(steps, ceiling, strict=True)])
         back = _line([(x, bottom - level) for (x, _), level in zip(steps, floor, strict=True)][::-1], falling=True)
-        yield name, f"M{there}L{back}Z"
+        yield name, raw(f"M{there}L{back}Z")
         floor = ceiling
 
 

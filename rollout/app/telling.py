@@ -1,0 +1,23 @@
+"""A run's story from the journal: what ``report`` shows."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from rollout.app.ports import Journal
+from rollout.core import plan_codec
+from rollout.core.journal_codec import decode_event, decode_order
+from rollout.core.pages.story import Past, Story, tell
+from rollout.core.plan import Plan
+from rollout.errors import InputError
+
+
+def tell_run(journal: Journal, run: str) -> Story:
+    """Read a run and fold it. A plan that this version cannot read any more is left out: the rest still tells."""
+    header = journal.header(run)
+    plan: Plan | None = None
+    if header.plan:
+        with suppress(InputError):
+            plan = plan_codec.decode(header.plan, f"the plan of {run}")
+    past = Past(decode_order(header.order), header.counter, header.at, header.who, header.reason, plan)
+    return tell(past, (decode_event(text) for text in journal.events(run)))

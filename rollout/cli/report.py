@@ -1,0 +1,48 @@
+"""``rollout report``: what a run did, as text, as a document, or as one page to read, print and hand on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from rollout.app.telling import tell_run
+from rollout.cli.options import session_options
+from rollout.cli.runs import known_run
+from rollout.cli.wiring import Session
+from rollout.core.pages.page import page
+from rollout.core.pages.text import report_document, report_lines
+from rollout.errors import InputError, Problem
+
+
+@click.command()
+@click.argument("run", required=False, default="")
+@click.option(
+    "--html",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Write one self-contained page with pictures to this file.",
+)
+@session_options
+def report(session: Session, run: str, file: Path | None) -> int:
+    """Tell a run (the newest, without RUN) from its journal: what happened, why it halted, who went wrong, what is next."""
+    journal = session.past()
+    story = tell_run(journal, known_run(session, journal.runs(), run))
+    if file is not None:
+        _write(file, page(story))
+    if session.output == "json":
+        click.echo(json.dumps(report_document(story), indent=2, sort_keys=True, ensure_ascii=False))
+    elif file is not None:
+        click.echo(f"report of run {story.past.order.run}: {file}")
+    else:
+        click.echo("\n".join(report_lines(story)))
+    return 0
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as exc:
+        raise InputError((Problem("file-not-writable", f"{file}: {exc.strerror}"),)) from exc
