@@ -6,6 +6,7 @@ connections are made one at a time; when one carries ``tunnels`` nodes, another 
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -39,6 +40,7 @@ class _Carrier:
     closer: Closer
     room: int
     tunnels: int = 0
+    answered: float = -math.inf  # when it last gave a sign of life because it was asked for one
     probing: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -166,16 +168,22 @@ class _Bastion:
     def _still_there(self, carrier: _Carrier, deadline: Deadline) -> None:
         """A tunnel that is not opened in time may be the node's fault or the bastion's: only the latter ends them all."""
         late = RemoteError("no-answer", "it does not answer any more")
-        with carrier.probing:
-            try:
-                if not carrier.alive:
-                    raise late
-                seconds = max(deadline.left(), 1.0)
-                aside(lambda: _ask(carrier.transport), min(self._limits.bastion_probe, seconds), late)
-            except RemoteError as error:
-                with self._changed:
-                    self._forget(carrier)
-                raise at_bastion(self._endpoint, error) from None
+        seconds = min(self._limits.bastion_probe, max(deadline.left(), 1.0))
+        if not carrier.probing.acquire(timeout=seconds):
+            return  # others are finding it out
+        try:
+            if time.monotonic() - carrier.answered < self._limits.bastion_probe and carrier.alive:
+                return
+            if not carrier.alive:
+                raise late
+            aside(lambda: _ask(carrier.transport), seconds, late)
+            carrier.answered = time.monotonic()
+        except RemoteError as error:
+            with self._changed:
+                self._forget(carrier)
+            raise at_bastion(self._endpoint, error) from None
+        finally:
+            carrier.probing.release()
 
     def _forget(self, carrier: _Carrier) -> None:
         """Under the lock. Who is still carried sees its end."""
