@@ -6,9 +6,11 @@ import re
 from typing import Annotated, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from rollout.core.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
+from rollout.core.schema_words import PERCENT, one_of, text
 from rollout.core.suggest import did_you_mean
 from rollout.core.terminal import printable
 from rollout.core.words import Duration, LabelName, Name, between, choice
@@ -19,7 +21,7 @@ DEFAULT_TOLERANCE = 0.2
 NODES = "$nodes"
 
 _WAVE_KINDS = (GateKind.PROMETHEUS.value, GateKind.ALERTMANAGER.value, GateKind.HTTP.value, GateKind.COMMAND.value)
-_BUILT_IN_GATES = tuple(kind.value for kind in GateKind if kind.value not in _WAVE_KINDS)
+BUILT_IN_GATES = tuple(kind.value for kind in GateKind if kind.value not in _WAVE_KINDS)
 _GOES_WITH = {
     "prometheus": frozenset({"at_most", "at_least", "worse", "tolerance", "url"}),
     "alertmanager": frozenset({"silence", "node_label", "url"}),
@@ -74,13 +76,15 @@ def _query(value: str) -> str:
 
 
 Timeout = Annotated[Duration, between(0.1, 600, "between 100ms and 10m")]
-Url = Annotated[str, BeforeValidator(_url)]
+Url = Annotated[str, BeforeValidator(_url), text("https?://[^ ]+")]
 Words = Annotated[list[str], Field(min_length=1)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class NodeGate(Written):
-    check: str | None = None  # never written: see node_gate
+    model_config = ConfigDict(json_schema_extra=one_of("command"))
+
+    check: SkipJsonSchema[str | None] = None  # never written: see node_gate
     command: Words | None = None
     name: Name | None = None
     timeout: Timeout | None = None
@@ -104,11 +108,13 @@ class NodeGate(Written):
 class WaveGate(Written):
     """One of ``prometheus``, ``alertmanager``, ``http`` and ``command``, with the keys that go with it."""
 
+    model_config = ConfigDict(json_schema_extra=one_of(*_WAVE_KINDS))
+
     prometheus: Annotated[str, AfterValidator(_query), Field(max_length=20_000)] | None = None
     at_most: Threshold | None = Field(None, alias="atMost")
     at_least: Threshold | None = Field(None, alias="atLeast")
     worse: Annotated[Worse, BeforeValidator(_worse)] | None = None
-    tolerance: Annotated[float, BeforeValidator(_tolerance)] | None = None
+    tolerance: Annotated[float, BeforeValidator(_tolerance), PERCENT] | None = None
     alertmanager: list[Annotated[str, AfterValidator(_matcher)]] | None = None
     silence: Annotated[Duration, between(60, 86_400, "between 1m and 24h")] | None = None
     node_label: LabelName | None = Field(None, alias="nodeLabel")
@@ -174,7 +180,7 @@ def node_gate(value: object) -> object:
     if isinstance(value, str):
         if value in _WAVE_KINDS[:-1]:
             raise wrong("bad-gate", f"`{value}` is asked for a wave, not for each node", "put it under `wave`")
-        return {"check": choice(value, (*_BUILT_IN_GATES, "{command: […]}"))}
+        return {"check": choice(value, (*BUILT_IN_GATES, "{command: […]}"))}
     if isinstance(value, dict) and (kind := next((kind for kind in _WAVE_KINDS[:-1] if kind in value), "")):
         raise wrong("bad-gate", f"`{kind}` is asked for a wave, not for each node", "put it under `wave`")
     return value
@@ -183,7 +189,7 @@ def node_gate(value: object) -> object:
 def wave_gate(value: object) -> object:
     """A bare name is no wave gate."""
     if isinstance(value, str):
-        if value in _BUILT_IN_GATES:
+        if value in BUILT_IN_GATES:
             raise wrong("bad-gate", f"`{value}` is asked for each node, not for a wave", "put it under `node`")
         meant = did_you_mean(value, _WAVE_KINDS)
         raise wrong("bad-gate", f"KEY must be a map with one of {', '.join(_WAVE_KINDS)}", meant)

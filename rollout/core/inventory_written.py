@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
+from rollout.core import schema_words
 from rollout.core.gates_written import Url
 from rollout.core.inventory import Endpoints
 from rollout.core.node_sources import NodesFrom
@@ -53,10 +54,14 @@ def _nodeset(value: object) -> list[str]:
     return parts
 
 
-User = Annotated[str, BeforeValidator(_user)]
+User = Annotated[str, BeforeValidator(_user), schema_words.text(_USER.pattern)]
+Address = Annotated[
+    str, BeforeValidator(_address), schema_words.text(_ADDRESS.pattern, "{name} in it stands for the node's name.")
+]
+Version = Annotated[str, BeforeValidator(_version), schema_words.text(_VERSION.pattern, "", "v1.34.2")]
 Port = Annotated[int, Field(ge=1, le=65535)]
-Nodeset = Annotated[list[str], BeforeValidator(_nodeset)]
-Settings = dict[str, Any]  # read with places by words.read_settings
+Nodeset = Annotated[list[str], BeforeValidator(_nodeset), schema_words.NODESET]
+Settings = Annotated[dict[str, Any], schema_words.SETTINGS]  # read with places by words.read_settings
 
 
 class Ssh(Written):
@@ -87,7 +92,7 @@ class WrittenEndpoints(Written):
 class Attributes(Written):
     """What may be said of one node, or of all nodes of a nodeset."""
 
-    address: Annotated[str, BeforeValidator(_address)] | None = None
+    address: Address | None = None
     rack: Name | None = None
     zone: Name | None = None
     labels: Labels = Field(default_factory=dict)
@@ -116,7 +121,7 @@ class _Common(Written):
     stand_ins: ClassVar[Mapping[str, Any]] = {"cluster": "cluster", "apiServer": "v1.0", "nodes": {}}
 
     cluster: Name
-    api_server: Annotated[str, BeforeValidator(_version)] = Field(alias="apiServer")
+    api_server: Version = Field(alias="apiServer")
     playbook: Name | None = None
     ssh: Ssh = Field(default_factory=Ssh)
     endpoints: WrittenEndpoints = Field(default_factory=lambda: WrittenEndpoints.model_validate({}))

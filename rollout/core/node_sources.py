@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from rollout.core import label_selectors
+from rollout.core.schema_words import one_of
 from rollout.core.terminal import printable
 from rollout.core.written import Written, wrong
 
@@ -60,6 +61,8 @@ class FromKubernetes(Written):
 
 class NodesFrom(Written):
     """One of the two."""
+
+    model_config = ConfigDict(json_schema_extra=one_of("ansible", "kubernetes"))
 
     ansible: FromAnsible | None = None
     kubernetes: FromKubernetes | None = None

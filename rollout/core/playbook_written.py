@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from rollout.core.gates_written import NodeGate, WaveGate, node_gate, wave_gate
+from rollout.core.gates_written import BUILT_IN_GATES, NodeGate, WaveGate, node_gate, wave_gate
 from rollout.core.playbook import Cause, RevertScope
+from rollout.core.schema_words import SETTINGS, OrWord, one_of
 from rollout.core.words import Duration, Name, Percent, ShareText, between, choice
 from rollout.core.written import Written, wrong
 
@@ -39,6 +40,8 @@ def _cause(value: object) -> Cause:
 class WrittenWave(Written):
     """One of ``canary``, ``rest``, ``perRack: COUNT``, ``upTo: PERCENT``, with a ``soak`` of its own if said."""
 
+    model_config = ConfigDict(json_schema_extra=one_of("canary", "perRack", "upTo", "rest"))
+
     canary: Literal[True] | None = None
     per_rack: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, alias="perRack")
     up_to: Percent | None = Field(None, alias="upTo")
@@ -51,6 +54,9 @@ class WrittenWave(Written):
         if sum(value is not None for value in (self.canary, self.per_rack, self.up_to, self.rest)) != 1:
             raise wrong("bad-wave", "KEY must be one of canary, perRack, upTo or rest")
         return self
+
+
+Wave = Annotated[WrittenWave, BeforeValidator(_wave), OrWord(("canary", "rest"))]
 
 
 class WrittenLimits(Written):
@@ -73,8 +79,11 @@ class WrittenBudgets(Shares):
     causes: dict[Annotated[Cause, BeforeValidator(_cause)], Shares] = Field(default_factory=dict)
 
 
+NodeGateOrWord = Annotated[NodeGate, BeforeValidator(node_gate), OrWord(BUILT_IN_GATES)]
+
+
 class WrittenGates(Written):
-    node: Annotated[list[Annotated[NodeGate, BeforeValidator(node_gate)]], Field(min_length=1)] | None = None
+    node: Annotated[list[NodeGateOrWord], Field(min_length=1)] | None = None
     wave: list[Annotated[WaveGate, BeforeValidator(wave_gate)]] = Field(default_factory=list)
 
 
@@ -92,9 +101,9 @@ class Playbook(Written):
     stand_ins: ClassVar[Mapping[str, Any]] = {"name": "name", "settings": {}}
 
     name: Name
-    settings: dict[str, Any]  # read with places by words.read_settings
+    settings: Annotated[dict[str, Any], SETTINGS]  # read with places by words.read_settings
     templates: WrittenTemplates = Field(default_factory=lambda: WrittenTemplates.model_validate({}))
-    waves: Annotated[list[Annotated[WrittenWave, BeforeValidator(_wave)]], Field(min_length=1)] | None = None
+    waves: Annotated[list[Wave], Field(min_length=1)] | None = None
     limits: WrittenLimits = Field(default_factory=lambda: WrittenLimits.model_validate({}))
     budgets: WrittenBudgets = WrittenBudgets()
     gates: WrittenGates = WrittenGates()

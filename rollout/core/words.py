@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
+from rollout.core import schema_words
 from rollout.core.durations import DurationError, parse
 from rollout.core.nodesets import is_name
 from rollout.core.playbook import Share
@@ -115,13 +116,15 @@ def between(low: float, high: float, words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Duration = Annotated[float, BeforeValidator(_duration)]
-Percent = Annotated[float, BeforeValidator(_percent)]
-ShareText = Annotated[Share, BeforeValidator(_share)]
-Name = Annotated[str, BeforeValidator(_name_text)]
-LabelText = Annotated[str, BeforeValidator(_label_text)]
+Duration = Annotated[float, BeforeValidator(_duration), schema_words.DURATION]
+Percent = Annotated[float, BeforeValidator(_percent), schema_words.PERCENT]
+ShareText = Annotated[Share, BeforeValidator(_share), schema_words.SHARE]
+Name = Annotated[str, BeforeValidator(_name_text), schema_words.text("[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")]
+LabelText = Annotated[
+    str, BeforeValidator(_label_text), WithJsonSchema({"type": "string", "maxLength": _LONGEST_LABEL})
+]
 Labels = dict[str, LabelText]
-LabelName = Annotated[str, BeforeValidator(_label_name_text)]
+LabelName = Annotated[str, BeforeValidator(_label_name_text), schema_words.text(_LABEL_NAME.pattern)]
 
 SETTING_NAME = re.compile(r"(?:--)?[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*")
 _POLICIES = tuple(policy.value for policy in IfUnsupported)
