@@ -95,7 +95,7 @@ def _translated(exc: Exception, timeout: float) -> RemoteError:
     if isinstance(exc, RemoteError):
         return exc
     if isinstance(exc, httpcore.TimeoutException):
-        return AwayError("deadline", f"no answer in {timeout:g} s")
+        return AwayError("deadline", f"no answer in {timeout:.3g} s")
     if isinstance(exc, (httpcore.NetworkError, OSError, ssl.SSLError)):
         reason = _root(exc)
         if isinstance(reason, ssl.SSLError):

@@ -61,7 +61,7 @@ def judge_samples(query: PrometheusQuery, answer: Samples) -> Judged:
         return Verdict.UNKNOWN, f"the query's result is empty{warned}"
     odd = next((sample for sample in answer.samples if isnan(sample.value)), None)
     if odd is not None:
-        return Verdict.UNKNOWN, f"{_named(odd)} is NaN{warned}"
+        return Verdict.UNKNOWN, f"the sample {{{odd.labels}}} is NaN{warned}"
     beyond = [sample for sample in answer.samples if not _within(query, sample.value)]
     if beyond:
         return Verdict.FAIL, f"{_listed(beyond, len(answer.samples))}; {_bounds(query)}{warned}"

@@ -30,8 +30,8 @@ cd "$tree"
 
 # The API's description is generated code; the source package does not carry it.
 go build -o "$work/openapi-gen" ./vendor/k8s.io/kube-openapi/cmd/openapi-gen
-packages=$(grep --color=never -rl '+k8s:openapi-gen=' pkg staging/src/k8s.io vendor/k8s.io --include=doc.go --include=types.go 2>/dev/null |
-	sed 's#/[^/]*$##; s#^staging/src/##; s#^vendor/##; s#^pkg/#k8s.io/kubernetes/pkg/#' | sort -u | paste -sd, -)
+packages=$(grep -rl '+k8s:openapi-gen=' pkg staging/src/k8s.io --include='*.go' | grep -v -e _test.go -e /_examples/ -e /sample- |
+	sed 's#/[^/]*$##; s#^staging/src/##; s#^pkg/#k8s.io/kubernetes/pkg/#' | sort -u | paste -sd, -)
 "$work/openapi-gen" --input-dirs "$packages" --output-base "$work/go/src" --output-package k8s.io/kubernetes/pkg/generated/openapi \
 	-O zz_generated.openapi --go-header-file hack/boilerplate/boilerplate.generatego.txt -r "$work/violations" >/dev/null
 

@@ -145,7 +145,8 @@ class _Reading:
         except ValueError:
             known = False
         if not known or parts.scheme not in ("https", "http"):
-            self._wrong(cluster, "bad-server", f"`server` is no address: `{printable(server, 80)}`")
+            shown = "is no address, or holds a user" if "@" in server else f"is no address: `{printable(server, 80)}`"
+            self._wrong(cluster, "bad-server", f"`server` {shown}")
         if parts.scheme == "http" and parts.hostname not in LOOPBACK:
             self._wrong(cluster, "bad-server", "`server` is not https: credentials would be sent unencrypted")
         return server.rstrip("/")

@@ -1,0 +1,49 @@
+"""What back ends answered and what it means; long answers are cut short in the evidence."""
+
+from __future__ import annotations
+
+from rollout.core.measured import Alert, Page, Sample, Samples, judge_alerts, judge_page, judge_samples
+from rollout.core.playbook import HttpQuery, PrometheusQuery
+from rollout.core.verdict import Verdict
+
+
+def samples(*values: float) -> Samples:
+    return Samples(tuple(Sample(f"node=n{at}", value) for at, value in enumerate(values, 1)))
+
+
+def test_samples_may_have_two_bounds() -> None:
+    query = PrometheusQuery("q", at_most=2, at_least=1)
+    assert judge_samples(query, samples(1, 2)) == (Verdict.PASS, "2 samples, 1 to 2; at most 2 and at least 1")
+    assert judge_samples(query, samples(0.5))[0] is Verdict.FAIL
+
+
+def test_only_some_of_many_samples_are_named() -> None:
+    said = judge_samples(PrometheusQuery("q", at_most=0), samples(*range(1, 9)))[1]
+    assert said == (
+        "8 of 8 samples beyond: {node=n1} 1, {node=n2} 2, {node=n3} 3, {node=n4} 4, {node=n5} 5 and 3 more; at most 0"
+    )
+
+
+def test_without_thresholds_it_is_enough_that_there_are_samples() -> None:
+    assert judge_samples(PrometheusQuery("q"), samples(3)) == (Verdict.PASS, "1 sample, 3 to 3; no threshold")
+    assert judge_samples(PrometheusQuery("q"), samples())[0] is Verdict.UNKNOWN
+
+
+def test_a_sample_without_labels_is_its_value() -> None:
+    assert (
+        judge_samples(PrometheusQuery("q", at_most=0), Samples((Sample("", 1),)))[1]
+        == "1 of 1 sample beyond: 1; at most 0"
+    )
+
+
+def test_only_some_of_many_alerts_are_named() -> None:
+    firing = [Alert(f"f{at}", {"alertname": f"A{at}", "instance": "n1:9100"} if at else {}) for at in range(7)]
+    verdict, said = judge_alerts(firing, [])
+    assert verdict is Verdict.FAIL
+    assert said == ("7 new alerts: unnamed, A1 on n1:9100, A2 on n1:9100, A3 on n1:9100, A4 on n1:9100 and 2 more")
+
+
+def test_a_page_without_a_body_says_its_status() -> None:
+    assert judge_page(HttpQuery("http://a"), Page(503, "")) == (Verdict.FAIL, "answered 503, wanted 200")
+    assert judge_page(HttpQuery("http://a", contains="x"), Page(200, "y"))[0] is Verdict.FAIL
+    assert judge_page(HttpQuery("http://a", contains="x"), Page(200, "xy"))[0] is Verdict.PASS

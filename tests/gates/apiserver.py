@@ -1,0 +1,120 @@
+"""A real kube-apiserver on Debian's etcd, for one test session; ``build-apiserver.sh`` makes the binary."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+BINARY = Path(os.environ.get("ROLLOUT_APISERVER", Path.home() / ".cache/rollout-tests/kube-apiserver"))
+ADMIN, READER, NOBODY = "admin-token", "reader-token", "nobody-token"
+ROLE = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "rollout"},
+    "rules": [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
+    ],
+}
+"""What docs/gates.md tells people to grant: no more is needed."""
+
+BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "rollout"},
+    "subjects": [{"kind": "User", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}],
+    "roleRef": {"kind": "ClusterRole", "name": "rollout", "apiGroup": "rbac.authorization.k8s.io"},
+}
+
+
+def can_run() -> bool:
+    """Whether there is a binary, and an etcd for it."""
+    return BINARY.exists() and shutil.which("etcd") is not None
+
+
+class ApiServer:
+    """Runs from ``__init__`` to ``close``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        clients, peers, self._port = _ports(3)
+        (folder / "tokens.csv").write_text(
+            f'{ADMIN},admin,1,"system:masters"\n{READER},reader,2,""\n{NOBODY},nobody,3,""\n'
+        )
+        key = folder / "sa.key"
+        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        self._processes = [
+            self._start("etcd", "etcd", f"--data-dir={folder / 'etcd'}", f"--listen-client-urls=http://127.0.0.1:{clients}",
+                        f"--advertise-client-urls=http://127.0.0.1:{clients}", f"--listen-peer-urls=http://127.0.0.1:{peers}",
+                        "--unsafe-no-fsync"),
+            self._start("kube-apiserver", str(BINARY), f"--etcd-servers=http://127.0.0.1:{clients}", f"--secure-port={self._port}",
+                        "--bind-address=127.0.0.1", f"--cert-dir={folder / 'certs'}", f"--token-auth-file={folder / 'tokens.csv'}",
+                        "--authorization-mode=RBAC", "--service-account-issuer=https://test", f"--service-account-key-file={key}",
+                        f"--service-account-signing-key-file={key}", "--disable-admission-plugins=ServiceAccount",
+                        "--service-cluster-ip-range=10.96.0.0/24", "--allow-privileged=true"),
+        ]  # fmt: skip
+        self.url = f"https://127.0.0.1:{self._port}"
+        self._wait()
+        for path, document in (("clusterroles", ROLE), ("clusterrolebindings", BINDING)):
+            self.ask("POST", f"/apis/rbac.authorization.k8s.io/v1/{path}", document)
+
+    @property
+    def authority(self) -> bytes:
+        return (self._folder / "certs/apiserver.crt").read_bytes()
+
+    def ask(self, method: str, path: str, document: Any = None, token: str = ADMIN) -> tuple[int, bytes]:
+        """Status and body."""
+        kind = "application/strategic-merge-patch+json" if method == "PATCH" else "application/json"
+        body = json.dumps(document).encode() if document is not None else None
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
+        request = urllib.request.Request(self.url + path, body, headers, method=method)  # noqa: S310
+        context = ssl.create_default_context(cadata=self.authority.decode())
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=context) as answer:  # noqa: S310
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+
+    def close(self) -> None:
+        for process in reversed(self._processes):
+            process.terminate()
+            process.wait(30)
+
+    def _start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+        with (self._folder / f"{name}.log").open("wb") as log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def _wait(self) -> None:
+        until = time.monotonic() + 120
+        while True:
+            try:
+                ready = self.ask("GET", "/readyz")[0] == 200
+                if ready and self.ask("GET", "/api/v1/namespaces/kube-node-lease")[0] == 200:
+                    return
+            except (OSError, ssl.SSLError):
+                pass
+            if time.monotonic() > until or any(process.poll() is not None for process in self._processes):
+                log = (self._folder / "kube-apiserver.log").read_text()[-2000:]
+                self.close()
+                raise RuntimeError(f"the API server did not start: {log}")
+            time.sleep(0.2)
+
+
+def _ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [opened.getsockname()[1] for opened in sockets]
+    finally:
+        for opened in sockets:
+            opened.close()

@@ -1,0 +1,63 @@
+"""The wave gates of one run, asked as a run asks them, over the real adapters and real HTTP."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+
+from rollout.adapters.alertmanager import Alertmanager
+from rollout.adapters.clock import SystemClock
+from rollout.adapters.endpoints import Endpoint, authorities
+from rollout.adapters.http import Http
+from rollout.adapters.local import LocalCommands
+from rollout.adapters.pages import HttpPages
+from rollout.adapters.prometheus import Prometheus
+from rollout.app.backends import Backends
+from rollout.app.wave_gates import WaveGates
+from rollout.core.commands import JudgeWave, LiftSilences, OpenWave
+from rollout.core.events import SilencesLifted, WaveJudged, WaveOpened
+from rollout.core.plan import Wave
+from rollout.core.playbook import Gate
+from rollout.core.verdict import Verdict
+from tests.gates.node_gates import plan
+
+
+class Asked:
+    """Some wave gates of one run. ``home`` is the inventory's Prometheus and Alertmanager in one."""
+
+    def __init__(self, stack: ExitStack, home: str, *gates: Gate, token_file: str = "") -> None:
+        endpoint = Endpoint(home, token_file)
+        http = Http(authorities(""))
+        stack.callback(endpoint.close)
+        stack.callback(http.close)
+        backends = Backends(
+            metrics=Prometheus(endpoint), alerts=Alertmanager(endpoint), pages=HttpPages(http), wait=_hurry
+        )
+        run_plan = replace(plan("n1", *gates), waves=(Wave("canary", ("n1", "n2"), 1.0),))
+        self.gates = WaveGates("r1", run_plan, LocalCommands(), SystemClock(), backends, "me@here")
+
+    def open(self, *nodes: str) -> WaveOpened:
+        return self.gates.open(OpenWave(0, nodes or ("n1", "n2")))
+
+    def judge(
+        self, touched: tuple[str, ...] = ("n1", "n2"), control: tuple[str, ...] = ("n3",), baseline: str = ""
+    ) -> WaveJudged:
+        return self.gates.judge(JudgeWave(0, baseline, touched, control))
+
+    def lift(self, *silences: str) -> SilencesLifted:
+        return self.gates.lift(LiftSilences(silences))
+
+
+def _hurry(_seconds: float) -> None:
+    """Tries follow each other faster than a second apart; the gate's own timeout is as it is."""
+    time.sleep(0.02)
+
+
+def one(judged: WaveJudged | WaveOpened) -> tuple[Verdict, str]:
+    """Verdict and evidence of the only gate."""
+    if isinstance(judged, WaveOpened):
+        return judged.verdict, judged.evidence
+    assert len(judged.readings) == 1
+    assert judged.readings[0].verdict is judged.verdict
+    return judged.verdict, judged.readings[0].evidence
