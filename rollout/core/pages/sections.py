@@ -33,9 +33,14 @@ def wall(at: float) -> str:
 def banner(story: Story) -> Html:
     """How it ended, why, what was taken back and what is owed, in a few lines."""
     state = story.state
-    good = state.ending is Ending.DONE and exit_code(state) == 0
-    kind = "good" if good else "bad" if state.ending or state.halt else ""
-    return tag("div", [tag("p", text, class_=name) for name, text in _verdict(story)], class_=f"banner {kind}".strip())
+    texts = [tag("p", text, class_=name) for name, text in _verdict(story)]
+    return tag("div", texts, class_=f"banner {_mood(state)}".strip())
+
+
+def _mood(state: RunState) -> str:
+    if state.ending is Ending.DONE:
+        return "good" if exit_code(state) == 0 else "warn"
+    return "bad" if state.ending or state.halt else ""
 
 
 def _verdict(story: Story) -> Iterator[tuple[str | None, Html | str]]:
@@ -64,7 +69,8 @@ def _ending(state: RunState) -> str:
         Ending.PREFLIGHT: "Not begun: preflight",
         Ending.CLAIMED: "Turned away: another run has its nodes",
     }
-    return f"{words[state.ending]} (exit code {exit_code(state)})"
+    but = ", but not everywhere" if _mood(state) == "warn" else ""
+    return f"{words[state.ending]}{but} (exit code {exit_code(state)})"
 
 
 def _taken_back(state: RunState) -> str:

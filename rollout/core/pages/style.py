@@ -25,7 +25,7 @@ code { background: var(--soft); border: 1px solid var(--line); border-radius: 4p
 pre { background: var(--soft); border: 1px solid var(--line); border-radius: 6px; padding: .7rem .9rem; overflow-x: auto; margin: .4rem 0; }
 .dim { color: var(--dim); }
 .banner { border-left: 6px solid var(--dim); background: var(--soft); padding: .8rem 1.1rem; border-radius: 0 6px 6px 0; margin: 1rem 0; }
-.banner.good { border-color: var(--confirmed); } .banner.bad { border-color: var(--wrong); }
+.banner.good { border-color: var(--confirmed); } .banner.warn { border-color: var(--unknown); } .banner.bad { border-color: var(--wrong); }
 .banner p { margin: .15rem 0; } .banner .verdict-word { font-size: 1.15rem; font-weight: 650; }
 .numbers { display: flex; flex-wrap: wrap; gap: .6rem; margin: 1rem 0; padding: 0; list-style: none; }
 .numbers li { background: var(--soft); border: 1px solid var(--line); border-radius: 6px; padding: .45rem .9rem; min-width: 6.5rem; }
