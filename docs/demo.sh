@@ -1,8 +1,10 @@
 #!/bin/bash
 # The main job on an embedded fleet: plan, staged apply into a rack that fails, halt, reverts, emergency rollback, proof.
-# Everything lives in .rollout/demo; the commands are the ones that anybody would type. Needs no root.
+# Everything lives in .rollout/demo; the commands are the ones that anybody would type. Needs no root. It measures itself and
+# fails above LIMIT_SECONDS, LIMIT_FLEET or LIMIT_CONTROLLER (MiB).
 set -euo pipefail
 NODES=${NODES:-240}
+LIMIT_SECONDS=${LIMIT_SECONDS:-900} LIMIT_FLEET=${LIMIT_FLEET:-1024} LIMIT_CONTROLLER=${LIMIT_CONTROLLER:-300}
 here=$(cd "$(dirname "$0")/.." && pwd)
 work=$here/.rollout/demo
 limit="tess-node-[0001-$(printf %04d "$NODES")]"
@@ -15,19 +17,82 @@ die() { printf 'demo: %s\n' "$*" >&2; exit 1; }
 everything() { (cd "$work/.rollout/lab/nodes" && find . \( -path './*/proc' -o -path './*/run' -o -path '*/var/lib/rollout' \) -prune -o -printf '%y %m %U:%G %p\n' | sort); }
 digests() { (cd "$work/.rollout/lab/nodes" && find . \( -path './*/proc' -o -path './*/run' -o -path '*/var/lib/rollout' \) -prune -o -type f -print0 | sort -z | xargs -0 sha256sum); }
 
+# Once a second, each process's share of memory (PSS), until we are gone: the fleet with all that runs on its nodes, and the largest
+# controller. The peaks are in the file, in MiB.
+measure() {
+	python3 - "$$" "$work" <<'PY'
+import json, os, sys, time
+demo, work = int(sys.argv[1]), sys.argv[2]
+peaks = {"fleet": 0.0, "processes": 0, "controller": 0.0}
+def share(pid):
+    try:
+        for line in open(f"/proc/{pid}/smaps_rollup"):
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
+    except OSError:
+        pass
+    return 0.0
+def processes():
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            found[int(name)] = int(open(f"/proc/{name}/stat").read().rpartition(")")[2].split()[1])
+        except OSError:
+            pass
+    return found
+def under(top, parents):
+    found, old = {top}, 0
+    while len(found) != old:
+        old = len(found)
+        found |= {pid for pid, parent in parents.items() if parent in found}
+    return found & parents.keys()
+def fleet():
+    try:
+        return json.load(open(f"{work}/.rollout/lab/lab.json"))["pid"]
+    except (OSError, ValueError):
+        return 0
+def words(pid):
+    try:
+        return open(f"/proc/{pid}/cmdline").read().split("\0")
+    except OSError:
+        return []
+while os.path.exists(f"/proc/{demo}"):
+    began, parents, lab = time.monotonic(), processes(), fleet()
+    mine = under(lab, parents) if lab else set()
+    shares = [share(pid) for pid in mine]
+    if sum(shares) > peaks["fleet"]:
+        peaks["fleet"], peaks["processes"] = sum(shares), len(shares)
+    for pid in under(demo, parents) - mine - {os.getpid()}:
+        if any(word.endswith("/rollout") for word in words(pid)[:3]):
+            peaks["controller"] = max(peaks["controller"], share(pid))
+    json.dump(peaks, open(f"{work}/peaks.new", "w"))
+    os.replace(f"{work}/peaks.new", f"{work}/peaks.json")
+    time.sleep(max(1.0, 4 * (time.monotonic() - began)))
+PY
+}
+
 [ "$NODES" -ge 190 ] || die "the failing rack is rack04: at least 190 nodes, please (NODES=$NODES)"
 if [ -d "$work/.rollout/lab" ]; then (cd "$work" && rollout lab down >/dev/null 2>&1) || :; fi
 rm -rf "$work" && mkdir -p "$work/playbooks" && cd "$work"
 ln -s "$here/inventories" "$here/templates" .
 # The shipped playbook, hurried: a short soak, and a fifth of a rack at once instead of 5 %.
 sed -e 's/^soak: 60s/soak: 6s/' -e 's/^  perRack: 5%/  perRack: 20%/' "$here/playbooks/image-pulls.yaml" > playbooks/image-pulls.yaml
-trap 'rollout lab down >/dev/null 2>&1 || :' EXIT
+trap 'kill "$meter" 2>/dev/null; rollout lab down >/dev/null 2>&1 || :' EXIT
+began=$SECONDS
+measure & meter=$!
 
 say "an embedded fleet: $NODES nodes of cluster rno over real SSH, the real agent on each"
 run rollout check
 run rollout lab up --cluster rno --limit "$limit" --restart-sec 2
 ssh="--ssh-config .rollout/lab/ssh_config"
 everything > before.tree; digests > before.sha256
+
+away=
+if [ "$NODES" -ge 1000 ]; then
+	say "two nodes are away when the plan is made"
+	away=tess-node-0705,tess-node-0905
+	run rollout lab fault "$away" refuse
+fi
 
 say "plan: reads the nodes, changes nothing"
 # shellcheck disable=SC2086 # two words
@@ -43,6 +108,20 @@ print(",".join(late))
 PY
 )
 run rollout lab fault "$faulty" never-healthy | tail -1
+
+if [ -n "$away" ]; then
+	say "one node will lose power in the middle of its apply and come back, and one has begun to say things without end"
+	dies=$(python3 - <<'PY'
+import json
+plan = json.load(open("rno.plan.json"))
+print(next(n["name"] for n in plan["nodes"].values() if n["wave"] == 1 and n["rack"] != "rack04"))
+PY
+	)
+	boot=$(cat ".rollout/lab/nodes/$dies/proc/sys/kernel/random/boot_id")
+	run rollout lab fault "$dies" dies-and-returns --at receipt --for 5
+	run rollout lab fault tess-node-1905 endless-output
+	run rollout lab faults | grep -v never-healthy
+fi
 
 say "apply: canary, growing waves, gates"
 code=0
@@ -60,6 +139,24 @@ for node in ${faulty//,/ }; do
 done
 echo "rack04: $touched of its $(tr ',' '\n' <<< "$faulty" | wc -l) faulty nodes were ever touched; the budget of a rack is 2"
 [ "$touched" -le 2 ] || die "the failing rack took more nodes than its budget"
+
+if [ -n "$away" ]; then
+	[ "$(cat ".rollout/lab/nodes/$dies/proc/sys/kernel/random/boot_id")" != "$boot" ] || die "$dies never lost its power"
+	grep -qs '^state=confirmed' .rollout/lab/nodes/"$dies"/var/lib/rollout/tx/*/receipt || die "$dies should be done"
+	echo "$dies lost its power in its apply, came back, and was done then"
+	for node in ${away//,/ } tess-node-1905; do
+		! compgen -G ".rollout/lab/nodes/$node/var/lib/rollout/tx/*" >/dev/null || die "$node should not have been touched"
+	done
+	python3 - "$away" <<'PY' || die "the plan or the run lost a node"
+import json, sys
+left = {entry["name"]: entry["reference"] for entry in json.load(open("rno.plan.json"))["left"]}
+assert all(left.get(name) == "connection-refused" for name in sys.argv[1].split(",")), left
+said = {entry["nodes"]: entry["reference"] for entry in json.load(open("status.json"))["troubles"]}
+assert said.get("tess-node-1905") == "bad-answer", said
+PY
+	echo "$away were left out of the plan and said so; tess-node-1905 was cut off, charged and not touched"
+	rollout lab fault "$away,tess-node-1905" --clear
+fi
 
 say "emergency: every node back to its last good configuration, from what the nodes know alone"
 mv .rollout/journal.db* . # our own state is gone; it is not needed
@@ -87,4 +184,13 @@ print(f"  halted: {run['halt']}")
 print(f"  rack04 lost {sys.argv[1]} nodes to its fault (budget 2); reverts by the run itself: {run['counts'].get('reverted', 0)}")
 PY
 echo "  emergency rollback: $(grep -c . receipts) confirmed nodes taken back, every file as before"
+seconds=$((SECONDS - began))
+python3 - "$seconds" "$LIMIT_SECONDS" "$LIMIT_FLEET" "$LIMIT_CONTROLLER" <<'PY' || die "more than its limits"
+import json, sys
+seconds, *limits = map(int, sys.argv[1:])
+peaks = json.load(open("peaks.json"))
+print(f"  {seconds // 60} min {seconds % 60} s (limit {limits[0]} s); peak memory: fleet {peaks['fleet']:.0f} MiB in {peaks['processes']} processes"
+      f" (limit {limits[1]}), largest controller {peaks['controller']:.0f} MiB (limit {limits[2]})")
+sys.exit(not (seconds <= limits[0] and 0 < peaks["fleet"] <= limits[1] and 0 < peaks["controller"] <= limits[2]))
+PY
 echo "demo passed"

@@ -1,0 +1,181 @@
+"""Broken disks, nodes that die and come back, rubbish for answers, wrong clocks, restless kubelets: what the run says, and where it ends.
+
+Each story ends with everything taken back: every file of every node as before, nothing of ours left (docs/lab.md lists the faults).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.story.conftest import Done, Site
+from tests.story.test_faults import FEW, apply, few, nothing_left, plan, policy, where
+
+__all__ = ["few"]  # the fixture
+
+BUDGETS = "{wave: 2, rack: 2, fleet: 2}"
+PLENTY = "{wave: 6, rack: 6, fleet: 6}"
+
+
+def troubles(site: Site) -> dict[str, tuple[str, str]]:
+    """Node → state and reference, by the journal."""
+    found: dict[str, tuple[str, str]] = {}
+    for entry in where(site)["troubles"]:
+        if entry["reference"] != "taken-back-with-others":
+            found[entry["nodes"]] = (entry["state"], entry["reference"])
+    return found
+
+
+def planned(site: Site, *more: str) -> Any:
+    made = plan(site, ",".join(FEW), *more)
+    assert len(made["nodes"]) == 6
+    return made
+
+
+def carried_out(site: Site) -> Done:
+    return site.rollout("apply", "p.json", "--yes", patience=280)
+
+
+def taken_back(site: Site, before: dict[str, str]) -> None:
+    """From what the nodes know alone; whatever became of them, they are then as they were."""
+    site.fault("@all", "--clear")
+    done = site.rollout(
+        "rollback", "--cluster", "small", "--emergency", "--yes", "--limit", ",".join(FEW), patience=280
+    )
+    assert done.code == 0, done.out + done.err
+    assert site.everything(*FEW) == before
+    nothing_left(site, *FEW)
+
+
+def test_each_node_ends_by_its_own_fault_and_the_run_says_which(few: Site) -> None:
+    before = few.everything(*FEW)
+    policy(few, BUDGETS, PLENTY)
+    planned(few)
+    few.fault("small-001", "clock-step", "--after", "-86400")  # the canary
+    few.fault("small-002", "full-disk", "--at", "staging")
+    few.fault("small-003", "read-only", "--at", "receipt")
+    few.fault("small-061", "dies-and-returns", "--at", "switch", "--for", "1")
+    few.fault("small-062", "never-healthy")
+    few.fault("small-062", "full-disk", "--at", "receipt", "--add")
+    few.fault("small-063", "full-disk", "--at", "receipt")
+    done = carried_out(few)
+    assert done.code == 4, done.out + done.err
+    assert troubles(few) == {
+        "small-002": ("refused", "no-room"),
+        "small-003": ("refused", "state-not-writable"),
+        "small-061": ("reverted", "not-confirmed-in-time"),
+        "small-062": ("reverted", "unhealthy"),
+    }
+    assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, True]
+    assert where(few)["counts"] == {"confirmed": 2, "refused": 2, "reverted": 2}
+    assert "left behind: small-003" in done.out, "what cannot be written cannot be tidied up, and that is said"
+    still = {path: content for path, content in before.items() if path.startswith(("small-061", "small-062"))}
+    assert few.everything("small-061", "small-062") == still, "to the byte, with a full disk and after a power cut"
+    taken_back(few, before)
+
+
+def test_a_full_disk_takes_back_a_confirmed_change_as_well(few: Site) -> None:
+    before = few.everything(*FEW)
+    assert apply(few, ",".join(FEW)).code == 0
+    few.fault("small-[001-002]", "full-disk")
+    done = few.rollout("rollback", where(few)["run"], "--yes")
+    assert done.code == 0, done.out + done.err
+    assert few.everything(*FEW) == before
+    taken_back(few, before)
+
+
+def test_a_power_cut_just_before_the_confirm_is_durable_ends_with_the_old_files(few: Site) -> None:
+    before = few.everything(*FEW)
+    planned(few)
+    few.fault("small-062", "dies-and-returns", "--at", "confirm", "--for", "1")
+    done = carried_out(few)
+    assert done.code == 4, done.out + done.err
+    assert troubles(few) == {"small-062": ("reverted", "not-confirmed-in-time")}
+    assert [few.is_new(name) for name in FEW] == [True, True, True, True, False, True]
+    taken_back(few, before)
+
+
+def test_a_node_that_died_before_anything_was_durable_is_done_when_it_returns(few: Site) -> None:
+    before = few.everything(*FEW)
+    planned(few)
+    few.fault("small-062", "dies-and-returns", "--at", "receipt", "--for", "4")
+    done = carried_out(few)
+    assert done.code == 0, done.out + done.err
+    assert all(few.is_new(name) for name in FEW)
+    taken_back(few, before)
+
+
+def test_a_slow_disk_takes_longer_and_one_that_is_too_slow_for_its_guard_is_refused(few: Site) -> None:
+    before = few.everything(*FEW)
+    planned(few)
+    few.fault("small-061", "slow-disk", "--for", "0.1")
+    few.fault("small-062", "slow-disk", "--for", "0.6")
+    done = carried_out(few)
+    assert done.code == 4, done.out + done.err
+    assert troubles(few) == {"small-062": ("refused", "guard-not-proven")}
+    assert [few.is_new(name) for name in FEW] == [True, True, True, True, False, True]
+    taken_back(few, before)
+
+
+def test_kubelets_that_flap_are_seen_in_the_soak_and_halt_the_run(few: Site) -> None:
+    before = few.everything(*FEW)
+    planned(few)
+    few.fault("small-[062-063]", "flapping-kubelet", "--after", "1")
+    done = carried_out(few)
+    assert done.code == 3, done.out + done.err
+    found = troubles(few)
+    assert {reference.partition("-")[0] for _, reference in found.values()} <= {"gate", "unhealthy"}
+    assert "halting: 2 of 5 nodes of wave 'rest' went wrong" in done.out
+    assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, False], (
+        "its wave goes back with them"
+    )
+    taken_back(few, before)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reference", "words"),
+    [
+        ("host-key-change", "host-key-changed", "is not the known one: SHA256:"),
+        ("garbage-output", "bad-answer", "line "),
+        ("endless-output", "bad-answer", "the answer is too long"),
+    ],
+)
+def test_who_cannot_be_believed_is_left_out_of_a_plan_and_owed_in_a_run(
+    few: Site, fault: str, reference: str, words: str
+) -> None:
+    before = few.everything(*FEW)
+    planned(few, "--save-snapshot", "s.json")
+    few.fault("small-062", fault)
+    assert "small-062" not in plan(few, ",".join(FEW))["nodes"]
+    planned(few, "--snapshot", "s.json")
+    done = carried_out(few)
+    assert done.code == 4, done.out + done.err
+    assert troubles(few) == {"small-062": ("unreachable", reference)}
+    assert words in done.out + done.err
+    assert not set("\x1b\x07\0") & set(done.out + done.err), "nothing it says reaches the terminal as it is"
+    assert where(few)["owed"] == "small-062"
+    assert "healthy yes" not in done.out
+    assert [few.is_new(name) for name in FEW] == [True, True, True, True, False, True]
+    taken_back(few, before)
+
+
+def test_who_stops_making_sense_in_the_middle_of_an_apply_takes_its_change_back_alone(few: Site) -> None:
+    """The guard does: the controller can neither see nor reach what there is. A lie that it is confirmed is not believed."""
+    before = few.everything(*FEW)
+    policy(few, BUDGETS, PLENTY)
+    planned(few)
+    few.fault("small-003", "garbage-output", "--at", "apply")
+    few.fault("small-062", "endless-output", "--at", "apply")
+    few.fault("small-063", "read-only", "--at", "switch")
+    done = carried_out(few)
+    assert done.code == 4, done.out + done.err
+    assert {state for state, _ in troubles(few).values()} == {"unreachable"}
+    assert where(few)["owed"] == "small-[003,062-063]"
+    assert [few.is_new(name) for name in FEW] == [True, True, False, True, False, False]
+    few.fault("@all", "--clear")
+    caught = few.rollout("catch-up", "--yes")
+    assert caught.code == 4, caught.out + caught.err
+    assert where(few)["owed"] == "", "now that they make sense again, everybody knows what became of them"
+    assert where(few)["counts"] == {"confirmed": 3, "reverted": 3}
+    taken_back(few, before)
