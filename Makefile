@@ -5,7 +5,7 @@ PYTHON ?= python3
 NODES ?= 240
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint clean real
+.PHONY: help setup demo test lint clean real test-apiserver picture
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -35,6 +35,13 @@ test: lint ## every check and every test; core is covered to at least 95 % of it
 
 real: setup ## only the tests on real systemd nodes (needs root)
 	$(BIN)/pytest -q -n 2 --dist loadgroup tests/real
+
+picture: setup ## the picture of a run in the README, made anew by a run
+	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/pictures/make.sh
+
+test-apiserver: setup ## the API gates on a real kube-apiserver: the first time it is built, in 7 minutes (golang-go, etcd-server; RECORD=1 records)
+	tests/gates/build-apiserver.sh $(HOME)/.cache/rollout-tests
+	ROLLOUT_REAL_API=1 ROLLOUT_RECORD=$(RECORD) $(BIN)/pytest -q tests/gates
 
 clean: ## forget what was built; not the journal
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build ./*.egg-info

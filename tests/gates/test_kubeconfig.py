@@ -251,9 +251,9 @@ def test_an_unverified_server_gets_no_token(stack: ExitStack, tmp_path: Path) ->
         "rsa:2048",
         "-nodes",
         "-keyout",
-        pair,
+        str(pair),
         "-out",
-        tmp_path / "c",
+        str(tmp_path / "c"),
         "-subj",
         "/CN=x",
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rollout.app.node_gates import UntouchableError
@@ -16,7 +18,7 @@ READY, PODS, CONTAINERS, PULLS = (
     GateKind.CONTAINERS_KEPT,
     GateKind.IMAGE_PULLS,
 )
-REJECTED = {
+REJECTED: dict[str, Any] = {
     "phase": "Failed",
     "reason": "OutOfpods",
     "message": "Node didn't have enough resource: pods",
@@ -181,7 +183,7 @@ def test_containers_that_run_on_are_kept(api: Bed) -> None:
     ],
     ids=["restarted", "made anew", "dead"],
 )
-def test_another_container_is_a_failure(api: Bed, after: dict[str, object], said: str) -> None:
+def test_another_container_is_a_failure(api: Bed, after: dict[str, Any], said: str) -> None:
     api.has_node()
     api.has_lease()
     api.has_pod("web", **running("aaaa"))
@@ -200,7 +202,7 @@ def test_another_container_is_a_failure(api: Bed, after: dict[str, object], said
     ],
     ids=["waiting", "just back"],
 )
-def test_a_container_that_crashed_before_does_not_count(api: Bed, before: dict[str, object]) -> None:
+def test_a_container_that_crashed_before_does_not_count(api: Bed, before: dict[str, Any]) -> None:
     api.has_node()
     api.has_lease()
     api.has_pod("web", **before)
