@@ -17,6 +17,7 @@ from rollout.core.yaml_source import Entry, Item
 from rollout.errors import InputError, Problem
 
 MOST_PROBLEMS = 20
+_PIECE = 500
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -63,11 +64,16 @@ def listed(found: Found, item: Item) -> tuple[Item, dict[str, Item]]:
     nodes = _item([*written], item)
     told = {str(node[key]) for node in written for key in ("rack", "zone") if key in node}
     groups = {
-        name: _item({"nodes": fold(members)}, item)
+        name: _item({"nodes": [fold(part) for part in _pieces(members)]}, item)
         for name, members in found.groups.items()
         if members and is_name(name) and name != EVERYTHING and name not in told
     }
     return nodes, groups
+
+
+def _pieces(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Names that do not fold make long texts, and a nodeset's text is bounded."""
+    return (names[at : at + _PIECE] for at in range(0, len(names), _PIECE))
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
