@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from rollout.app.plan import build_plan
+from rollout.app.plan import NOTHING_KNOWN, build_plan
 from rollout.core.history import Around, seen_in
 from rollout.core.inventory import Inventory
 from rollout.core.plan import Left, Plan, Remark, Standing
@@ -22,11 +22,11 @@ NO_MACHINES: Mapping[str, str] = MappingProxyType({})
 
 
 def planned(
-    around: Around = Around(),
+    around: Around = NOTHING_KNOWN,
     found: Inventory = FOUND,
     policy: Policy = POLICY,
     machines: Mapping[str, str] = NO_MACHINES,
-) -> Plan:  # noqa: B008 - frozen
+) -> Plan:
     nodes = {name: kubeadm(name) for name in found.nodes}
     changed = {name: replace(nodes[name], machine_id=machine) for name, machine in machines.items()}
     snapshot = fleet(found, {**nodes, **changed})
