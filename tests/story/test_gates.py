@@ -1,0 +1,164 @@
+"""What a user sees of gates: through the command line, on nodes with the real agent, the lab's API and servers of the test's own."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.gates.web import Reply, Seen, nobody, web
+from tests.story.conftest import Site
+from tests.story.test_faults import FEW, few, nothing_left, plan, policy, where
+from tests.story.test_lab_faults import PLENTY, troubles
+
+__all__ = ["few"]  # the fixture
+
+API = "gates: {node: [unit, process, healthz, nodeReady, podsKept, containersKept, imagePulls]}\nsoak: 600ms"
+
+
+def vector(value: float) -> Reply:
+    result = [{"metric": {"node": "small-001"}, "value": [1, str(value)]}]
+    return Reply(body=json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode())
+
+
+def endpoints(site: Site, **said: str) -> None:
+    """Say in the inventory where what gates ask is found."""
+    path = site.folder / "inventories/small.yaml"
+    path.write_text(path.read_text() + f"endpoints: {json.dumps(said)}\n")
+
+
+def with_api(site: Site) -> None:
+    policy(site, "soak: 600ms", API)
+    policy(site, "budgets: {wave: 2, rack: 2, fleet: 2}", f"budgets: {PLENTY}")
+    endpoints(site, kubeconfig=str(site.lab / "kubeconfig"))
+
+
+def applied(site: Site, *words: str) -> tuple[int, str]:
+    done = site.rollout("apply", "p.json", "--yes", *words, patience=280)
+    return done.code, done.out + done.err
+
+
+def test_each_node_is_judged_by_what_the_api_says_of_it(few: Site) -> None:
+    with_api(few)
+    plan(few, ",".join(FEW))
+    few.fault("small-002", "pod-rejected")
+    few.fault("small-003", "container-restarted")
+    few.fault("small-061", "pull-failing")
+    few.fault("small-062", "not-ready")
+    code, said = applied(few)
+    assert code == 4, said
+    assert troubles(few) == {
+        "small-002": ("reverted", "gate-podsKept"),
+        "small-003": ("reverted", "gate-containersKept"),
+        "small-061": ("reverted", "gate-imagePulls"),
+        "small-062": ("refused", "not-ready-before"),
+    }
+    assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, True]
+    messages = " ".join(entry["message"] for entry in where(few)["troubles"])
+    assert "1 pod rejected or ended: " in messages
+    assert "(OutOfpods: " in messages
+    assert "1 container restarted: " in messages
+    assert "ImagePullBackOff" in messages
+    nothing_left(few, *FEW)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("api-down", "nothing was touched: the API server of KUBECONFIG cannot be asked: Connection refused [api-not-reached]"),
+        ("api-forbidden", 'cannot create resource "selfsubjectaccessreviews" in API group "" at the cluster scope [api-forbidden]'),
+    ],
+)  # fmt: skip
+def test_an_api_that_cannot_be_asked_stops_a_run_before_it_begins(few: Site, fault: str, said: str) -> None:
+    with_api(few)
+    plan(few, ",".join(FEW))
+    few.fault("api", fault)
+    code, out = applied(few)
+    assert code == 2
+    assert said.replace("KUBECONFIG", str(few.lab / "kubeconfig")) in out
+    assert not any(few.is_new(name) for name in FEW)
+    few.fault("api", "--clear")
+    assert applied(few)[0] == 0
+
+
+def test_gates_that_nobody_said_where_to_ask_are_refused_when_planning(few: Site) -> None:
+    wave = "{prometheus: up, atLeast: 1}, {alertmanager: ['severity=\"critical\"']}"
+    policy(few, "soak: 600ms", f"gates: {{node: [nodeReady], wave: [{wave}]}}\nsoak: 600ms")
+    done = few.rollout("plan", "--cluster", "small", "--limit", "small-001")
+    assert done.code == 2
+    for word in ("[no-kubeconfig]", "[no-prometheus]", "[no-alertmanager]", "say --kubeconfig FILE"):
+        assert word in done.err
+    kubeconfig = few.folder / "nowhere"
+    endpoints(few, prometheus="http://127.0.0.1:1", alertmanager="http://127.0.0.1:1")
+    done = few.rollout("plan", "--cluster", "small", "--limit", "small-001", "--kubeconfig", str(kubeconfig))
+    assert (done.code, done.err.strip().splitlines()[-1]) == (
+        2,
+        f"error: {kubeconfig}: No such file or directory [no-kubeconfig]",
+    )
+
+
+def measured(site: Site, stack: ExitStack, *replies: Reply, url: str = "") -> None:
+    """A wave gate that allows at most 0.1, answered so in turn."""
+    gate = "{prometheus: 'rate(errors{node=~\"$nodes\"}[5m])', atMost: 0.1, timeout: 500ms, name: errors}"
+    policy(site, "soak: 600ms", f"gates: {{wave: [{gate}]}}\nsoak: 600ms")
+    endpoints(site, prometheus=url or stack.enter_context(web(*replies)).url)
+
+
+EMPTY = Reply(body=b'{"status":"success","data":{"resultType":"vector","result":[]}}')
+
+
+@pytest.mark.parametrize(
+    ("replies", "said", "touched"),
+    [
+        ([EMPTY], "before the wave: gate 'errors': the query's result is empty", False),
+        ([vector(7)], "before the wave: gate 'errors': 1 of 1 sample beyond: {node=small-001} 7; at most 0.1", False),
+        ([vector(0), vector(7)], "gate 'errors': 1 of 1 sample beyond: {node=small-001} 7; at most 0.1", True),
+        ([vector(0), vector(0), EMPTY], "gate 'errors': the query's result is empty", True),
+    ],
+    ids=["nothing", "bad before", "bad in the soak", "nothing in the soak"],
+)
+def test_a_measurement_that_does_not_pass_halts_the_run(
+    few: Site, replies: list[Reply], said: str, touched: bool
+) -> None:
+    with ExitStack() as stack:
+        measured(few, stack, *replies)
+        plan(few, ",".join(FEW))
+        code, out = applied(few)
+    assert (code, said in out) == (3, True), out
+    assert not any(few.is_new(name) for name in FEW)
+    receipts = list((few.node("small-001") / "var/lib/rollout/tx").glob("*")) if touched else []
+    assert bool(receipts) == touched
+    nothing_left(few, *FEW)
+
+
+def test_a_prometheus_that_is_away_halts_before_anything_is_touched(few: Site) -> None:
+    with ExitStack() as stack:
+        measured(few, stack, url=nobody())
+        plan(few, ",".join(FEW))
+        code, out = applied(few)
+    assert (code, "could not be asked: Connection refused [not-reached]" in out) == (3, True), out
+
+
+def test_a_silence_is_set_for_each_wave_and_lifted_at_the_end(few: Site) -> None:
+    seen: list[Seen] = []
+
+    def answer(request: Seen) -> Reply:
+        seen.append(request)
+        if request.method == "POST":
+            return Reply(body=json.dumps({"silenceID": f"id-{len(seen)}"}).encode())
+        return Reply(body=b"[]")
+
+    with web() as server:
+        server.answer = answer
+        policy(few, "soak: 600ms", "gates: {wave: [{alertmanager: [], silence: 30m}]}\nsoak: 600ms")
+        endpoints(few, alertmanager=server.url)
+        plan(few, ",".join(FEW))
+        code, out = applied(few)
+    assert code == 0, out
+    silenced = [json.loads(request.body)["matchers"][0]["value"] for request in seen if request.method == "POST"]
+    assert silenced == ["(?:small-001)", "(?:small-0(?:0[23]|6[1-3]))"]
+    lifted = [Path(request.path).name for request in seen if request.method == "DELETE"]
+    assert len(lifted) == 2
+    assert all(request.method == "DELETE" for request in seen[-2:])
