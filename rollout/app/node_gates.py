@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from rollout.app.backends import Backends, patiently
+from rollout.app.backends import EVERY, Backends, patiently
 from rollout.app.ports import Clock
 from rollout.core.commands import Ask
 from rollout.core.events import Trigger
@@ -22,8 +22,11 @@ from rollout.core.snapshot import Measurement
 from rollout.core.verdict import Reading, Verdict
 from rollout.errors import RemoteError
 from rollout.kubelet.cluster_baseline import Baseline, BaselineError, baseline_of, read_baseline
-from rollout.kubelet.cluster_gates import Since, judge_sight
+from rollout.kubelet.cluster_gates import STATUS_EVERY, Since, judge_sight
 from rollout.kubelet.expectations import judge
+
+AGAIN_READY = 2 * STATUS_EVERY
+"""Seconds to wait for a node that we restarted before to be Ready again."""
 
 Judgement = tuple[Trigger, str, str]
 """What an answer means for the node, with its reference and message."""
@@ -57,11 +60,13 @@ class NodeGates:
     backends: Backends
     before: dict[str, Measurement] = field(default_factory=dict)
     watched: dict[str, _Watched] = field(default_factory=dict)
+    restarted: set[str] = field(default_factory=set)
 
     def forget(self, node: str) -> None:
         """A restart by our own doing is not held against the node."""
         self.before.pop(node, None)
         self.watched.pop(node, None)
+        self.restarted.add(node)
 
     def baseline(self, node: str) -> str:
         """What the API says of a node before its change; ``""`` when no gate needs it."""
@@ -70,6 +75,8 @@ class NodeGates:
             return ""
         try:
             sight = self._look(node)
+            if GateKind.NODE_READY in kinds and sight.node.ready != "True" and node in self.restarted:
+                sight = self._look_until_ready(node)
         except RemoteError as error:
             raise UntouchableError("baseline-unknown", f"its baseline could not be taken: {error}") from None
         if GateKind.NODE_READY in kinds and sight.node.ready != "True":
@@ -104,6 +111,13 @@ class NodeGates:
     def _look(self, node: str) -> Sight:
         timeout = max(gate.timeout for gate in self._api_gates())
         return patiently(partial(self.backends.cluster.look, node), timeout, self.clock.now, self.backends.wait)
+
+    def _look_until_ready(self, node: str) -> Sight:
+        """After a restart of our own, such as a rehearsal's, a Node may be NotReady for one status update."""
+        until = self.clock.now() + AGAIN_READY
+        while (sight := self._look(node)).node.ready != "True" and self.clock.now() < until:
+            self.backends.wait(EVERY)
+        return sight
 
     def _asked(self, ask: Ask, change: Change) -> list[Reading]:
         gates = self._api_gates()

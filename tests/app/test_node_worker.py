@@ -8,16 +8,19 @@ from dataclasses import replace
 
 import pytest
 
+from rollout.app.backends import Backends
 from rollout.app.node_worker import NodeWorker, Way
 from rollout.app.ports import Target
 from rollout.core.blobs import digest
 from rollout.core.commands import Ask, JudgeWave
 from rollout.core.events import Answered, Trigger, WaveJudged
+from rollout.core.live import Lease, LiveNode, Sight
 from rollout.core.plan import Change, ChangeGroup, Disruption, FileChange, Plan, PlannedNode, Wave
 from rollout.core.playbook import DEFAULT_BUDGETS, DEFAULT_GATES, Gate, GateKind, GateScope, Limits, RevertScope
 from rollout.core.remote import RemoteAnswer, RemoteCommand
 from rollout.core.state import Verb
 from rollout.core.verdict import Verdict
+from rollout.errors import RemoteError
 
 OLD, NEW = b"maxPods: 110\n", b"maxPods: 120\n"
 CONFIG = "/var/lib/kubelet/config.yaml"
@@ -223,6 +226,75 @@ def test_what_cleanup_could_not_do_is_left_behind() -> None:
     assert isinstance(found, Answered)
     assert found.trigger is Trigger.CLEANED
     assert found.leftovers == ("could not be left as found: no answer [connect-timeout]",)
+
+
+READY = Gate(GateKind.NODE_READY, GateScope.NODE, "nodeReady", timeout=0.01)
+
+
+class Api:
+    """An API server that shows one node, or is away."""
+
+    def __init__(self, ready: str) -> None:
+        self.ready = ready
+
+    def look(self, node: str, timeout: float) -> Sight:
+        if not self.ready:
+            raise RemoteError("not-reached", "Connection refused")
+        return Sight(
+            LiveNode(
+                node,
+                "u",
+                "",
+                (),
+                {},
+                unschedulable=False,
+                taints=(),
+                kubelet_version="",
+                runtime="",
+                os_image="",
+                ready=self.ready,
+            ),
+            Lease("1", ""),
+            (),
+        )
+
+
+def gated(outside: Outside, ready: str) -> NodeWorker:
+    way = Way("program", {"n1": Target("n1", "n1")}, {"n1": True})
+    backends = Backends(cluster=Api(ready))  # type: ignore[arg-type] # the rest of the port is not asked for
+    plan = replace(PLAN, gates=(*DEFAULT_GATES, READY))
+    return NodeWorker("r1", way, outside, outside, outside, plan, backends=backends)  # type: ignore[arg-type]
+
+
+def test_a_baseline_travels_in_the_answer_to_the_apply_whatever_becomes_of_it() -> None:
+    lost = RemoteAnswer(None, b"", b"", started=True, reference="connection-lost", message="reset")
+    outside = Outside([ARMED, lost])
+    for trigger in (Trigger.ARMED, Trigger.LOST):
+        found = gated(outside, "True")(ask(Verb.APPLY))
+        assert isinstance(found, Answered)
+        assert (found.trigger, found.baseline) == (trigger, '{"ended":[],"lease":"","pods":{},"v":1}')
+
+
+@pytest.mark.parametrize(("ready", "reference"), [("", "baseline-unknown"), ("False", "not-ready-before")])
+def test_without_a_baseline_a_node_is_not_touched(ready: str, reference: str) -> None:
+    outside = Outside([])
+    found = gated(outside, ready)(ask(Verb.APPLY))
+    assert isinstance(found, Answered)
+    assert (found.trigger, found.reference) == (Trigger.REFUSED, reference)
+    assert outside.sent == []
+
+
+def test_what_the_agent_saw_wrong_needs_no_question_to_the_api() -> None:
+    found = gated(Outside([reading(healthz="healthz timeout")]), "")(ask(Verb.MEASURE))
+    assert isinstance(found, Answered)
+    assert (found.trigger, found.reference) == (Trigger.GATES_FAILED, "gate-healthz")
+
+
+def test_an_api_server_that_is_away_is_unknown() -> None:
+    found = gated(Outside([reading()]), "")(ask(Verb.MEASURE))
+    assert isinstance(found, Answered)
+    assert (found.trigger, found.reference) == (Trigger.GATES_UNKNOWN, "gate-nodeReady")
+    assert "Connection refused" in found.message
 
 
 def test_a_rollback_worker_has_no_plan_to_apply() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,6 +106,21 @@ def test_a_node_that_is_not_ready_before_is_not_touched(api: Bed) -> None:
     ) as error:
         asked(api, READY).before()
     assert error.value.reference == "not-ready-before"
+
+
+def test_after_a_restart_of_our_own_it_may_take_a_while(api: Bed) -> None:
+    """A canary's rehearsal takes the change back and makes it again: in between a Node may be NotReady for 10 s."""
+    api.has_node("False", "KubeletNotReady", "container runtime status check may not have completed yet")
+    gate = asked(api, READY)
+    gate.gates.forget(api.node)
+    ready = iter([None, None, None, lambda: api.is_ready("True")])
+
+    def wait(_seconds: float) -> None:
+        if (make := next(ready)) is not None:
+            make()
+
+    gate.gates.backends = replace(gate.gates.backends, wait=wait)
+    assert gate.before().baseline
 
 
 def test_a_node_that_the_api_does_not_know_is_not_touched(api: Bed) -> None:
