@@ -9,12 +9,14 @@ import json
 from contextlib import suppress
 from typing import TextIO
 
-from rollout.core.events import Answered, Event, InterruptAsked
+from rollout.core.events import Answered, Event, InterruptAsked, Resumed
 from rollout.core.journal_codec import encode_event
+from rollout.core.rehearsed import rehearsed
 from rollout.core.state import Goal, NodeState, Phase, RunState
 from rollout.core.summary import summarize, troubles
 from rollout.core.summary_text import counts_text, summary_document, summary_lines
 from rollout.core.terminal import counted, printable
+from rollout.core.waiting import waits_for
 
 _WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE})
 
@@ -26,14 +28,21 @@ class PlainProgress:
         self._out = out
         self._wave_began = 0.0
         self._seen: set[tuple[str, str]] = set()
+        self._rehearsed = False
 
     def on_event(self, event: Event, before: RunState, after: RunState) -> None:
-        if isinstance(event, InterruptAsked):
-            self._say("stopping: what is in flight ends first; once more stops at once")
-        if isinstance(event, Answered):
-            self._node(event, before, after)
+        match event:
+            case InterruptAsked():
+                self._say("stopping: what is in flight ends first; once more stops at once")
+            case Resumed():
+                self._say(f"a new controller took over, token {after.counter}")
+            case Answered():
+                self._node(event, before, after)
+        self._rehearsal(after)
         if before.phase is not after.phase or before.wave != after.wave:
             self._phase(before, after)
+        if before.paused != after.paused and after.halt is None:
+            self._say(waits_for(after, after.now) if after.paused is not None else "goes on")
 
     def on_end(self, state: RunState) -> None:
         for line in summary_lines(summarize(state)):
@@ -52,6 +61,15 @@ class PlainProgress:
             self._say(
                 f"  {event.node} {record.state}: {why} [{record.reference}] (more of this kind are in the summary)"
             )
+
+    def _rehearsal(self, after: RunState) -> None:
+        """Once, when every node of the first wave has been back."""
+        if self._rehearsed or after.wave > 0 or not after.order.rehearsal:
+            return
+        found = rehearsed(after)
+        if found is not None and found.done == found.nodes:
+            self._rehearsed = True
+            self._say(str(found))
 
     def _phase(self, before: RunState, after: RunState) -> None:
         order = after.order

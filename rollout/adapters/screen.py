@@ -16,7 +16,7 @@ from rollout.core.playbook import Scope
 from rollout.core.state import Goal, NodeState, Phase
 from rollout.core.summary import Trouble
 from rollout.core.terminal import counted, printable, seconds_text
-from rollout.core.view import Counts, RackView, Standing, View, WaveView, distance_text, place_text
+from rollout.core.view import Counts, RackView, Standing, View, WaveView
 
 BAR = 30
 """Columns of a wave's bar."""
@@ -136,11 +136,11 @@ def _standing(seen: View) -> Iterator[tuple[str, Text]]:
 
 
 def _budgets(seen: View) -> Text:
-    text = Text(" · ".join(distance_text(found) for found in seen.distances))
+    text = Text(" · ".join(found.short for found in seen.distances))
     near = seen.distances[0]
     gone = any(found.wrong for found in seen.distances)
     text.append(f": halts at {near.left} more", "bold yellow" if gone else "")
-    return text if near.scope is Scope.FLEET else text.append(f" in {place_text(near)}")
+    return text if near.scope is Scope.FLEET else text.append(f" in {near.place}")
 
 
 def _rack(rack: RackView) -> Text:

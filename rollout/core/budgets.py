@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from rollout.core.playbook import Budget, Cause, Scope
 from rollout.core.state import NodeRecord, NodeState, Order
+from rollout.core.terminal import printable
 
 
 def wrong(record: NodeRecord) -> Cause | None:
@@ -58,6 +59,17 @@ class Distance:
         """How many more nodes may go wrong until the run halts; 0: it does."""
         return max(0, self.limit - self.wrong)
 
+    @property
+    def short(self) -> str:
+        """``rack04 1 of 2``: how many have gone wrong, of how many that halt."""
+        return f"{self.place} {self.wrong} of {self.limit}"
+
+    @property
+    def place(self) -> str:
+        """Where it holds; a rack that is called so already is not called a rack twice."""
+        where = printable(self.where, 60)
+        return where.removeprefix("rack ") if where.startswith("rack rack") else where
+
     def __str__(self) -> str:
         causes = ", ".join(sorted(self.budget.causes))
         words = f"{self.wrong} of {self.total} nodes of {self.where} went wrong ({causes})"
@@ -70,6 +82,20 @@ def distances(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> Itera
         for where, members in scope_members(order, budget.scope, wave).items():
             bad = charged((nodes[member] for member in members), budget)
             yield Distance(budget.scope, where, bad, budget.share.of(len(members)), len(members), budget)
+
+
+def nearest(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> tuple[Distance, ...]:
+    """Of each scope the place that is nearest to halting the run; the nearest of all first."""
+    best: dict[Scope, Distance] = {}
+    for found in distances(order, nodes, min(wave, len(order.waves) - 1)):
+        known = best.get(found.scope)
+        if known is None or _nearness(found) < _nearness(known):
+            best[found.scope] = found
+    return tuple(sorted(best.values(), key=_nearness))
+
+
+def _nearness(found: Distance) -> tuple[int, int]:
+    return found.left, -found.wrong
 
 
 def spent(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> str | None:

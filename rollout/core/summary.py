@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from rollout.core.budgets import nearest
 from rollout.core.nodesets import fold
 from rollout.core.rehearsed import rehearsed
 from rollout.core.state import Ending, Goal, LeftOut, NodeState, Phase, RunState
@@ -32,6 +33,16 @@ class WaveSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetSummary:
+    """The place of a scope that is nearest to halting the run: at ``left`` more nodes gone wrong."""
+
+    where: str
+    wrong: int
+    limit: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A run in a few lines. ``exit_code`` is ``None`` while it has not ended."""
 
@@ -44,6 +55,7 @@ class Summary:
     halt: str
     paused: str
     rehearsal: str
+    budgets: tuple[BudgetSummary, ...]
     counts: dict[str, int]
     waves: tuple[WaveSummary, ...]
     troubles: tuple[Trouble, ...]
@@ -66,6 +78,10 @@ def summarize(state: RunState) -> Summary:
         halt=f"{state.halt.message} [{state.halt.reference}]" if state.halt else "",
         paused=_paused(state),
         rehearsal=str(rehearsed(state) or ""),
+        budgets=tuple(
+            BudgetSummary(each.place, each.wrong, each.limit, each.left)
+            for each in nearest(order, state.nodes, state.wave)
+        ),
         counts=_counts(state, tuple(state.nodes)),
         waves=tuple(WaveSummary(wave.name, len(wave.nodes), _counts(state, wave.nodes)) for wave in order.waves),
         troubles=troubles(state),

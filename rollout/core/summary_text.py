@@ -30,9 +30,25 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield f"  all: {counts_text(summary.counts)}"
     if summary.rehearsal:
         yield f"  {summary.rehearsal}"
+    yield from _budgets(summary)
+    yield from _troubles(summary)
+    yield from _not_done(summary)
+
+
+def _budgets(summary: Summary) -> Iterator[str]:
+    """How far a run under way is from halting."""
+    if summary.budgets and summary.ending is None:
+        parts = " · ".join(f"{each.where} {each.wrong} of {each.limit}" for each in summary.budgets)
+        yield f"  budgets: {parts}: halts at {summary.budgets[0].left} more in {summary.budgets[0].where}"
+
+
+def _troubles(summary: Summary) -> Iterator[str]:
     for trouble in summary.troubles:
         reference = f" [{trouble.reference}]" if trouble.reference else ""
         yield f"  {trouble.state} ({trouble.count}) {trouble.nodes}: {printable(trouble.message, 300) or 'no word'}{reference}"
+
+
+def _not_done(summary: Summary) -> Iterator[str]:
     for left in summary.left_out:
         yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
     if summary.owed:

@@ -6,10 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rollout.core.budgets import Distance, distances
+from rollout.core.budgets import Distance, nearest
 from rollout.core.capacity import BROKEN, IN_MOTION
 from rollout.core.nodesets import fold
-from rollout.core.playbook import Scope
 from rollout.core.rehearsed import Rehearsed, rehearsed
 from rollout.core.remaining import remaining
 from rollout.core.state import Goal, NodeState, Phase, RunState
@@ -96,39 +95,13 @@ def view(state: RunState, now: float) -> View:
         waits=waits_for(state, now),
         silent=silences(state, now),
         left=_left(state),
-        distances=nearest(state),
+        distances=nearest(state.order, state.nodes, state.wave),
         rehearsal=rehearsed(state),
         halt=f"{printable(state.halt.message, 400)} [{printable(state.halt.reference, 60)}]" if state.halt else "",
         troubles=found[:MOST_TROUBLES],
         more_troubles=len(found[MOST_TROUBLES:]),
         owed=fold(name for name, record in state.nodes.items() if record.owed),
     )
-
-
-def nearest(state: RunState) -> tuple[Distance, ...]:
-    """Of each scope the place that is nearest to halting the run; the nearest of all first."""
-    best: dict[Scope, Distance] = {}
-    wave = min(state.wave, len(state.order.waves) - 1)
-    for found in distances(state.order, state.nodes, wave):
-        known = best.get(found.scope)
-        if known is None or _nearness(found) < _nearness(known):
-            best[found.scope] = found
-    return tuple(sorted(best.values(), key=_nearness))
-
-
-def distance_text(found: Distance) -> str:
-    """``rack04 1 of 2``: how many have gone wrong, of how many that halt."""
-    return f"{place_text(found)} {found.wrong} of {found.limit}"
-
-
-def place_text(found: Distance) -> str:
-    """Where a budget holds; a rack that is called so already is not called a rack twice."""
-    where = printable(found.where, 60)
-    return where.removeprefix("rack ") if where.startswith("rack rack") else where
-
-
-def _nearness(found: Distance) -> tuple[int, int]:
-    return found.left, -found.wrong
 
 
 def _counts(state: RunState, names: tuple[str, ...]) -> Counts:

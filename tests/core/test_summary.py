@@ -77,3 +77,12 @@ def test_what_is_left_behind_is_said_without_terminal_escapes() -> None:
 
 def test_a_run_on_its_way_says_where() -> None:
     assert next(summary_lines(summarize(finished(None)))) == "run r1 on test: running, wave 'all'"
+
+
+def test_a_run_on_its_way_says_how_far_it_is_from_halting() -> None:
+    sick = NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)
+    (line,) = [line for line in summary_lines(summarize(finished(None, a_1=sick))) if line.startswith("  budgets: ")]
+    assert line == "  budgets: wave 'all' 1 of 1 · the fleet 1 of 1 · rack a 1 of 2: halts at 0 more in wave 'all'"
+    assert not [line for line in summary_lines(summarize(finished())) if line.startswith("  budgets: ")]
+    document = summary_document(summarize(finished(None)))
+    assert document["budgets"][0] == {"where": "wave 'all'", "wrong": 0, "limit": 1, "left": 1}

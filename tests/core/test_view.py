@@ -13,7 +13,7 @@ from rollout.core.playbook import Budget, Cause, Limits, RevertScope, Scope, Sha
 from rollout.core.remaining import remaining
 from rollout.core.state import Goal, NodeRecord, NodeState, Phase, RunState, Verb
 from rollout.core.terminal import seconds_text
-from rollout.core.view import Standing, View, distance_text, view
+from rollout.core.view import Standing, View, view
 from tests.core.model_fleet import Play, make_order
 
 S = NodeState
@@ -252,7 +252,7 @@ def test_budgets_are_distances_from_halting_the_nearest_first() -> None:
     )
     state = replace(state, order=replace(state.order, budgets=budgets), nodes={**state.nodes, "b-1": bad})
     found = seen(state).distances
-    assert [distance_text(each) for each in found] == ["rack b 1 of 2", "wave 'canary' 0 of 2", "the fleet 1 of 17"]
+    assert [each.short for each in found] == ["rack b 1 of 2", "wave 'canary' 0 of 2", "the fleet 1 of 17"]
     assert [each.left for each in found] == [1, 2, 16]
 
 

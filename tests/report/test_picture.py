@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).parents[2]
 PICTURE = ROOT / "docs" / "pictures" / "run.svg"
@@ -11,7 +11,7 @@ PICTURE = ROOT / "docs" / "pictures" / "run.svg"
 
 def test_the_picture_shows_a_run_and_needs_nothing_from_elsewhere() -> None:
     text = PICTURE.read_text()
-    words = " ".join("".join(ElementTree.fromstring(text).itertext()).replace("\xa0", " ").split())  # noqa: S314 - ours
+    words = " ".join("".join(ET.fromstring(text).itertext()).replace("\xa0", " ").split())  # noqa: S314 - ours
     for word in ("run r2", "waits for", "budgets", "halts at", "rehearsal", "racks", "wrong"):
         assert word in words, word
     assert [part for part in text.split('"') if part.startswith("http")] == ["http://www.w3.org/2000/svg"]

@@ -212,7 +212,7 @@ def _budget(each: Distance) -> Html:
     meter = tag("svg", bar, view_box="0 0 100 10", preserve_aspect_ratio="none", role="img", aria_label=f"{share:.0%}")
     return tag(
         "tr",
-        tag("td", each.where),
+        tag("td", each.place),
         tag("td", " or ".join(sorted(each.budget.causes))),
         tag("td", f"{each.wrong} of {each.total}", class_="number"),
         tag("td", f"{each.limit} ({each.budget.share})" + (": used up" if not each.left else ""), class_="number"),

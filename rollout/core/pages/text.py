@@ -43,7 +43,7 @@ def report_lines(story: Story) -> Iterator[str]:
         yield "Budgets, when it halted" if story.halted_in else "Budgets"
     for each in budgets:
         end = "used up" if not each.left else f"halts at {each.left} more"
-        yield f"  {printable(each.where)}: {each.wrong} of {each.limit} ({'/'.join(sorted(each.budget.causes))}), {end}"
+        yield f"  {each.short} ({'/'.join(sorted(each.budget.causes))}), {end}"
     steps = list(next_steps(story.state))
     if steps:
         yield ""

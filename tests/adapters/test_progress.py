@@ -1,0 +1,95 @@
+"""The lines of a run where nobody can redraw a screen: one for what is worth one, and none twice."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+from rollout.adapters.progress import PlainProgress
+from rollout.core.events import AbortAsked, ContinueAsked, Event, InterruptAsked, PauseAsked
+from rollout.core.machine import opening, step
+from rollout.core.playbook import Limits, Share
+from rollout.core.state import NodeState, Phase, RunState
+from tests.core.model_fleet import Play, make_order
+
+WAVES = (("canary", lambda name: name.endswith("-1")), ("rest", lambda _: True))
+
+
+def play(**how: frozenset[str] | bool) -> Play:
+    limits = Limits(per_rack=Share(percent=50.0))
+    return Play(make_order({"a": 10, "b": 10}, WAVES, limits=limits, **how))  # type: ignore[arg-type]
+
+
+def told(game: Play) -> list[str]:
+    """The lines for a journal."""
+    out = io.StringIO()
+    progress = PlainProgress(out)
+    state, _ = opening(game.order, 1, game.began)
+    for event in game.journal:
+        before, (state, _) = state, step(state, event)
+        progress.on_event(event, before, state)
+    if state.phase is Phase.ENDED:
+        progress.on_end(state)
+    return out.getvalue().splitlines()
+
+
+def after(game: Play, when: Callable[[RunState], bool], event: Callable[[float], Event]) -> Play:
+    game.run(until=when)
+    game.feed(event(game.now))
+    return game
+
+
+def applying(state: RunState) -> bool:
+    return any(record.state is NodeState.APPLYING for record in state.nodes.values())
+
+
+def test_a_run_that_goes_well_is_a_few_lines_and_its_summary() -> None:
+    game = play()
+    game.run()
+    lines = told(game)
+    assert lines[0] == "claimed 20 nodes of test as r1, token 1"
+    assert lines[1].startswith("wave canary (2 nodes): 2 confirmed in ")
+    assert lines[2] == "wave canary: passed"
+    assert "leaving every node as found" in lines
+    assert lines[-1] == "  all: 20 confirmed"
+
+
+def test_the_rehearsal_is_told_once() -> None:
+    game = play(rehearsal=True)
+    game.run()
+    before_the_summary = told(game)[: told(game).index("run r1 on test: done, exit code 0")]
+    (line,) = [line for line in before_the_summary if line.startswith("rehearsal: ")]
+    assert line.startswith("rehearsal: 2 of 2 nodes taken back once, healthy, in at most 7 s a node")
+
+
+def test_a_pause_and_its_end_are_told() -> None:
+    game = after(play(), applying, lambda at: PauseAsked(at, "ann@ops", "lunch", 1))
+    assert "paused by ann@ops (lunch): `rollout continue r1` goes on; 2 nodes of 2 racks: 2 applying" in told(game)
+    game.feed(ContinueAsked(game.now, "ann@ops", "", 2))
+    assert told(game)[-1] == "goes on"
+
+
+def test_a_hold_says_how_to_promote() -> None:
+    game = play(hold=frozenset({"canary"}))
+    game.run(until=lambda state: state.paused is not None)
+    assert told(game)[-1].endswith("`rollout continue r1` promotes")
+
+
+def test_an_abort_and_an_interrupt_are_told_once() -> None:
+    game = after(play(), applying, lambda at: AbortAsked(at, "ann@ops", "enough", 1))
+    game.go_on()
+    assert [line for line in told(game) if line.startswith("halting")] == [
+        "halting: aborted by ann@ops: enough [aborted]"
+    ]
+    game = after(play(), applying, InterruptAsked)
+    game.go_on()
+    assert told(game).count("stopping: what is in flight ends first; once more stops at once") == 1
+
+
+def test_the_first_of_each_kind_that_goes_wrong_is_told() -> None:
+    game = play()
+    for name in ("b-4", "b-5"):
+        game.fleet[name].sick_with_new = True
+    game.run()
+    bad = [line for line in told(game) if "more of this kind are in the summary" in line]
+    assert len(bad) == 1
