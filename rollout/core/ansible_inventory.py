@@ -7,28 +7,22 @@ one nearer to it, a host's own before any group's.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
 
+from rollout.core.ansible_groups import Groups, Reading, document_of, shown
 from rollout.core.found_nodes import Found, FoundNode, nowhere, refuse
 from rollout.core.node_sources import FromAnsible
-from rollout.core.suggest import did_you_mean
 from rollout.core.terminal import printable
-from rollout.core.written import kind_of
-from rollout.errors import InputError, Problem
+from rollout.errors import Problem
 
-_GROUP_KEYS = ("hosts", "children", "vars")
 _OF_ANSIBLE = frozenset({"all", "ungrouped"})
 _SSH = frozenset({"ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh"})
-_NO_HOSTVARS = "it prints no `_meta.hostvars`, and rollout does not run it again with --host for every node"
 
 
 def found_nodes(text: str, source: FromAnsible, where: str) -> Found:
     """The hosts of the inventory, or of its group ``source.group``. Raises ``InputError`` with every mistake."""
-    reading = _Reading(where)
-    groups = reading.groups(_document(text, where))
+    reading = Reading(where)
+    groups = reading.groups(document_of(text, where))
     refuse(reading.problems)
     hosts = reading.hosts(groups, source.group)
     refuse(reading.problems)
@@ -51,155 +45,10 @@ def _places(source: FromAnsible, nodes: tuple[FoundNode, ...], where: str) -> It
             yield from nowhere(where, kind, word, nodes)
 
 
-def _document(text: str, where: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
-    except RecursionError:
-        raise _error("not-json", where, "its JSON is nested too deeply") from None
-    except json.JSONDecodeError as error:
-        end = " (the output ends there: half a document)" if error.pos >= len(text.rstrip()) else ""
-        at = f"line {error.lineno} column {error.colno}"
-        raise _error("not-json", where, f"what it prints is not JSON at {at}: {error.msg}{end}") from None
-    except ValueError as error:
-        raise _error("not-json", where, f"what it prints is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise _error("bad-inventory", where, f"it prints {kind_of(found)}, not a map of groups")
-    return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [key for key, _ in pairs]
-        twice = next(key for key in found if names.count(key) > 1)
-        raise ValueError(f"`{printable(twice, 60)}` is there twice")
-    return found
-
-
-def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
-
-
-@dataclass(slots=True)
-class _Groups:
-    """The document's groups: own hosts, children and variables; all hosts ``below``; in Ansible's order of precedence."""
-
-    written: Mapping[str, _Group]
-    host_vars: Mapping[str, Mapping[str, Any]]
-    below: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    order: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class _Group:
-    hosts: list[str]
-    children: list[str]
-    variables: Mapping[str, Any]
-
-
-class _Reading:
-    """Notes what is of a wrong type or does not fit together, and goes on."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-        self.problems: list[Problem] = []
-
-    def note(self, message: str, reference: str = "bad-inventory", hint: str = "") -> None:
-        self.problems.append(Problem(reference, f"{self._where}: {message}", hint=hint))
-
-    def groups(self, document: Mapping[str, Any]) -> _Groups:
-        host_vars = self._host_vars(document.get("_meta"))
-        written = {name: self._group(name, said) for name, said in document.items() if name != "_meta"}
-        for child in {child for group in written.values() for child in group.children} - written.keys():
-            written[child] = _Group([], [], {})  # `ansible-inventory` leaves out groups without hosts
-        if self.problems:
-            return _Groups(written, host_vars)
-        depths = self._depths(written)
-        order = tuple(sorted(written, key=lambda name: (depths[name], _priority(written[name]), name)))
-        return _Groups(written, host_vars, _below(written, order), order)
-
-    def hosts(self, groups: _Groups, group: str | None) -> tuple[str, ...]:
-        if group is None or group == "all":
-            return tuple(dict.fromkeys(host for hosts in groups.below.values() for host in hosts))
-        if group not in groups.below:
-            self.note(f"there is no group {_shown(group)} in it", "unknown-group", did_you_mean(group, groups.below))
-        return groups.below.get(group, ())
-
-    def _host_vars(self, meta: object) -> dict[str, Mapping[str, Any]]:
-        if not isinstance(meta, dict) or "hostvars" not in meta:
-            hint = 'print "_meta": {"hostvars": {}} if there are none'
-            self.note(_NO_HOSTVARS, "no-hostvars", hint)
-            return {}
-        said = meta["hostvars"]
-        if not isinstance(said, dict):
-            self.note(f"`_meta.hostvars` must be a map, not {kind_of(said)}")
-            return {}
-        for name, variables in said.items():
-            if not isinstance(variables, dict):
-                self.note(f"the variables of {_shown(name)} must be a map, not {kind_of(variables)}")
-        return {name: variables for name, variables in said.items() if isinstance(variables, dict)}
-
-    def _group(self, name: str, said: object) -> _Group:
-        whole = {"hosts": said} if isinstance(said, list) else said
-        if not isinstance(whole, dict):
-            self.note(f"group {_shown(name)} must be a map or a list of hosts, not {kind_of(said)}")
-            return _Group([], [], {})
-        for key in whole.keys() - {*_GROUP_KEYS}:
-            message = f"group {_shown(name)} has a key {_shown(key)}; groups have hosts, children and vars"
-            self.note(message, "unknown-key", did_you_mean(key, _GROUP_KEYS))
-        variables = whole.get("vars", {})
-        if not isinstance(variables, dict):
-            self.note(f"`vars` of group {_shown(name)} must be a map, not {kind_of(variables)}")
-            variables = {}
-        return _Group(self._names(name, whole, "hosts"), self._names(name, whole, "children"), variables)
-
-    def _names(self, group: str, whole: Mapping[str, Any], key: str) -> list[str]:
-        said = whole.get(key, [])
-        if isinstance(said, list) and all(isinstance(name, str) for name in said):
-            return said
-        self.note(f"`{key}` of group {_shown(group)} must be a list of names")
-        return []
-
-    def _depths(self, written: Mapping[str, _Group]) -> Mapping[str, int]:
-        """How far each group is from the top, by the longest way; ``all`` is above everything."""
-        parents: dict[str, list[str]] = {name: [] for name in written}
-        for name, group in written.items():
-            for child in group.children:
-                parents[child].append(name)
-        waiting = {name: len(above) for name, above in parents.items()}
-        depths = {name: 0 if name == "all" else 1 for name in written}
-        ready = [name for name, count in waiting.items() if not count]
-        for name in ready:  # grows while it is gone through
-            for child in written[name].children:
-                depths[child] = max(depths[child], depths[name] + 1)
-                waiting[child] -= 1
-                if not waiting[child]:
-                    ready.append(child)
-        if len(ready) < len(written):
-            circle = sorted(name for name, count in waiting.items() if count)
-            self.note(f"groups are their own children: {printable(', '.join(circle), 120)}")
-        return depths
-
-
-def _priority(group: _Group) -> int:
-    said = group.variables.get("ansible_group_priority", 1)
-    return said if isinstance(said, int) else 1
-
-
-def _below(written: Mapping[str, _Group], order: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """All hosts of each group, its children's too: the deepest groups first."""
-    found: dict[str, tuple[str, ...]] = {}
-    for name in reversed(order):
-        group = written[name]
-        inside = (host for child in group.children for host in found.get(child, ()))
-        found[name] = tuple(dict.fromkeys([*group.hosts, *inside]))
-    return found
-
-
 class _Wanted:
     """What of a host's variables is used, and how."""
 
-    def __init__(self, source: FromAnsible, groups: _Groups) -> None:
+    def __init__(self, source: FromAnsible, groups: Groups) -> None:
         self._source = source
         self._groups = groups
         self._member: dict[str, list[str]] = {}
@@ -214,11 +63,11 @@ class _Wanted:
             for beginning in (self._source.rack_groups, self._source.zone_groups)
         )
 
-    def node(self, name: str, reading: _Reading) -> FoundNode:
+    def node(self, name: str, reading: Reading) -> FoundNode:
         said = {key: self._value(name, key, reading) for key in ("ansible_host", "ansible_user", "ansible_port")}
         connection = self._value(name, "ansible_connection", reading)
         if connection is not None and connection not in _SSH:
-            message = f"{_shown(name)} is reached by {_shown(str(connection))}, not by SSH"
+            message = f"{shown(name)} is reached by {shown(str(connection))}, not by SSH"
             reading.note(message, "not-ssh", "choose the nodes with `group:`")
         return FoundNode(
             name=name,
@@ -230,22 +79,22 @@ class _Wanted:
             port=_number(said["ansible_port"]),
         )
 
-    def _place(self, name: str, variable: str | None, beginning: str | None, reading: _Reading) -> object:
+    def _place(self, name: str, variable: str | None, beginning: str | None, reading: Reading) -> object:
         if variable is not None:
             return self._value(name, variable, reading)
         if beginning is None:
             return None
         groups = [group for group in self._member.get(name, ()) if group.startswith(beginning)]
         if len(groups) > 1:
-            reading.note(f"{_shown(name)} is in {printable(' and '.join(groups), 120)}", "two-places")
+            reading.note(f"{shown(name)} is in {printable(' and '.join(groups), 120)}", "two-places")
         return groups[-1] if groups else None
 
-    def _value(self, host: str, variable: str, reading: _Reading) -> object:
+    def _value(self, host: str, variable: str, reading: Reading) -> object:
         own = self._groups.host_vars.get(host, {})
         around = (self._groups.written[group].variables for group in reversed(self._member.get(host, [])))
         found = next((said[variable] for said in (own, *around) if variable in said), None)
         if any("{{" in text or "{%" in text for text in _texts(found)):
-            message = f"{_shown(variable)} of {_shown(host)} is a template, which only Ansible can fill in"
+            message = f"{shown(variable)} of {shown(host)} is a template, which only Ansible can fill in"
             reading.note(message, "unfilled-template")
             return None
         return found
@@ -261,11 +110,3 @@ def _texts(value: object) -> Iterator[str]:
 def _number(port: object) -> object:
     """Ansible takes ``"2222"`` for a port too."""
     return int(port) if isinstance(port, str) and port.isdecimal() and len(port) < 6 else port
-
-
-def _shown(name: str) -> str:
-    return f"`{printable(name, 60)}`"
-
-
-def _error(reference: str, where: str, message: str) -> InputError:
-    return InputError((Problem(reference, f"{where}: {message}"),))
