@@ -10,7 +10,7 @@ import pytest
 
 from tests.gates.web import Reply, Seen, nobody, web
 from tests.story.conftest import Site
-from tests.story.test_faults import FEW, few, nothing_left, plan, policy, where
+from tests.story.test_faults import FEW, begun, few, nothing_left, plan, policy, until, where
 from tests.story.test_lab_faults import PLENTY, troubles
 
 __all__ = ["few"]  # the fixture
@@ -81,6 +81,23 @@ def test_an_api_that_cannot_be_asked_stops_a_run_before_it_begins(few: Site, fau
     assert not any(few.is_new(name) for name in FEW)
     few.fault("api", "--clear")
     assert applied(few)[0] == 0
+
+
+def test_an_api_that_goes_away_in_the_middle_leaves_the_rest_untouched(few: Site) -> None:
+    """The canary has passed and is held; whoever has no baseline then is refused, and the budget ends the run."""
+    with_api(few)
+    policy(few, f"budgets: {PLENTY}", "budgets: {wave: 2, rack: 2, fleet: 2}")
+    policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    policy(few, "revert: wave", "revert: node")
+    plan(few, ",".join(FEW))
+    with begun(few, "apply", "p.json", "--yes") as run:
+        until(lambda: "holds after wave canary" in few.rollout("status").out, 60, "the canary is held")
+        few.fault("api", "api-down")
+        assert few.rollout("continue", "--reason", "on we go").code == 0
+        assert run.wait(120) == 3
+    assert set(troubles(few).values()) == {("refused", "baseline-unknown")}
+    assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, False]
+    nothing_left(few, *FEW)
 
 
 def test_gates_that_nobody_said_where_to_ask_are_refused_when_planning(few: Site) -> None:
