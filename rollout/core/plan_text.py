@@ -5,11 +5,11 @@ Folded: 2,000 nodes are a handful of groups. Groups that differ only in bytes th
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rollout.core import diff, durations, estimate, nodesets
+from rollout.core.gate_text import gates_text
 from rollout.core.order import EMERGENCY_LIMITS
 from rollout.core.plan import Change, ChangeGroup, FileChange, Left, Plan, Standing, Wave
 from rollout.core.planning import kind_of
@@ -186,7 +186,9 @@ def _halting(plan: Plan) -> Iterator[str]:
         f"  at most {_span(limits)} of a rack unavailable at once (limit {plan.limits.per_rack}){within}{_zones(plan)}; "
         f"{plan.limits.in_flight} in flight; {plan.limits.pace:g} restarts/s"
     )
-    yield f"  gates of each node: {_gates(plan, GateScope.NODE)}; of each wave: {_gates(plan, GateScope.WAVE)}; to pass {plan.passes} × in a row in the soak"
+    yield f"  gates of each node: {gates_text(plan.gates, GateScope.NODE)}; of each wave: {gates_text(plan.gates, GateScope.WAVE)}; to pass {plan.passes} × in a row in the soak"
+    if plan.rehearsal:
+        yield f"  the first wave ({plan.waves[0].name}) is taken back once for real, then changed again"
     yield f"  when it halts, takes back: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} restores itself"
 
 
@@ -196,16 +198,6 @@ def _zones(plan: Plan) -> str:
     changed = {node.zone for node in plan.nodes.values()}
     limits = sorted({plan.limits.per_zone.of(count) for zone, count in plan.zones.items() if zone in changed})
     return f", {_span(limits)} of a zone (limit {plan.limits.per_zone})"
-
-
-def _gates(plan: Plan, scope: GateScope) -> str:
-    """A command with its arguments: it is carried out on every node, or here."""
-    words = (
-        f"{gate.name} ({shlex.join(gate.command)})" if gate.command else gate.name
-        for gate in plan.gates
-        if gate.scope is scope
-    )
-    return printable(", ".join(words), 400) or "none"
 
 
 def _budget(plan: Plan, budget: Budget) -> str:

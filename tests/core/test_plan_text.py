@@ -9,10 +9,24 @@ import pytest
 
 from rollout.app.plan import build_plan
 from rollout.core import estimate, plan_codec
+from rollout.core.gate_text import gates_text
 from rollout.core.plan import Left, Plan, Standing
 from rollout.core.plan_json import plan_json
 from rollout.core.plan_text import folded_left, kinds, plan_text
-from rollout.core.playbook import Budget, Cause, Limits, Scope, Share
+from rollout.core.playbook import (
+    AlertQuery,
+    Budget,
+    Cause,
+    Gate,
+    GateKind,
+    GateScope,
+    HttpQuery,
+    Limits,
+    PrometheusQuery,
+    Scope,
+    Share,
+    Worse,
+)
 from rollout.core.way_back import WayBack
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm, mixed, settings
 
@@ -67,6 +81,7 @@ Limits
   halts at the 1st node gone wrong in the fleet (budget 1 % of 2)
   at most 1 of a rack unavailable at once (limit 5 %); 100 in flight; 10 restarts/s
   gates of each node: unit, process, healthz, effectiveConfig; of each wave: none; to pass 3 × in a row in the soak
+  the first wave (canary) is taken back once for real, then changed again
   when it halts, takes back: wave; a node not confirmed within 2m0s restores itself
 
 Left alone
@@ -206,3 +221,32 @@ def test_json() -> None:
     assert found["groups"][0]["files"][0]["diff"][0] == "--- /var/lib/kubelet/config.yaml"
     assert {file["before"] for group in found["groups"] for file in group["files"]} & {""}
     assert found["left"][0]["nodes"] == "tess-node-0008"
+
+
+def test_waves_that_hold_and_limits_of_zones() -> None:
+    plan = plan_of(200)
+    waves = (replace(plan.waves[0], hold=True), *plan.waves[1:])
+    limits = replace(plan.limits, per_zone=Share(percent=2.0))
+    text = plan_text(replace(plan, waves=waves, limits=limits, rehearsal=False))
+    assert "soak 1m0s of it, then waits for `rollout continue`  tess" in text
+    assert ", 4 of a zone (limit 2 %); 100 in flight" in text
+    assert "taken back once for real" not in text
+    shown = plan_json(replace(plan, waves=waves, limits=limits), "p.json")
+    assert (shown["waves"][0]["hold"], shown["waves"][0]["atOnce"], shown["limits"]["perZone"]) == (True, 0, "2 %")
+
+
+def test_gates_show_what_they_will_ask() -> None:
+    query = PrometheusQuery("sum(rate(errors[5m]))", "https://p.example.net", at_most=5.0, worse=Worse.HIGHER)
+    gates = (
+        Gate(GateKind.UNIT, GateScope.NODE, "unit"),
+        Gate(GateKind.COMMAND, GateScope.NODE, "pulls", ("check", "a b")),
+        Gate(GateKind.PROMETHEUS, GateScope.WAVE, "errors", prometheus=query),
+        Gate(GateKind.ALERTMANAGER, GateScope.WAVE, "alerts", alertmanager=AlertQuery(('severity="critical"',))),
+        Gate(GateKind.HTTP, GateScope.WAVE, "page", http=HttpQuery("https://x.example.net/")),
+    )
+    assert gates_text(gates, GateScope.NODE) == "unit, pulls (check 'a b')"
+    assert gates_text(gates, GateScope.WAVE) == (
+        "errors (sum(rate(errors[5m])) ≤ 5 not 20 % higher than nodes not changed yet at https://p.example.net), "
+        'alerts (severity="critical"), page (https://x.example.net/ 200)'
+    )
+    assert gates_text((), GateScope.WAVE) == "none"
