@@ -77,7 +77,7 @@ def judge_alerts(firing: Sequence[Alert], known: Iterable[str]) -> Judged:
     before = frozenset(known)
     new = [alert for alert in firing if alert.fingerprint not in before]
     old = len(firing) - len(new)
-    fired = f"{counted(old, 'alert')} fired before and still fire" if old else "no alert fires"
+    fired = f"firing as before: {counted(old, 'alert')}" if old else "no alert fires"
     if not new:
         return Verdict.PASS, fired
     names = ", ".join(_alert(alert) for alert in new[:SHOWN])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rollout.core.measured import Alert, Page, Sample, Samples, judge_alerts, judge_page, judge_samples
 from rollout.core.playbook import HttpQuery, PrometheusQuery
 from rollout.core.verdict import Verdict
@@ -22,6 +24,17 @@ def test_only_some_of_many_samples_are_named() -> None:
     assert said == (
         "8 of 8 samples beyond: {node=n1} 1, {node=n2} 2, {node=n3} 3, {node=n4} 4, {node=n5} 5 and 3 more; at most 0"
     )
+
+
+def test_nan_is_no_number_and_warnings_are_shown() -> None:
+    answer = Samples((Sample("node=n1", 0), Sample("node=n2", math.nan)), ("a store is away",))
+    said = "the sample {node=n2} is NaN; warning: a store is away"
+    assert judge_samples(PrometheusQuery("q", at_most=1), answer) == (Verdict.UNKNOWN, said)
+
+
+def test_alerts_that_fired_before_do_not_count() -> None:
+    assert judge_alerts([Alert("f", {})], ["f", "g"]) == (Verdict.PASS, "firing as before: 1 alert")
+    assert judge_alerts([], []) == (Verdict.PASS, "no alert fires")
 
 
 def test_without_thresholds_it_is_enough_that_there_are_samples() -> None:

@@ -41,7 +41,7 @@ def judged(stack: ExitStack, before: Reply, after: Reply) -> tuple[Verdict, str]
     ("before", "after", "verdict", "said"),
     [
         (alerts(), alerts(), PASS, "no alert fires"),
-        (alerts("DiskFull"), alerts("DiskFull"), PASS, "1 alert fired before and still fire"),
+        (alerts("DiskFull"), alerts("DiskFull"), PASS, "firing as before: 1 alert"),
         (alerts("DiskFull"), alerts("DiskFull", "KubeletDown"), FAIL, "1 new alert: KubeletDown on n1"),
         (alerts("DiskFull"), BROKEN, UNKNOWN, "could not be asked: answered 503: no quorum [http-503]"),
         (alerts(), Reply(body=b"{}"), UNKNOWN, "could not be asked: the answer is not a list [bad-answer]"),
