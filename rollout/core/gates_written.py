@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from rollout.core.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
+from rollout.core.playbook import API_GATES, AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.schema_words import PERCENT, one_of, text
 from rollout.core.suggest import did_you_mean
 from rollout.core.terminal import printable
@@ -18,6 +18,8 @@ from rollout.core.written import Written, kind_of, wrong
 
 DEFAULT_TIMEOUT = 10.0
 DEFAULT_TOLERANCE = 0.2
+API_TIMEOUT = 20.0
+"""Seconds for a look at a node through the API server: three requests, and a busy server takes its time for each."""
 NODES = "$nodes"
 
 _WAVE_KINDS = (GateKind.PROMETHEUS.value, GateKind.ALERTMANAGER.value, GateKind.HTTP.value, GateKind.COMMAND.value)
@@ -97,11 +99,12 @@ class NodeGate(Written):
 
     def gate(self) -> Gate:
         """What it means."""
-        timeout = DEFAULT_TIMEOUT if self.timeout is None else self.timeout
         if self.check is not None:
             kind = GateKind(self.check)
-            return Gate(kind, GateScope.NODE, kind.value, (), timeout)
+            seconds = API_TIMEOUT if kind in API_GATES else DEFAULT_TIMEOUT
+            return Gate(kind, GateScope.NODE, kind.value, (), self.timeout or seconds)
         command = tuple(self.command or ())
+        timeout = DEFAULT_TIMEOUT if self.timeout is None else self.timeout
         return Gate(GateKind.COMMAND, GateScope.NODE, self.name or _called(command), command, timeout)
 
 

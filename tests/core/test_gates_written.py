@@ -36,7 +36,7 @@ def wave(text: str) -> Gate:
 def test_gates_of_the_api_server_go_by_their_names() -> None:
     found = gates("  node: [nodeReady, podsKept, containersKept, imagePulls]")
     assert {gate.kind for gate in found} == API_GATES
-    assert all(gate.scope is GateScope.NODE and gate.name == gate.kind for gate in found)
+    assert all(gate.scope is GateScope.NODE and gate.name == gate.kind and gate.timeout == 20.0 for gate in found)
 
 
 @pytest.mark.parametrize(
