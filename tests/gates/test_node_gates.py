@@ -174,6 +174,16 @@ def test_a_pod_that_should_run_for_ever_and_succeeded_is_one_too(api: Bed) -> No
     assert gate.now()[0] is FAILED
 
 
+def test_the_next_controller_judges_by_the_baseline_in_the_journal(api: Bed) -> None:
+    api.has_node()
+    api.has_pod("web")
+    first = asked(api, PODS).before()
+    api.pod_is("web", **REJECTED)
+    second = asked(api, PODS)
+    second.baseline = first.baseline
+    assert second.now()[0] is FAILED
+
+
 def test_a_pod_that_had_failed_before_does_not_count(api: Bed) -> None:
     api.has_node()
     api.has_pod("web", **REJECTED)
