@@ -69,7 +69,7 @@ def is_parallel(site: Site, name: str) -> bool:
     paths = [site.node(name) / place for place in ("var/lib/kubelet/config.yaml", "etc/kubernetes/kubelet-config.yaml")]
     (text,) = [path.read_text() for path in paths if path.exists()]
     said = {
-        bool(re.search(line, text, re.M))
+        bool(re.search(line, text, re.MULTILINE))
         for line in ("^serializeImagePulls: false", "^maxParallelImagePulls: 5$", "^registryPullQPS: 20$")
     }
     assert len(said) == 1, text
@@ -109,7 +109,7 @@ def test_the_control_plane_comes_last_and_one_at_a_time_where_the_playbook_says_
     done = iad.rollout("apply", "p.json", "--yes", "-o", "json")
     assert done.code == 0, done.out + done.err
     lines = [json.loads(line) for line in done.out.splitlines()]
-    states = {name: "pending" for name in names(iad)}
+    states = dict.fromkeys(names(iad), "pending")
     most = 0
     for line in lines:
         if line.get("node") in states and line.get("state"):
