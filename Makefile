@@ -30,8 +30,8 @@ lint: setup ## ruff, mypy --strict, import-linter, shellcheck
 	@git ls-files 'rollout/adapters/lab/standins/*' 'tests/agent/standins/*' | grep -v '\.' | xargs shellcheck -s sh
 
 test: lint ## every check and every test; core is covered to at least 95 % of its branches
-	$(BIN)/pytest -q -n 4 tests/core tests/inventories --cov --cov-report=term --cov-fail-under=95
-	ROLLOUT_EVERY_LINE=1 $(BIN)/pytest -q -n 4 --dist loadgroup --ignore=tests/core --ignore=tests/inventories
+	$(BIN)/pytest -q -n 4 tests/core tests/inventories tests/report --cov --cov-report=term --cov-fail-under=95
+	ROLLOUT_EVERY_LINE=1 $(BIN)/pytest -q -n 4 --dist loadgroup --ignore=tests/core --ignore=tests/inventories --ignore=tests/report
 
 real: setup ## only the tests on real systemd nodes (needs root)
 	$(BIN)/pytest -q -n 2 --dist loadgroup tests/real

@@ -163,6 +163,10 @@ def test_apply_on_a_terminal_is_shown_live_and_leaves_the_summary_and_a_pipe_get
     assert "all: 4 confirmed" in summary
     assert "waits for" not in summary
 
+    watched, seen = on_terminal(few, "watch")
+    assert watched == 0, seen
+    assert "all: 4 confirmed" in seen.rsplit("\x1b[?25h", 1)[1]
+
     run = few.rollout("status", "-o", "json").json()["run"]
     piped = few.rollout("rollback", run, "--yes")
     assert piped.code == 0, piped.err
