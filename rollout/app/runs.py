@@ -244,7 +244,8 @@ def emergency(
     """Pick the newest run on the nodes (or ``source``) and only those nodes whose newest transaction is in it.
 
     Taking it back makes that transaction ``reverted``, still the newest: repeating steps no further back. Nodes that a
-    run holds and has not touched are set free: asked for a transaction that they do not have.
+    run holds and has not touched are set free: asked for a transaction that they do not have. So are those that took
+    their change back by themselves, while nobody could reach them.
     """
     newest = {name: report.receipts[0] for name, report in reports.items() if report.receipts}
     silent = tuple(name for name, report in reports.items() if report.outcome is not Outcome.DONE)
@@ -260,6 +261,7 @@ def emergency(
     last = source or max(newest.values(), key=lambda receipt: receipt.counter).run
     held = {name: receipt for name, receipt in newest.items() if receipt.run == last}
     todo = {name: receipt.tx for name, receipt in held.items() if receipt.state != "reverted"}
+    todo |= {name: receipt.tx for name, receipt in held.items() if name not in todo and _held_by(reports[name])}
     already = tuple(name for name in held if name not in todo)
     todo |= {
         name: f"{run_of}-1" for name, report in reports.items() if name not in held and (run_of := _held_by(report))

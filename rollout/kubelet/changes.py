@@ -6,6 +6,7 @@ is expanded again from the new files, the new configuration is read again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -80,8 +81,18 @@ def _propose(snapshot: Snapshot, settings: Mapping[str, Setting], templates: Tem
         settle=settle,
         notes=(*_restart_only(edits, pending), *wanted.notes, *_risks(wanted.fields), *why),
     )
-    label = f"kubelet {version.text}, {runtime.value}, {now.name}"
+    label = f"kubelet {version.text}, {_runtime(snapshot, runtime)}, {now.name}"
     return Proposal(change, label, {digest(content): content for edit in edits for content in edit.contents})
+
+
+def _runtime(snapshot: Snapshot, runtime: Runtime) -> str:
+    """The runtime with its minor version where the node told it: a canary stands for containerd 1.7 or for 2.1."""
+    printed = _SERIES.search(snapshot.runtimes.get(_PROGRAMS.get(runtime, ""), ""))
+    return f"{runtime.value} {printed[1]}" if printed else runtime.value
+
+
+_PROGRAMS = {Runtime.CONTAINERD: "containerd", Runtime.CRIO: "crio", Runtime.CRI_DOCKERD: "cri-dockerd"}
+_SERIES = re.compile(r"\bv?(\d+\.\d+)\.\d+")
 
 
 def _wanted(settings: Mapping[str, Setting], version: Version, runtime: Runtime) -> _Wanted:
