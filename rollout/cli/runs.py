@@ -234,7 +234,7 @@ def rollback(
 
 
 def _emergency(session: Session, cluster: str, run: str, limit: str, limits: Limits, *, force: bool, yes: bool) -> int:
-    inventory = session.inventory(cluster)
+    inventory = session.inventory_in_emergency(cluster)
     names = select(limit, inventory) if limit else tuple(inventory.nodes)
     nodes = session.nodes()
     try:

@@ -24,11 +24,12 @@ from rollout.adapters.local import LocalCommands
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.node_sources import RealSources
 from rollout.adapters.progress import JsonProgress, PlainProgress
+from rollout.adapters.remembered_nodes import RecallingSources, RememberingSources
 from rollout.adapters.ssh import Resolver, SshNodes
 from rollout.app.backends import Backends
 from rollout.app.load import load_cluster
 from rollout.app.node_worker import Way
-from rollout.app.ports import Journal, Observer, Target
+from rollout.app.ports import Journal, NodeSources, Observer, Target
 from rollout.app.reading import way_to
 from rollout.app.runs import Tools
 from rollout.core.inventory import Inventory
@@ -78,8 +79,13 @@ class Session:
         """The inventory of a cluster, its nodes asked for where they are said elsewhere."""
         return load_cluster(self.files(), self.sources(), cluster)
 
-    def sources(self) -> RealSources:
-        return RealSources(self.kubeconfig)
+    def inventory_in_emergency(self, cluster: str) -> Inventory:
+        """The same when the API server may be down: then its nodes as it last said them."""
+        sources = RecallingSources(RealSources(self.kubeconfig), self.state, _say)
+        return load_cluster(self.files(), sources, cluster)
+
+    def sources(self) -> NodeSources:
+        return RememberingSources(RealSources(self.kubeconfig), self.state)
 
     def nodes(self) -> SshNodes:
         return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say)

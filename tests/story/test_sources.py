@@ -87,6 +87,23 @@ def test_nodes_of_the_api_server_are_planned_and_changed(small: Site) -> None:
     assert all(small.is_new(name) for name in NODES)
 
 
+def test_an_emergency_does_not_need_the_api_server_that_said_the_nodes(small: Site) -> None:
+    describe(small, LIVE)
+    emergency = ("rollback", "--cluster", "small", "--emergency", "--yes")
+    small.fault("api", "api-down")
+    never = small.rollout(*emergency)
+    assert (never.code, "[not-reached]" in never.err) == (2, True), "nothing was ever heard of the nodes"
+    small.fault("api", "--clear")
+    assert small.rollout("apply", "--cluster", "small", "--yes").code == 0
+    small.fault("api", "api-down")
+    done = small.rollout(*emergency)
+    assert done.code == 0, done.out + done.err
+    assert "its nodes as of 20" in done.err
+    assert not any(small.is_new(name) for name in NODES)
+    kept = next((small.folder / ".rollout").glob("nodes-*.json"))
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_plan_is_void_once_the_api_server_has_other_nodes(small: Site) -> None:
     describe(small, LIVE)
     planned(small)

@@ -1,0 +1,83 @@
+"""What an API server last said of a cluster's nodes, kept for the day when it cannot be asked.
+
+An emergency is just when the API server may be down: the way back must not need it. The files are 0600 in the journal's
+folder, one for each kubeconfig and context; they are read for an emergency only, and it is said how old they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+from rollout.app.ports import NodeSources
+from rollout.core import dataclass_json
+from rollout.core.live import LiveNode
+from rollout.errors import RemoteError
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    taken: str
+    nodes: tuple[LiveNode, ...]
+
+
+class RememberingSources:
+    """Asks ``sources``, and keeps what API servers say in ``folder``."""
+
+    def __init__(self, sources: NodeSources, folder: Path) -> None:
+        self._sources = sources
+        self._folder = folder
+
+    def ansible(self, path: str) -> str:
+        return self._sources.ansible(path)
+
+    def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
+        nodes = self._sources.live(kubeconfig, context)
+        kept = _Kept(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", nodes)
+        path = _path(self._folder, kubeconfig, context)
+        with suppress(OSError):  # a memory is a help; without it an emergency needs the API server
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh = path.with_suffix(".new")
+            fresh.touch(mode=0o600)
+            fresh.write_text(json.dumps(dataclass_json.encode(kept)), encoding="utf-8")
+            fresh.replace(path)
+        return nodes
+
+
+class RecallingSources:
+    """For an emergency: where an API server cannot be asked, what it last said; ``say`` tells so."""
+
+    def __init__(self, sources: NodeSources, folder: Path, say: Callable[[str], None]) -> None:
+        self._sources = sources
+        self._folder = folder
+        self._say = say
+
+    def ansible(self, path: str) -> str:
+        return self._sources.ansible(path)
+
+    def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
+        try:
+            return self._sources.live(kubeconfig, context)
+        except RemoteError as error:
+            kept = _read(_path(self._folder, kubeconfig, context))
+            if kept is None:
+                raise
+            self._say(f"the API server cannot be asked ({error.message}); its nodes as of {kept.taken}")
+            return kept.nodes
+
+
+def _path(folder: Path, kubeconfig: str, context: str) -> Path:
+    return folder / f"nodes-{sha256(f'{kubeconfig} {context}'.encode()).hexdigest()[:16]}.json"
+
+
+def _read(path: Path) -> _Kept | None:
+    try:
+        kept: _Kept = dataclass_json.decode(_Kept, json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None
+    return kept
