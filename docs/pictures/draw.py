@@ -16,10 +16,10 @@ from rich.terminal_theme import TerminalTheme
 from rollout.adapters.journal import SqlJournal
 from rollout.adapters.screen import screen
 from rollout.app.following import Follower
-from rollout.core.budgets import wrong
-from rollout.core.capacity import IN_MOTION
-from rollout.core.state import Phase, RunState
-from rollout.core.view import view
+from rollout.core.run.budgets import wrong
+from rollout.core.run.capacity import IN_MOTION
+from rollout.core.run.state import Phase, RunState
+from rollout.core.telling.view import view
 
 THEME = TerminalTheme(
     (20, 24, 29),

@@ -1,4 +1,4 @@
-"""Alertmanager's v2 API: firing alerts, and silences with an end. What the alerts mean is ``core.measured``'s."""
+"""Alertmanager's v2 API: firing alerts, and silences with an end. What the alerts mean is ``core.gates.measured``'s."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rollout.adapters.endpoints import Endpoint
 from rollout.adapters.http import Answer, refusal
 from rollout.adapters.json_answers import decoded, listing, mapping, text
 from rollout.app.ports import Silence
-from rollout.core.measured import Alert
+from rollout.core.gates.measured import Alert
 from rollout.errors import RemoteError
 
 MOST_BYTES = 32 * 1024 * 1024

@@ -6,8 +6,8 @@ import queue
 from concurrent.futures import ThreadPoolExecutor
 
 from rollout.app.ports import Worker
-from rollout.core.commands import Command
-from rollout.core.events import Event
+from rollout.core.run.commands import Command
+from rollout.core.run.events import Event
 
 
 class ThreadEngine:

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from rollout.core.terminal import printable
+from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
 MAX_BYTES = 128 * 1024 * 1024

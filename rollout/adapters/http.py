@@ -16,7 +16,7 @@ from typing import Any
 
 import httpcore
 
-from rollout.core.terminal import printable
+from rollout.core.text.terminal import printable
 from rollout.errors import AwayError, RemoteError
 
 MOST_BYTES = 64 * 1024 * 1024

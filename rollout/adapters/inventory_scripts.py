@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from rollout.core.terminal import printable
+from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
 PATIENCE = 30.0

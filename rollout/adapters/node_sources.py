@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollout.adapters.inventory_scripts import InventoryScripts
-from rollout.core.live import LiveNode
+from rollout.core.model.live import LiveNode
 
 # ruff: noqa: PLC0415 - what asks over HTTP takes 0.1 s to import, and most calls ask nothing
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollout.adapters.http import Http
-from rollout.core.measured import Page
+from rollout.core.gates.measured import Page
 
 MOST_BYTES = 1024 * 1024
 

@@ -9,14 +9,14 @@ import json
 from contextlib import suppress
 from typing import TextIO
 
-from rollout.core.events import Answered, Event, InterruptAsked, Resumed
-from rollout.core.journal_codec import encode_event
-from rollout.core.rehearsed import rehearsed
-from rollout.core.state import Goal, NodeState, Phase, RunState
-from rollout.core.summary import summarize, troubles
-from rollout.core.summary_text import counts_text, summary_document, summary_lines
-from rollout.core.terminal import counted, printable
-from rollout.core.waiting import waits_for
+from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed
+from rollout.core.run.journal_codec import encode_event
+from rollout.core.run.state import Goal, NodeState, Phase, RunState
+from rollout.core.telling.rehearsed import rehearsed
+from rollout.core.telling.summary import summarize, troubles
+from rollout.core.telling.summary_text import counts_text, summary_document, summary_lines
+from rollout.core.telling.waiting import waits_for
+from rollout.core.text.terminal import counted, printable
 
 _WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE})
 

@@ -1,4 +1,4 @@
-"""Prometheus' instant queries: ``POST /api/v1/query``, read strictly. What the samples mean is ``core.measured``'s."""
+"""Prometheus' instant queries: ``POST /api/v1/query``, read strictly. What the samples mean is ``core.gates.measured``'s."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from rollout.adapters.endpoints import Endpoint
 from rollout.adapters.http import Answer, refusal
 from rollout.adapters.json_answers import decoded, listing, mapping, text
-from rollout.core.measured import Sample, Samples
-from rollout.core.terminal import printable
+from rollout.core.gates.measured import Sample, Samples
+from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 
 MOST_BYTES = 16 * 1024 * 1024

@@ -15,8 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from rollout.app.ports import NodeSources
-from rollout.core import dataclass_json
-from rollout.core.live import LiveNode
+from rollout.core.model.live import LiveNode
+from rollout.core.text import dataclass_json
 from rollout.errors import RemoteError
 
 

@@ -12,11 +12,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rollout.core.playbook import Scope
-from rollout.core.state import Goal, NodeState, Phase
-from rollout.core.summary import Trouble
-from rollout.core.terminal import counted, printable, seconds_text
-from rollout.core.view import Counts, RackView, Standing, View, WaveView
+from rollout.core.model.playbook import Scope
+from rollout.core.run.state import Goal, NodeState, Phase
+from rollout.core.telling.summary import Trouble
+from rollout.core.telling.view import Counts, RackView, Standing, View, WaveView
+from rollout.core.text.terminal import counted, printable, seconds_text
 
 BAR = 30
 """Columns of a wave's bar."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rollout.app.ports import Journal, NodeSources, RunHeader
-from rollout.core import plan_codec
-from rollout.core.history import Around, Seen, seen_in
-from rollout.core.inventory import Inventory
-from rollout.core.plan import Plan
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan
+from rollout.core.plans import plan_codec
+from rollout.core.plans.history import Around, Seen, seen_in
 from rollout.errors import InputError, RemoteError
 
 MOST_RUNS = 10

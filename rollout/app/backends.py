@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
 from rollout.app.ports import Alerts, Cluster, Metrics, Pages, Silence
-from rollout.core.live import LiveNode, Sight
-from rollout.core.measured import Alert, Page, Samples
+from rollout.core.gates.measured import Alert, Page, Samples
+from rollout.core.model.live import LiveNode, Sight
 from rollout.errors import AwayError, RemoteError
 
 Said = TypeVar("Said")

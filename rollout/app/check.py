@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, ask_for_cluster, load_policy, load_templates, names_in
 from rollout.app.ports import Files, NodeSources
-from rollout.core import rendering
-from rollout.core.inventory import Inventory
-from rollout.core.playbook import Policy
-from rollout.core.playbook_file import TEMPLATE_FOLDER
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.playbook import Policy
+from rollout.core.reading import rendering
+from rollout.core.reading.playbook_file import TEMPLATE_FOLDER
 from rollout.errors import InputError, Place, Problem, RemoteError, RolloutError
 from rollout.kubelet import homes
 

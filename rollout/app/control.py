@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from rollout.app.following import Follower, is_at_work
 from rollout.app.ports import Journal
-from rollout.core.requests import Word
-from rollout.core.state import Phase, RunState
+from rollout.core.run.requests import Word
+from rollout.core.run.state import Phase, RunState
 from rollout.errors import StateError, UsageError
 
 PATIENCE = 10.0

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rollout.app.ports import Clock, Engine, Journal, Observer, Worker
-from rollout.core.commands import Command
-from rollout.core.events import Event, InterruptAsked, Ticked
-from rollout.core.journal_codec import encode_event
-from rollout.core.machine import step
-from rollout.core.requests import asked
-from rollout.core.state import Phase, RunState
+from rollout.core.run.commands import Command
+from rollout.core.run.events import Event, InterruptAsked, Ticked
+from rollout.core.run.journal_codec import encode_event
+from rollout.core.run.machine import step
+from rollout.core.run.requests import asked
+from rollout.core.run.state import Phase, RunState
 
 TICK = 0.1
 """Seconds between two looks at the clock."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from rollout.app.ports import Journal
-from rollout.core.events import Event
-from rollout.core.journal_codec import decode_event, decode_order
-from rollout.core.machine import opening, step
-from rollout.core.state import Phase, RunState
-from rollout.core.way_back import WayBack, measured
+from rollout.core.model.way_back import WayBack
+from rollout.core.run.events import Event
+from rollout.core.run.journal_codec import decode_event, decode_order
+from rollout.core.run.machine import opening, step
+from rollout.core.run.state import Phase, RunState
+from rollout.core.run.ways_back import measured
 
 Step = tuple[Event, RunState, RunState]
 """An event with the state before and after it."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from rollout.app.ports import Files, NodeSources
-from rollout.core import ansible_inventory, live_inventory
-from rollout.core.found_nodes import Found
-from rollout.core.inventory import Inventory
-from rollout.core.inventory_draft import Draft, draft_of, finish
-from rollout.core.node_sources import FromAnsible
-from rollout.core.nodesets import is_name
-from rollout.core.playbook import Policy
-from rollout.core.playbook_file import TEMPLATE_FOLDER, load_playbook
-from rollout.core.suggest import did_you_mean
-from rollout.core.terminal import printable
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.playbook import Policy
+from rollout.core.reading import ansible_inventory, live_inventory
+from rollout.core.reading.found_nodes import Found
+from rollout.core.reading.inventory_draft import Draft, draft_of, finish
+from rollout.core.reading.node_sources import FromAnsible
+from rollout.core.reading.playbook_file import TEMPLATE_FOLDER, load_playbook
+from rollout.core.text.nodesets import is_name
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem, RemoteError, UsageError
 
 INVENTORY_FOLDER = "inventories"

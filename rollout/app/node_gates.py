@@ -12,14 +12,14 @@ from functools import partial
 
 from rollout.app.backends import EVERY, Backends, patiently
 from rollout.app.ports import Clock
-from rollout.core.commands import Ask
-from rollout.core.events import Trigger
-from rollout.core.live import Lease, Sight
-from rollout.core.plan import Change, Plan
-from rollout.core.playbook import API_GATES, Gate, GateKind, GateScope
-from rollout.core.report import Outcome, Report
-from rollout.core.snapshot import Measurement
-from rollout.core.verdict import Reading, Verdict
+from rollout.core.model.live import Lease, Sight
+from rollout.core.model.plan import Change, Plan
+from rollout.core.model.playbook import API_GATES, Gate, GateKind, GateScope
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Measurement
+from rollout.core.model.verdict import Reading, Verdict
+from rollout.core.run.commands import Ask
+from rollout.core.run.events import Trigger
 from rollout.errors import RemoteError
 from rollout.kubelet.cluster_baseline import Baseline, BaselineError, baseline_of, read_baseline
 from rollout.kubelet.cluster_gates import STATUS_EVERY, Since, judge_sight

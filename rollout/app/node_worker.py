@@ -15,14 +15,14 @@ from rollout.app.backends import Backends
 from rollout.app.node_gates import NodeGates, UntouchableError
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.wave_gates import WaveGates
-from rollout.core.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
-from rollout.core.events import Answered, Event, Trigger
-from rollout.core.plan import Change, Plan
-from rollout.core.playbook import GateKind, GateScope
-from rollout.core.remote import RemoteCommand
-from rollout.core.report import Outcome, Report
-from rollout.core.state import Verb
-from rollout.core.triggers import reference_of, trigger_of
+from rollout.core.model.plan import Change, Plan
+from rollout.core.model.playbook import GateKind, GateScope
+from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import Outcome, Report
+from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.events import Answered, Event, Trigger
+from rollout.core.run.state import Verb
+from rollout.core.run.triggers import reference_of, trigger_of
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report
 from rollout.kubelet.agent_call import ApplyOrder, Claim, CommandGate, FileOrder, Measure

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rollout.core import history
-from rollout.core.history import Around
-from rollout.core.inventory import Inventory, Node
-from rollout.core.plan import Left, Plan, Remark, Standing
-from rollout.core.planning import Decided, Preflight, plan_of, preflight
-from rollout.core.playbook import Policy
-from rollout.core.roles import Role, role_of
-from rollout.core.settings import Setting
-from rollout.core.snapshot import FleetSnapshot, Snapshot, Unread
-from rollout.core.way_back import WayBack
+from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.plan import Left, Plan, Remark, Standing
+from rollout.core.model.playbook import Policy
+from rollout.core.model.roles import Role, role_of
+from rollout.core.model.settings import Setting
+from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
+from rollout.core.model.way_back import WayBack
+from rollout.core.plans import history
+from rollout.core.plans.history import Around
+from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
 from rollout.errors import InputError, Problem
 from rollout.kubelet import homes, managers
 from rollout.kubelet.changes import Proposal, change_for

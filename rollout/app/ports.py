@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rollout.core.commands import Command
-from rollout.core.events import Event
-from rollout.core.live import LiveNode, Sight
-from rollout.core.measured import Alert, Page, Samples
-from rollout.core.remote import RemoteAnswer, RemoteCommand
-from rollout.core.requests import Request
-from rollout.core.state import RunState
+from rollout.core.gates.measured import Alert, Page, Samples
+from rollout.core.model.live import LiveNode, Sight
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.run.commands import Command
+from rollout.core.run.events import Event
+from rollout.core.run.requests import Request
+from rollout.core.run.state import RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class RunHeader:
     run: str
     cluster: str
     goal: str
-    order: str  # see core.journal_codec
+    order: str  # see core.run.journal_codec
     counter: int
     plan: bytes
     at: float

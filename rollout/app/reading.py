@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
 from rollout.app.ports import Clock, Nodes, Target
-from rollout.core.inventory import Inventory
-from rollout.core.remote import RemoteCommand
-from rollout.core.report import Report
-from rollout.core.snapshot import FleetSnapshot, Snapshot, Unread
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import Report
+from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report, parse_snapshot
 

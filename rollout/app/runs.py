@@ -10,20 +10,20 @@ from rollout.app.driver import Driver
 from rollout.app.following import replay
 from rollout.app.node_worker import NodeWorker, Way
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader
-from rollout.core import plan_codec
-from rollout.core.events import Resumed
-from rollout.core.inventory import Inventory
-from rollout.core.journal_codec import encode_order
-from rollout.core.machine import opening, step
-from rollout.core.nodesets import fold
-from rollout.core.order import apply_order, revert_order
-from rollout.core.plan import Plan
-from rollout.core.planning import rack_sizes
-from rollout.core.playbook import Gate, Limits
-from rollout.core.report import Outcome, Report
-from rollout.core.state import Ending, Goal, LeftOut, NodeState, Order, Phase, RunState
-from rollout.core.suggest import did_you_mean
-from rollout.core.terminal import printable
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import Gate, Limits
+from rollout.core.model.report import Outcome, Report
+from rollout.core.plans import plan_codec
+from rollout.core.plans.planning import rack_sizes
+from rollout.core.run.events import Resumed
+from rollout.core.run.journal_codec import encode_order
+from rollout.core.run.machine import opening, step
+from rollout.core.run.order import apply_order, revert_order
+from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Order, Phase, RunState
+from rollout.core.text.nodesets import fold
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem, StateError, UsageError
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rollout.app.ports import Journal
-from rollout.core import plan_codec
-from rollout.core.journal_codec import decode_event, decode_order
-from rollout.core.pages.story import Past, Story, tell
-from rollout.core.plan import Plan
+from rollout.core.model.plan import Plan
+from rollout.core.plans import plan_codec
+from rollout.core.run.journal_codec import decode_event, decode_order
+from rollout.core.telling.pages.story import Past, Story, tell
 from rollout.errors import InputError
 
 

@@ -9,11 +9,11 @@ from rollout.app.following import replay
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
 from rollout.app.ports import Journal, Nodes, Target
 from rollout.app.reading import each
-from rollout.core import plan_codec
-from rollout.core.report import Outcome, Report
-from rollout.core.snapshot import ReceiptState, Unread
-from rollout.core.state import Goal, NodeState
-from rollout.core.verification import Drift, Verification, drifts
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import ReceiptState, Unread
+from rollout.core.model.verification import Drift, Verification, drifts
+from rollout.core.plans import plan_codec
+from rollout.core.run.state import Goal, NodeState
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report, parse_verification
 from rollout.kubelet.agent_call import Claim

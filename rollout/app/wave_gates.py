@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 
 from rollout.app.backends import Backends, patiently
 from rollout.app.ports import Clock, Local, Silence
-from rollout.core.commands import JudgeWave, LiftSilences, OpenWave
-from rollout.core.comparison import Group, compare
-from rollout.core.events import SilencesLifted, WaveJudged, WaveOpened
-from rollout.core.measured import Samples, judge_alerts, judge_page, judge_samples
-from rollout.core.name_pattern import PatternTooLongError, name_pattern
-from rollout.core.plan import Plan
-from rollout.core.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery
-from rollout.core.terminal import printable
-from rollout.core.verdict import Reading, Verdict
+from rollout.core.gates.comparison import Group, compare
+from rollout.core.gates.measured import Samples, judge_alerts, judge_page, judge_samples
+from rollout.core.gates.name_pattern import PatternTooLongError, name_pattern
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery
+from rollout.core.model.verdict import Reading, Verdict
+from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened
+from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 
 NODES = "$nodes"

@@ -16,8 +16,8 @@ from rollout.app.check import Checked
 from rollout.app.check import check as check_files
 from rollout.app.reading import way_to
 from rollout.cli.wiring import refused_ways
-from rollout.core.inventory import Inventory
-from rollout.core.terminal import counted, printable
+from rollout.core.model.inventory import Inventory
+from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem
 
 _LONGEST_LINE = 500

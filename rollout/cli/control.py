@@ -11,10 +11,10 @@ from rollout.app.following import follow
 from rollout.cli.options import reason_option, session_options
 from rollout.cli.runs import known_run
 from rollout.cli.wiring import Session, operator
-from rollout.core.playbook import RevertScope
-from rollout.core.requests import Word
-from rollout.core.state import Phase
-from rollout.core.summary import exit_code
+from rollout.core.model.playbook import RevertScope
+from rollout.core.run.requests import Word
+from rollout.core.run.state import Phase
+from rollout.core.telling.summary import exit_code
 
 run_argument = click.argument("run", required=False, default="")
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from rollout.app.backends import Absent, Backends
 from rollout.app.ports import Cluster
-from rollout.core.gate_needs import needs_cluster, unnamed
-from rollout.core.inventory import Endpoints, Inventory
-from rollout.core.playbook import Gate
+from rollout.core.gates.gate_needs import needs_cluster, unnamed
+from rollout.core.model.inventory import Endpoints, Inventory
+from rollout.core.model.playbook import Gate
 from rollout.errors import InputError, RemoteError, UsageError
 
 # ruff: noqa: PLC0415 - what asks over HTTP takes 0.1 s to import, and most calls ask nothing

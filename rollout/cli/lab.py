@@ -14,8 +14,8 @@ from rollout.adapters.lab.spec import LabSpec, NodeSpec, addresses
 from rollout.adapters.node_sources import RealSources
 from rollout.app.load import load_cluster
 from rollout.cli.options import limit_option
-from rollout.core.inventory import Inventory
-from rollout.core.nodesets import Names, NodesetError, evaluate, fold, select
+from rollout.core.model.inventory import Inventory
+from rollout.core.text.nodesets import Names, NodesetError, evaluate, fold, select
 from rollout.errors import UsageError
 
 DEFAULT = Path(".rollout/lab")

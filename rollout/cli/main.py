@@ -18,7 +18,7 @@ from rollout.cli.report import report
 from rollout.cli.runs import apply, catch_up, resume, rollback, status
 from rollout.cli.schema import schema
 from rollout.cli.upkeep import forget, unlock, verify
-from rollout.core.terminal import printable
+from rollout.core.text.terminal import printable
 from rollout.errors import RolloutError
 
 INTERNAL = 70

@@ -18,16 +18,16 @@ from rollout.app.reading import snapshot_fleet
 from rollout.cli.gate_backends import check_backends
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.wiring import Session
-from rollout.core import plan_codec, snapshot_codec
-from rollout.core.inventory import Inventory
-from rollout.core.nodesets import fold, select
-from rollout.core.plan import Plan
-from rollout.core.plan_json import plan_json
-from rollout.core.plan_text import plan_text
-from rollout.core.planning import Preflight
-from rollout.core.playbook import Policy
-from rollout.core.precedence import parse_override, settings_of
-from rollout.core.snapshot import FleetSnapshot
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import Policy
+from rollout.core.model.snapshot import FleetSnapshot
+from rollout.core.plans import plan_codec, snapshot_codec
+from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_text import plan_text
+from rollout.core.plans.planning import Preflight
+from rollout.core.reading.precedence import parse_override, settings_of
+from rollout.core.text.nodesets import fold, select
 from rollout.errors import InputError, Problem, UsageError
 
 LARGEST = 2**30

@@ -11,8 +11,8 @@ from rollout.app.telling import tell_run
 from rollout.cli.options import session_options
 from rollout.cli.runs import known_run
 from rollout.cli.wiring import Session
-from rollout.core.pages.page import page
-from rollout.core.pages.text import report_document, report_lines
+from rollout.core.telling.pages.page import page
+from rollout.core.telling.pages.text import report_document, report_lines
 from rollout.errors import InputError, Problem
 
 

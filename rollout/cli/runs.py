@@ -31,21 +31,21 @@ from rollout.cli.gate_backends import check_backends, gate_backends
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import make_plan, preflight_text, read_bounded, read_fleet, the_playbook
 from rollout.cli.wiring import Session, new_run_id, operator
-from rollout.core import plan_codec
-from rollout.core.estimate import BACK_SECONDS
-from rollout.core.inventory import Inventory
-from rollout.core.nodesets import fold, select
-from rollout.core.order import EMERGENCY_LIMITS, left_out, predicted_seconds
-from rollout.core.plan import Plan
-from rollout.core.plan_text import plan_text
-from rollout.core.playbook import Limits, Share
-from rollout.core.requests import Word
-from rollout.core.state import Order, RunState
-from rollout.core.suggest import did_you_mean
-from rollout.core.summary import exit_code, summarize
-from rollout.core.summary_text import summary_document, summary_lines
-from rollout.core.terminal import counted, printable
-from rollout.core.way_back import WayBack
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
+from rollout.core.model.way_back import WayBack
+from rollout.core.plans import plan_codec
+from rollout.core.plans.estimate import BACK_SECONDS
+from rollout.core.plans.plan_text import plan_text
+from rollout.core.run.order import left_out, predicted_seconds
+from rollout.core.run.requests import Word
+from rollout.core.run.state import Order, RunState
+from rollout.core.telling.summary import exit_code, summarize
+from rollout.core.telling.summary_text import summary_document, summary_lines
+from rollout.core.text.nodesets import fold, select
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, StateError, UsageError
 
 

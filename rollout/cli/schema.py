@@ -6,7 +6,7 @@ import json
 
 import click
 
-from rollout.core.schemas import SCHEMAS
+from rollout.core.reading.schemas import SCHEMAS
 
 
 @click.command()

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from rollout.core.sudo import Secret
 from rollout.errors import UsageError
+from rollout.kubelet.sudo import Secret
 
 _LONGEST = 1024
 

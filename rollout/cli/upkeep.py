@@ -23,10 +23,10 @@ from rollout.app.upkeep import (
 )
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.wiring import Session, new_run_id, operator
-from rollout.core.drift_text import drift_document, drift_lines, has_drift
-from rollout.core.nodesets import fold, select
-from rollout.core.report import Outcome, Report
-from rollout.core.terminal import counted, printable
+from rollout.core.model.report import Outcome, Report
+from rollout.core.telling.drift_text import drift_document, drift_lines, has_drift
+from rollout.core.text.nodesets import fold, select
+from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError
 
 DRIFTED = 10

@@ -32,11 +32,11 @@ from rollout.app.node_worker import Way
 from rollout.app.ports import Journal, NodeSources, Observer, Target
 from rollout.app.reading import way_to
 from rollout.app.runs import Tools
-from rollout.core.inventory import Inventory
-from rollout.core.nodesets import fold
-from rollout.core.sudo import Secret
-from rollout.core.terminal import printable
+from rollout.core.model.inventory import Inventory
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import printable
 from rollout.errors import Problem, RolloutError, StateError
+from rollout.kubelet.sudo import Secret
 
 JOURNAL_FILE = "journal.db"
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-from rollout.core.remote import RemoteAnswer
-from rollout.core.report import Outcome, Report
-from rollout.core.snapshot import Measurement, Snapshot, Token, Unread
-from rollout.core.verification import Verification
+from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Measurement, Snapshot, Token, Unread
+from rollout.core.model.verification import Verification
 from rollout.kubelet.agent_lines import MAX_TEXT, BadLineError, Reading, printable, read
 
 _SUDO = re.compile(r"no-sudo|sudo-[a-z-]+")

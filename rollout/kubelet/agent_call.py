@@ -13,8 +13,8 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rollout.core.remote import RemoteCommand
-from rollout.core.sudo import quiet
+from rollout.core.model.remote import RemoteCommand
+from rollout.kubelet.sudo import quiet
 
 ABSENT = "absent"
 

@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from rollout.core.remote import RemoteAnswer
-from rollout.core.snapshot import FileState, Measurement, Process, Receipt, ReceiptState, Token, UnitState
-from rollout.core.verification import UNDER_WAY, Binary, Expected, Stale
+from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.snapshot import FileState, Measurement, Process, Receipt, ReceiptState, Token, UnitState
+from rollout.core.model.verification import UNDER_WAY, Binary, Expected, Stale
 
 MAX_LINE = 256 * 1024
 MAX_TOTAL = 8 * 1024 * 1024

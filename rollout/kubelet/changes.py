@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rollout.core.blobs import digest
-from rollout.core.inventory import Node
-from rollout.core.plan import Change, Disruption, Left, Standing
-from rollout.core.playbook import Policy, Templates
-from rollout.core.settings import Setting, Value
-from rollout.core.snapshot import Snapshot
+from rollout.core.model.inventory import Node
+from rollout.core.model.plan import Change, Disruption, Left, Standing
+from rollout.core.model.playbook import Policy, Templates
+from rollout.core.model.settings import Setting, Value
+from rollout.core.model.snapshot import Snapshot
+from rollout.core.text.blobs import digest
 from rollout.kubelet import config_changes, fitness, flag_changes, homes, layout, versions
 from rollout.kubelet.edits import Edit
 from rollout.kubelet.homes import InField, InFlag, NoHome, Runtime

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from rollout.core.live import Container, Pod, Sight
+from rollout.core.model.live import Container, Pod, Sight
 
 VERSION = 1
 SHORT = 12

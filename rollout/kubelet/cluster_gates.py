@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from rollout.core.live import Container, Lease, Pod, Sight
-from rollout.core.playbook import GateKind
-from rollout.core.terminal import counted, printable
-from rollout.core.verdict import Verdict
+from rollout.core.model.live import Container, Lease, Pod, Sight
+from rollout.core.model.playbook import GateKind
+from rollout.core.model.verdict import Verdict
+from rollout.core.text.terminal import counted, printable
 from rollout.kubelet.cluster_baseline import ENDED, PULL_FAILURES, Baseline, Then, seconds_between, short
 
 Judged = tuple[Verdict, str]

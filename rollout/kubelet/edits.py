@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rollout.core.blobs import digest
-from rollout.core.plan import FileChange
-from rollout.core.settings import Setting
+from rollout.core.model.plan import FileChange
+from rollout.core.model.settings import Setting
+from rollout.core.text.blobs import digest
 
 MODE = "644"
 """Of a file that we make; one that exists keeps its own."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rollout.core.plan import Change
-from rollout.core.playbook import Gate, GateKind
-from rollout.core.snapshot import FileState, Measurement, UnitState
-from rollout.core.verdict import Verdict
+from rollout.core.model.plan import Change
+from rollout.core.model.playbook import Gate, GateKind
+from rollout.core.model.snapshot import FileState, Measurement, UnitState
+from rollout.core.model.verdict import Verdict
 
 Judged = tuple[Verdict, str]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from rollout.core.snapshot import ReceiptState, Snapshot
+from rollout.core.model.snapshot import ReceiptState, Snapshot
 from rollout.kubelet import fields, managers, versions
 
 EVICTION = 300.0

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rollout.core import diff
-from rollout.core.inventory import Node
-from rollout.core.playbook import Templates
-from rollout.core.settings import Setting, Value
-from rollout.core.snapshot import Snapshot
+from rollout.core.model.inventory import Node
+from rollout.core.model.playbook import Templates
+from rollout.core.model.settings import Setting, Value
+from rollout.core.model.snapshot import Snapshot
+from rollout.core.text import diff
 from rollout.kubelet import arguments, env_file, fields, homes, layout, unit_file, values
 from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.homes import InFlag

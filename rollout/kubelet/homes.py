@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from rollout.core import suggest
-from rollout.core.settings import IfUnsupported, Setting, Value
+from rollout.core.model.settings import IfUnsupported, Setting, Value
+from rollout.core.text import suggest
 from rollout.errors import Problem
 from rollout.kubelet import fields, values
 from rollout.kubelet.versions import Version

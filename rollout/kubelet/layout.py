@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from rollout.core.snapshot import FileState, Snapshot
+from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.kubelet import arguments, env_file, unit_file
 from rollout.kubelet.homes import Runtime
 from rollout.kubelet.versions import Version

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.core.snapshot import Snapshot
+from rollout.core.model.snapshot import Snapshot
 
 Said = tuple[str, str]
 """A reference and one line of text."""

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from rollout.core import rendering
-from rollout.core.inventory import Node
-from rollout.core.settings import Value
+from rollout.core.model.inventory import Node
+from rollout.core.model.settings import Value
+from rollout.core.reading import rendering
 
 _COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 _NODE = re.compile(r"\bnode\b")

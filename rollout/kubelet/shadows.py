@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from rollout.core.settings import Value
+from rollout.core.model.settings import Value
 from rollout.kubelet import arguments, fields, values
 from rollout.kubelet.fields import Flag
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from rollout.core import durations
-from rollout.core.settings import Value
+from rollout.core.model.settings import Value
+from rollout.core.text import durations
 from rollout.kubelet import fields
 
 _INT32 = 2**31

@@ -11,7 +11,7 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import Note, RunHeader
-from rollout.core.requests import Request
+from rollout.core.run.requests import Request
 from rollout.errors import StateError
 
 

@@ -6,10 +6,10 @@ import io
 from collections.abc import Callable
 
 from rollout.adapters.progress import PlainProgress
-from rollout.core.events import AbortAsked, ContinueAsked, Event, InterruptAsked, PauseAsked
-from rollout.core.machine import opening, step
-from rollout.core.playbook import Limits, Share
-from rollout.core.state import NodeState, Phase, RunState
+from rollout.core.model.playbook import Limits, Share
+from rollout.core.run.events import AbortAsked, ContinueAsked, Event, InterruptAsked, PauseAsked
+from rollout.core.run.machine import opening, step
+from rollout.core.run.state import NodeState, Phase, RunState
 from tests.core.model_fleet import Play, make_order
 
 WAVES = (("canary", lambda name: name.endswith("-1")), ("rest", lambda _: True))

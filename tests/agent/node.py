@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rollout.core.remote import RemoteAnswer, RemoteCommand
-from rollout.core.report import Report
-from rollout.core.snapshot import Snapshot, Unread
-from rollout.core.verification import Verification
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import Report
+from rollout.core.model.snapshot import Snapshot, Unread
+from rollout.core.model.verification import Verification
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report, parse_snapshot, parse_verification
 from rollout.kubelet.agent_call import ApplyOrder, FileOrder

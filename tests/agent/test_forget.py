@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.report import Outcome
-from rollout.core.snapshot import Token
+from rollout.core.model.report import Outcome
+from rollout.core.model.snapshot import Token
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_call import Claim
 from tests.agent.node import CONFIG, NEW, OLD, Node, order

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.remote import RemoteCommand
-from rollout.core.report import Outcome
-from rollout.core.snapshot import ReceiptState, Token
+from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import Outcome
+from rollout.core.model.snapshot import ReceiptState, Token
 from rollout.kubelet import agent_call
 from tests.agent.instrument import instrumented
 from tests.agent.node import NEW, OLD, PROGRAM, Node, killed, order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.snapshot import Snapshot
+from rollout.core.model.snapshot import Snapshot
 from tests.agent.node import Node
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.remote import RemoteCommand
-from rollout.core.report import Outcome, Report
-from rollout.core.snapshot import ReceiptState, Snapshot, Token
+from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import ReceiptState, Snapshot, Token
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_call import Claim
 from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, Node, order

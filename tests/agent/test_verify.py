@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from rollout.core.snapshot import ReceiptState
-from rollout.core.verification import drifts
+from rollout.core.model.snapshot import ReceiptState
+from rollout.core.model.verification import drifts
 from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, Node, digest, order
 
 OLD_AGE = 1_000_000.0  # seconds before every file of a test: nothing is younger than such a file

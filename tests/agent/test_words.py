@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.remote import RemoteAnswer
-from rollout.core.report import Outcome, Report
-from rollout.core.snapshot import ReceiptState, Snapshot, Token, Unread
-from rollout.core.verification import Binary, Expected, Stale, Verification
+from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import ReceiptState, Snapshot, Token, Unread
+from rollout.core.model.verification import Binary, Expected, Stale, Verification
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report, parse_snapshot, parse_verification
 from rollout.kubelet.agent_call import LOADER, ApplyOrder, FileOrder

@@ -8,12 +8,12 @@ import pytest
 
 from rollout.app.driver import Driver
 from rollout.app.ports import Holder, Note, RunHeader, Worker
-from rollout.core.commands import Ask, Command
-from rollout.core.events import Event
-from rollout.core.journal_codec import decode_event
-from rollout.core.machine import opening, step
-from rollout.core.requests import Request
-from rollout.core.state import Ending, NodeState, Order, RunState
+from rollout.core.run.commands import Ask, Command
+from rollout.core.run.events import Event
+from rollout.core.run.journal_codec import decode_event
+from rollout.core.run.machine import opening, step
+from rollout.core.run.requests import Request
+from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.errors import StateError
 from tests.core.model_fleet import Play, make_order
 

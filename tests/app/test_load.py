@@ -10,8 +10,8 @@ import pytest
 from rollout.adapters.files import FolderFiles
 from rollout.app.load import load_cluster, load_policy, load_templates
 from rollout.app.ports import Files
-from rollout.core.inventory import Inventory
-from rollout.core.live import LiveNode
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.live import LiveNode
 from rollout.errors import InputError, RolloutError, UsageError
 
 REPOSITORY = Path(__file__).parents[2]

@@ -11,15 +11,15 @@ import pytest
 from rollout.app.backends import Backends
 from rollout.app.node_worker import NodeWorker, Way
 from rollout.app.ports import Target
-from rollout.core.blobs import digest
-from rollout.core.commands import Ask, JudgeWave
-from rollout.core.events import Answered, Trigger, WaveJudged
-from rollout.core.live import Lease, LiveNode, Sight
-from rollout.core.plan import Change, ChangeGroup, Disruption, FileChange, Plan, PlannedNode, Wave
-from rollout.core.playbook import DEFAULT_BUDGETS, DEFAULT_GATES, Gate, GateKind, GateScope, Limits, RevertScope
-from rollout.core.remote import RemoteAnswer, RemoteCommand
-from rollout.core.state import Verb
-from rollout.core.verdict import Verdict
+from rollout.core.model.live import Lease, LiveNode, Sight
+from rollout.core.model.plan import Change, ChangeGroup, Disruption, FileChange, Plan, PlannedNode, Wave
+from rollout.core.model.playbook import DEFAULT_BUDGETS, DEFAULT_GATES, Gate, GateKind, GateScope, Limits, RevertScope
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.commands import Ask, JudgeWave
+from rollout.core.run.events import Answered, Trigger, WaveJudged
+from rollout.core.run.state import Verb
+from rollout.core.text.blobs import digest
 from rollout.errors import RemoteError
 
 OLD, NEW = b"maxPods: 110\n", b"maxPods: 120\n"

@@ -7,11 +7,12 @@ import time
 import pytest
 
 from rollout.app.plan import build_plan, check_preflight
-from rollout.core import plan_codec, splice
-from rollout.core.inventory import Inventory
-from rollout.core.plan import Plan, Standing
-from rollout.core.settings import Setting
-from rollout.core.snapshot import FleetSnapshot
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan, Standing
+from rollout.core.model.settings import Setting
+from rollout.core.model.snapshot import FleetSnapshot
+from rollout.core.plans import plan_codec
+from rollout.core.text import splice
 from rollout.errors import InputError
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, applied, fleet, inventory, kubeadm, mixed, settings
 

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from rollout.core.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
-from rollout.core.events import (
+from rollout.core.model.playbook import DEFAULT_BUDGETS, Budget, Limits, RevertScope, Share
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.events import (
     AbortAsked,
     Answered,
     ContinueAsked,
@@ -25,11 +27,9 @@ from rollout.core.events import (
     WaveJudged,
     WaveOpened,
 )
-from rollout.core.laws import broken_laws
-from rollout.core.machine import opening, step
-from rollout.core.playbook import DEFAULT_BUDGETS, Budget, Limits, RevertScope, Share
-from rollout.core.state import Goal, NodeOrder, Order, Phase, RunState, Verb, WaveOrder
-from rollout.core.verdict import Verdict
+from rollout.core.run.laws import broken_laws
+from rollout.core.run.machine import opening, step
+from rollout.core.run.state import Goal, NodeOrder, Order, Phase, RunState, Verb, WaveOrder
 
 
 @dataclass

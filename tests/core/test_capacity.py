@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.budgets import charged, spent, wrong
-from rollout.core.capacity import pace_allows, who_may_go, who_may_return
-from rollout.core.playbook import Budget, Cause, Limits, Scope, Share
-from rollout.core.state import NodeRecord, NodeState
+from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
+from rollout.core.run.budgets import charged, spent, wrong
+from rollout.core.run.capacity import pace_allows, who_may_go, who_may_return
+from rollout.core.run.state import NodeRecord, NodeState
 from tests.core.model_fleet import make_order
 
 S = NodeState

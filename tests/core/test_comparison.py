@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.comparison import Group, compare
-from rollout.core.playbook import Worse
-from rollout.core.verdict import Verdict
+from rollout.core.gates.comparison import Group, compare
+from rollout.core.model.playbook import Worse
+from rollout.core.model.verdict import Verdict
 
 PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 samples = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=30)

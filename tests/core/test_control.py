@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from rollout.core.events import AbortAsked, ContinueAsked, PauseAsked
-from rollout.core.phases import WATCH_EVERY
-from rollout.core.playbook import Limits, RevertScope, Share
-from rollout.core.state import Ending, Goal, NodeState, Phase, RunState, Verb
-from rollout.core.verdict import Verdict
+from rollout.core.model.playbook import Limits, RevertScope, Share
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.events import AbortAsked, ContinueAsked, PauseAsked
+from rollout.core.run.phases import WATCH_EVERY
+from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
 from tests.core.model_fleet import Play, make_order
 
 RACKS = {"a": 20, "b": 20}

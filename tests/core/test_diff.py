@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.diff import MOST_LINES, redacted, unified
+from rollout.core.text.diff import MOST_LINES, redacted, unified
 
 
 def test_a_change_with_its_surroundings() -> None:

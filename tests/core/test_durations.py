@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.durations import DurationError, go_format, go_format_nanoseconds, nanoseconds, parse
+from rollout.core.text.durations import DurationError, go_format, go_format_nanoseconds, nanoseconds, parse
 
 UNITS = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"]
 

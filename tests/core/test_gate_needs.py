@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.gate_needs import needs_cluster, unnamed
-from rollout.core.inventory import Endpoints
-from rollout.core.playbook import DEFAULT_GATES, AlertQuery, Gate, GateKind, GateScope, PrometheusQuery
+from rollout.core.gates.gate_needs import needs_cluster, unnamed
+from rollout.core.model.inventory import Endpoints
+from rollout.core.model.playbook import DEFAULT_GATES, AlertQuery, Gate, GateKind, GateScope, PrometheusQuery
 
 READY = Gate(GateKind.NODE_READY, GateScope.NODE, "nodeReady")
 PODS = Gate(GateKind.PODS_KEPT, GateScope.NODE, "podsKept")

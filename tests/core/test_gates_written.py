@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.inventory import Endpoints
-from rollout.core.inventory_file import load_inventory
-from rollout.core.playbook import (
+from rollout.core.model.inventory import Endpoints
+from rollout.core.model.playbook import (
     API_GATES,
     AlertQuery,
     Gate,
@@ -18,7 +17,8 @@ from rollout.core.playbook import (
     PrometheusQuery,
     Worse,
 )
-from rollout.core.playbook_file import load_playbook
+from rollout.core.reading.inventory_file import load_inventory
+from rollout.core.reading.playbook_file import load_playbook
 from rollout.errors import InputError
 
 ROOT = Path(__file__).parents[2]

@@ -7,12 +7,12 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from rollout.app.plan import NOTHING_KNOWN, build_plan
-from rollout.core.history import Around, seen_in
-from rollout.core.inventory import Inventory
-from rollout.core.plan import Left, Plan, Remark, Standing
-from rollout.core.plan_json import plan_json
-from rollout.core.plan_text import plan_text
-from rollout.core.playbook import Policy
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Left, Plan, Remark, Standing
+from rollout.core.model.playbook import Policy
+from rollout.core.plans.history import Around, seen_in
+from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_text import plan_text
 from tests.inventories.test_live import live
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm
 

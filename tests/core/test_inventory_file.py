@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollout.core import yaml_source
-from rollout.core.inventory import Inventory, Level, Node
-from rollout.core.inventory_file import load_inventory
-from rollout.core.settings import IfUnsupported, Setting
+from rollout.core.model.inventory import Inventory, Level, Node
+from rollout.core.model.settings import IfUnsupported, Setting
+from rollout.core.reading.inventory_file import load_inventory
+from rollout.core.text import yaml_source
 from rollout.errors import InputError
 
 RNO = Path(__file__).parents[2] / "inventories" / "rno.yaml"
@@ -300,7 +300,7 @@ def test_work_grows_with_the_nodes_and_no_faster(monkeypatch: pytest.MonkeyPatch
         calls.append(term)
         return []
 
-    monkeypatch.setattr("rollout.core.nodesets._clustershell", note)
+    monkeypatch.setattr("rollout.core.text.nodesets._clustershell", note)
     events = [_events(monkeypatch, count) for count in (100, 200, 400)]
     assert events[2] - events[1] == 2 * (events[1] - events[0])
     assert calls == []

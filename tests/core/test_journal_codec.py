@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.events import Answered, Event, InterruptAsked, Resumed, Ticked, Trigger, WaveJudged
-from rollout.core.journal_codec import GENESIS, chain, decode_event, decode_order, encode_event, encode_order
-from rollout.core.state import Goal, Verb
-from rollout.core.verdict import Verdict
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed, Ticked, Trigger, WaveJudged
+from rollout.core.run.journal_codec import GENESIS, chain, decode_event, decode_order, encode_event, encode_order
+from rollout.core.run.state import Goal, Verb
 from rollout.errors import StateError
 from tests.core.model_fleet import make_order
 

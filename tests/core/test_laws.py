@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.laws import broken_laws
-from rollout.core.machine import opening
-from rollout.core.playbook import Cause, Limits, Share
-from rollout.core.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, RunState, Verb
+from rollout.core.model.playbook import Cause, Limits, Share
+from rollout.core.run.laws import broken_laws
+from rollout.core.run.machine import opening
+from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, RunState, Verb
 from tests.core.model_fleet import make_order
 
 S = NodeState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.inventory_file import load_inventory
+from rollout.core.reading.inventory_file import load_inventory
 from rollout.errors import InputError
 
 TEXT = """\

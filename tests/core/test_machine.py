@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollout.core.commands import Ask
-from rollout.core.events import Answered, ContinueAsked, InterruptAsked, Ticked, Trigger
-from rollout.core.machine import opening
-from rollout.core.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
-from rollout.core.state import Ending, Goal, NodeState, Order, Phase, RunState, Verb
-from rollout.core.transitions import IllegalMoveError, move
-from rollout.core.verdict import Verdict
+from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.commands import Ask
+from rollout.core.run.events import Answered, ContinueAsked, InterruptAsked, Ticked, Trigger
+from rollout.core.run.machine import opening
+from rollout.core.run.state import Ending, Goal, NodeState, Order, Phase, RunState, Verb
+from rollout.core.run.transitions import IllegalMoveError, move
 from tests.core.model_fleet import Play, make_order
 
 RACKS = {"a": 20, "b": 20, "c": 5}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from rollout.core.measured import Alert, Page, Sample, Samples, judge_alerts, judge_page, judge_samples
-from rollout.core.playbook import HttpQuery, PrometheusQuery
-from rollout.core.verdict import Verdict
+from rollout.core.gates.measured import Alert, Page, Sample, Samples, judge_alerts, judge_page, judge_samples
+from rollout.core.model.playbook import HttpQuery, PrometheusQuery
+from rollout.core.model.verdict import Verdict
 
 
 def samples(*values: float) -> Samples:

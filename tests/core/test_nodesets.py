@@ -7,8 +7,8 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.inventory import Inventory, Node
-from rollout.core.nodesets import Names, NodesetError, evaluate, expand, fold, is_name, select
+from rollout.core.model.inventory import Inventory, Node
+from rollout.core.text.nodesets import Names, NodesetError, evaluate, expand, fold, is_name, select
 from rollout.errors import UsageError
 
 NODES = [f"n{number:03d}" for number in range(1, 61)]

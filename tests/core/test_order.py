@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.order import EMERGENCY_LIMITS, predicted_seconds, revert_order
-from rollout.core.playbook import Limits, Share
-from rollout.core.state import Goal
+from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
+from rollout.core.run.order import predicted_seconds, revert_order
+from rollout.core.run.state import Goal
 
 
 def order_of(count: int, limits: Limits = EMERGENCY_LIMITS) -> float:

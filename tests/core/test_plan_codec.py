@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from rollout.app.plan import build_plan
-from rollout.core import plan_codec
-from rollout.core.dataclass_json import ShapeError, converter, decode, encode
-from rollout.core.plan import Plan
-from rollout.core.playbook import Share
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import Share
+from rollout.core.plans import plan_codec
+from rollout.core.text.dataclass_json import ShapeError, converter, decode, encode
 from rollout.errors import InputError
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm, mixed, plain
 

@@ -8,12 +8,9 @@ from dataclasses import replace
 import pytest
 
 from rollout.app.plan import build_plan
-from rollout.core import estimate, plan_codec
-from rollout.core.gate_text import gates_text
-from rollout.core.plan import Left, Plan, Standing
-from rollout.core.plan_json import plan_json
-from rollout.core.plan_text import folded_left, kinds, plan_text
-from rollout.core.playbook import (
+from rollout.core.gates.gate_text import gates_text
+from rollout.core.model.plan import Left, Plan, Standing
+from rollout.core.model.playbook import (
     AlertQuery,
     Budget,
     Cause,
@@ -27,7 +24,10 @@ from rollout.core.playbook import (
     Share,
     Worse,
 )
-from rollout.core.way_back import WayBack
+from rollout.core.model.way_back import WayBack
+from rollout.core.plans import estimate, plan_codec
+from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_text import folded_left, kinds, plan_text
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm, mixed, settings
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout.core.plan import Change, Disruption, FileChange, Left, Standing
-from rollout.core.planning import Decided, groups, kind_of, plan_of, preflight
-from rollout.core.playbook import Limits, Share
-from rollout.core.snapshot import Receipt, ReceiptState, Snapshot, Token, Unread
+from rollout.core.model.plan import Change, Disruption, FileChange, Left, Standing
+from rollout.core.model.playbook import Limits, Share
+from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Token, Unread
+from rollout.core.plans.planning import Decided, groups, kind_of, plan_of, preflight
 from tests.kubelet.nodes import POLICY, fleet, inventory, kubeadm
 
 CHANGE = Change(

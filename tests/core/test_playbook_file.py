@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollout.core.playbook import (
+from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
     DEFAULT_GATES,
     Budget,
@@ -26,8 +26,8 @@ from rollout.core.playbook import (
     WaveKind,
     WaveRule,
 )
-from rollout.core.playbook_file import DEFAULT_WAVES, load_playbook
-from rollout.core.settings import IfUnsupported, Setting
+from rollout.core.model.settings import IfUnsupported, Setting
+from rollout.core.reading.playbook_file import DEFAULT_WAVES, load_playbook
 from rollout.errors import InputError
 
 REPOSITORY = Path(__file__).parents[2]

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from rollout.core.events import InterruptAsked
-from rollout.core.playbook import Limits, RevertScope, Share
-from rollout.core.state import Ending, NodeState, Phase, Rehearsal, RunState, Verb
+from rollout.core.model.playbook import Limits, RevertScope, Share
+from rollout.core.run.events import InterruptAsked
+from rollout.core.run.state import Ending, NodeState, Phase, Rehearsal, RunState, Verb
 from tests.core.model_fleet import Play, make_order
 
 RACKS = {"a": 20, "b": 20}

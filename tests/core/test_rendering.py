@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rollout.core.rendering import DROP_IN, FLAGS_ENV, KUBELET_CONFIG, render, undefined_variables
+from rollout.core.reading.rendering import DROP_IN, FLAGS_ENV, KUBELET_CONFIG, render, undefined_variables
 from rollout.errors import InputError
 
 TEMPLATES = {path.name: path.read_text() for path in (Path(__file__).parents[2] / "templates").glob("*.j2")}

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from rollout.core.inventory_draft import draft_of, finish
-from rollout.core.playbook_file import load_playbook
-from rollout.core.schemas import SCHEMAS
+from rollout.core.reading.inventory_draft import draft_of, finish
+from rollout.core.reading.playbook_file import load_playbook
+from rollout.core.reading.schemas import SCHEMAS
 from rollout.errors import InputError
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rollout.core import snapshot_codec
-from rollout.core.snapshot import FileState, FleetSnapshot, Receipt, ReceiptState, Unread
+from rollout.core.model.snapshot import FileState, FleetSnapshot, Receipt, ReceiptState, Unread
+from rollout.core.plans import snapshot_codec
 from rollout.errors import InputError
 from tests.kubelet.nodes import fleet, inventory, kubeadm, mixed, regular
 

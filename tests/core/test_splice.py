@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core import splice
-from rollout.core.settings import Value
-from rollout.core.splice import SpliceError, merged, plain, read
+from rollout.core.model.settings import Value
+from rollout.core.text import splice
+from rollout.core.text.splice import SpliceError, merged, plain, read
 
 OLD = b"""\
 apiVersion: kubelet.config.k8s.io/v1beta1

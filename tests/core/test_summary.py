@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.playbook import Cause, Limits, RevertScope, Share
-from rollout.core.state import Ending, Goal, LeftOut, NodeRecord, NodeState, Phase, RunState
-from rollout.core.summary import exit_code, summarize
-from rollout.core.summary_text import summary_document, summary_lines
+from rollout.core.model.playbook import Cause, Limits, RevertScope, Share
+from rollout.core.run.state import Ending, Goal, LeftOut, NodeRecord, NodeState, Phase, RunState
+from rollout.core.telling.summary import exit_code, summarize
+from rollout.core.telling.summary_text import summary_document, summary_lines
 from tests.core.model_fleet import Play, make_order
 
 S = NodeState

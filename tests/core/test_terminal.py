@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.suggest import closest, did_you_mean
-from rollout.core.terminal import CONTROL, printable
+from rollout.core.text.suggest import closest, did_you_mean
+from rollout.core.text.terminal import CONTROL, printable
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.events import Trigger
-from rollout.core.report import Outcome, Report
-from rollout.core.snapshot import Receipt, ReceiptState
-from rollout.core.triggers import reference_of, trigger_of
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Receipt, ReceiptState
+from rollout.core.run.events import Trigger
+from rollout.core.run.triggers import reference_of, trigger_of
 
 R = ReceiptState
 

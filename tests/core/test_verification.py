@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.snapshot import FileState, Measurement, ReceiptState, Token
-from rollout.core.verification import HINTS, Binary, Drift, Expected, Stale, Verification, drifts
+from rollout.core.model.snapshot import FileState, Measurement, ReceiptState, Token
+from rollout.core.model.verification import HINTS, Binary, Drift, Expected, Stale, Verification, drifts
 
 PATH = "/etc/default/kubelet"
 LEFT, OTHER = "a" * 64, "b" * 64

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from rollout.core.events import ContinueAsked, InterruptAsked, PauseAsked
-from rollout.core.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
-from rollout.core.remaining import remaining
-from rollout.core.state import Goal, NodeRecord, NodeState, Phase, RunState, Verb
-from rollout.core.terminal import seconds_text
-from rollout.core.view import Standing, View, view
+from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
+from rollout.core.run.events import ContinueAsked, InterruptAsked, PauseAsked
+from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, RunState, Verb
+from rollout.core.telling.remaining import remaining
+from rollout.core.telling.view import Standing, View, view
+from rollout.core.text.terminal import seconds_text
 from tests.core.model_fleet import Play, make_order
 
 S = NodeState

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core import yaml_source
-from rollout.core.settings import Value
-from rollout.core.yaml_source import Item, read_yaml
+from rollout.core.model.settings import Value
+from rollout.core.text import yaml_source
+from rollout.core.text.yaml_source import Item, read_yaml
 
 
 def plain(text: str) -> Value:

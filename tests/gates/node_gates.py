@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from rollout.app.backends import Backends
 from rollout.app.node_gates import NodeGates
 from rollout.app.ports import Cluster
-from rollout.core.commands import Ask
-from rollout.core.events import Trigger
-from rollout.core.plan import Change, ChangeGroup, Disruption, Plan, PlannedNode, Wave
-from rollout.core.playbook import DEFAULT_BUDGETS, Gate, GateKind, GateScope, Limits, RevertScope
-from rollout.core.report import Outcome, Report
-from rollout.core.snapshot import Measurement
-from rollout.core.state import Verb
+from rollout.core.model.plan import Change, ChangeGroup, Disruption, Plan, PlannedNode, Wave
+from rollout.core.model.playbook import DEFAULT_BUDGETS, Gate, GateKind, GateScope, Limits, RevertScope
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Measurement
+from rollout.core.run.commands import Ask
+from rollout.core.run.events import Trigger
+from rollout.core.run.state import Verb
 
 CHANGE = Change(
     (),

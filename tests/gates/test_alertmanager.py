@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from rollout.core.playbook import AlertQuery, Gate, GateKind, GateScope
-from rollout.core.verdict import Verdict
+from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope
+from rollout.core.model.verdict import Verdict
 from tests.gates.wave_gates import Asked, one
 from tests.gates.web import Reply, Seen, Web, nobody, web
 

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from rollout.core.playbook import Gate, GateKind, GateScope, HttpQuery
-from rollout.core.verdict import Verdict
+from rollout.core.model.playbook import Gate, GateKind, GateScope, HttpQuery
+from rollout.core.model.verdict import Verdict
 from tests.gates.wave_gates import Asked, one
 from tests.gates.web import Reply, nobody, web
 

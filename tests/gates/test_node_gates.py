@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollout.app.node_gates import UntouchableError
-from rollout.core.playbook import GateKind
+from rollout.core.model.playbook import GateKind
 from tests.gates.apiserver import NOBODY
 from tests.gates.bed import Bed, running, waiting
 from tests.gates.node_gates import FAILED, PASSED, UNKNOWN, Asked

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from rollout.core.playbook import Gate, GateKind, GateScope, PrometheusQuery, Worse
-from rollout.core.verdict import Verdict
+from rollout.core.model.playbook import Gate, GateKind, GateScope, PrometheusQuery, Worse
+from rollout.core.model.verdict import Verdict
 from tests.gates.wave_gates import Asked, one
 from tests.gates.web import Reply, Seen, Web, nobody, web
 

@@ -15,11 +15,11 @@ from rollout.adapters.pages import HttpPages
 from rollout.adapters.prometheus import Prometheus
 from rollout.app.backends import Backends
 from rollout.app.wave_gates import WaveGates
-from rollout.core.commands import JudgeWave, LiftSilences, OpenWave
-from rollout.core.events import SilencesLifted, WaveJudged, WaveOpened
-from rollout.core.plan import Wave
-from rollout.core.playbook import Gate
-from rollout.core.verdict import Verdict
+from rollout.core.model.plan import Wave
+from rollout.core.model.playbook import Gate
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened
 from tests.gates.node_gates import plan
 
 

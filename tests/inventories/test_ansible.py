@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollout.app.load import load_cluster
-from rollout.core.inventory import Inventory
+from rollout.core.model.inventory import Inventory
 from rollout.errors import InputError
 from tests.app.test_load import FakeFiles, FakeSources
 

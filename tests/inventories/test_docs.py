@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rollout.app.load import load_cluster, load_policy
-from rollout.core.schemas import SCHEMAS
+from rollout.core.reading.schemas import SCHEMAS
 from tests.app.test_load import TEMPLATES, FakeFiles, FakeSources
 from tests.inventories.test_live import RACK, ZONE, live
 

@@ -9,9 +9,9 @@ from types import MappingProxyType
 import pytest
 
 from rollout.app.load import load_cluster
-from rollout.core import label_selectors
-from rollout.core.inventory import Endpoints, Inventory
-from rollout.core.live import LiveNode
+from rollout.core.model.inventory import Endpoints, Inventory
+from rollout.core.model.live import LiveNode
+from rollout.core.reading import label_selectors
 from rollout.errors import InputError, RemoteError
 from tests.app.test_load import FakeFiles, FakeSources
 

@@ -12,7 +12,7 @@ import pytest
 
 from rollout.adapters.inventory_scripts import InventoryScripts
 from rollout.app.load import load_cluster
-from rollout.core.live import LiveNode
+from rollout.core.model.live import LiveNode
 from rollout.errors import InputError
 from tests.app.test_load import FakeFiles
 from tests.inventories.test_ansible import HOSTS

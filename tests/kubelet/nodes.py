@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rollout.core.blobs import digest
-from rollout.core.inventory import Inventory, Node
-from rollout.core.plan import Change
-from rollout.core.playbook import (
+from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.plan import Change
+from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
     DEFAULT_GATES,
     Limits,
@@ -21,8 +20,18 @@ from rollout.core.playbook import (
     WaveKind,
     WaveRule,
 )
-from rollout.core.settings import IfUnsupported, Setting, Value
-from rollout.core.snapshot import FileState, FleetSnapshot, Measurement, Process, Snapshot, Token, UnitState, Unread
+from rollout.core.model.settings import IfUnsupported, Setting, Value
+from rollout.core.model.snapshot import (
+    FileState,
+    FleetSnapshot,
+    Measurement,
+    Process,
+    Snapshot,
+    Token,
+    UnitState,
+    Unread,
+)
+from rollout.core.text.blobs import digest
 from rollout.kubelet import layout
 
 CONFIG = "/var/lib/kubelet/config.yaml"

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.blobs import digest
-from rollout.core.plan import Change, Disruption, Left, Standing
-from rollout.core.settings import Setting
-from rollout.core.snapshot import FileState, Measurement, Receipt, ReceiptState, Snapshot
+from rollout.core.model.plan import Change, Disruption, Left, Standing
+from rollout.core.model.settings import Setting
+from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Snapshot
+from rollout.core.text.blobs import digest
 from rollout.kubelet.changes import Proposal, change_for
 from tests.kubelet import nodes
 from tests.kubelet.nodes import (

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.plan import Change, Disruption, FileChange
-from rollout.core.playbook import Gate, GateKind, GateScope
-from rollout.core.snapshot import FileState, Measurement, Process, UnitState
-from rollout.core.verdict import Verdict
+from rollout.core.model.plan import Change, Disruption, FileChange
+from rollout.core.model.playbook import Gate, GateKind, GateScope
+from rollout.core.model.snapshot import FileState, Measurement, Process, UnitState
+from rollout.core.model.verdict import Verdict
 from rollout.kubelet.expectations import judge
 
 AFTER = "a" * 64

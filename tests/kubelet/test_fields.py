@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.settings import IfUnsupported, Setting, Value
+from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.kubelet import fields, homes, shadows, values, versions
 from rollout.kubelet.homes import DEADLINE, InField, InFlag, NoHome, Runtime, Skipped
 from tests.kubelet.nodes import settings

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.plan import Left
-from rollout.core.playbook import Templates
-from rollout.core.snapshot import Snapshot
+from rollout.core.model.plan import Left
+from rollout.core.model.playbook import Templates
+from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet import arguments, layout
 from rollout.kubelet.changes import Proposal, change_for
 from tests.kubelet import nodes

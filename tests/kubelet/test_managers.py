@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.snapshot import Snapshot
+from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet import fitness, managers
 from tests.kubelet.nodes import kubeadm
 

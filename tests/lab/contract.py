@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from importlib.resources import files
 from typing import Protocol
 
-from rollout.core.blobs import digest
-from rollout.core.remote import RemoteAnswer, RemoteCommand
-from rollout.core.report import Outcome
-from rollout.core.snapshot import Token
-from rollout.core.verification import Verification, drifts
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import Outcome
+from rollout.core.model.snapshot import Token
+from rollout.core.model.verification import Verification, drifts
+from rollout.core.text.blobs import digest
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report, parse_verification
 

@@ -13,7 +13,7 @@ import paramiko
 
 from rollout.adapters.lab import control
 from rollout.adapters.lab.spec import LabSpec, NodeSpec, addresses
-from rollout.core.remote import RemoteCommand
+from rollout.core.model.remote import RemoteCommand
 from rollout.kubelet.agent_call import ApplyOrder, FileOrder
 
 KINDS = (

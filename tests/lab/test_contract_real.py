@@ -9,7 +9,7 @@ import pytest
 
 from rollout.adapters.ssh import SshNodes
 from rollout.app.ports import Target
-from rollout.core.remote import RemoteCommand
+from rollout.core.model.remote import RemoteCommand
 from tests.bed.bed import Bed, why_not
 from tests.lab.contract import CASES, Subject
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from rollout.adapters.lab import ailments, faults, launch
-from rollout.core.remote import RemoteCommand
+from rollout.core.model.remote import RemoteCommand
 from rollout.kubelet import agent_call
 from tests.lab.labs import Lab, spec
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from rollout.adapters.lab import ailments, control, disk, faults, output
 from rollout.cli.lab import lab as lab_command
-from rollout.core.remote import RemoteCommand
+from rollout.core.model.remote import RemoteCommand
 from tests.lab.labs import Lab
 from tests.lab.test_faults import NEW, apply, confirm, extra, receipt
 

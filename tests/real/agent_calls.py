@@ -9,9 +9,9 @@ from importlib.resources import files
 
 from rollout.adapters.ssh import SshNodes
 from rollout.app.ports import Target
-from rollout.core.remote import RemoteAnswer, RemoteCommand
-from rollout.core.report import Report
-from rollout.core.snapshot import Snapshot
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import Report
+from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report, parse_snapshot
 from tests.bed.node import Node

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rollout.adapters.ssh import SshLimits, SshNodes
-from rollout.core.report import Outcome
-from rollout.core.snapshot import Receipt, ReceiptState
+from rollout.core.model.report import Outcome
+from rollout.core.model.snapshot import Receipt, ReceiptState
 from tests.bed.bed import Bed
 from tests.bed.node import CONFIG, FLAGS
 from tests.real.agent_calls import OnNode

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 from rollout.app.driver import _changed as changed
 from rollout.app.plan import build_plan
-from rollout.core.commands import Ask, Command, JudgeWave
-from rollout.core.events import Answered, Event, Trigger, WaveJudged
-from rollout.core.machine import step
-from rollout.core.order import apply_order
-from rollout.core.pages.story import Past, Story, tell
-from rollout.core.plan import Plan
-from rollout.core.planning import rack_sizes
-from rollout.core.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
-from rollout.core.state import Order, RunState, Verb
-from rollout.core.verdict import Reading, Verdict
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
+from rollout.core.model.verdict import Reading, Verdict
+from rollout.core.plans.planning import rack_sizes
+from rollout.core.run.commands import Ask, Command, JudgeWave
+from rollout.core.run.events import Answered, Event, Trigger, WaveJudged
+from rollout.core.run.machine import step
+from rollout.core.run.order import apply_order
+from rollout.core.run.state import Order, RunState, Verb
+from rollout.core.telling.pages.story import Past, Story, tell
 from tests.core.model_fleet import Play
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, inventory, mixed
 

@@ -9,9 +9,9 @@ import json
 import sys
 import time
 
-from rollout.core.journal_codec import decode_event, encode_event
-from rollout.core.pages.page import page
-from rollout.core.pages.story import Past, tell
+from rollout.core.run.journal_codec import decode_event, encode_event
+from rollout.core.telling.pages.page import page
+from rollout.core.telling.pages.story import Past, tell
 from tests.report.journals import plan_of, play_of
 
 

@@ -10,9 +10,9 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
 from rollout.cli.main import run
-from rollout.core import plan_codec
-from rollout.core.journal_codec import encode_event, encode_order
-from rollout.core.plan import Plan
+from rollout.core.model.plan import Plan
+from rollout.core.plans import plan_codec
+from rollout.core.run.journal_codec import encode_event, encode_order
 from tests.core.model_fleet import Play
 from tests.report import journals
 

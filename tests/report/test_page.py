@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.pages.markup import Html, tag
-from rollout.core.pages.page import page
-from rollout.core.pages.story import Story
-from rollout.core.playbook import Cause, Limits, Share
-from rollout.core.state import Goal, NodeRecord, NodeState
-from rollout.core.verdict import Reading, Verdict
+from rollout.core.model.playbook import Cause, Limits, Share
+from rollout.core.model.verdict import Reading, Verdict
+from rollout.core.run.state import Goal, NodeRecord, NodeState
+from rollout.core.telling.pages.markup import Html, tag
+from rollout.core.telling.pages.page import page
+from rollout.core.telling.pages.story import Story
 from tests.core.model_fleet import Play, make_order
 from tests.report import journals
 from tests.report.journals import story_of

@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from rollout.core.events import PauseAsked
-from rollout.core.pages.moments import fallen, moments
-from rollout.core.pages.next_steps import next_steps
-from rollout.core.pages.numbers import Number, number_in
-from rollout.core.pages.story import Story
-from rollout.core.pages.text import report_document, report_lines
-from rollout.core.playbook import Limits, Share
-from rollout.core.state import Goal, NodeState, Phase
-from rollout.core.verdict import Verdict
+from rollout.core.model.playbook import Limits, Share
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.events import PauseAsked
+from rollout.core.run.state import Goal, NodeState, Phase
+from rollout.core.telling.pages.moments import fallen, moments
+from rollout.core.telling.pages.next_steps import next_steps
+from rollout.core.telling.pages.numbers import Number, number_in
+from rollout.core.telling.pages.story import Story
+from rollout.core.telling.pages.text import report_document, report_lines
 from tests.core.model_fleet import Play, make_order
 from tests.report import journals
 from tests.report.journals import story_of

@@ -20,7 +20,7 @@ from rollout.adapters.ssh import SshLimits
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.ssh_config import SshConfig
 from rollout.app.ports import Target
-from rollout.core.remote import RemoteCommand
+from rollout.core.model.remote import RemoteCommand
 from rollout.errors import RemoteError
 from tests.ssh import scripted as scripts
 from tests.ssh.conftest import Make

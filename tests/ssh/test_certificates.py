@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from tests.ssh.conftest import Make
 from tests.ssh.keys import authority, sign
 from tests.ssh.sshd import Sshd, make_key, public, target

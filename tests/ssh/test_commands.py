@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rollout.adapters.ssh import SshLimits, SshNodes
-from rollout.core.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from tests.ssh.conftest import Make
 from tests.ssh.sshd import Sshd, target
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.ssh import SshNodes, identities
-from rollout.core.remote import RemoteCommand
+from rollout.core.model.remote import RemoteCommand
 from tests.ssh.conftest import Make
 from tests.ssh.keys import HardwareAgent
 from tests.ssh.sshd import Sshd, make_key, target

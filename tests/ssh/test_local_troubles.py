@@ -12,7 +12,7 @@ from paramiko.server import ServerInterface
 from paramiko.transport import Transport
 
 from rollout.adapters.ssh import SshLimits, SshNodes
-from rollout.core.remote import RemoteCommand
+from rollout.core.model.remote import RemoteCommand
 from tests.ssh.conftest import Make
 from tests.ssh.scripted import scripted
 from tests.ssh.sshd import Sshd, target
@@ -23,7 +23,7 @@ import resource, socket
 from pathlib import Path
 from rollout.adapters.ssh import Resolver, SshNodes
 from rollout.app.ports import Target
-from rollout.core.remote import RemoteCommand
+from rollout.core.model.remote import RemoteCommand
 
 def say(host, port, before=lambda: None):
     resolver, target = Resolver.reading(Path({config!r})), Target("n1", host, None, port)

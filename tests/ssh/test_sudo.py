@@ -20,12 +20,12 @@ from rollout.adapters.agent_program import agent_program
 from rollout.adapters.ssh import SshNodes
 from rollout.adapters.ssh.elevation import Proof
 from rollout.cli.plan import plan
-from rollout.core.remote import RemoteAnswer, RemoteCommand
-from rollout.core.report import Outcome
-from rollout.core.sudo import Secret, quiet
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import Outcome
 from rollout.errors import RemoteError
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report
+from rollout.kubelet.sudo import Secret, quiet
 from tests.ssh.sshd import Sshd, target
 from tests.ssh.sudoers import PASSWORD, User, sudoer
 

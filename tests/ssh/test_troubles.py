@@ -12,7 +12,7 @@ import pytest
 from rollout.adapters.ssh import SshLimits, SshNodes
 from rollout.adapters.ssh.limits import Deadline
 from rollout.adapters.ssh.wire import look_up
-from rollout.core.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 from tests.ssh import scripted as scripts
 from tests.ssh.conftest import Make

@@ -1,5 +1,5 @@
 """Runs, their events, leases, requests and notes. Bodies of events are text and hashes chain them (see
-``core.journal_codec.chain``): a journal that was changed or lost a line is refused, never guessed at.
+``core.run.journal_codec.chain``): a journal that was changed or lost a line is refused, never guessed at.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from rollout.adapters.journal.database import Database
 from rollout.adapters.journal.leases import Leases
 from rollout.adapters.journal.tables import EVENTS, NOTES, REQUESTS, RUNS
 from rollout.app.ports import Holder, Note, RunHeader
-from rollout.core.journal_codec import GENESIS, chain
-from rollout.core.requests import Request
+from rollout.core.run.journal_codec import GENESIS, chain
+from rollout.core.run.requests import Request
 from rollout.errors import StateError
 
 

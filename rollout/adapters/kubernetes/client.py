@@ -12,7 +12,7 @@ from rollout.adapters.json_answers import decoded, mapping
 from rollout.adapters.kubernetes.credentials import Credential, ask_plugin, context_for
 from rollout.adapters.kubernetes.kubeconfig import Connection
 from rollout.adapters.tokens import TokenFile, bearer
-from rollout.core.terminal import printable
+from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 
 EARLY = 30.0

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from rollout.adapters.json_answers import listing, mapping, text
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.objects import lease, live_node, pod
-from rollout.core.live import Lease, LiveNode, Sight
+from rollout.core.model.live import Lease, LiveNode, Sight
 from rollout.errors import RemoteError
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

@@ -14,7 +14,7 @@ from typing import Any
 
 from rollout.adapters.kubernetes.kubeconfig import Connection, Plugin
 from rollout.adapters.tokens import bearer
-from rollout.core.terminal import printable
+from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem, RemoteError
 
 PLUGIN_SECONDS = 30.0

@@ -16,10 +16,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rollout.adapters.endpoints import LOOPBACK
-from rollout.core.suggest import did_you_mean
-from rollout.core.terminal import printable
-from rollout.core.written import Mistakes, kind_of, read_document
-from rollout.core.yaml_source import Item
+from rollout.core.reading.written import Mistakes, kind_of, read_document
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import printable
+from rollout.core.text.yaml_source import Item
 from rollout.errors import InputError, Problem
 
 MOST_BYTES = 4 * 1024 * 1024

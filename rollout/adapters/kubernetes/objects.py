@@ -1,4 +1,4 @@
-"""The API's JSON as the values of ``core.live``: only what is used, and nothing taken on trust."""
+"""The API's JSON as the values of ``core.model.live``: only what is used, and nothing taken on trust."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rollout.adapters.json_answers import listing, mapping, text
-from rollout.core.live import Container, Lease, LiveNode, Pod
+from rollout.core.model.live import Container, Lease, LiveNode, Pod
 from rollout.errors import RemoteError
 
 Json = Mapping[str, Any]

@@ -13,7 +13,7 @@ from pathlib import Path
 from rollout.adapters.lab import control, serve
 from rollout.adapters.lab import spec as lab_spec
 from rollout.adapters.lab.spec import LabSpec
-from rollout.core.terminal import printable
+from rollout.core.text.terminal import printable
 from rollout.errors import StateError, UsageError
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._@+=,-]+")

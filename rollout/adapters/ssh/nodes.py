@@ -23,9 +23,9 @@ from rollout.adapters.ssh.session import RefusedError, Session, open_channel
 from rollout.adapters.ssh.troubles import printable, translate
 from rollout.adapters.ssh.watchdog import Watchdog
 from rollout.app.ports import Target
-from rollout.core.remote import RemoteAnswer, RemoteCommand
-from rollout.core.sudo import Secret
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
+from rollout.kubelet.sudo import Secret
 
 GRACE = 0.5  # between the end of our own waiting and the watchdog's hanging up
 

@@ -13,7 +13,7 @@ from paramiko.transport import Transport
 from rollout.adapters.ssh.elevation import Elevation
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
 from rollout.adapters.ssh.troubles import printable, translate
-from rollout.core.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 
 CHUNK = 64 * KIB

@@ -1,0 +1,70 @@
+"""Are the touched nodes worse than the control group? A plain statistic that anybody can do again by hand.
+
+    centre = the median of each group
+    spread = 1.4826 × the median distance of the control group from its own median (its robust standard deviation)
+    slack  = the larger of  tolerance × |control's centre|  and  3 × spread
+    worse  = the touched nodes' centre lies beyond the control's centre by more than the slack
+
+A median is not moved by one odd node, so one bad node among many touched ones is no matter of this comparison but of
+the node gates and of ``atMost``; a canary of one node is compared as it is. A control group of fewer than three samples
+has no spread that means anything: only the tolerance counts then. NaN and infinite samples compare with nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from statistics import median
+
+from rollout.core.model.playbook import Worse
+from rollout.core.model.verdict import Verdict
+
+NORMAL = 1.4826
+"""Makes the median distance of normally distributed samples their standard deviation."""
+
+SIGMAS = 3.0
+ENOUGH_FOR_SPREAD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Samples of nodes that belong together; ``what`` names them in the evidence."""
+
+    what: str
+    samples: Sequence[float]
+
+
+def compare(touched: Group, control: Group, worse: Worse, tolerance: float) -> tuple[Verdict, str]:
+    """PASS, FAIL or, where nothing can be compared, UNKNOWN; the evidence holds every number the verdict came from."""
+    for group in (touched, control):
+        if not group.samples:
+            return Verdict.UNKNOWN, f"no sample of the {group.what}"
+        if not all(map(isfinite, group.samples)):
+            return Verdict.UNKNOWN, f"a sample of the {group.what} is no finite number"
+    ours, theirs = median(touched.samples), median(control.samples)
+    spread = _spread(control.samples, theirs)
+    by_share, by_spread = tolerance * abs(theirs), SIGMAS * spread
+    slack = max(by_share, by_spread)
+    apart = ours - theirs if worse is Worse.HIGHER else theirs - ours
+    evidence = (
+        f"{touched.what} {_shown(touched.samples)}, {control.what} {_shown(control.samples)}: {ours:g} is "
+        f"{_apart(apart, worse)}; allowed {slack:g} (the larger of {tolerance:.0%} = {by_share:g} and 3 sigma = {by_spread:g})"
+    )
+    return (Verdict.FAIL if apart > slack else Verdict.PASS), evidence
+
+
+def _spread(samples: Sequence[float], centre: float) -> float:
+    if len(samples) < ENOUGH_FOR_SPREAD:
+        return 0.0
+    return NORMAL * median(abs(sample - centre) for sample in samples)
+
+
+def _shown(samples: Sequence[float]) -> str:
+    """Median, range and number."""
+    return f"{median(samples):g} (median of {len(samples)}, {min(samples):g} to {max(samples):g})"
+
+
+def _apart(apart: float, worse: Worse) -> str:
+    better = "lower" if worse is Worse.HIGHER else "higher"
+    return f"{apart:g} {worse.value}" if apart >= 0 else f"{-apart:g} {better}"

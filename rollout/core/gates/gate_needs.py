@@ -1,0 +1,42 @@
+"""What a set of gates must be able to ask, and whether it is known where that is. Said before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rollout.core.model.inventory import Endpoints
+from rollout.core.model.playbook import API_GATES, Gate
+from rollout.errors import Problem
+
+
+def needs_cluster(gates: Iterable[Gate]) -> bool:
+    """Whether one of the gates is asked of the API server."""
+    return any(gate.kind in API_GATES for gate in gates)
+
+
+def unnamed(gates: Iterable[Gate], endpoints: Endpoints, cluster: str) -> tuple[Problem, ...]:
+    """One problem for each kind of back end that gates need and nobody named."""
+    found = {what: (names, hint) for what, names, hint in _needs(tuple(gates), endpoints) if names}
+    return tuple(
+        Problem(
+            f"no-{what.lower()}",
+            f"the gate{'s' * (len(names) > 1)} {', '.join(names)} need{'s' * (len(names) == 1)} {article} {what}, and the "
+            f"inventory of {cluster} names none",
+            hint=hint,
+        )
+        for what, (names, hint) in found.items()
+        for article in ("an" if what[0] == "A" else "a",)
+    )
+
+
+def _needs(gates: tuple[Gate, ...], endpoints: Endpoints) -> Iterator[tuple[str, list[str], str]]:
+    """Each kind of back end with the gates that lack it, and what to do."""
+    if not endpoints.kubeconfig:
+        lacking = [gate.name for gate in gates if gate.kind in API_GATES]
+        yield "kubeconfig", lacking, "say --kubeconfig FILE, or `endpoints: {kubeconfig: FILE}` in the inventory"
+    if not endpoints.prometheus:
+        lacking = [gate.name for gate in gates if gate.prometheus is not None and not gate.prometheus.url]
+        yield "Prometheus", lacking, "say `endpoints: {prometheus: URL}` in the inventory, or `url` in the gate"
+    if not endpoints.alertmanager:
+        lacking = [gate.name for gate in gates if gate.alertmanager is not None and not gate.alertmanager.url]
+        yield "Alertmanager", lacking, "say `endpoints: {alertmanager: URL}` in the inventory, or `url` in the gate"

@@ -1,0 +1,124 @@
+"""What back ends answered, as values, and what it means for a gate: PASS, FAIL or UNKNOWN, with evidence.
+
+Never a pass: no sample at all, a sample that is not a number, an answer that could not be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from rollout.core.model.playbook import HttpQuery, PrometheusQuery
+from rollout.core.model.verdict import Verdict
+from rollout.core.text.terminal import counted, printable
+
+Judged = tuple[Verdict, str]
+
+SHOWN = 5
+"""How many alerts or samples are named in one line of evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One sample of an instant query. ``labels`` is text for people, without the metric's name."""
+
+    labels: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """An instant query's answer. ``warnings`` are the back end's own words: a part of it may be missing."""
+
+    samples: tuple[Sample, ...]
+    warnings: tuple[str, ...] = ()
+
+    def values(self) -> tuple[float, ...]:
+        return tuple(sample.value for sample in self.samples)
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A firing alert; its fingerprint is the same as long as its labels are."""
+
+    fingerprint: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An HTTP answer; ``text`` is the beginning of its body."""
+
+    status: int
+    text: str
+
+
+def judge_samples(query: PrometheusQuery, answer: Samples) -> Judged:
+    """Whether every sample is within the thresholds; without thresholds, whether there is something to compare."""
+    warned = "".join(f"; warning: {printable(warning, 120)}" for warning in answer.warnings[:2])
+    if not answer.samples:
+        return Verdict.UNKNOWN, f"the query's result is empty{warned}"
+    odd = next((sample for sample in answer.samples if isnan(sample.value)), None)
+    if odd is not None:
+        return Verdict.UNKNOWN, f"the sample {{{odd.labels}}} is NaN{warned}"
+    beyond = [sample for sample in answer.samples if not _within(query, sample.value)]
+    if beyond:
+        return Verdict.FAIL, f"{_listed(beyond, len(answer.samples))}; {_bounds(query)}{warned}"
+    values = answer.values()
+    return (
+        Verdict.PASS,
+        f"{counted(len(values), 'sample')}, {min(values):g} to {max(values):g}; {_bounds(query)}{warned}",
+    )
+
+
+def judge_alerts(firing: Sequence[Alert], known: Iterable[str]) -> Judged:
+    """Whether no alert fires that did not before; ``known`` are the fingerprints of those that did."""
+    before = frozenset(known)
+    new = [alert for alert in firing if alert.fingerprint not in before]
+    old = len(firing) - len(new)
+    fired = f"firing as before: {counted(old, 'alert')}" if old else "no alert fires"
+    if not new:
+        return Verdict.PASS, fired
+    names = ", ".join(_alert(alert) for alert in new[:SHOWN])
+    more = f" and {len(new) - SHOWN} more" if len(new) > SHOWN else ""
+    return Verdict.FAIL, f"{counted(len(new), 'new alert')}: {names}{more}"
+
+
+def judge_page(wanted: HttpQuery, page: Page) -> Judged:
+    """Whether the page has the status and the content that were asked for."""
+    if page.status != wanted.status:
+        return Verdict.FAIL, f"answered {page.status}, wanted {wanted.status}: {printable(page.text, 120)}".rstrip(": ")
+    if wanted.contains and wanted.contains not in page.text:
+        return (
+            Verdict.FAIL,
+            f"answered {page.status} without `{printable(wanted.contains, 60)}`: {printable(page.text, 120)}",
+        )
+    return Verdict.PASS, f"answered {page.status}"
+
+
+def _within(query: PrometheusQuery, value: float) -> bool:
+    high = query.at_most is None or value <= query.at_most
+    return high and (query.at_least is None or value >= query.at_least)
+
+
+def _bounds(query: PrometheusQuery) -> str:
+    said = [f"at most {query.at_most:g}"] if query.at_most is not None else []
+    said += [f"at least {query.at_least:g}"] if query.at_least is not None else []
+    return " and ".join(said) or "no threshold"
+
+
+def _listed(samples: Sequence[Sample], total: int) -> str:
+    named = ", ".join(_named(sample) for sample in samples[:SHOWN])
+    more = f" and {len(samples) - SHOWN} more" if len(samples) > SHOWN else ""
+    return f"{len(samples)} of {counted(total, 'sample')} beyond: {named}{more}"
+
+
+def _named(sample: Sample) -> str:
+    return f"{{{sample.labels}}} {sample.value:g}" if sample.labels else f"{sample.value:g}"
+
+
+def _alert(alert: Alert) -> str:
+    name = alert.labels.get("alertname", "unnamed")
+    where = next((f" on {alert.labels[key]}" for key in ("node", "instance") if key in alert.labels), "")
+    return printable(f"{name}{where}", 100)

@@ -1,0 +1,139 @@
+"""The plan: frozen, saved, hashed. Apply runs this object and nothing else.
+
+Nodes with the same change share one ``ChangeGroup``: 2,000 nodes come out as a handful of groups. File bytes are held
+once, by digest, in ``blobs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rollout.core.model.playbook import Budget, Gate, Limits, RevertScope
+from rollout.core.model.way_back import WayBack
+
+
+class Disruption(StrEnum):
+    """What a change does to a node, from least to most."""
+
+    NONE = "none"
+    RESTART_KUBELET = "restart-kubelet"
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file's exact bytes before and after, by digest; ``before`` is ``""`` when the file does not exist yet."""
+
+    path: str
+    before: str  # hex SHA-256, key of Plan.blobs; "" = absent
+    after: str  # hex SHA-256, key of Plan.blobs
+    mode: str  # octal, used only when the file is made
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to a node: files in order, units to restart in order, and what must be true afterwards."""
+
+    files: tuple[FileChange, ...]
+    units: tuple[str, ...]  # restarted in this order
+    reload: bool  # systemctl daemon-reload first: a unit file or drop-in changes
+    disruption: Disruption
+    arguments: tuple[str, ...]  # arguments the kubelet's command line must hold afterwards, e.g. "--config=/…"
+    config_path: str  # the --config file whose digest the effective-config gate compares; "" if none
+    healthz_port: int  # 0 = off
+    settle: float  # seconds after the restart during which the node counts as unavailable (readiness flap)
+    notes: tuple[str, ...] = ()  # e.g. "maxParallelImagePulls skipped: the field exists from 1.27"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeGroup:
+    """Nodes of one kubelet version × runtime × layout that get the same change. ``label`` is for people."""
+
+    name: str  # "g1", "g2" … in order of size
+    label: str  # e.g. "kubelet 1.20.15, dockershim, kubeadm layout"
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """One node that will be changed. ``machine_id`` and the file digests are compared on the node before the write."""
+
+    name: str
+    address: str
+    rack: str
+    zone: str
+    group: str  # ChangeGroup.name
+    wave: int  # index into Plan.waves
+    machine_id: str
+    user: str | None = None
+    port: int | None = None
+
+
+class Standing(StrEnum):
+    """Why a selected node is not in the waves."""
+
+    AS_WANTED = "as-wanted"
+    SKIPPED = "skipped"  # left alone on purpose: control plane, cordoned by others
+    REFUSED = "refused"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A selected node that this plan leaves alone, with a stable reference and the reason."""
+
+    name: str
+    rack: str
+    standing: Standing
+    reference: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something to know about nodes before they are changed: new, replaced, run by another configuration manager too."""
+
+    reference: str
+    text: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    name: str  # "canary", "1 per rack", "5 %", "25 %", "rest", "devices", "control plane"
+    nodes: tuple[str, ...]  # in the order of release
+    soak: float
+    hold: bool = False
+    at_once: int = 0  # most nodes of it in flight; 0: no limit of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """See the module. ``counter`` is the highest token counter seen in the snapshot."""
+
+    cluster: str
+    playbook: str
+    inventory_digest: str
+    playbook_digest: str
+    taken: str  # the snapshot's wall time
+    counter: int
+    limit: str  # the nodeset expression that selected the nodes; "" = all
+    groups: tuple[ChangeGroup, ...]
+    nodes: Mapping[str, PlannedNode]
+    left: tuple[Left, ...]
+    waves: tuple[Wave, ...]
+    racks: Mapping[str, int]  # rack → its nodes in the inventory (what a per-rack share is a share of)
+    limits: Limits
+    budgets: tuple[Budget, ...]
+    gates: tuple[Gate, ...]
+    on_failure: RevertScope
+    passes: int
+    guard: float
+    keep: int
+    blobs: Mapping[str, bytes]  # hex SHA-256 → content
+    rehearsal: bool = True
+    zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes in the inventory
+    remarks: tuple[Remark, ...] = ()
+    way_back: WayBack | None = None  # what the last run measured of a node's way forth and back

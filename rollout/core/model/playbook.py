@@ -1,0 +1,226 @@
+"""The playbook as the rest of the program sees it: a validated, frozen policy. Data, never code.
+
+All durations are seconds. A ``Share`` is a count or a percentage of a scope's nodes, never less than one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rollout.core.model.settings import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """``Share(count=3)`` or ``Share(percent=2.0)``; exactly one is set."""
+
+    count: int | None = None
+    percent: float | None = None
+
+    def of(self, total: int) -> int:
+        """How many of ``total`` nodes: a count is at most all of them, a percentage is rounded down; at least 1."""
+        if self.count is not None:
+            return max(1, min(self.count, total))
+        return max(1, int(total * (self.percent or 0.0) / 100))
+
+    def __str__(self) -> str:
+        return str(self.count) if self.count is not None else f"{self.percent:g} %"
+
+
+class WaveKind(StrEnum):
+    """How a wave picks its nodes from those not yet in an earlier wave."""
+
+    CANARY = "canary"  # one node of each change group
+    PER_RACK = "perRack"  # ``count`` nodes of each rack
+    UP_TO = "upTo"  # until ``percent`` of all changed nodes are in this or an earlier wave
+    REST = "rest"  # everything left
+
+
+@dataclass(frozen=True, slots=True)
+class WaveRule:
+    kind: WaveKind
+    count: int = 1
+    percent: float = 100.0
+    soak: float | None = None  # seconds; None: the playbook's soak
+    hold: bool = False  # once it has passed, wait for ``rollout continue``; its gates go on being asked
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Never more than this at once. ``per_rack`` and ``per_zone`` count unavailable nodes; ``pace`` is restarts a second."""
+
+    per_rack: Share = Share(percent=5.0)
+    per_zone: Share | None = None
+    in_flight: int = 100
+    pace: float = 10.0
+    preflight: Share = Share(percent=5.0)  # nodes sick or unreadable before the run, of all selected
+
+
+EMERGENCY_LIMITS = Limits(per_rack=Share(percent=50.0), in_flight=200, pace=30.0)
+"""A rollback hurries: half a rack at a time, thirty restarts a second. No budget halts it; what breaks is told."""
+
+
+class Cause(StrEnum):
+    """Why a node went wrong."""
+
+    UNREACHABLE = "unreachable"
+    FAILED = "failed"
+    UNHEALTHY = "unhealthy"
+
+
+class Scope(StrEnum):
+    WAVE = "wave"
+    RACK = "rack"
+    FLEET = "fleet"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """At most ``share`` of a scope's changed nodes may go wrong for these causes together; reaching it halts the run."""
+
+    scope: Scope
+    causes: frozenset[Cause]
+    share: Share
+
+
+ALL_CAUSES = frozenset(Cause)
+DEFAULT_BUDGETS = (
+    Budget(Scope.WAVE, ALL_CAUSES, Share(percent=2.0)),
+    Budget(Scope.RACK, ALL_CAUSES, Share(count=2)),
+    Budget(Scope.FLEET, ALL_CAUSES, Share(percent=1.0)),
+)
+
+
+class GateKind(StrEnum):
+    UNIT = "unit"
+    PROCESS = "process"
+    HEALTHZ = "healthz"
+    EFFECTIVE_CONFIG = "effectiveConfig"
+    NODE_READY = "nodeReady"  # the Node is Ready and its lease was renewed after the restart
+    PODS_KEPT = "podsKept"  # no pod was rejected at re-admission
+    CONTAINERS_KEPT = "containersKept"  # no container was restarted by us
+    IMAGE_PULLS = "imagePulls"  # no new image-pull failure
+    PROMETHEUS = "prometheus"
+    ALERTMANAGER = "alertmanager"
+    HTTP = "http"
+    COMMAND = "command"
+
+
+API_GATES = frozenset({GateKind.NODE_READY, GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS})
+"""Gates of a node that are asked of the API server, against a baseline taken right before the node's change."""
+
+
+class GateScope(StrEnum):
+    NODE = "node"  # before confirm, again in the soak; a command runs on the node
+    WAVE = "wave"  # in every round of the soak; a command runs where the controller runs
+
+
+class Worse(StrEnum):
+    """Which way a measurement gets worse."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class PrometheusQuery:
+    """An instant query; ``$nodes`` in it stands for a regular expression that matches the touched nodes' names.
+
+    Every sample must be within ``at_most`` and ``at_least``. With ``worse``, the query is asked again with ``$nodes``
+    for the control group (nodes not touched yet) and the two are compared, see ``core.gates.comparison``; ``tolerance`` is the
+    share of the control's median by which the touched nodes may be worse. ``url`` ``""``: the inventory's.
+    """
+
+    query: str
+    url: str = ""
+    at_most: float | None = None
+    at_least: float | None = None
+    worse: Worse | None = None
+    tolerance: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class AlertQuery:
+    """Alerts that match all of ``matchers`` (``severity="critical"``) must not begin to fire; silenced ones do not count.
+
+    ``silence`` seconds (0: none): a silence of that length is set for the wave's nodes before the wave and lifted at the
+    run's end; ``node_label`` is the alerts' label that holds the node's name. ``url`` ``""``: the inventory's.
+    """
+
+    matchers: tuple[str, ...]
+    url: str = ""
+    silence: float = 0.0
+    node_label: str = "node"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpQuery:
+    """``GET url`` must answer with ``status`` and, if said, ``contains`` in the first MiB of its body."""
+
+    url: str
+    status: int = 200
+    contains: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One thing that must hold; ``kind`` says which of the last fields is set. ``timeout`` is seconds for asking, retries included."""
+
+    kind: GateKind
+    scope: GateScope
+    name: str
+    command: tuple[str, ...] = ()
+    timeout: float = 10.0
+    prometheus: PrometheusQuery | None = None
+    alertmanager: AlertQuery | None = None
+    http: HttpQuery | None = None
+
+
+DEFAULT_GATES = tuple(
+    Gate(kind, GateScope.NODE, kind.value)
+    for kind in (GateKind.UNIT, GateKind.PROCESS, GateKind.HEALTHZ, GateKind.EFFECTIVE_CONFIG)
+)
+
+
+class RevertScope(StrEnum):
+    """What is taken back when a run halts (a failed node always takes itself back)."""
+
+    NODE = "node"
+    WAVE = "wave"
+    RUN = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """Template *texts*, by what they render; names are for messages."""
+
+    kubelet_config: str
+    kubelet_config_name: str
+    flags_env: str
+    flags_env_name: str
+    drop_in: str
+    drop_in_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A validated playbook. ``digest`` is the SHA-256 over playbook and template texts."""
+
+    name: str
+    settings: Mapping[str, Setting]
+    templates: Templates
+    waves: tuple[WaveRule, ...]
+    limits: Limits
+    budgets: tuple[Budget, ...]
+    gates: tuple[Gate, ...]
+    on_failure: RevertScope
+    soak: float
+    passes: int  # K: consecutive rounds of the node gates that must pass over the soak
+    guard: float
+    keep: int  # copies kept on the node
+    digest: str
+    rehearsal: bool = True  # the first wave is taken back once for real, then changed again
+    control_plane: bool = False  # whether control-plane nodes are changed too
+    cordoned: bool = False  # whether nodes that others cordoned are changed too

@@ -1,0 +1,45 @@
+"""What one verb of the agent answered, as values. The driver turns these into events; nothing here decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rollout.core.model.snapshot import Measurement, Receipt, Token
+
+
+class Outcome(StrEnum):
+    """How a verb ended, as far as can be told.
+
+    ``DONE``: the verb ended and answered in full. ``REFUSED``: the node declined before touching anything, with a
+    reference. ``UNREACHED``: no command was started on the node. ``LOST``: a command was started and its end was not
+    seen; the node must be read.
+    """
+
+    DONE = "done"
+    REFUSED = "refused"
+    UNREACHED = "unreached"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The answer to ``apply``, ``confirm``, ``revert``, ``status``, ``cleanup`` or ``forget``.
+
+    ``receipt`` is the receipt of the transaction asked about (``None``: the node has none: untouched).
+    ``healthy`` is what the agent itself saw after a restart: true, false, or ``None`` for not looked.
+    ``leftovers`` (cleanup, forget) are paths and units of ours that still exist outside ``/var/lib/rollout``.
+    """
+
+    node: str
+    verb: str
+    outcome: Outcome
+    reference: str = ""
+    message: str = ""
+    receipt: Receipt | None = None
+    receipts: tuple[Receipt, ...] = ()
+    token: Token | None = None
+    healthy: bool | None = None
+    measurement: Measurement | None = None
+    leftovers: tuple[str, ...] = ()
+    seconds: float = 0.0

@@ -1,0 +1,137 @@
+"""What a node should hold by its own receipts, what it holds, and how the two differ.
+
+The node compares nothing: it tells both, and ``drifts`` judges. Nothing here knows the journal; a node whose receipts
+were removed expects nothing, which the caller must tell from a node that is as it should be (``receipts``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Token
+
+HINTS = frozenset({"replaced-after-start"})
+"""References that say no more than that something may be so: an inode changes for many reasons, some of them harmless."""
+
+UNDER_WAY = frozenset({ReceiptState.ARMED, ReceiptState.REVERTING})
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One path, by the newest transaction that touched it.
+
+    ``digest`` is ``""`` for a path that should be absent. ``mode`` (octal) and ``owner`` (``uid:gid``) are ``""`` where
+    nothing is expected. While the transaction is under way nothing is expected of the path at all.
+    """
+
+    path: str
+    tx: str
+    state: ReceiptState
+    digest: str = ""
+    mode: str = ""
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A file that changed ``seconds`` after the running kubelet started, by the node's wall clock.
+
+    ``edited``: its content was written since. Else only its inode changed: it was renamed into place, linked, or given
+    another mode or owner.
+    """
+
+    path: str
+    edited: bool
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """The kubelet's program (``SIZE-MTIME`` or ``unknown``) when ``tx`` was applied, and now."""
+
+    tx: str
+    before: str
+    now: str
+
+    @property
+    def replaced(self) -> bool:
+        return "unknown" not in (self.before, self.now) and self.before != self.now
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """One node's answer to ``verify``. ``age`` is the running kubelet's, in seconds; ``None``: it could not be told."""
+
+    node: str
+    machine_id: str
+    token: Token
+    receipts: tuple[Receipt, ...]
+    expected: tuple[Expected, ...]
+    files: Mapping[str, FileState]
+    measurement: Measurement
+    stale: tuple[Stale, ...] = ()
+    binary: Binary | None = None
+    age: int | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One difference: a stable ``reference``, where (``place`` is a path, or ``kubelet``), and the evidence."""
+
+    reference: str
+    place: str
+    evidence: str
+
+
+def drifts(found: Verification) -> tuple[Drift, ...]:
+    """Every difference, files first; empty when the node is as its receipts say (or has none)."""
+    files = [drift for expected in found.expected for drift in _file(expected, found.files.get(expected.path))]
+    return (*files, *_binary(found.binary), *map(_stale, found.stale))
+
+
+def _file(expected: Expected, state: FileState | None) -> list[Drift]:
+    path = expected.path
+    if expected.state in UNDER_WAY:
+        return [Drift("under-way", path, f"transaction {expected.tx} is {expected.state.value}")]
+    if state is None or (state.kind == "regular" and not state.digest):
+        return [Drift("file-unread", path, "it could not be read")]
+    if not expected.digest:
+        appeared = Drift("file-appeared", path, f"{state.kind}; {_by(expected)} left none")
+        return [] if state.kind == "absent" else [appeared]
+    if state.kind == "absent":
+        return [Drift("file-gone", path, f"{_by(expected)} left {expected.digest[:12]}")]
+    if state.kind != "regular":
+        return [Drift("file-not-regular", path, f"it is {state.kind} now")]
+    return _details(expected, state)
+
+
+def _details(expected: Expected, state: FileState) -> list[Drift]:
+    found = []
+    if state.digest != expected.digest:
+        text = f"{state.digest[:12]}, {_by(expected)} left {expected.digest[:12]}"
+        found.append(Drift("content-differs", expected.path, text))
+    if expected.mode and state.mode != expected.mode:
+        found.append(Drift("mode-differs", expected.path, f"{state.mode}, {_by(expected)} left {expected.mode}"))
+    if expected.owner and state.owner != expected.owner:
+        found.append(Drift("owner-differs", expected.path, f"{state.owner}, {_by(expected)} left {expected.owner}"))
+    return found
+
+
+def _by(expected: Expected) -> str:
+    return f"transaction {expected.tx} ({expected.state.value})"
+
+
+def _binary(binary: Binary | None) -> tuple[Drift, ...]:
+    if binary is None or not binary.replaced:
+        return ()
+    return (Drift("kubelet-replaced", "kubelet", f"{binary.before} when {binary.tx} was applied, {binary.now} now"),)
+
+
+def _stale(stale: Stale) -> Drift:
+    if stale.edited:
+        text = f"edited {stale.seconds} s after the running kubelet started: not in force before a restart"
+        return Drift("edited-after-start", stale.path, text)
+    text = f"renamed, linked or given other rights {stale.seconds} s after the running kubelet started"
+    return Drift("replaced-after-start", stale.path, text)

@@ -1,0 +1,82 @@
+"""How long a plan will take, from its own numbers. An estimate for people; nothing waits by it.
+
+A wave takes ``max(pace-bound, window-bound) + soak``:
+
+* pace-bound: nodes ÷ pace, the restarts a second allowed, and one node's time for the last of them;
+* window-bound: rounds × one node's time, where a round is what may be in flight at once: rounds is the largest of
+  (nodes of a rack in the wave ÷ the rack's window) over the racks, and nodes ÷ in flight, each rounded up; a rack's
+  window is its limit, or its budget where that is smaller (see ``capacity.who_may_go``);
+* one node's time: what the last run measured, else 15 s (connect, stage, restart, a process that outlives
+  RestartSec=10), and its settle window. The first wave's nodes go twice and once back when they rehearse.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from math import ceil
+
+from rollout.core.model.plan import Plan, Wave
+from rollout.core.model.playbook import Limits, Scope
+from rollout.core.model.way_back import way_back_seconds
+
+NODE_SECONDS = 15.0
+"""What changing one node is taken to take, until a run has measured it."""
+
+BACK_SECONDS = 20.0
+"""What taking one node back is taken to take, until a rehearsal has measured it."""
+
+
+def forth_seconds(plan: Plan) -> float:
+    """Seconds one node takes to be changed."""
+    return plan.way_back.apply_seconds if plan.way_back and plan.way_back.apply_seconds else NODE_SECONDS
+
+
+def back_seconds(plan: Plan) -> float:
+    """Seconds one node takes to be taken back."""
+    return plan.way_back.revert_seconds if plan.way_back else BACK_SECONDS
+
+
+def all_back(plan: Plan, limits: Limits) -> float:
+    """Seconds it would take to take every node of the plan back."""
+    return way_back_seconds(changed_by_rack(plan), plan.racks, limits, back_seconds(plan))
+
+
+def of_wave(plan: Plan, wave: Wave) -> float:
+    """Seconds one wave is expected to take, its soak included."""
+    settles = {group.name: group.change.settle for group in plan.groups}
+    settle = max((settles[plan.nodes[name].group] for name in wave.nodes), default=0.0)
+    each = forth_seconds(plan) + settle
+    if plan.rehearsal and wave is plan.waves[0]:
+        each = 2 * each + back_seconds(plan) + settle
+    pace = len(wave.nodes) / plan.limits.pace + each
+    return max(pace, rounds(plan, wave) * each) + wave.soak
+
+
+def rounds(plan: Plan, wave: Wave) -> int:
+    """How often a wave fills what may be in flight at once."""
+    changed = changed_by_rack(plan)
+    racks = Counter(plan.nodes[name].rack for name in wave.nodes)
+    by_rack = max((ceil(count / rack_window(plan, rack, changed[rack])) for rack, count in racks.items()), default=0)
+    return max(by_rack, ceil(len(wave.nodes) / plan.limits.in_flight))
+
+
+def rack_limit(plan: Plan, rack: str) -> int:
+    """How many nodes of a rack may be unavailable by our doing at once."""
+    return plan.limits.per_rack.of(plan.racks[rack])
+
+
+def rack_window(plan: Plan, rack: str, changed: int) -> int:
+    """How many of a rack's ``changed`` nodes may be in flight at once while none has gone wrong."""
+    budgets = (budget.share.of(changed) for budget in plan.budgets if budget.scope is Scope.RACK)
+    return min((rack_limit(plan, rack), *budgets))
+
+
+def changed_by_rack(plan: Plan) -> Mapping[str, int]:
+    """Rack → its nodes that the plan changes."""
+    return Counter(node.rack for node in plan.nodes.values())
+
+
+def total(plan: Plan) -> float:
+    """Seconds the whole plan is expected to take when nothing goes wrong."""
+    return sum(of_wave(plan, wave) for wave in plan.waves)

@@ -1,0 +1,109 @@
+"""What is known of nodes besides what they say themselves: from earlier plans of the cluster, and from the API server.
+
+Everything here becomes a ``Remark`` of the plan, or a reason to leave a node alone; nothing here changes a node's change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.live import LiveNode
+from rollout.core.model.plan import Plan, Remark
+from rollout.core.model.snapshot import FleetSnapshot, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The nodes of ``plans`` earlier plans of the cluster, and the machine-id of those that were to be changed."""
+
+    plans: int
+    names: frozenset[str]
+    machine_ids: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """``seen`` is ``None`` where there is no earlier plan, ``live`` where the API server was not or could not be asked.
+
+    ``not_asked`` says why it could not be; ``""``: it was, or the inventory names no kubeconfig.
+    """
+
+    seen: Seen | None = None
+    live: tuple[LiveNode, ...] | None = None
+    not_asked: str = ""
+
+
+def seen_in(plans: Sequence[Plan]) -> Seen | None:
+    """``plans`` are the newest first: of a node's machine-ids the last one counts."""
+    if not plans:
+        return None
+    machine_ids: dict[str, str] = {}
+    for plan in plans:
+        for name, node in plan.nodes.items():
+            machine_ids.setdefault(name, node.machine_id)
+    left = (entry.name for plan in plans for entry in plan.left)
+    return Seen(len(plans), frozenset((*machine_ids, *left)), machine_ids)
+
+
+def cordoned(live: Iterable[LiveNode] | None) -> frozenset[str]:
+    """The nodes that the API server calls unschedulable."""
+    return frozenset(node.name for node in live or () if node.unschedulable)
+
+
+def remarks(inventory: Inventory, selection: Sequence[str], fleet: FleetSnapshot, around: Around) -> tuple[Remark, ...]:
+    """What to know before these nodes are changed."""
+    return (
+        *(_from_plans(selection, fleet, around.seen) if around.seen else ()),
+        *(_from_api(inventory, selection, around.live) if around.live is not None else ()),
+        *_not_asked(around),
+    )
+
+
+def folded(said: Iterable[tuple[str, tuple[str, str]]]) -> tuple[Remark, ...]:
+    """What was said of single nodes, (node, (reference, text)), as one remark for each text."""
+    nodes: dict[tuple[str, str], list[str]] = {}
+    for name, remark in said:
+        nodes.setdefault(remark, []).append(name)
+    return tuple(Remark(reference, text, tuple(names)) for (reference, text), names in nodes.items())
+
+
+def _from_plans(selection: Sequence[str], fleet: FleetSnapshot, seen: Seen) -> Iterator[Remark]:
+    new = tuple(name for name in selection if name not in seen.names)
+    if new:
+        what = "last run" if seen.plans == 1 else f"last {seen.plans} runs"
+        yield Remark("new-node", f"new: in no plan of this cluster's {what}", new)
+    replaced = tuple(name for name in selection if _replaced(fleet, name, seen.machine_ids.get(name, "")))
+    if replaced:
+        text = (
+            "replaced: another machine-id than in the last plan that changed it; no earlier run can be taken back there"
+        )
+        yield Remark("replaced-node", text, replaced)
+
+
+def _replaced(fleet: FleetSnapshot, name: str, known: str) -> bool:
+    snapshot = fleet.nodes.get(name)
+    now = snapshot.machine_id if isinstance(snapshot, Snapshot) else ""
+    return bool(now and known) and now != known
+
+
+def _from_api(inventory: Inventory, selection: Sequence[str], live: Sequence[LiveNode]) -> Iterator[Remark]:
+    there = frozenset(node.name for node in live)
+    if there and inventory.nodes.keys().isdisjoint(there):
+        text = f"the API server knows none of the inventory's nodes, but {len(there)} others: another cluster's, or other names"
+        yield Remark("not-in-api", text, tuple(selection))
+        return
+    missing = tuple(name for name in selection if name not in there)
+    if missing:
+        yield Remark("not-in-api", "the API server has no Node of this name", missing)
+    unknown = tuple(node.name for node in live if node.name not in inventory.nodes)
+    if unknown:
+        yield Remark(
+            "not-in-inventory", "the API server has these nodes, the inventory has not: no run changes them", unknown
+        )
+
+
+def _not_asked(around: Around) -> Iterator[Remark]:
+    if around.not_asked:
+        yield Remark("api-not-asked", f"cordoned nodes could not be recognised: {around.not_asked}", ())

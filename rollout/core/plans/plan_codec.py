@@ -1,0 +1,109 @@
+"""The plan as a file: canonical JSON with a version and the SHA-256 over everything else in it.
+
+Canonical means: keys sorted, one way of spacing, so the same plan is the same bytes and any edit shows. The digest is
+taken over the text without the digest itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from rollout.core.model.plan import Plan
+from rollout.core.text import dataclass_json
+from rollout.core.text.blobs import digest as content_digest
+from rollout.errors import InputError, Problem
+
+VERSION = 1
+MOST_BYTES = 256 * 1024 * 1024
+
+
+def encode(plan: Plan) -> bytes:
+    """The bytes of the plan file."""
+    return _sealed(_body(plan))[1]
+
+
+def digest(plan: Plan) -> str:
+    """The plan's SHA-256, hex: what apply asks to be confirmed and the journal records."""
+    return _sealed(_body(plan))[0]
+
+
+def file_name(plan: Plan) -> str:
+    """``CLUSTER-DIGEST12.plan.json``."""
+    return f"{plan.cluster}-{digest(plan)[:12]}.plan.json"
+
+
+def decode(data: bytes, file: str) -> Plan:
+    """The plan in a file, or ``InputError``: not a plan, of another version, or edited since it was written."""
+    document = _load(data, file)
+    if document.get("version") != VERSION:
+        raise _error(
+            "plan-version", f"{file} is a plan of version {document.get('version')!r}; this rollout reads {VERSION}"
+        )
+    said = document.pop("digest", None)
+    if _sealed(document) != (said, data):
+        raise _error(
+            "plan-edited", f"{file} was changed after it was written", hint="plan again; a plan is never edited"
+        )
+    document.pop("version")
+    try:
+        plan: Plan = dataclass_json.decode(Plan, document)
+    except dataclass_json.ShapeError as error:
+        raise _error("plan-unreadable", f"{file}: {error}") from None
+    _check_whole(plan, file)
+    return plan
+
+
+def _body(plan: Plan) -> dict[str, Any]:
+    body: dict[str, Any] = dataclass_json.encode(plan)
+    return {"version": VERSION, **body}
+
+
+def _sealed(body: dict[str, Any]) -> tuple[str, bytes]:
+    found = hashlib.sha256(_canonical(body)).hexdigest()
+    return found, _canonical({**body, "digest": found})
+
+
+def _canonical(document: dict[str, Any]) -> bytes:
+    """One line a top-level key: short to write, and a file that people can still look into."""
+    lines = (
+        f"{json.dumps(key)}: {json.dumps(document[key], sort_keys=True, ensure_ascii=False)}"
+        for key in sorted(document)
+    )
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "surrogatepass")
+
+
+def _load(data: bytes, file: str) -> dict[str, Any]:
+    if len(data) > MOST_BYTES:
+        raise _error("plan-unreadable", f"{file} is larger than {MOST_BYTES >> 20} MiB")
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise _error("plan-unreadable", f"{file} is not JSON") from None
+    if not isinstance(document, dict):
+        raise _error("plan-unreadable", f"{file} is not a plan")
+    return document
+
+
+def _check_whole(plan: Plan, file: str) -> None:
+    """A plan that some other program sealed must still hold together."""
+    names = {group.name for group in plan.groups}
+    placed = [(name, at) for at, wave in enumerate(plan.waves) for name in wave.nodes]
+    whole = (
+        all(content_digest(content) == name for name, content in plan.blobs.items())
+        and all(node.name == name and node.group in names for name, node in plan.nodes.items())
+        and sorted(placed) == sorted((name, node.wave) for name, node in plan.nodes.items())
+        and all(
+            found in plan.blobs
+            for group in plan.groups
+            for entry in group.change.files
+            for found in (entry.before or entry.after, entry.after)
+        )
+    )
+    if not whole:
+        raise _error("plan-unreadable", f"{file} does not hold together: nodes, groups, waves and contents disagree")
+
+
+def _error(reference: str, message: str, *, hint: str = "") -> InputError:
+    return InputError((Problem(reference, message, hint=hint),))

@@ -1,0 +1,105 @@
+"""``rollout plan -o json``: the plan's summary for programs. The plan file itself holds the bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollout.core.model.plan import ChangeGroup, FileChange, Plan
+from rollout.core.plans import estimate, plan_codec
+from rollout.core.plans.plan_text import folded_left
+from rollout.core.text import diff, nodesets
+
+VERSION = 1
+
+
+def plan_json(plan: Plan, file: str) -> dict[str, Any]:
+    """Plain values; ``file`` is where the plan was written. Secrets in diffs are redacted as in the text."""
+    members: dict[str, list[str]] = {group.name: [] for group in plan.groups}
+    for node in plan.nodes.values():
+        members[node.group].append(node.name)
+    return {
+        "version": VERSION,
+        "file": file,
+        "digest": plan_codec.digest(plan),
+        "cluster": plan.cluster,
+        "playbook": plan.playbook,
+        "taken": plan.taken,
+        "limit": plan.limit,
+        "changed": len(plan.nodes),
+        "seconds": estimate.total(plan),
+        "groups": [_group(plan, group, members[group.name]) for group in plan.groups],
+        "waves": [
+            {
+                "name": wave.name,
+                "count": len(wave.nodes),
+                "nodes": nodesets.fold(wave.nodes),
+                "soak": wave.soak,
+                "hold": wave.hold,
+                "atOnce": wave.at_once,
+                "seconds": estimate.of_wave(plan, wave),
+            }
+            for wave in plan.waves
+        ],
+        "left": [
+            {
+                "standing": entry.standing.value,
+                "reference": entry.reference,
+                "reason": entry.reason,
+                "count": len(names),
+                "nodes": nodesets.fold(names),
+            }
+            for entry, names in folded_left(plan)
+        ],
+        "remarks": [
+            {
+                "reference": remark.reference,
+                "text": remark.text,
+                "count": len(remark.nodes),
+                "nodes": nodesets.fold(remark.nodes) if remark.nodes else "",
+            }
+            for remark in plan.remarks
+        ],
+        "limits": {
+            "inFlight": plan.limits.in_flight,
+            "pace": plan.limits.pace,
+            "perRack": str(plan.limits.per_rack),
+            "perZone": str(plan.limits.per_zone) if plan.limits.per_zone else None,
+            "preflight": str(plan.limits.preflight),
+        },
+        "budgets": [
+            {"scope": budget.scope.value, "causes": sorted(budget.causes), "share": str(budget.share)}
+            for budget in plan.budgets
+        ],
+        "gates": [{"name": gate.name, "kind": gate.kind.value, "scope": gate.scope.value} for gate in plan.gates],
+        "guard": plan.guard,
+        "rehearsal": plan.rehearsal,
+        "onFailure": plan.on_failure.value,
+    }
+
+
+def _group(plan: Plan, group: ChangeGroup, names: list[str]) -> dict[str, Any]:
+    change = group.change
+    return {
+        "name": group.name,
+        "label": group.label,
+        "count": len(names),
+        "nodes": nodesets.fold(names),
+        "files": [_file(plan, file) for file in change.files],
+        "units": list(change.units),
+        "reload": change.reload,
+        "disruption": change.disruption.value,
+        "arguments": [diff.redacted(argument) for argument in change.arguments],
+        "settle": change.settle,
+        "notes": list(change.notes),
+    }
+
+
+def _file(plan: Plan, file: FileChange) -> dict[str, Any]:
+    before = plan.blobs[file.before] if file.before else None
+    return {
+        "path": file.path,
+        "before": file.before,
+        "after": file.after,
+        "reasons": list(file.reasons),
+        "diff": list(diff.unified(before, plan.blobs[file.after], file.path)),
+    }

@@ -1,0 +1,275 @@
+"""What ``rollout plan`` prints: every change with its diff, the waves, the numbers at which it halts, and who is left out.
+
+Folded: 2,000 nodes are a handful of groups. Groups that differ only in bytes that are not ours are shown once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rollout.core.gates.gate_text import gates_text
+from rollout.core.model.plan import Change, ChangeGroup, FileChange, Left, Plan, Standing, Wave
+from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, GateScope, Scope
+from rollout.core.plans import estimate
+from rollout.core.plans.planning import kind_of
+from rollout.core.text import diff, durations, nodesets
+from rollout.core.text.terminal import counted, printable
+
+MOST_DIFF = 24
+MOST_KINDS = 12
+MOST_REASONS = 12
+_LONGEST_NODESET = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Groups whose changes differ only in bytes that are not ours, shown through the first of them."""
+
+    groups: tuple[ChangeGroup, ...]
+    nodes: tuple[str, ...]
+
+    @property
+    def first(self) -> ChangeGroup:
+        return self.groups[0]
+
+
+def plan_text(plan: Plan) -> str:
+    """The whole plan as text for people, without colours."""
+    return (
+        "\n".join(
+            [*_head(plan), *_kinds(plan), *_waves(plan), *_halting(plan), *_known(plan), *_left(plan), *_tail(plan)]
+        )
+        + "\n"
+    )
+
+
+def kinds(plan: Plan) -> tuple[Kind, ...]:
+    """The plan's groups folded, largest first."""
+    groups: dict[str, list[ChangeGroup]] = {}
+    for group in plan.groups:
+        groups.setdefault(kind_of(group.label, group.change), []).append(group)
+    members: dict[str, list[str]] = {}
+    for node in plan.nodes.values():
+        members.setdefault(node.group, []).append(node.name)
+    made = [
+        Kind(tuple(entries), tuple(name for entry in entries for name in members.get(entry.name, ())))
+        for entries in groups.values()
+    ]
+    return tuple(sorted(made, key=lambda kind: -len(kind.nodes)))
+
+
+def folded_left(plan: Plan) -> tuple[tuple[Left, tuple[str, ...]], ...]:
+    """The nodes left alone, by standing, reference and reason; the largest first within a standing."""
+    found: dict[tuple[Standing, str, str], list[Left]] = {}
+    for entry in plan.left:
+        found.setdefault((entry.standing, entry.reference, entry.reason), []).append(entry)
+    order = list(Standing)
+    ranked = sorted(found.values(), key=lambda entries: (order.index(entries[0].standing), -len(entries)))
+    return tuple((entries[0], tuple(entry.name for entry in entries)) for entries in ranked)
+
+
+def _head(plan: Plan) -> Iterator[str]:
+    limited = f", limit {plan.limit}" if plan.limit else ""
+    yield f"Plan for {plan.cluster}: playbook {plan.playbook}, nodes read {plan.taken}{limited}"
+    counts = {standing: sum(entry.standing is standing for entry in plan.left) for standing in Standing}
+    skipped = f"{counts[Standing.SKIPPED]} skipped, " if counts[Standing.SKIPPED] else ""
+    yield (
+        f"{counted(len(plan.nodes), 'node')} to change, {counts[Standing.AS_WANTED]} as wanted, {skipped}"
+        f"{counts[Standing.REFUSED]} refused, {counts[Standing.UNREACHABLE]} unreachable"
+    )
+
+
+# Changes
+
+
+def _kinds(plan: Plan) -> Iterator[str]:
+    found = kinds(plan)
+    changes: dict[tuple[str, ...], str] = {}
+    diffs: dict[tuple[str, ...], str] = {}
+    for kind in found[:MOST_KINDS]:
+        yield ""
+        yield from _header(kind)
+        change = kind.first.change
+        body = (*_reasons_and_diffs(plan, change), *_consequences(change))
+        where = changes.setdefault(tuple(body), kind.first.name)
+        if where != kind.first.name:
+            yield f"    the same change as {where}"
+            continue
+        for file in change.files:
+            yield from _file(plan, kind.first.name, file, diffs)
+        yield from (f"    {line}" for line in _consequences(change))
+    rest = found[MOST_KINDS:]
+    if rest:
+        yield ""
+        nodes = sum(len(kind.nodes) for kind in rest)
+        yield f"… {counted(len(rest), 'more group')} with {counted(nodes, 'node')}: see them all with -o json"
+
+
+def _header(kind: Kind) -> Iterator[str]:
+    first = kind.first
+    yield f"{first.name}  {first.label}: {counted(len(kind.nodes), 'node')}  {_fold(kind.nodes)}"
+    if len(kind.groups) > 1:
+        more = counted(len(kind.groups) - 1, "group")
+        yield f"    and {more} more that differ only in what is not ours; shown for {first.name}"
+
+
+def _reasons_and_diffs(plan: Plan, change: Change) -> Iterator[str]:
+    for file in change.files:
+        yield from file.reasons
+        yield from _diff(plan, file)
+
+
+def _diff(plan: Plan, file: FileChange) -> tuple[str, ...]:
+    before = plan.blobs[file.before] if file.before else None
+    return diff.unified(before, plan.blobs[file.after], file.path)
+
+
+def _file(plan: Plan, group: str, file: FileChange, seen: dict[tuple[str, ...], str]) -> Iterator[str]:
+    yield from (f"    {printable(reason)}" for reason in file.reasons)
+    lines = _diff(plan, file)
+    where = seen.setdefault(lines, group)
+    if where != group:
+        yield f"      {file.path}: the same lines as in {where}"
+        return
+    yield from (f"      {line}" for line in lines[:MOST_DIFF])
+    if len(lines) > MOST_DIFF:
+        yield f"      … {len(lines) - MOST_DIFF} more lines"
+
+
+def _consequences(change: Change) -> Iterator[str]:
+    reload = "systemctl daemon-reload, " if change.reload else ""
+    yield f"then: {reload}restart {', '.join(change.units)} ({change.disruption.value})"
+    yield from (f"note: {printable(note, 400)}" for note in change.notes)
+
+
+# Waves and numbers
+
+
+def _waves(plan: Plan) -> Iterator[str]:
+    if not plan.waves:
+        return
+    yield ""
+    yield "Waves"
+    for at, wave in enumerate(plan.waves, 1):
+        time = _time(estimate.of_wave(plan, wave))
+        yield f"  {at}  {wave.name}: {counted(len(wave.nodes), 'node')}, about {time}, soak {_time(wave.soak)} of it{_manner(wave)}  {_fold(wave.nodes)}"
+        yield f"     halts at {'; '.join(_wave_halts(plan, wave)) or 'no budget of its own'}"
+
+
+def _manner(wave: Wave) -> str:
+    """What is particular about how it goes."""
+    one_at_a_time = f", at most {wave.at_once} at a time" if wave.at_once > 1 else ", one at a time" * wave.at_once
+    return one_at_a_time + (", then waits for `rollout continue`" if wave.hold else "")
+
+
+def _wave_halts(plan: Plan, wave: Wave) -> Iterator[str]:
+    for budget in plan.budgets:
+        if budget.scope is Scope.WAVE:
+            most = budget.share.of(len(wave.nodes))
+            yield f"the {_nth(most)} node gone wrong in this wave (budget {budget.share} of {len(wave.nodes)}{_causes(budget)})"
+
+
+def _halting(plan: Plan) -> Iterator[str]:
+    if not plan.nodes:
+        return
+    yield ""
+    yield "Limits"
+    for budget in plan.budgets:
+        if budget.scope is not Scope.WAVE:
+            yield f"  halts at {_budget(plan, budget)}"
+    racks = estimate.changed_by_rack(plan)
+    limits = sorted({estimate.rack_limit(plan, rack) for rack in racks})
+    windows = sorted({estimate.rack_window(plan, rack, changed) for rack, changed in racks.items()})
+    within = "" if windows == limits else f", {_span(windows)} in flight there within its budget"
+    yield (
+        f"  at most {_span(limits)} of a rack unavailable at once (limit {plan.limits.per_rack}){within}{_zones(plan)}; "
+        f"{plan.limits.in_flight} in flight; {plan.limits.pace:g} restarts/s"
+    )
+    yield f"  gates of each node: {gates_text(plan.gates, GateScope.NODE)}; of each wave: {gates_text(plan.gates, GateScope.WAVE)}; to pass {plan.passes} × in a row in the soak"
+    if plan.rehearsal:
+        yield f"  the first wave ({plan.waves[0].name}) is taken back once for real, then changed again"
+    yield f"  when it halts, takes back: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} restores itself"
+
+
+def _zones(plan: Plan) -> str:
+    if plan.limits.per_zone is None:
+        return ""
+    changed = {node.zone for node in plan.nodes.values()}
+    limits = sorted({plan.limits.per_zone.of(count) for zone, count in plan.zones.items() if zone in changed})
+    return f", {_span(limits)} of a zone (limit {plan.limits.per_zone})"
+
+
+def _budget(plan: Plan, budget: Budget) -> str:
+    if budget.scope is Scope.FLEET:
+        most = budget.share.of(len(plan.nodes))
+        return f"the {_nth(most)} node gone wrong in the fleet (budget {budget.share} of {len(plan.nodes)}{_causes(budget)})"
+    limits = sorted({budget.share.of(count) for count in estimate.changed_by_rack(plan).values()})
+    words = " to ".join(_nth(most) for most in _ends(limits))
+    return f"the {words} node gone wrong in a rack (budget {budget.share}{_causes(budget)})"
+
+
+def _causes(budget: Budget) -> str:
+    return "" if len(budget.causes) > 2 else f"; {' or '.join(sorted(budget.causes))}"
+
+
+# What to know, and who is left out
+
+
+def _known(plan: Plan) -> Iterator[str]:
+    if plan.remarks:
+        yield ""
+        yield "Know"
+    for remark in plan.remarks[:MOST_REASONS]:
+        nodes = f"{counted(len(remark.nodes), 'node')}  {_fold(remark.nodes)}: " if remark.nodes else ""
+        yield f"  {nodes}{printable(remark.text, 400)} [{remark.reference}]"
+    if len(plan.remarks) > MOST_REASONS:
+        yield f"  … {counted(len(plan.remarks) - MOST_REASONS, 'more remark')}: see them all with -o json"
+
+
+def _left(plan: Plan) -> Iterator[str]:
+    found = folded_left(plan)
+    if found:
+        yield ""
+        yield "Left alone"
+    for entry, names in found[:MOST_REASONS]:
+        yield f"  {entry.standing.value}: {counted(len(names), 'node')}  {_fold(names)}"
+        yield f"     {printable(entry.reason, 400)} [{entry.reference}]"
+    rest = found[MOST_REASONS:]
+    if rest:
+        yield f"  … {counted(sum(len(names) for _, names in rest), 'more node')} for {counted(len(rest), 'other reason')}: see them all with -o json"
+
+
+def _tail(plan: Plan) -> Iterator[str]:
+    yield ""
+    if not plan.nodes:
+        yield "Nothing to do."
+        return
+    yield (
+        f"About {_time(estimate.total(plan))} in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; "
+        f"one node takes {estimate.forth_seconds(plan):.0f} s and its settle window"
+    )
+    each = f"{estimate.back_seconds(plan):.0f} s a node"
+    known = f"{each}, as run {plan.way_back.run} measured it" if plan.way_back else f"{each}, not yet rehearsed"
+    yield f"Taking all of it back in an emergency: about {_time(estimate.all_back(plan, EMERGENCY_LIMITS))} ({known})"
+
+
+def _fold(names: Iterable[str]) -> str:
+    return printable(nodesets.fold(names), _LONGEST_NODESET)
+
+
+def _nth(number: int) -> str:
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _span(numbers: Sequence[int]) -> str:
+    return " to ".join(str(number) for number in _ends(numbers))
+
+
+def _ends(numbers: Sequence[int]) -> Sequence[int]:
+    return numbers if len(numbers) < 2 else (numbers[0], numbers[-1])
+
+
+def _time(seconds: float) -> str:
+    return durations.go_format(round(seconds))

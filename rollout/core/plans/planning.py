@@ -1,0 +1,148 @@
+"""Frozen plans out of what was decided for each node: groups, waves, what is left alone, and the preflight's numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.plan import Change, ChangeGroup, Left, Plan, PlannedNode, Remark, Standing
+from rollout.core.model.playbook import Policy
+from rollout.core.model.roles import role_of
+from rollout.core.model.snapshot import FleetSnapshot, Receipt, Snapshot, Token
+from rollout.core.model.way_back import WayBack
+from rollout.core.plans.waves import Candidate, positions, waves
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The change for one node, what kind of node it is (version × runtime × layout), and its machine-id."""
+
+    node: Node
+    machine_id: str
+    change: Change
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """How sick the selected nodes were before the run: ``sick`` of ``selected``, where ``most`` may be."""
+
+    selected: int
+    sick: tuple[str, ...]
+    most: int
+
+    @property
+    def refused(self) -> bool:
+        """More are sick or unreadable than the playbook's preflight share."""
+        return len(self.sick) > self.most
+
+
+def kind_of(label: str, change: Change) -> str:
+    """What a canary stands for: nodes whose changes differ only in bytes that are not ours are of one kind."""
+    files = ((file.path, file.before == "", file.reasons) for file in change.files)
+    return repr((label, tuple(files), change.units, change.notes))
+
+
+def groups(decided: Iterable[Decided]) -> tuple[tuple[ChangeGroup, ...], Mapping[str, str]]:
+    """The distinct (label, change) pairs, largest first, and node → group name."""
+    members: dict[tuple[str, Change], list[str]] = {}
+    for entry in decided:
+        members.setdefault((entry.label, entry.change), []).append(entry.node.name)
+    ordered = sorted(members.items(), key=lambda item: (-len(item[1]), item[0][0], repr(item[0][1])))
+    found = tuple(ChangeGroup(f"g{at}", label, change) for at, ((label, change), _) in enumerate(ordered, 1))
+    names = {name: group.name for group, (_, nodes) in zip(found, ordered, strict=True) for name in nodes}
+    return found, names
+
+
+def highest_counter(fleet: FleetSnapshot) -> int:
+    """The highest token counter any node remembers, in its token or in a receipt."""
+    read = [node for node in fleet.nodes.values() if isinstance(node, Snapshot)]
+    held: list[Token | Receipt] = [node.token for node in read]
+    held += [receipt for node in read for receipt in node.receipts]
+    return max((entry.counter for entry in held), default=0)
+
+
+def plan_of(
+    inventory: Inventory,
+    policy: Policy,
+    fleet: FleetSnapshot,
+    limit: str,
+    decided: Iterable[Decided],
+    left: Iterable[Left],
+    blobs: Mapping[str, bytes],
+    remarks: Iterable[Remark] = (),
+    way_back: WayBack | None = None,
+) -> Plan:
+    """Everything apply will need, and nothing it must ask for again."""
+    order = {name: at for at, name in enumerate(inventory.nodes)}
+    entries = sorted(decided, key=lambda entry: order[entry.node.name])
+    found, group_of = groups(entries)
+    candidates = [_candidate(entry) for entry in entries]
+    released = waves(candidates, policy.waves, policy.soak)
+    wave_of = positions(released)
+    return Plan(
+        cluster=inventory.cluster,
+        playbook=policy.name,
+        inventory_digest=inventory.digest,
+        playbook_digest=policy.digest,
+        taken=fleet.taken,
+        counter=highest_counter(fleet),
+        limit=limit,
+        groups=found,
+        nodes={
+            entry.node.name: _planned(entry, group_of[entry.node.name], wave_of[entry.node.name]) for entry in entries
+        },
+        left=tuple(sorted(left, key=lambda entry: order[entry.name])),
+        waves=released,
+        racks=rack_sizes(inventory),
+        limits=policy.limits,
+        budgets=policy.budgets,
+        gates=policy.gates,
+        on_failure=policy.on_failure,
+        passes=policy.passes,
+        guard=policy.guard,
+        keep=policy.keep,
+        blobs={name: blobs[name] for name in sorted(blobs)},
+        rehearsal=policy.rehearsal,
+        zones=zone_sizes(inventory),
+        remarks=tuple(remarks),
+        way_back=way_back,
+    )
+
+
+def _candidate(entry: Decided) -> Candidate:
+    role = role_of(entry.node.labels)
+    return Candidate(entry.node.name, entry.node.rack, f"{role} {kind_of(entry.label, entry.change)}", role)
+
+
+def _planned(entry: Decided, group: str, wave: int) -> PlannedNode:
+    node = entry.node
+    return PlannedNode(
+        node.name, node.address, node.rack, node.zone, group, wave, entry.machine_id, user=node.user, port=node.port
+    )
+
+
+def rack_sizes(inventory: Inventory) -> Mapping[str, int]:
+    """Rack → its nodes in the inventory."""
+    sizes: dict[str, int] = {}
+    for node in inventory.nodes.values():
+        sizes[node.rack] = sizes.get(node.rack, 0) + 1
+    return sizes
+
+
+def zone_sizes(inventory: Inventory) -> Mapping[str, int]:
+    """Zone → its nodes in the inventory."""
+    return Counter(node.zone for node in inventory.nodes.values())
+
+
+def preflight(plan: Plan, sick_references: frozenset[str]) -> Preflight:
+    """Nodes unreachable, or refused for one of ``sick_references``, against the playbook's preflight share."""
+    sick = tuple(
+        entry.name
+        for entry in plan.left
+        if entry.standing is Standing.UNREACHABLE or entry.reference in sick_references
+    )
+    selected = len(plan.nodes) + len(plan.left)
+    return Preflight(selected, sick, plan.limits.preflight.of(selected))

@@ -1,0 +1,118 @@
+"""Nodes that were found elsewhere, in the shape in which an inventory lists its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from rollout.core.reading.inventory_written import ListedNode
+from rollout.core.reading.written import explain
+from rollout.core.text.nodesets import EVERYTHING, fold, is_name
+from rollout.core.text.terminal import counted, printable
+from rollout.core.text.yaml_source import Entry, Item
+from rollout.errors import InputError, Problem
+
+MOST_PROBLEMS = 20
+_PIECE = 500
+_DIGITS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNode:
+    """A node as its source says it; nothing of it has been checked. ``None``: the source does not say."""
+
+    name: str
+    address: object = None
+    rack: object = None
+    zone: object = None
+    labels: object = None
+    user: object = None
+    port: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """``groups`` holds the nodes of each of the source's groups; ``where`` is the source's name for messages."""
+
+    where: str
+    nodes: tuple[FoundNode, ...]
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raise what was found wrong, if anything; the same mistake on a thousand nodes is not said a thousand times."""
+    if problems:
+        more = len(problems) - MOST_PROBLEMS
+        rest = (Problem("more-mistakes", f"… and {counted(more, 'more mistake')}"),) if more > 0 else ()
+        raise InputError((*problems[:MOST_PROBLEMS], *rest))
+
+
+def listed(found: Found, item: Item) -> tuple[Item, dict[str, Item]]:
+    """The nodes as a list of an inventory file, and the groups as its ``groups``; all of it at the place of ``item``.
+
+    Raises ``InputError`` that names the nodes with something wrong. Nodes come in the order of their names, numbers in
+    them counted, whatever the source's order is. A group whose name cannot be ours is left out.
+    """
+    written = [_written(node) for node in sorted(found.nodes, key=lambda node: _natural(node.name))]
+    if not written:
+        refuse([Problem("no-nodes", f"{found.where}: there are no nodes in it")])
+    refuse([problem for node in written for problem in _problems(found.where, node)])
+    nodes = _item([*written], item)
+    told = {str(node[key]) for node in written for key in ("rack", "zone") if key in node}
+    groups = {
+        name: _item({"nodes": [fold(part) for part in _pieces(members)]}, item)
+        for name, members in found.groups.items()
+        if members and is_name(name) and name != EVERYTHING and name not in told
+    }
+    return nodes, groups
+
+
+def _pieces(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Names that do not fold make long texts, and a nodeset's text is bounded."""
+    return (names[at : at + _PIECE] for at in range(0, len(names), _PIECE))
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in _DIGITS.split(name)]
+
+
+def _written(node: FoundNode) -> dict[str, Any]:
+    said = {
+        "name": node.name,
+        "address": node.address,
+        "rack": node.rack,
+        "zone": node.zone,
+        "labels": node.labels,
+        "user": node.user,
+        "port": node.port,
+    }
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def _problems(where: str, node: dict[str, Any]) -> Iterator[Problem]:
+    try:
+        ListedNode.model_validate(node)
+    except ValidationError as error:
+        for details in error.errors(include_url=False):
+            reference, message, hint = explain(details, ListedNode)
+            yield Problem(reference, f"{where}: {printable(str(node['name']), 60)}: {message}", hint=hint)
+
+
+def _item(value: Any, place: Item) -> Item:
+    if isinstance(value, dict):
+        entries = {key: Entry(_item(inner, place), place.line, place.column) for key, inner in value.items()}
+        return Item(entries, place.line, place.column)
+    inside = [_item(inner, place) for inner in value] if isinstance(value, list) else value
+    return Item(inside, place.line, place.column)
+
+
+def nowhere(where: str, kind: str, said: str, nodes: Sequence[FoundNode]) -> tuple[Problem, ...]:
+    """A rack (or zone) that was asked for by a name that no node knows: a slip, not a fleet without racks."""
+    if any((node.rack if kind == "rack" else node.zone) is not None for node in nodes):
+        return ()
+    message = f"{where}: no node has a {kind}: none knows `{printable(said, 60)}`"
+    return (Problem(f"no-{kind}", message),)

@@ -1,0 +1,115 @@
+"""An inventory file whose nodes may be said elsewhere: read it, find the nodes (not here), then put both together.
+
+    nodesFrom: {ansible: {path: hosts, rack: rack_name, zoneGroups: zone_, labels: node_labels}}
+    nodesFrom: {kubernetes: {kubeconfig: ~/.kube/config, selector: pool=batch, rackLabel: example.net/rack}}
+
+in the place of ``nodes``. Everything else in the file is as ever; groups of the source come before the file's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from rollout.core.model.inventory import Endpoints, Inventory, Node
+from rollout.core.reading.found_nodes import Found, listed
+from rollout.core.reading.inventory_file import build
+from rollout.core.reading.inventory_written import ElsewhereInventory
+from rollout.core.reading.node_sources import FromAnsible, FromKubernetes, NodesFrom
+from rollout.core.reading.written import Mistakes, read_document, validate
+from rollout.core.text.yaml_source import Entry, Item
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An inventory file that has been read. ``source`` is ``None`` where the file lists its nodes itself."""
+
+    root: Item
+    mistakes: Mistakes
+    digest: str
+    source: FromAnsible | FromKubernetes | None
+
+
+def draft_of(text: str, file: str) -> Draft:
+    """``text`` is the file's, ``file`` its name for messages. Raises ``InputError`` for what is wrong with a file whose
+    nodes are elsewhere: nobody is asked for them in vain.
+    """
+    root, mistakes = read_document(text, file)
+    digest = sha256(text.encode()).hexdigest()
+    said = root.entries().get("nodesFrom")
+    if said is None:
+        return Draft(root, mistakes, digest, None)
+    if "nodes" in root.entries():
+        mistakes.add(
+            said, "two-sources", "nodes are listed here (`nodes`) or come from elsewhere (`nodesFrom`), not both"
+        )
+        mistakes.raise_any()
+    written, _ = validate(ElsewhereInventory, root, mistakes)
+    mistakes.raise_any()
+    return Draft(root, mistakes, digest, _source(written.nodes_from, root, said.item, mistakes))
+
+
+def _source(said: NodesFrom, root: Item, place: Item, mistakes: Mistakes) -> FromAnsible | FromKubernetes | None:
+    """With kubeconfig and context filled in from ``endpoints``: a context goes with its kubeconfig."""
+    if said.kubernetes is None or said.kubernetes.kubeconfig is not None:
+        return said.ansible or said.kubernetes
+    entry = root.entries().get("endpoints")
+    endpoints = {key: inner.item.plain() for key, inner in entry.item.entries().items()} if entry else {}
+    if not endpoints.get("kubeconfig"):
+        mistakes.add(place, "no-kubeconfig", "neither `nodesFrom` nor `endpoints` has a `kubeconfig`")
+        mistakes.raise_any()
+    filled = {"kubeconfig": endpoints["kubeconfig"], "context": said.kubernetes.context or endpoints.get("context")}
+    return said.kubernetes.model_copy(update=filled)
+
+
+def finish(draft: Draft, found: Found | None = None) -> Inventory:
+    """The inventory, once; ``found`` are the nodes of ``draft.source``. Raises ``InputError`` with every mistake.
+
+    The digest of an inventory with nodes from elsewhere is over the file and how the nodes are reached and placed: other
+    nodes void a plan, another label does not.
+    """
+    if found is None:
+        return build(draft.root, draft.mistakes, draft.digest)
+    entries = draft.root.entries()
+    place = entries.pop("nodesFrom").item
+    nodes, groups = listed(found, place)
+    entries["nodes"] = Entry(nodes, place.line, place.column)
+    _add_groups(draft, groups, place)
+    inventory = build(draft.root, draft.mistakes, draft.digest)
+    return replace(
+        inventory,
+        digest=_digest(draft.digest, inventory.nodes),
+        endpoints=_endpoints(inventory.endpoints, draft.source),
+    )
+
+
+def _endpoints(said: Endpoints, source: FromAnsible | FromKubernetes | None) -> Endpoints:
+    """Whoever says the nodes can also be asked about them."""
+    if said.kubeconfig or not isinstance(source, FromKubernetes):
+        return said
+    return replace(said, kubeconfig=source.kubeconfig or "", context=source.context or "")
+
+
+def _add_groups(draft: Draft, found: Mapping[str, Item], place: Item) -> None:
+    """The source's groups first, so that the file's own may speak of them and win over them."""
+    said = draft.root.entries().get("groups")
+    own = said.item.entries() if said else {}
+    for name in own.keys() & found.keys():
+        message = f"`@{name}` is a group of the nodes' source already"
+        draft.mistakes.add(own[name], "name-taken", message, 'call this one differently; it may say `nodes: "@…"`')
+    groups = {name: Entry(item, place.line, place.column) for name, item in found.items()}
+    if groups or own:
+        where = said or Entry(place, place.line, place.column)
+        draft.root.entries()["groups"] = Entry(
+            Item({**groups, **own}, place.line, place.column), where.line, where.column
+        )
+
+
+def _digest(file: str, nodes: Mapping[str, Node]) -> str:
+    reached = [
+        [node.name, node.address, node.rack, node.zone, node.user, node.port, sorted(node.groups)]
+        for node in nodes.values()
+    ]
+    return sha256(json.dumps([file, reached], ensure_ascii=True).encode()).hexdigest()

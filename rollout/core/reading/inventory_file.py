@@ -1,0 +1,309 @@
+"""The inventory file: text in, ``Inventory`` out, or every mistake at once.
+
+    cluster: rno
+    apiServer: v1.23.17
+    playbook: image-pulls                   # optional; planned when none is named
+    ssh: {user: sre, port: 22, sudo: true}  # optional, also of a group; ssh_config decides what is not said
+    endpoints: {kubeconfig: rno.kubeconfig, prometheus: "https://prometheus.rno.example.net"}  # what gates ask, see docs/gates.md
+    settings: {registryPullQPS: 10}         # for the whole cluster
+    nodes:                                  # by nodeset …
+      tess-node-[0001-2000]: {address: "{name}.rno.example.net"}
+    racks:  {rack01: tess-node-[0001-0060]}
+    zones:  {rno-a: "rack[01-12]"}          # a zone is made of racks
+    groups:                                 # later groups win over earlier ones
+      gpu: {nodes: "@rack33", labels: {gpu: "true"}, settings: {…}}
+
+or one by one: ``nodes: [{name: n1, address: 10.0.0.1, rack: rack01, zone: rno-a, labels: {…}, settings: {…}}]``.
+``nodesFrom`` in the place of ``nodes``: see ``inventory_draft``. A node takes its labels from its groups in file order, then its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from hashlib import sha256
+
+from rollout.core.model.inventory import Inventory, Level, Node
+from rollout.core.model.settings import Setting
+from rollout.core.reading.inventory_written import AnyInventory, Attributes, FoldedInventory, Group, ListedInventory
+from rollout.core.reading.logins import Logins
+from rollout.core.reading.words import read_settings
+from rollout.core.reading.written import Mistakes, locate, read_document, validate
+from rollout.core.text.nodesets import EVERYTHING, Names, NodesetError, evaluate, expand, fold
+from rollout.core.text.terminal import printable
+from rollout.core.text.yaml_source import Entry, Item
+
+_FOLLOW = frozenset({"unknown-node", "unknown-rack", "unknown-group", "no-rack", "no-zone", "no-nodes"})
+_UNREADABLE = frozenset({"bad-nodeset", "nodeset-too-large"})
+_INCOMPLETE = frozenset({"no-rack", "no-zone", "no-nodes"})  # may follow from a nodeset that could not be read
+NO_RACK = "none"  # the rack and zone of nodes in an inventory that knows no racks
+
+
+def load_inventory(text: str, file: str) -> Inventory:
+    """``text`` is the file's, ``file`` its name for messages. Raises ``InputError`` with every mistake."""
+    root, mistakes = read_document(text, file)
+    return build(root, mistakes, sha256(text.encode()).hexdigest())
+
+
+def build(root: Item, mistakes: Mistakes, digest: str) -> Inventory:
+    """The inventory that a file's tree means. Raises ``InputError`` with every mistake."""
+    nodes = root.entries().get("nodes")
+    listed = nodes is not None and isinstance(nodes.item.value, list)
+    written: AnyInventory
+    written, whole = validate(ListedInventory, root, mistakes) if listed else validate(FoldedInventory, root, mistakes)
+    inventory = _Reading(root, mistakes, whole=whole).inventory(written, digest)
+    mistakes.raise_any()
+    return inventory
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Nodes that are described together: a nodeset's, or one listed node."""
+
+    names: tuple[str, ...]
+    said: Attributes
+    item: Item  # the attributes
+    where: Item | Entry  # the name
+
+
+class _Reading:
+    """One file on its way; every method notes what it finds wrong and goes on."""
+
+    def __init__(self, root: Item, mistakes: Mistakes, *, whole: bool) -> None:
+        self._root = root
+        self._mistakes = mistakes
+        self._whole = whole  # nothing was cut out or left out, so what is not there is unknown
+        self._read = True  # every nodeset could be read
+
+    def inventory(self, written: AnyInventory, digest: str) -> Inventory:
+        blocks = tuple(self._blocks(written))
+        nodes = {name: None for block in blocks for name in block.names}
+        if not nodes:
+            self._consequence(self._section("nodes"), "no-nodes", "the inventory has no nodes")
+        racks = self._racks(written, blocks, nodes)
+        zones = self._zones(written, blocks, racks)
+        sets = {**_members(racks), **_members(zones)}
+        groups = self._groups(written.groups, nodes, sets)
+        self._check_names(written, racks, zones)
+        labels = _Labels(written.groups, groups)
+        return Inventory(
+            cluster=written.cluster,
+            api_server=written.api_server,
+            nodes=self._nodes(blocks, written, racks, zones, labels),
+            nodesets={**sets, **groups, EVERYTHING: frozenset(nodes)},
+            levels=tuple(self._levels(written, blocks, groups)),
+            digest=digest,
+            endpoints=written.endpoints.endpoints(),
+            playbook=written.playbook or "",
+        )
+
+    # Nodes.
+
+    def _blocks(self, written: AnyInventory) -> Iterator[_Block]:
+        lines: dict[str, int] = {}
+        for block in self._written_blocks(written):
+            twice = [name for name in block.names if name in lines]
+            if twice:
+                message = f"duplicate node{'s' * (len(twice) > 1)} `{fold(twice)}`, already in line {lines[twice[0]]}"
+                self._mistakes.add(block.where, "duplicate-node", message)
+            for name in block.names:
+                lines.setdefault(name, block.where.line)
+            yield block
+
+    def _written_blocks(self, written: AnyInventory) -> Iterator[_Block]:
+        nodes = self._root.entries()["nodes"].item
+        if isinstance(written, ListedInventory) and isinstance(nodes.value, list):
+            for said, item in zip(written.nodes, nodes.value, strict=True):
+                yield _Block((said.name,), said, item, item.entries()["name"].item)
+        elif isinstance(written, FoldedInventory):
+            for key, attributes in written.nodes.items():
+                entry = nodes.entries()[key]
+                yield _Block(self._expand(key, entry), attributes or Attributes(), entry.item, entry)
+
+    def _nodes(
+        self,
+        blocks: Iterable[_Block],
+        written: AnyInventory,
+        racks: Mapping[str, str],
+        zones: Mapping[str, str],
+        labels: _Labels,
+    ) -> dict[str, Node]:
+        nodes: dict[str, Node] = {}
+        owners: dict[tuple[str, int | None], str] = {}
+        logins = Logins(written.ssh, written.groups)
+        for block in blocks:
+            clashes: list[str] = []
+            for name in block.names:
+                address = (block.said.address or "{name}").replace("{name}", name)
+                groups, own = labels.of(name, block.said.labels)
+                login = logins.of(groups, block.said)
+                if owners.setdefault((address, login.port), name) != name:
+                    clashes.append(name)
+                place = (racks.get(name, NO_RACK), zones.get(name, NO_RACK))
+                nodes[name] = Node(name, address, *place, own, groups, login.user, login.port, login.sudo)
+            if clashes:
+                clash = nodes[clashes[0]]
+                self._duplicate_address(block, clashes, owners[clash.address, clash.port], clash.address)
+        return nodes
+
+    def _duplicate_address(self, block: _Block, names: list[str], first: str, address: str) -> None:
+        entry = block.item.entries().get("address")
+        message = f"duplicate address `{address}` of `{printable(fold(names))}`, already that of `{first}`"
+        hint = "" if len(block.names) == 1 else "`{name}` in an address stands for the node's name"
+        self._mistakes.add(entry.item if entry else block.where, "duplicate-address", message, hint)
+
+    # Racks and zones.
+
+    def _racks(self, written: AnyInventory, blocks: Iterable[_Block], nodes: Mapping[str, None]) -> dict[str, str]:
+        """Each node's rack."""
+        rack_of = self._owners("racks", written.racks, Names(nodes, {}), "node")
+        for block in blocks:
+            if block.said.rack:
+                self._claim(rack_of, block.names, block.said.rack, "rack", block.item.entries()["rack"].item)
+        without = [name for name in nodes if name not in rack_of]
+        if rack_of and without:
+            self._consequence(self._section("racks"), "no-rack", f"`{printable(fold(without))}` in no rack")
+        return rack_of
+
+    def _zones(self, written: AnyInventory, blocks: Iterable[_Block], racks: Mapping[str, str]) -> dict[str, str]:
+        """Each node's zone: its rack's, or its own word."""
+        rack_names = dict.fromkeys([*written.racks, *racks.values()])
+        zone_of_rack = self._owners("zones", written.zones, Names(rack_names, {}, "rack"), "rack")
+        zone_of = {name: zone_of_rack[rack] for name, rack in racks.items() if rack in zone_of_rack}
+        for block in blocks:
+            if block.said.zone:
+                self._claim(zone_of, block.names, block.said.zone, "zone", block.item.entries()["zone"].item)
+        without = [name for block in blocks for name in block.names if name not in zone_of]
+        if zone_of and without:
+            self._consequence(self._section("zones"), "no-zone", f"`{printable(fold(without))}` in no zone")
+        return zone_of
+
+    def _owners(self, section: str, written: Mapping[str, list[str]], names: Names, what: str) -> dict[str, str]:
+        """Who belongs to which rack (or zone), as the section says."""
+        owner: dict[str, str] = {}
+        for name, parts in written.items():
+            item = self._section_entry(section, name).item
+            self._claim(owner, sorted(self._evaluate(parts, item, names)), name, section.removesuffix("s"), item, what)
+        return owner
+
+    def _claim(
+        self, owner: dict[str, str], names: Iterable[str], new: str, kind: str, where: Item, what: str = "node"
+    ) -> None:
+        twice = [name for name in names if owner.setdefault(name, new) != new]
+        if twice:
+            others = ", ".join(dict.fromkeys(owner[name] for name in twice))
+            message = f"{what} `{printable(fold(twice))}` in {kind} {new} and in {kind} {others}"
+            self._mistakes.add(where, f"two-{kind}s", message)
+
+    # Groups and levels.
+
+    def _groups(
+        self, written: Mapping[str, Group], nodes: Mapping[str, None], sets: Mapping[str, Set[str]]
+    ) -> dict[str, frozenset[str]]:
+        groups: dict[str, frozenset[str]] = {}
+        for name, group in written.items():
+            item = locate(self._root, ("groups", name, "nodes"))[0]
+            chosen = frozenset(self._evaluate(group.nodes, item, Names(nodes, {**sets, **groups})))
+            groups[name] = chosen
+        return groups
+
+    def _check_names(self, written: AnyInventory, racks: Mapping[str, str], zones: Mapping[str, str]) -> None:
+        """``@name`` must mean one thing."""
+        taken: dict[str, str] = {}
+        said = {
+            "rack": {*written.racks, *racks.values()},
+            "zone": {*written.zones, *zones.values()},
+            "group": {*written.groups},
+        }
+        for kind, names in said.items():
+            for name in sorted(names):
+                if name == EVERYTHING:
+                    message = f"`@{name}` means every node and cannot be a {kind}"
+                    self._mistakes.add(self._section_entry(f"{kind}s", name), "name-taken", message)
+                elif taken.setdefault(name, kind) != kind:
+                    message = f"`@{name}` would be both a {taken[name]} and a {kind}"
+                    self._mistakes.add(self._section_entry(f"{kind}s", name), "name-taken", message)
+
+    def _levels(
+        self, written: AnyInventory, blocks: Iterable[_Block], groups: Mapping[str, frozenset[str]]
+    ) -> Iterator[Level]:
+        yield Level("cluster", None, self._settings(self._root, f"cluster {written.cluster}"))
+        for name, nodes in groups.items():
+            settings = self._settings(self._section_entry("groups", name).item, f"group {name}")
+            if settings:
+                yield Level(f"group {name}", nodes, settings)
+        for block in blocks:
+            if block.said.settings:
+                name = f"node {fold(block.names)}"
+                yield Level(name, frozenset(block.names), self._settings(block.item, name))
+
+    def _settings(self, item: Item, source: str) -> Mapping[str, Setting]:
+        entry = item.entries().get("settings")
+        return read_settings(entry.item if entry else None, source, self._mistakes)
+
+    # Nodesets with a place.
+
+    def _expand(self, text: str, where: Entry) -> tuple[str, ...]:
+        try:
+            return expand(text)
+        except NodesetError as error:
+            self._note(error, where)
+            self._whole = False
+            return ()
+
+    def _evaluate(self, parts: list[str], item: Item, names: Names) -> Set[str]:
+        chosen: Set[str] = frozenset()
+        items = item.value if isinstance(item.value, list) else [item]
+        for part, where in zip(parts, items, strict=True):
+            try:
+                chosen |= evaluate(part, names)
+            except NodesetError as error:
+                self._note(error, where)
+        return chosen
+
+    def _note(self, error: NodesetError, where: Item | Entry) -> None:
+        for flaw in error.flaws:
+            self._read &= flaw.reference not in _UNREADABLE
+            self._consequence(where, flaw.reference, flaw.message, flaw.hint)
+
+    def _consequence(self, where: Item | Entry, reference: str, message: str, hint: str = "") -> None:
+        """Note it, unless it may only follow from a mistake already noted."""
+        if (self._whole or reference not in _FOLLOW) and (self._read or reference not in _INCOMPLETE):
+            self._mistakes.add(where, reference, message, hint)
+
+    def _section(self, name: str) -> Item | Entry:
+        return self._root.entries().get(name) or self._root.entries()["nodes"]
+
+    def _section_entry(self, section: str, name: str) -> Entry:
+        sections = self._root.entries()
+        found = sections[section].item.entries().get(name) if section in sections else None
+        return found or sections["nodes"]
+
+
+def _members(owner: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    members: dict[str, set[str]] = {}
+    for name, group in owner.items():
+        members.setdefault(group, set()).add(name)
+    return {group: frozenset(names) for group, names in members.items()}
+
+
+class _Labels:
+    """Groups and labels of a node; nodes that are alike share one mapping."""
+
+    def __init__(self, written: Mapping[str, Group], groups: Mapping[str, frozenset[str]]) -> None:
+        self._written = written
+        self._groups: dict[str, tuple[str, ...]] = {}
+        for group, nodes in groups.items():
+            for name in nodes:
+                self._groups[name] = (*self._groups.get(name, ()), group)
+        self._merged: dict[tuple[tuple[str, ...], int], dict[str, str]] = {}
+
+    def of(self, name: str, own: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, str]]:
+        groups = self._groups.get(name, ())
+        key = (groups, id(own))
+        if key not in self._merged:
+            merged: dict[str, str] = {}
+            for labels in (*(self._written[group].labels for group in groups), own):
+                merged.update(labels)
+            self._merged[key] = merged
+        return groups, self._merged[key]

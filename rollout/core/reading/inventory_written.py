@@ -1,0 +1,154 @@
+"""The inventory file's shape, key by key. What the keys mean together is ``inventory_file``'s."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field
+
+from rollout.core.model.inventory import Endpoints
+from rollout.core.reading import schema_words
+from rollout.core.reading.gates_written import Url
+from rollout.core.reading.node_sources import NodesFrom
+from rollout.core.reading.words import Labels, Name
+from rollout.core.reading.written import Written, wrong
+from rollout.core.text.terminal import printable
+
+_VERSION = re.compile(r"v?1\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
+_ADDRESS = re.compile(r"[A-Za-z0-9\[:](?:[A-Za-z0-9._:%\[\]-]|\{name\})*|\{name\}(?:[A-Za-z0-9._-]|\{name\})*")
+_LONGEST_ADDRESS = 300
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,63}")
+
+
+def _version(value: object) -> str:
+    if not isinstance(value, str):
+        raise wrong("bad-version", "KEY must be text such as v1.23.17", "as a number, 1.20 would turn into 1.2")
+    if not _VERSION.fullmatch(value):
+        raise wrong(
+            "bad-version", f"KEY: `{printable(value, 40)}` is no Kubernetes version; write for example v1.23.17"
+        )
+    return value
+
+
+def _address(value: object) -> str:
+    if not isinstance(value, str) or len(value) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(value):
+        raise wrong(
+            "bad-address",
+            f"KEY: `{printable(str(value), 60)}` is no host name or address; `{{name}}` stands for the node's name",
+        )
+    return value
+
+
+def _user(value: object) -> str:
+    if not isinstance(value, str) or not _USER.fullmatch(value):
+        raise wrong("bad-user", f"KEY: `{printable(str(value), 60)}` is no user name")
+    return value
+
+
+def _nodeset(value: object) -> list[str]:
+    parts = [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, str)]
+    if not parts or (isinstance(value, list) and len(parts) < len(value)):
+        raise wrong("wrong-type", "KEY must be a nodeset such as tess-node-[0001-0060], or a list of them")
+    return parts
+
+
+User = Annotated[str, BeforeValidator(_user), schema_words.text(_USER.pattern)]
+Address = Annotated[
+    str, BeforeValidator(_address), schema_words.text(_ADDRESS.pattern, "{name} in it stands for the node's name.")
+]
+Version = Annotated[str, BeforeValidator(_version), schema_words.text(_VERSION.pattern, "", "v1.34.2")]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Nodeset = Annotated[list[str], BeforeValidator(_nodeset), schema_words.NODESET]
+Settings = Annotated[dict[str, Any], schema_words.SETTINGS]  # read with places by words.read_settings
+
+
+class Ssh(Written):
+    """How to log in, where ``ssh_config`` does not say it. Without ``sudo``, everybody but root goes through it."""
+
+    user: User | None = None
+    port: Port | None = None
+    sudo: bool | None = None
+
+
+class WrittenEndpoints(Written):
+    """What gates ask, and as whom. Files are on the machine where rollout runs."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    prometheus: Url | None = None
+    alertmanager: Url | None = None
+    token_file: str = Field("", alias="tokenFile")
+    ca_file: str = Field("", alias="caFile")
+
+    def endpoints(self) -> Endpoints:
+        """What it means."""
+        return Endpoints(
+            self.kubeconfig, self.context, self.prometheus or "", self.alertmanager or "", self.token_file, self.ca_file
+        )
+
+
+class Attributes(Written):
+    """What may be said of one node, or of all nodes of a nodeset."""
+
+    address: Address | None = None
+    rack: Name | None = None
+    zone: Name | None = None
+    labels: Labels = Field(default_factory=dict)
+    settings: Settings = Field(default_factory=dict)
+    user: User | None = None
+    port: Port | None = None
+    sudo: bool | None = None
+
+
+class ListedNode(Attributes):
+    """One entry of a list of single nodes."""
+
+    name: Name
+
+
+class Group(Written):
+    """Nodes that have labels or settings in common; may speak of racks, zones and the groups above it."""
+
+    nodes: Nodeset
+    ssh: Ssh = Field(default_factory=Ssh)
+    labels: Labels = Field(default_factory=dict)
+    settings: Settings = Field(default_factory=dict)
+
+
+class _Common(Written):
+    stand_ins: ClassVar[Mapping[str, Any]] = {"cluster": "cluster", "apiServer": "v1.0", "nodes": {}}
+
+    cluster: Name
+    api_server: Version = Field(alias="apiServer")
+    playbook: Name | None = None
+    ssh: Ssh = Field(default_factory=Ssh)
+    endpoints: WrittenEndpoints = Field(default_factory=lambda: WrittenEndpoints.model_validate({}))
+    settings: Settings = Field(default_factory=dict)
+    racks: dict[Name, Nodeset] = Field(default_factory=dict)
+    zones: dict[Name, Nodeset] = Field(default_factory=dict)
+    groups: dict[Name, Group] = Field(default_factory=dict)
+
+
+class FoldedInventory(_Common):
+    """Nodes by nodeset."""
+
+    nodes: dict[str, Attributes | None]
+
+
+class ListedInventory(_Common):
+    """Nodes one by one."""
+
+    nodes: list[ListedNode]
+
+
+class ElsewhereInventory(_Common):
+    """Nodes that are said elsewhere."""
+
+    stand_ins: ClassVar[Mapping[str, Any]] = {"cluster": "cluster", "apiServer": "v1.0"}
+
+    nodes_from: NodesFrom = Field(alias="nodesFrom")
+
+
+AnyInventory = FoldedInventory | ListedInventory

@@ -1,0 +1,74 @@
+"""``nodesFrom``: nodes that are said elsewhere, in an Ansible inventory or by the API server. Its shape, key by key."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from rollout.core.reading import label_selectors
+from rollout.core.reading.schema_words import one_of
+from rollout.core.reading.written import Written, wrong
+from rollout.core.text.terminal import printable
+
+
+def _selector(value: object) -> str:
+    try:
+        if isinstance(value, str):
+            label_selectors.parse(value)
+            return value
+    except label_selectors.SelectorError as error:
+        raise wrong("bad-selector", f"KEY: {printable(str(error), 120)}") from None
+    raise wrong("bad-selector", "KEY must be a label selector such as pool=batch,!spot")
+
+
+Selector = Annotated[str, BeforeValidator(_selector)]
+Text = Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+class FromAnsible(Written):
+    """An Ansible inventory: a program that prints what ``--list`` asks for, or anything ``ansible-inventory`` reads.
+
+    ``rack`` and ``zone`` are host variables, ``rackGroups`` and ``zoneGroups`` beginnings of the names of groups that are
+    racks or zones. ``labels`` is a host variable that holds a map. ``path`` is relative to the inventory file's folder.
+    """
+
+    path: Text
+    group: Text | None = None
+    rack: Text | None = None
+    rack_groups: Text | None = Field(None, alias="rackGroups")
+    zone: Text | None = None
+    zone_groups: Text | None = Field(None, alias="zoneGroups")
+    labels: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.rack and self.rack_groups) or (self.zone and self.zone_groups):
+            raise wrong("two-ways", "KEY: a rack (or zone) is a variable or a group, not both")
+        return self
+
+
+class FromKubernetes(Written):
+    """The Node objects of a cluster. ``kubeconfig`` and ``context`` are those of ``endpoints`` where they are not said."""
+
+    kubeconfig: Text | None = None
+    context: Text | None = None
+    selector: Selector = ""
+    rack_label: Text | None = Field(None, alias="rackLabel")
+    zone_label: Text = Field("topology.kubernetes.io/zone", alias="zoneLabel")
+    address: Literal["InternalIP", "Hostname", "ExternalIP", "InternalDNS", "ExternalDNS"] = "InternalIP"
+
+
+class NodesFrom(Written):
+    """One of the two."""
+
+    model_config = ConfigDict(json_schema_extra=one_of("ansible", "kubernetes"))
+
+    ansible: FromAnsible | None = None
+    kubernetes: FromKubernetes | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.ansible is None) == (self.kubernetes is None):
+            raise wrong("bad-source", "KEY must be one of ansible or kubernetes")
+        return self

@@ -1,0 +1,204 @@
+"""The playbook file: text and templates in, ``Policy`` out, or every mistake at once. ``playbooks/image-pulls.yaml`` shows
+every key with its meaning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from rollout.core.model.playbook import (
+    DEFAULT_BUDGETS,
+    DEFAULT_GATES,
+    Budget,
+    Cause,
+    Gate,
+    GateScope,
+    Limits,
+    Policy,
+    Scope,
+    Share,
+    Templates,
+    WaveKind,
+    WaveRule,
+)
+from rollout.core.reading import rendering
+from rollout.core.reading.gates_written import NodeGate, WaveGate
+from rollout.core.reading.playbook_written import (
+    Playbook,
+    Shares,
+    WrittenBudgets,
+    WrittenGates,
+    WrittenLimits,
+    WrittenTemplates,
+    WrittenWave,
+)
+from rollout.core.reading.words import read_settings
+from rollout.core.reading.written import Mistakes, locate, read_document, validate
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import printable
+from rollout.core.text.yaml_source import Item
+from rollout.errors import Problem
+
+TEMPLATE_FOLDER = "templates"
+DEFAULT_WAVES = (
+    WaveRule(WaveKind.CANARY),
+    WaveRule(WaveKind.PER_RACK, count=1),
+    WaveRule(WaveKind.UP_TO, percent=5.0),
+    WaveRule(WaveKind.UP_TO, percent=25.0),
+    WaveRule(WaveKind.REST),
+)
+_TEMPLATE_VARIABLES = {
+    "kubeletConfig": rendering.KUBELET_CONFIG,
+    "flagsEnv": rendering.FLAGS_ENV,
+    "dropIn": rendering.DROP_IN,
+}
+
+
+def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
+    """``text`` is the file's, ``file`` its name for messages; ``templates`` are texts by name. Raises ``InputError``."""
+    root, mistakes = read_document(text, file)
+    said_waves, said_settings = _at(root, "waves").value, _at(root, "settings").value
+    written, _ = validate(Playbook, root, mistakes)
+    settings = read_settings(_at(root, "settings"), f"playbook {written.name}", mistakes)
+    if said_settings == {} and "settings" in root.entries():
+        mistakes.add(_at(root, "settings"), "no-settings", "the playbook has no settings", "name at least one")
+    used = _templates(written.templates, templates, root, mistakes)
+    waves = _waves(written.waves)
+    if isinstance(said_waves, list) and len(waves) == len(said_waves):
+        _check_waves(waves, root, mistakes)
+    gates = tuple(_gates(written.gates, root, mistakes))
+    mistakes.raise_any(*_template_problems(written.templates, templates))
+    return Policy(
+        name=written.name,
+        settings=settings,
+        templates=used,
+        waves=waves,
+        limits=_limits(written.limits),
+        budgets=tuple(_budgets(written.budgets)),
+        gates=gates,
+        on_failure=written.on_failure.revert,
+        soak=written.soak,
+        passes=written.passes,
+        guard=written.guard,
+        keep=written.keep,
+        rehearsal=written.rehearsal,
+        control_plane=written.control_plane,
+        cordoned=written.cordoned,
+        digest=_digest(text, used),
+    )
+
+
+def _at(root: Item, *path: int | str) -> Item:
+    return locate(root, path)[0]
+
+
+# Templates.
+
+
+def _names(written: WrittenTemplates) -> dict[str, str]:
+    """Template names by the key that chooses them."""
+    return dict(written.model_dump(by_alias=True))
+
+
+def _templates(written: WrittenTemplates, texts: Mapping[str, str], root: Item, mistakes: Mistakes) -> Templates:
+    for key, name in _names(written).items():
+        if name not in texts:
+            message = f"there is no template {TEMPLATE_FOLDER}/{printable(name, 80)}"
+            mistakes.add(_at(root, "templates", key), "unknown-template", message, did_you_mean(name, texts))
+    named = {key: f"{TEMPLATE_FOLDER}/{name}" for key, name in _names(written).items()}
+    return Templates(
+        kubelet_config=texts.get(written.kubelet_config, ""),
+        kubelet_config_name=named["kubeletConfig"],
+        flags_env=texts.get(written.flags_env, ""),
+        flags_env_name=named["flagsEnv"],
+        drop_in=texts.get(written.drop_in, ""),
+        drop_in_name=named["dropIn"],
+    )
+
+
+def _template_problems(written: WrittenTemplates, texts: Mapping[str, str]) -> Iterator[Problem]:
+    for key, name in _names(written).items():
+        known = _TEMPLATE_VARIABLES[key]
+        yield from rendering.undefined_variables(texts.get(name, ""), f"{TEMPLATE_FOLDER}/{name}", known)
+
+
+def _digest(text: str, used: Templates) -> str:
+    texts = [text, used.kubelet_config, used.flags_env, used.drop_in]
+    return sha256(json.dumps(texts).encode()).hexdigest()
+
+
+# Waves, limits, budgets.
+
+
+def _waves(written: list[WrittenWave] | None) -> tuple[WaveRule, ...]:
+    return DEFAULT_WAVES if written is None else tuple(_wave(wave) for wave in written)
+
+
+def _check_waves(waves: tuple[WaveRule, ...], root: Item, mistakes: Mistakes) -> None:
+    """Waves grow, and the last one leaves nobody out."""
+    grown = 0.0
+    for at, wave in enumerate(waves):
+        where = _at(root, "waves", at)
+        if wave.kind is WaveKind.UP_TO:
+            if wave.percent <= grown:
+                mistakes.add(where, "bad-wave", f"upTo: {wave.percent:g}% after {grown:g}% adds no node", "waves grow")
+            grown = wave.percent
+        if wave.kind is WaveKind.REST and at < len(waves) - 1:
+            mistakes.add(where, "bad-wave", "`rest` leaves nothing for the waves after it", "put it last")
+    if waves[-1].kind is not WaveKind.REST and grown < 100:
+        hint = "end with `rest`; to change fewer nodes, use --limit"
+        mistakes.add(
+            _at(root, "waves", len(waves) - 1), "bad-wave", "the waves end before every node was reached", hint
+        )
+
+
+def _wave(written: WrittenWave) -> WaveRule:
+    always: dict[str, Any] = {"soak": written.soak, "hold": written.hold}
+    if written.per_rack is not None:
+        return WaveRule(WaveKind.PER_RACK, count=written.per_rack, **always)
+    if written.up_to is not None:
+        return WaveRule(WaveKind.UP_TO, percent=written.up_to, **always)
+    return WaveRule(WaveKind.CANARY if written.canary else WaveKind.REST, **always)
+
+
+def _limits(written: WrittenLimits) -> Limits:
+    said: dict[str, Any] = {name: getattr(written, name) for name in written.model_fields_set}
+    return replace(Limits(), **{name: value for name, value in said.items() if value is not None})
+
+
+def _budgets(written: WrittenBudgets) -> Iterator[Budget]:
+    for default in DEFAULT_BUDGETS:
+        own = {cause: share for cause, shares in written.causes.items() if (share := _share(shares, default.scope))}
+        together = default.causes - own.keys()
+        if together:
+            yield Budget(default.scope, together, _share(written, default.scope) or default.share)
+        yield from (Budget(default.scope, frozenset({cause}), own[cause]) for cause in Cause if cause in own)
+
+
+def _share(shares: Shares, scope: Scope) -> Share | None:
+    return {Scope.WAVE: shares.wave, Scope.RACK: shares.rack, Scope.FLEET: shares.fleet}[scope]
+
+
+# Gates.
+
+
+def _gates(written: WrittenGates, root: Item, mistakes: Mistakes) -> Iterator[Gate]:
+    if written.node is None:
+        yield from DEFAULT_GATES
+    taken = {gate.name for gate in DEFAULT_GATES} if written.node is None else set[str]()
+    said_gates: tuple[tuple[GateScope, Sequence[NodeGate | WaveGate]], ...]
+    said_gates = ((GateScope.NODE, written.node or []), (GateScope.WAVE, written.wave))
+    for scope, gates in said_gates:
+        for at, said in enumerate(gates):
+            gate = said.gate()
+            if gate.name in taken:
+                hint = "give it a `name` of its own" if gate.command or scope is GateScope.WAVE else ""
+                mistakes.add(
+                    _at(root, "gates", scope.value, at), "duplicate-gate", f"duplicate gate `{gate.name}`", hint
+                )
+            taken.add(gate.name)
+            yield gate

@@ -1,0 +1,117 @@
+"""The playbook file's shape, key by key. What the keys mean together is ``playbook_file``'s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from rollout.core.model.playbook import Cause, RevertScope
+from rollout.core.reading.gates_written import BUILT_IN_GATES, NodeGate, WaveGate, node_gate, wave_gate
+from rollout.core.reading.schema_words import SETTINGS, OrWord, one_of
+from rollout.core.reading.words import Duration, Name, Percent, ShareText, between, choice
+from rollout.core.reading.written import Written, wrong
+
+_WAVES = ("canary", "perRack", "upTo", "rest")
+_DAY = 86_400.0
+
+Soak = Annotated[Duration, between(0, _DAY, "between 0s and 24h")]
+Guard = Annotated[Duration, between(5, 180, "between 5s and 180s")]
+
+
+def _wave(value: object) -> object:
+    """``canary`` is short for ``{canary: true}``."""
+    if not isinstance(value, str):
+        return value
+    if value in ("perRack", "upTo"):
+        raise wrong("bad-wave", f"`{value}` needs a value", "perRack: 1" if value == "perRack" else "upTo: 5%")
+    return {choice(value, _WAVES): True}
+
+
+def _revert(value: object) -> RevertScope:
+    return RevertScope(choice(value, tuple(scope.value for scope in RevertScope)))
+
+
+def _cause(value: object) -> Cause:
+    return Cause(choice(value, tuple(cause.value for cause in Cause)))
+
+
+class WrittenWave(Written):
+    """One of ``canary``, ``rest``, ``perRack: COUNT``, ``upTo: PERCENT``, with a ``soak`` of its own if said."""
+
+    model_config = ConfigDict(json_schema_extra=one_of("canary", "perRack", "upTo", "rest"))
+
+    canary: Literal[True] | None = None
+    per_rack: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, alias="perRack")
+    up_to: Percent | None = Field(None, alias="upTo")
+    rest: Literal[True] | None = None
+    soak: Soak | None = None
+    hold: bool = False
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if sum(value is not None for value in (self.canary, self.per_rack, self.up_to, self.rest)) != 1:
+            raise wrong("bad-wave", "KEY must be one of canary, perRack, upTo or rest")
+        return self
+
+
+Wave = Annotated[WrittenWave, BeforeValidator(_wave), OrWord(("canary", "rest"))]
+
+
+class WrittenLimits(Written):
+    per_rack: ShareText | None = Field(None, alias="perRack")
+    per_zone: ShareText | None = Field(None, alias="perZone")
+    in_flight: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, alias="inFlight")
+    pace: Annotated[float, Field(gt=0, le=1_000)] | None = None
+    preflight: ShareText | None = None
+
+
+class Shares(Written):
+    wave: ShareText | None = None
+    rack: ShareText | None = None
+    fleet: ShareText | None = None
+
+
+class WrittenBudgets(Shares):
+    """Shares for all causes together; a cause under ``causes`` leaves them where it has a share of its own."""
+
+    causes: dict[Annotated[Cause, BeforeValidator(_cause)], Shares] = Field(default_factory=dict)
+
+
+NodeGateOrWord = Annotated[NodeGate, BeforeValidator(node_gate), OrWord(BUILT_IN_GATES)]
+
+
+class WrittenGates(Written):
+    node: Annotated[list[NodeGateOrWord], Field(min_length=1)] | None = None
+    wave: list[Annotated[WaveGate, BeforeValidator(wave_gate)]] = Field(default_factory=list)
+
+
+class OnFailure(Written):
+    revert: Annotated[RevertScope, BeforeValidator(_revert)] = RevertScope.WAVE
+
+
+class WrittenTemplates(Written):
+    kubelet_config: str = Field("kubelet-config.yaml.j2", alias="kubeletConfig")
+    flags_env: str = Field("kubelet-flags.env.j2", alias="flagsEnv")
+    drop_in: str = Field("kubelet-drop-in.conf.j2", alias="dropIn")
+
+
+class Playbook(Written):
+    stand_ins: ClassVar[Mapping[str, Any]] = {"name": "name", "settings": {}}
+
+    name: Name
+    settings: Annotated[dict[str, Any], SETTINGS]  # read with places by words.read_settings
+    templates: WrittenTemplates = Field(default_factory=lambda: WrittenTemplates.model_validate({}))
+    waves: Annotated[list[Wave], Field(min_length=1)] | None = None
+    limits: WrittenLimits = Field(default_factory=lambda: WrittenLimits.model_validate({}))
+    budgets: WrittenBudgets = WrittenBudgets()
+    gates: WrittenGates = WrittenGates()
+    on_failure: OnFailure = Field(OnFailure(), alias="onFailure")
+    soak: Soak = 60.0
+    passes: Annotated[int, Field(ge=1, le=100)] = 3
+    guard: Guard = 120.0
+    keep: Annotated[int, Field(ge=1, le=50)] = 3
+    rehearsal: bool = True
+    control_plane: bool = Field(default=False, alias="controlPlane")
+    cordoned: bool = False

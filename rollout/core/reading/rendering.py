@@ -1,0 +1,221 @@
+"""Templates into text. The only module on Jinja2.
+
+The sandbox, strict about undefined names, and narrower than Jinja2 by default: the same variables always give the same
+text (no ``random``), nothing is loaded from anywhere else, and neither a loop nor a product can eat the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from types import CodeType, TracebackType
+from typing import Any, ClassVar
+
+from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, nodes
+from jinja2.environment import Template
+from jinja2.meta import find_undeclared_variables
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import printable
+from rollout.errors import InputError, Place, Problem
+
+MAX_TEMPLATE = 256 * 1024
+MAX_OUTPUT = 1024 * 1024
+_MAX_RANGE = 1_000
+_FILTERS = (
+    "default",
+    "first",
+    "join",
+    "last",
+    "length",
+    "list",
+    "lower",
+    "map",
+    "reject",
+    "select",
+    "sort",
+    "trim",
+    "unique",
+    "upper",
+)
+
+Known = Mapping[str, tuple[str, ...] | None]
+"""The variables a template may use, each with the attributes it has (``None``: any)."""
+
+NODE_ATTRIBUTES = ("name", "rack", "zone", "labels")
+KUBELET_CONFIG: Known = {"fields": None, "node": NODE_ATTRIBUTES}
+FLAGS_ENV: Known = {"variable": None, "arguments": None, "node": NODE_ATTRIBUTES}
+DROP_IN: Known = {"exec_start": None, "unit": None, "node": NODE_ATTRIBUTES}
+
+
+def _yaml(value: object) -> str:
+    """A value as YAML on one line; JSON is YAML."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _range(*bounds: int) -> range:
+    numbers = range(*bounds)
+    if len(numbers) > _MAX_RANGE:
+        raise ValueError(f"a range of more than {_MAX_RANGE} numbers")
+    return numbers
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    intercepted_binops: ClassVar[frozenset[str]] = frozenset({"+", "*", "**", "%"})  # type: ignore[misc] # Jinja2 meant it to be overridden
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        if not (isinstance(left, int | float) and isinstance(right, int | float) and operator != "**"):
+            raise ValueError(f"`{operator}` is for numbers here")
+        return super().call_binop(context, operator, left, right)
+
+    def wrap_str_format(self, _: Any) -> None:
+        """The sandbox's own ``str.format`` pads without a bound; see ``is_safe_attribute``."""
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """No text methods: ``'{:>999999999}'.format(1)`` and ``'x'.center(999999999)`` are all it takes."""
+        return not isinstance(obj, str | bytes) and super().is_safe_attribute(obj, attr, value)
+
+
+def _environment() -> _Environment:
+    environment = _Environment(
+        undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters = {name: environment.filters[name] for name in _FILTERS} | {"yaml": _yaml}
+    environment.globals = {"range": _range}
+    return environment
+
+
+_ENVIRONMENT = _environment()
+
+
+def render(template: str, name: str, variables: Mapping[str, Any]) -> str:
+    """The text of ``template``; ``name`` is its file's, for messages. Raises ``InputError``."""
+    try:
+        compiled = Template.from_code(_ENVIRONMENT, _compiled(template, name), _ENVIRONMENT.globals)
+        return "".join(_bounded(compiled.generate(variables)))
+    except TemplateSyntaxError as error:
+        raise InputError((_syntax(error, name),)) from None
+    except (TemplateError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+        line = _line_of(error.__traceback__, name)
+        raise InputError((Problem("template-failed", printable(str(error)), Place(name, line, 1)),)) from None
+
+
+@lru_cache(maxsize=64)
+def _compiled(template: str, name: str) -> CodeType:
+    return _ENVIRONMENT.compile(_parsed(template, name), name, name)
+
+
+_REFUSED: Mapping[type[nodes.Node], str] = {
+    nodes.Include: "include",
+    nodes.Import: "import",
+    nodes.FromImport: "import",
+    nodes.Extends: "extends",
+    nodes.Macro: "macro",
+    nodes.CallBlock: "call",
+    nodes.FilterBlock: "filter … endfilter",
+    nodes.AssignBlock: "set … endset",
+    nodes.Concat: "~",
+}
+"""What would reach for other files, or double a text again and again until the machine is full."""
+
+
+def _parsed(template: str, name: str) -> nodes.Template:
+    if len(template) > MAX_TEMPLATE:
+        raise TemplateSyntaxError("the template is larger than 256 KiB", 1, name)
+    tree = _ENVIRONMENT.parse(template, name, name)
+    for kind, word in _REFUSED.items():
+        for node in tree.find_all(kind):
+            raise TemplateSyntaxError(f"`{word}` is not for these templates; write the text out", node.lineno, name)
+    for loop in tree.find_all(nodes.For):
+        if loop.recursive:
+            raise TemplateSyntaxError("`recursive` is not for these templates; write the text out", loop.lineno, name)
+    return tree
+
+
+def _bounded(pieces: Iterator[str]) -> Iterator[str]:
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MAX_OUTPUT:
+            raise ValueError("the rendered text is larger than 1 MiB")
+        yield piece
+
+
+def _line_of(traceback: TracebackType | None, name: str) -> int:
+    line = 1
+    while traceback is not None:
+        line = traceback.tb_lineno if traceback.tb_frame.f_code.co_filename == name else line
+        traceback = traceback.tb_next
+    return line
+
+
+def _syntax(error: TemplateSyntaxError, name: str) -> Problem:
+    return Problem("template-syntax", printable(error.message or "no template"), Place(name, error.lineno, 1))
+
+
+def undefined_variables(template: str, name: str, known: Known) -> tuple[Problem, ...]:
+    """Every variable, attribute and filter a template uses that will not be there. Needs no node."""
+    try:
+        tree = _parsed(template, name)
+        undeclared = find_undeclared_variables(tree)
+        _compiled(template, name)
+    except TemplateSyntaxError as error:
+        return (_syntax(error, name),)
+    except RecursionError:
+        return (Problem("template-syntax", "the template is nested too deep", Place(name, 1, 1)),)
+    at = _finder(template, name)
+    found = {
+        *_unknown_names(tree, undeclared, known, at),
+        *_unknown_attributes(tree, known, at),
+    }
+    return tuple(sorted(found, key=_in_order))
+
+
+_Finder = Callable[[int, str], Place]
+
+
+def _finder(template: str, name: str) -> _Finder:
+    """Jinja2 knows lines only; the column is where the word first stands in that line."""
+    lines = template.splitlines()
+
+    def find(line: int, word: str) -> Place:
+        found = re.search(rf"(?<![\\w]){re.escape(word)}(?!\\w)", lines[line - 1]) if 0 < line <= len(lines) else None
+        return Place(name, line, found.start() + 1 if found else 1)
+
+    return find
+
+
+def _unknown_names(tree: nodes.Template, undeclared: set[str], known: Known, at: _Finder) -> Iterator[Problem]:
+    defined = {*known, *_ENVIRONMENT.globals}
+    for node in tree.find_all(nodes.Name):
+        if node.ctx == "load" and node.name in undeclared - defined:
+            yield Problem(
+                "undefined-variable",
+                f"undefined variable `{node.name}`",
+                at(node.lineno, node.name),
+                did_you_mean(node.name, defined),
+            )
+
+
+def _unknown_attributes(tree: nodes.Template, known: Known, at: _Finder) -> Iterator[Problem]:
+    accesses: list[nodes.Getattr | nodes.Getitem] = [*tree.find_all(nodes.Getattr), *tree.find_all(nodes.Getitem)]
+    for node in accesses:
+        owner = node.node.name if isinstance(node.node, nodes.Name) else ""
+        attributes, name = known.get(owner), _attribute(node)
+        if attributes is not None and name is not None and name not in attributes:
+            message = f"undefined variable `{owner}.{printable(name, 60)}`"
+            yield Problem("undefined-variable", message, at(node.lineno, name), did_you_mean(name, attributes))
+
+
+def _attribute(node: nodes.Getattr | nodes.Getitem) -> str | None:
+    """``rack`` of ``node.rack`` and ``node["rack"]``; ``None`` when only rendering will tell."""
+    if isinstance(node, nodes.Getattr):
+        return node.attr
+    return str(node.arg.value) if isinstance(node.arg, nodes.Const) else None
+
+
+def _in_order(problem: Problem) -> tuple[Place, str]:
+    return problem.place or Place("", 0, 0), problem.message

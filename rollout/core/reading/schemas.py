@@ -1,0 +1,79 @@
+"""JSON Schemas of our files, made from the models that read them: what an editor completes and complains about.
+
+A schema knows shapes and spellings. What keys mean together, such as nodes in no rack, only ``rollout check`` knows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from rollout.core.reading.inventory_written import ElsewhereInventory, FoldedInventory, ListedInventory
+from rollout.core.reading.playbook_written import Playbook
+from rollout.core.text import durations
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def inventory_schema() -> dict[str, Any]:
+    """An inventory file: nodes by nodeset, one by one, or from elsewhere."""
+    folded, listed, elsewhere = _schema(FoldedInventory), _schema(ListedInventory), _schema(ElsewhereInventory)
+    nodes = {
+        "description": "By nodeset, or a list of single nodes.",
+        "anyOf": [folded["properties"]["nodes"], listed["properties"]["nodes"]],
+    }
+    properties = {**folded["properties"], "nodes": nodes, "nodesFrom": elsewhere["properties"]["nodesFrom"]}
+    return {
+        "$schema": _DIALECT,
+        "title": "An inventory of rollout",
+        "type": "object",
+        "properties": properties,
+        "required": ["cluster", "apiServer"],
+        "oneOf": [{"required": ["nodes"]}, {"required": ["nodesFrom"]}],
+        "additionalProperties": False,
+        "$defs": {**folded["$defs"], **listed["$defs"], **elsewhere["$defs"]},
+    }
+
+
+def playbook_schema() -> dict[str, Any]:
+    """A playbook file."""
+    return {"$schema": _DIALECT, **_schema(Playbook), "title": "A playbook of rollout"}
+
+
+SCHEMAS = {"inventory": inventory_schema, "playbook": playbook_schema}
+
+
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    found: dict[str, Any] = _tidy(model.model_json_schema(by_alias=True))
+    return found
+
+
+def _tidy(part: Any) -> Any:
+    """Without titles that only repeat names and without "or null"; and who does not fit a pattern of keys is no key."""
+    if isinstance(part, list):
+        return [_tidy(inner) for inner in part]
+    if not isinstance(part, dict):
+        return part
+    made = {key: _tidy(inner) for key, inner in part.items() if not _is_title(key, inner)}
+    if "description" in made and isinstance(made["description"], str):
+        made["description"] = made["description"].replace("``", "`")
+    if "patternProperties" in made:
+        made["additionalProperties"] = False
+    return _with_default(made)
+
+
+def _with_default(part: dict[str, Any]) -> dict[str, Any]:
+    """Defaults as a file would say them; what is not said needs no ``null``."""
+    if "default" not in part:
+        return part
+    default = part.pop("default")
+    if isinstance(default, float) and part.get("type") == "string":
+        return {**part, "default": durations.go_format(default)}
+    if default is None and len(part.get("anyOf", ())) == 2 and {"type": "null"} in part["anyOf"]:
+        return {**part.pop("anyOf")[0], **part}
+    return part if default is None or isinstance(default, dict) else {**part, "default": default}
+
+
+def _is_title(key: str, value: object) -> bool:
+    return key == "title" and isinstance(value, str)

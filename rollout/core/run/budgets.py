@@ -1,0 +1,133 @@
+"""How many nodes may go wrong, by cause, and when that halts the run.
+
+One formula: a budget of B nodes (``Share.of`` the scope's changed nodes, at least 1) halts the run when the B-th node
+of the scope goes wrong for one of the budget's causes. Inside a rack no more nodes are in flight than the rack's budget
+has left, so a rack can never lose more than its budget. In a wave or the fleet, nodes already in flight at the halt may
+still go wrong: at most ``B - 1 + in flight``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from rollout.core.model.playbook import Budget, Cause, Scope
+from rollout.core.run.state import NodeRecord, NodeState, Order
+from rollout.core.text.terminal import printable
+
+
+def wrong(record: NodeRecord) -> Cause | None:
+    """What a node is charged for now. An ``unknown`` node is charged once a read of it has failed."""
+    if record.accepted:
+        return None
+    if record.state is NodeState.UNKNOWN:
+        return record.cause or (Cause.UNREACHABLE if record.reads else None)
+    return record.cause
+
+
+def charged(records: Iterable[NodeRecord], budget: Budget) -> int:
+    """How many of ``records`` count against ``budget``."""
+    return sum(1 for record in records if wrong(record) in budget.causes)
+
+
+def scope_members(order: Order, scope: Scope, wave: int) -> Mapping[str, tuple[str, ...]]:
+    """The groups of nodes a scope's budget is applied to, by a name for messages."""
+    if scope is Scope.FLEET:
+        return {"the fleet": tuple(order.nodes)}
+    if scope is Scope.WAVE:
+        return {f"wave {waved.name!r}": waved.nodes for waved in order.waves[wave : wave + 1]}
+    racks: dict[str, list[str]] = {}
+    for node in order.nodes.values():
+        racks.setdefault(node.rack, []).append(node.name)
+    return {f"rack {rack}": tuple(names) for rack, names in racks.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How far a budget is from halting the run: ``wrong`` of ``total`` nodes of ``where`` are charged, ``limit`` halts."""
+
+    scope: Scope
+    where: str
+    wrong: int
+    limit: int
+    total: int
+    budget: Budget
+
+    @property
+    def left(self) -> int:
+        """How many more nodes may go wrong until the run halts; 0: it does."""
+        return max(0, self.limit - self.wrong)
+
+    @property
+    def short(self) -> str:
+        """``rack04 1 of 2``: how many have gone wrong, of how many that halt."""
+        return f"{self.place} {self.wrong} of {self.limit}"
+
+    @property
+    def place(self) -> str:
+        """Where it holds; a rack that is called so already is not called a rack twice."""
+        where = printable(self.where, 60)
+        return where.removeprefix("rack ") if where.startswith("rack rack") else where
+
+    def __str__(self) -> str:
+        causes = ", ".join(sorted(self.budget.causes))
+        words = f"{self.wrong} of {self.total} nodes of {self.where} went wrong ({causes})"
+        return f"{words}; its budget is {self.limit} ({self.budget.share})"
+
+
+def distances(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> Iterator[Distance]:
+    """Every budget in every place it is applied to, in the order in which they halt."""
+    for budget in order.budgets:
+        for where, members in scope_members(order, budget.scope, wave).items():
+            bad = charged((nodes[member] for member in members), budget)
+            yield Distance(budget.scope, where, bad, budget.share.of(len(members)), len(members), budget)
+
+
+def nearest(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> tuple[Distance, ...]:
+    """Of each scope the place that is nearest to halting the run; the nearest of all first."""
+    best: dict[Scope, Distance] = {}
+    for found in distances(order, nodes, min(wave, len(order.waves) - 1)):
+        known = best.get(found.scope)
+        if known is None or _nearness(found) < _nearness(known):
+            best[found.scope] = found
+    return tuple(sorted(best.values(), key=_nearness))
+
+
+def _nearness(found: Distance) -> tuple[int, int]:
+    return found.left, -found.wrong
+
+
+def spent(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> str | None:
+    """The message of the first budget that is used up, or ``None``. Asked at every event: it looks at bad nodes only."""
+    suspects = [name for name, record in nodes.items() if record.cause or record.state is _UNKNOWN]
+    bad = {name: cause for name in suspects if (cause := wrong(nodes[name]))}
+    if not any(_may_be_spent(order, budget, bad, wave) for budget in order.budgets):
+        return None
+    return next((str(found) for found in distances(order, nodes, wave) if not found.left), None)
+
+
+def _may_be_spent(order: Order, budget: Budget, bad: Mapping[str, Cause], wave: int) -> bool:
+    """Whether as many nodes are bad as the budget allows, in any of the places it is applied to."""
+    names = [name for name, cause in bad.items() if cause in budget.causes]
+    if not names or budget.scope is Scope.FLEET:
+        return bool(names) and len(names) >= budget.share.of(len(order.nodes))
+    if budget.scope is Scope.WAVE:
+        size = sum(len(waved.nodes) for waved in order.waves[wave : wave + 1])
+        return sum(order.nodes[name].wave == wave for name in names) >= budget.share.of(size)
+    sizes = Counter([node.rack for node in order.nodes.values()])
+    racks = Counter(order.nodes[name].rack for name in names)
+    return any(count >= budget.share.of(sizes[rack]) for rack, count in racks.items())
+
+
+_UNKNOWN = NodeState.UNKNOWN
+
+
+def rack_allowance(order: Order, members: Iterable[NodeRecord], size: int) -> int:
+    """How many more nodes of a rack may be in flight without being able to overspend its budget.
+
+    ``size`` is the number of changed nodes in the rack. In-flight nodes are counted by the caller.
+    """
+    records = tuple(members)
+    left = [budget.share.of(size) - charged(records, budget) for budget in order.budgets if budget.scope is Scope.RACK]
+    return max(0, min(left)) if left else size

@@ -1,0 +1,130 @@
+"""Who may go next: the functions where a fleet is lost or kept. Pure, and short enough to be read on one screen.
+
+A node is *unavailable* from its restart until confirmed or taken back and its settling window has passed; a node that
+failed or cannot be reached stays unavailable and so reduces what is left for others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from rollout.core.model.playbook import Limits
+from rollout.core.run.budgets import rack_allowance
+from rollout.core.run.state import NodeRecord, NodeState, Order
+
+IN_MOTION = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING, NodeState.UNKNOWN})
+BROKEN = frozenset({NodeState.FAILED, NodeState.UNREACHABLE})
+
+
+def unavailable(record: NodeRecord, now: float) -> bool:
+    """Whether pods on this node may be unserved by our doing (``accepted``: it was so before)."""
+    if record.state in BROKEN:
+        return not record.accepted
+    return record.state in IN_MOTION or now < record.busy_until
+
+
+def pace_allows(started: tuple[float, ...], limits: Limits, now: float) -> int:
+    """How many restarts may start now: at most ``burst`` within any ``burst / pace`` seconds, ``burst`` one second's."""
+    burst = max(1, int(limits.pace))
+    return max(0, burst - sum(1 for at in started if at > now - burst / limits.pace))
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Nodes that share a limit: a rack, a zone where zones have one, a wave that has one of its own."""
+
+    kind: str  # "rack", "zone" or "wave"
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def areas_of(order: Order, name: str) -> tuple[Area, ...]:
+    """The areas a node is in; its rack first."""
+    node = order.nodes[name]
+    areas = [Area("rack", node.rack)]
+    if order.limits.per_zone is not None:
+        areas.append(Area("zone", node.zone))
+    if order.waves[node.wave].at_once:
+        areas.append(Area("wave", str(node.wave)))
+    return tuple(areas)
+
+
+def most_of(order: Order, area: Area) -> int:
+    """How many nodes of an area may be unavailable by our doing at once."""
+    if area.kind == "rack":
+        return order.limits.per_rack.of(order.racks[area.name])
+    if area.kind == "zone" and order.limits.per_zone is not None:
+        return order.limits.per_zone.of(order.zones[area.name])
+    return order.waves[int(area.name)].at_once
+
+
+def who_may_go(
+    order: Order, nodes: Mapping[str, NodeRecord], wanted: Iterable[str], now: float
+) -> tuple[tuple[str, ...], int]:
+    """``(candidates, capacity)`` for a change: of ``wanted``, in order, those whose areas have room, and the fleet's room.
+
+    An area's room is its limit less the unavailable, and in a rack never more in flight than its budget has left.
+    """
+    busy, moving, members = _occupancy(order, nodes, now)
+
+    def room(area: Area) -> int:
+        left = most_of(order, area) - busy[area]
+        if area.kind != "rack":
+            return left
+        return min(left, rack_allowance(order, members[area.name], len(members[area.name])) - moving[area])
+
+    return _take(order, wanted, room), max(0, order.limits.in_flight - busy[FLEET])
+
+
+def who_may_return(
+    order: Order, nodes: Mapping[str, NodeRecord], wanted: Iterable[str], now: float
+) -> tuple[tuple[str, ...], int]:
+    """``(candidates, capacity)`` for taking a change back from healthy nodes.
+
+    Areas and fleet: the limits less the unavailable, but always one at a time: what broke must never keep the rest
+    from being taken back.
+    """
+    busy, moving, _ = _occupancy(order, nodes, now)
+
+    def room(area: Area) -> int:
+        return max(most_of(order, area) - busy[area], 1 - moving[area])
+
+    return _take(order, wanted, room), max(order.limits.in_flight - busy[FLEET], 1 - moving[FLEET], 0)
+
+
+FLEET = Area("fleet", "")
+
+
+def _occupancy(
+    order: Order, nodes: Mapping[str, NodeRecord], now: float
+) -> tuple[Counter[Area], Counter[Area], Mapping[str, list[NodeRecord]]]:
+    """Per area: unavailable nodes and nodes in motion; and all records per rack."""
+    busy: Counter[Area] = Counter()
+    moving: Counter[Area] = Counter()
+    members: dict[str, list[NodeRecord]] = {}
+    for name, record in nodes.items():
+        members.setdefault(order.nodes[name].rack, []).append(record)
+        if unavailable(record, now):
+            busy.update((FLEET, *areas_of(order, name)))
+        if record.state in IN_MOTION:
+            moving.update((FLEET, *areas_of(order, name)))
+    return busy, moving, members
+
+
+def _take(order: Order, wanted: Iterable[str], room: Callable[[Area], int]) -> tuple[str, ...]:
+    left: dict[Area, int] = {}
+    taken = []
+    for name in wanted:
+        areas = areas_of(order, name)
+        for area in areas:
+            if area not in left:
+                left[area] = room(area)
+        if all(left[area] > 0 for area in areas):
+            taken.append(name)
+            for area in areas:
+                left[area] -= 1
+    return tuple(taken)

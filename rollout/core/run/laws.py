@@ -1,0 +1,131 @@
+"""The laws as one function over the state of a run. Every test, and the simulator, calls it after each event.
+
+What only a node can show (exact bytes, the guard) is tested on nodes; here is what the controller can break.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rollout.core.model.playbook import Scope
+from rollout.core.run.budgets import wrong
+from rollout.core.run.capacity import areas_of, most_of
+from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
+
+_MOVING = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING})
+_UNFINISHED = _MOVING | {NodeState.UNKNOWN}
+
+
+def broken_laws(state: RunState) -> tuple[str, ...]:
+    """Every law this state breaks, in words; empty when it keeps them all."""
+    return tuple(
+        problem
+        for law in (
+            _every_node_once,
+            _limits,
+            _pace,
+            _rack_budget,
+            _nothing_after_halt,
+            _nothing_while_paused,
+            _waves_in_order,
+            _endings,
+        )
+        for problem in law(state)
+    )
+
+
+def _every_node_once(state: RunState) -> Iterator[str]:
+    """Law 1: the journal says where every ordered node stands, and nothing else."""
+    if state.nodes.keys() != state.order.nodes.keys():
+        yield "law 1: the nodes of the state are not the nodes of the order"
+
+
+def _limits(state: RunState) -> Iterator[str]:
+    """Law 4: never more in motion by our doing than rack and fleet limits allow (owed: half back already, and unavailable)."""
+    moving = [
+        name
+        for name, record in state.nodes.items()
+        if record.state in _MOVING
+        and record.cause is None
+        and not (record.owed and record.state is NodeState.REVERTING)
+    ]
+    if len(moving) > state.order.limits.in_flight:
+        yield f"law 4: {len(moving)} nodes in flight, limit {state.order.limits.in_flight}"
+    for area, count in Counter(area for name in moving for area in areas_of(state.order, name)).items():
+        limit = most_of(state.order, area)
+        if count > limit:
+            yield f"law 4: {count} nodes of {area} in motion, limit {limit}"
+
+
+def _pace(state: RunState) -> Iterator[str]:
+    """Law 4: never more restarts within a second than the pace."""
+    burst = max(1, int(state.order.limits.pace))
+    window = burst / state.order.limits.pace
+    for index, at in enumerate(state.started[burst:]):
+        if at - state.started[index] < window - 1e-6:
+            yield f"law 4: more than {burst} restarts within {window:g} s at {at:g}"
+
+
+def _rack_budget(state: RunState) -> Iterator[str]:
+    """No rack loses more nodes to applying than its budget (a node may still fall sick by itself in the soak)."""
+    if state.order.goal is Goal.REVERT:
+        return
+    lost: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    for name, record in state.nodes.items():
+        rack = state.order.nodes[name].rack
+        size[rack] += 1
+        lost[rack] += (
+            record.state in (NodeState.REVERTED, NodeState.FAILED) and wrong(record) is not None and not record.passes
+        )
+    for budget in state.order.budgets:
+        if budget.scope is Scope.RACK:
+            for rack, count in lost.items():
+                if count > budget.share.of(size[rack]):
+                    yield f"law 4: {count} nodes of {rack} went wrong, budget {budget.share.of(size[rack])}"
+
+
+def _nothing_after_halt(state: RunState) -> Iterator[str]:
+    """Law 5: once halted, nothing new is released."""
+    if state.halt is None:
+        return
+    for name, record in state.nodes.items():
+        if record.state is NodeState.APPLYING and record.since > state.halt.at:
+            yield f"law 5: {name} was released after the halt"
+
+
+def _nothing_while_paused(state: RunState) -> Iterator[str]:
+    """A pause, or a hold after a wave, releases nothing."""
+    if state.paused is None:
+        return
+    for name, record in state.nodes.items():
+        if record.state is NodeState.APPLYING and record.since > state.paused.at:
+            yield f"pause: {name} was released while the run was paused"
+
+
+def _waves_in_order(state: RunState) -> Iterator[str]:
+    """A wave is released only when the one before it has passed."""
+    if state.order.goal is Goal.REVERT:
+        return
+    for name, record in state.nodes.items():
+        if (
+            state.order.nodes[name].wave > state.wave
+            and record.state in _MOVING
+            and not record.orphaned
+            and not record.want_back
+        ):
+            yield f"waves: {name} of wave {state.order.nodes[name].wave} moves during wave {state.wave}"
+
+
+def _endings(state: RunState) -> Iterator[str]:
+    """Laws 1, 5, 8: a run that ended left nothing in motion, and asked every node it reached to be left as found."""
+    if state.phase is not Phase.ENDED or state.ending is Ending.CLAIMED:
+        return
+    for name, record in state.nodes.items():
+        if record.state in _UNFINISHED:
+            yield f"law 1: the run ended with {name} {record.state}"
+        if record.asked is Verb.CLEAN:
+            yield f"law 8: the run ended before {name} was left as found"
+        if state.ending is Ending.DONE and record.state is NodeState.PENDING:
+            yield f"law 1: the run is done but {name} is still pending"

@@ -1,0 +1,224 @@
+"""The machine: ``step(state, event) -> (state, commands)``. Pure; the driver, resume and the simulator all use it.
+
+Theory. What can become of a *node* is the table in ``transitions``. What can become of the *run* is the chain of
+phases below; after every event the run is moved on as far as it can go. Nothing here does I/O, and time is only what
+the event said.
+
+    opening ── every node claimed ──▶ running ── wave at rest ──▶ soaking ── K passes, last wave ──▶ closing ──▶ ended
+       │                                ▲  │  (the first: rehearsed)   │  │
+       │ preflight, foreign claim       └──┼──── next wave, no hold ───┘  │
+       ▼                                   ▼ budget spent, no room,       ▼ a gate did not pass, aborted
+    closing ◀──────────────────────────  halting: in-flight ends, what must go back goes back ──▶ closing ──▶ ended
+
+A pause (asked for, or a hold after a wave) is no phase: nothing is released and no wave begins until it is lifted, but
+what moves goes on, and the gates of a wave that has passed go on being asked.
+
+Events that change nothing but ``now`` are not journaled (see ``app.driver``), so a tick is free to be frequent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.commands import Command
+from rollout.core.run.draft import Draft
+from rollout.core.run.events import (
+    FENCES,
+    AbortAsked,
+    Answered,
+    Asked,
+    ContinueAsked,
+    Event,
+    InterruptAsked,
+    PauseAsked,
+    Resumed,
+    SilencesLifted,
+    Ticked,
+    Trigger,
+    WaveJudged,
+    WaveOpened,
+)
+from rollout.core.run.phases import advance
+from rollout.core.run.state import (
+    Ending,
+    Goal,
+    Halt,
+    NodeRecord,
+    NodeState,
+    Order,
+    Pause,
+    Phase,
+    Rehearsal,
+    RunState,
+    Verb,
+)
+
+
+def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Command, ...]]:
+    """The first state of a run and the claims it starts with."""
+    start = NodeRecord(since=at)
+    if order.goal is Goal.REVERT:
+        start = replace(start, state=NodeState.UNKNOWN, want_back=True)
+    state = RunState(
+        order=order, counter=counter, phase=Phase.OPENING, wave=0, now=at, nodes=dict.fromkeys(order.nodes, start)
+    )
+    draft = Draft(state)
+    for name in order.nodes:
+        draft.ask(name, Verb.READ)
+    return draft.finish()
+
+
+def step(state: RunState, event: Event) -> tuple[RunState, tuple[Command, ...]]:
+    """The next state, and what to do about it."""
+    # Within a controller time never goes back; the clock of the next one may be behind, and is the one that counts.
+    draft = Draft(replace(state, now=event.at if isinstance(event, Resumed) else max(state.now, event.at)))
+    _HANDLERS[type(event)](draft, event)
+    advance(draft, ticked=isinstance(event, Ticked))
+    return draft.finish()
+
+
+def _answered(draft: Draft, event: Answered) -> None:
+    record = draft.nodes.get(event.node)
+    if record is None or record.asked is None or record.serial != event.serial:
+        return  # an answer to a question that is no longer open
+    draft.seen_counter(event.counter)
+    draft.put(event.node, asked=None)
+    if event.verb is Verb.CLEAN:
+        draft.put(event.node, leftovers=event.leftovers)
+        return
+    if record.state in _LAST_WORDS:
+        return  # it was given up, or its end is known: a resume asks again
+    if event.trigger is Trigger.REFUSED and event.reference in FENCES:
+        draft.fenced(event.node, event.reference, event.message)
+        return
+    if event.trigger is Trigger.GATES_PASSED and record.state is NodeState.CONFIRMED:
+        draft.put(event.node, passes=record.passes + 1)
+    draft.meet(event.node, event.trigger, event.reference, event.message)
+    _remember(draft, event)
+
+
+def _remember(draft: Draft, event: Answered) -> None:
+    """What an answer brings that no state hangs on: how long it took, and what the API said before the apply."""
+    if event.verb is Verb.APPLY:
+        took = event.seconds if event.trigger is Trigger.ARMED else draft.nodes[event.node].apply_seconds
+        draft.put(event.node, apply_seconds=took, baseline=event.baseline)
+    elif event.verb is Verb.REVERT and event.trigger is Trigger.TAKEN_BACK_ASKED:
+        draft.put(event.node, revert_seconds=event.seconds)
+
+
+def _not_begun(rehearsal: Rehearsal) -> Rehearsal:
+    """Of a confirmed node: one that was to go back for its rehearsal is told so again when it is its turn."""
+    return Rehearsal.NONE if rehearsal is Rehearsal.BACK else rehearsal
+
+
+_LAST_WORDS = frozenset(
+    {NodeState.UNREACHABLE, NodeState.REVERTED, NodeState.FAILED, NodeState.REFUSED, NodeState.SKIPPED}
+)
+
+
+def _wave_opened(draft: Draft, event: WaveOpened) -> None:
+    """A silence that was set is remembered whatever became of the wave: it is to be lifted."""
+    draft.set(silences=(*draft.state.silences, *event.silences))
+    if draft.state.phase is not Phase.RUNNING or event.wave != draft.state.wave:
+        return
+    draft.set(gate_asked=False)
+    if event.verdict is Verdict.PASS:
+        draft.set(opened=event.wave, baseline=event.baseline)
+    else:
+        draft.halt(Ending.HALTED, f"baseline-{event.verdict}", f"before the wave: {event.evidence}")
+
+
+def _wave_judged(draft: Draft, event: WaveJudged) -> None:
+    if draft.state.phase is not Phase.SOAKING or event.wave != draft.state.wave:
+        return
+    draft.set(gate_asked=False)
+    if event.verdict is Verdict.PASS:
+        draft.set(gate_passes=draft.state.gate_passes + 1)
+    else:
+        draft.halt(Ending.HALTED, f"wave-gate-{event.verdict}", event.evidence)
+
+
+def _asked(draft: Draft, event: Asked) -> None:
+    """Another terminal's word, each once. What comes when the run is over or halting already changes nothing."""
+    if event.request <= draft.state.heard:
+        return
+    draft.set(heard=event.request)
+    if draft.state.halt is not None or draft.state.phase in (Phase.CLOSING, Phase.ENDED):
+        return
+    match event:
+        case PauseAsked():
+            if draft.state.paused is None:
+                draft.set(paused=Pause(event.who, event.reason, draft.now))
+        case ContinueAsked():
+            if draft.state.paused is not None:
+                draft.set(paused=None, promoted=draft.state.wave if draft.state.paused.held else draft.state.promoted)
+        case AbortAsked():
+            _abort(draft, event)
+
+
+def _abort(draft: Draft, event: AbortAsked) -> None:
+    why = f"aborted by {event.who}" + (f": {event.reason}" if event.reason else "")
+    ending = Ending.HALTED if draft.state.order.goal is Goal.APPLY else Ending.INTERRUPTED
+    draft.halt(ending, "aborted", why, event.revert)
+
+
+def _interrupt(draft: Draft, _event: InterruptAsked) -> None:
+    draft.set(interrupted=True)
+    if draft.state.halt is None and draft.state.phase not in (Phase.CLOSING, Phase.ENDED):
+        halt = Halt(Ending.INTERRUPTED, "interrupted", "stopped by the operator; in-flight nodes end first", draft.now)
+        draft.set(halt=halt, phase=Phase.HALTING)
+
+
+def _resumed(draft: Draft, event: Resumed) -> None:
+    """A new controller reads every node back, then goes on from where the run stood.
+
+    A halt that had ended is accepted by being resumed: its nodes are no longer charged, and who was taken back for
+    others' sake goes again. A halt that was still taking nodes back when its controller died goes on halting.
+    """
+    halt = draft.state.halt
+    halted = halt is not None and halt.ending is Ending.HALTED
+    accepted, halting = halted and draft.state.ending is not None, halted and draft.state.ending is None
+    draft.set(
+        counter=event.counter, phase=Phase.OPENING, halt=halt if halting else None, ending=None, interrupted=False,
+        gate_asked=False, lifting=False, started=(), claims=1, highest=0,
+    )  # fmt: skip
+    again = draft.state.order.goal is Goal.APPLY and not halting
+    for name, record in tuple(draft.nodes.items()):
+        if again and record.state is NodeState.REVERTED and record.cause is None:
+            draft.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
+        elif again and record.state is NodeState.CONFIRMED:
+            draft.put(name, want_back=False, rehearsal=_not_begun(record.rehearsal))
+        settled = draft.now + draft.state.order.nodes[name].settle
+        draft.put(
+            name, asked=None, orphaned=True, reads=0, accepted=record.accepted or (accepted and bool(record.cause)),
+            since=min(record.since, draft.now), busy_until=min(record.busy_until, settled),
+        )  # fmt: skip
+        if record.reference in FENCES:
+            draft.put(name, reference="", message="")  # whether another run still has it, it will say
+        draft.meet(name, Trigger.RESUMED)
+    draft.first_open_wave()
+
+
+def _lifted(draft: Draft, event: SilencesLifted) -> None:
+    draft.set(lifting=False, silences=(), leftovers=(*draft.state.leftovers, *event.leftovers))
+
+
+def _ticked(_draft: Draft, _event: Ticked) -> None:
+    """Time passed; what that means is the phases' matter."""
+
+
+_HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = {
+    Ticked: _ticked,
+    Answered: _answered,
+    WaveOpened: _wave_opened,
+    WaveJudged: _wave_judged,
+    SilencesLifted: _lifted,
+    InterruptAsked: _interrupt,
+    PauseAsked: _asked,
+    ContinueAsked: _asked,
+    AbortAsked: _asked,
+    Resumed: _resumed,
+}

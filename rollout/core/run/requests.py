@@ -1,0 +1,37 @@
+"""What another terminal asks of a run, on its way from the journal to the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rollout.core.model.playbook import RevertScope
+from rollout.core.run.events import AbortAsked, Asked, ContinueAsked, PauseAsked
+
+
+class Word(StrEnum):
+    PAUSE = "pause"
+    CONTINUE = "continue"
+    ABORT = "abort"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """As written down: ``number`` counts all requests of a journal, ``revert`` (abort) is a ``RevertScope`` or ``""``."""
+
+    number: int
+    word: str
+    who: str
+    reason: str
+    revert: str = ""
+
+
+def asked(request: Request, at: float) -> Asked:
+    """The event a request becomes. A word of a newer version raises ``ValueError``."""
+    word = Word(request.word)
+    if word is Word.PAUSE:
+        return PauseAsked(at, request.who, request.reason, request.number)
+    if word is Word.CONTINUE:
+        return ContinueAsked(at, request.who, request.reason, request.number)
+    revert = RevertScope(request.revert) if request.revert else None
+    return AbortAsked(at, request.who, request.reason, request.number, revert)

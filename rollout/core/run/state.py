@@ -1,0 +1,219 @@
+"""The state of a run: what was ordered, and where every node stands. Frozen; ``machine.step`` makes the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope
+
+
+class NodeState(StrEnum):
+    """Where a node stands in a run: exactly one of these. ``unknown`` is resolved by reading the node."""
+
+    PENDING = "pending"
+    SKIPPED = "skipped"
+    REFUSED = "refused"
+    APPLYING = "applying"
+    APPLIED = "applied"  # guard armed, not yet confirmed
+    CONFIRMED = "confirmed"
+    REVERTING = "reverting"
+    REVERTED = "reverted"
+    FAILED = "failed"
+    UNREACHABLE = "unreachable"
+    UNKNOWN = "unknown"
+
+
+class Goal(StrEnum):
+    APPLY = "apply"
+    REVERT = "revert"
+
+
+class Phase(StrEnum):
+    """Where the run as a whole stands."""
+
+    OPENING = "opening"  # claiming every node, in the read that opens apply, resume or rollback
+    RUNNING = "running"  # releasing the nodes of a wave
+    SOAKING = "soaking"  # K rounds of node and wave gates over the wave; longer while paused or held
+    HALTING = "halting"  # nothing new; in-flight nodes end, what must be taken back is taken back
+    CLOSING = "closing"  # leaving every node as found
+    ENDED = "ended"
+
+
+class Verb(StrEnum):
+    """What a node can be asked to do; at most one is outstanding for a node."""
+
+    READ = "read"  # status with a claim
+    APPLY = "apply"
+    MEASURE = "measure"
+    CONFIRM = "confirm"
+    REVERT = "revert"
+    CLEAN = "clean"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOrder:
+    """What is fixed about a node for the whole run. ``settle`` is seconds it counts as unavailable after a restart."""
+
+    name: str
+    rack: str
+    wave: int
+    settle: float
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WaveOrder:
+    """``at_once``: most nodes of this wave in flight (0: no limit of its own). ``hold``: wait for a word once it has passed."""
+
+    name: str
+    nodes: tuple[str, ...]
+    soak: float
+    hold: bool = False
+    at_once: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Nodes that were selected but are not part of the run, for one reason, folded."""
+
+    what: str  # "refused", "unreachable", "silent"
+    reason: str
+    nodes: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Everything the machine must know of a plan. ``transactions`` (revert runs) is the transaction to take back."""
+
+    run: str
+    cluster: str
+    goal: Goal
+    nodes: Mapping[str, NodeOrder]
+    waves: tuple[WaveOrder, ...]
+    racks: Mapping[str, int]
+    limits: Limits
+    budgets: tuple[Budget, ...]
+    on_failure: RevertScope
+    passes: int
+    guard: float
+    wave_gates: bool
+    transactions: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+    force: bool = False  # revert over bytes that others wrote since: the operator's word
+    rehearsal: bool = False  # the first wave's nodes are taken back once for real, then changed again
+    zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes; only used with a limit per zone
+
+
+class Rehearsal(StrEnum):
+    """How far a canary node is with its rehearsal."""
+
+    NONE = "none"
+    BACK = "back"  # to be taken back, or on its way
+    DONE = "done"  # was taken back once, healthy
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """One node's standing.
+
+    ``asked`` is the outstanding verb and ``serial`` its number: an answer with another number is stale. ``cause`` is
+    what the node is charged for (``None``: nothing, it may have been taken back for others' sake). ``want_back``: the
+    change is to be taken back as soon as limits allow. ``orphaned``: its controller died, so a guard that fired is not
+    the node's fault. ``accepted``: an operator resumed after the halt this node led to. ``apply_seconds`` and
+    ``revert_seconds`` are how long its last apply and revert took, ``baseline`` is what the API said before its apply.
+    """
+
+    state: NodeState = NodeState.PENDING
+    attempt: int = 1
+    since: float = 0.0
+    busy_until: float = 0.0
+    asked: Verb | None = None
+    serial: int = 0
+    cause: Cause | None = None
+    reference: str = ""
+    message: str = ""
+    owed: bool = False
+    want_back: bool = False
+    orphaned: bool = False
+    accepted: bool = False
+    reads: int = 0
+    retry_at: float = 0.0
+    passes: int = 0
+    leftovers: tuple[str, ...] = ()
+    rehearsal: Rehearsal = Rehearsal.NONE
+    apply_seconds: float = 0.0
+    revert_seconds: float = 0.0
+    baseline: str = ""
+
+
+class Ending(StrEnum):
+    """How a run ended; ``summary.exit_code`` maps it."""
+
+    DONE = "done"
+    HALTED = "halted"
+    INTERRUPTED = "interrupted"
+    PREFLIGHT = "preflight"
+    CLAIMED = "claimed"
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Why nothing new is released any more, since when."""
+
+    ending: Ending
+    reference: str
+    message: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Who asked the run to wait, why, since when. ``held``: the playbook did, after a wave."""
+
+    who: str
+    reason: str
+    at: float
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """The whole of a run. ``started`` are the times of the restarts within the pace's window, oldest first.
+
+    ``round`` counts the rounds of a soak, ``gate_passes`` those in a row in which the wave gates passed. ``opened`` is
+    the wave whose ``baseline`` was taken last; ``promoted`` the last wave whose hold was lifted; ``heard`` the number
+    of the last request taken from another terminal.
+    """
+
+    order: Order
+    counter: int
+    phase: Phase
+    wave: int
+    nodes: Mapping[str, NodeRecord]
+    now: float
+    started: tuple[float, ...] = ()
+    round: int = 0
+    round_at: float = 0.0
+    gate_asked: bool = False
+    gate_passes: int = 0
+    opened: int = -1
+    baseline: str = ""
+    silences: tuple[str, ...] = ()
+    lifting: bool = False
+    leftovers: tuple[str, ...] = ()
+    paused: Pause | None = None
+    promoted: int = -1
+    heard: int = 0
+    halt: Halt | None = None
+    highest: int = 0  # the highest token counter any node answered with
+    claims: int = 1  # how often the opening claim was made
+    ending: Ending | None = None
+    interrupted: bool = False
+
+    def transaction(self, name: str) -> str:
+        """The transaction's name on this node: fixed in a revert run, else run and attempt."""
+        fixed = self.order.transactions.get(name)
+        return fixed if fixed is not None else f"{self.order.run}-{self.nodes[name].attempt}"

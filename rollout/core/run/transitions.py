@@ -1,0 +1,206 @@
+"""The one table of what can become of a node.
+
+Theory. A node has a state; an answer from it, or a decision of the run, is a *trigger*. ``TABLE[state, trigger]`` says
+the next state, what to ask of the node next, and what the node is charged for. Whatever is not in the table is
+impossible and raises: silence would hide a bug. Everything that changes a node's state is in this file.
+
+Four rules shape the table:
+
+* An answer that says where the transaction stands (``armed``, ``confirmed``, ``taken back``, ``untouched``) is believed
+  whatever we thought: it was read from the node.
+* No answer is no answer: after ``unreached`` or ``lost`` the node is ``unknown`` and is read until it speaks, or until
+  its guard must long have fired; then it is ``unreachable`` and *owed*.
+* What goes back is brought to its end: who died on the way there is followed by the next, for as long as a node is read.
+* A sick node goes back at once (``reverting``); a healthy one that is to go back waits, ``confirmed``, for the limits.
+
+``sharpen`` turns a raw trigger into the one the table knows, from the few facts a record carries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rollout.core.model.playbook import Cause
+from rollout.core.run.events import Trigger as On
+from rollout.core.run.state import Goal, NodeRecord, Rehearsal
+from rollout.core.run.state import NodeState as S
+
+
+class Next(StrEnum):
+    """What to do with the node after the move."""
+
+    NOTHING = "nothing"
+    APPLY = "apply"
+    MEASURE = "measure"
+    CONFIRM = "confirm"
+    REVERT = "revert"  # queued: the pace decides when
+    READ = "read"
+    READ_LATER = "read-later"
+    RETRY = "retry"  # the transaction is over: a new attempt is a new transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    to: S
+    then: Next = Next.NOTHING
+    charge: Cause | None = None
+    owed: bool = False
+
+
+class Sharp(StrEnum):
+    """Triggers that depend on what the record remembers."""
+
+    HELD = "held"  # armed, but to be taken back
+    NEVER_TOUCHED = "never-touched"  # a revert run found nothing to revert
+    ORPHAN_TAKEN_BACK = "orphan-taken-back"  # its controller died, the guard did its work: not the node's fault
+    GIVEN_UP = "given-up"  # read long enough
+    UNFINISHED = "unfinished"  # going back, but whoever walked it there died: a read has the node's lock
+    OTHERS_AT_WORK = "others-at-work"  # the guard is at it
+    REHEARSED = "rehearsed"  # taken back, as a rehearsal: its turn comes again
+
+
+_SICK = Cause.UNHEALTHY
+_FAILED = Cause.FAILED
+_GONE = Cause.UNREACHABLE
+
+TABLE: dict[tuple[S, On | Sharp], Move] = {
+    # The opening claim, then the release.
+    (S.PENDING, On.UNTOUCHED): Move(S.PENDING),
+    (S.PENDING, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.PENDING, On.ARMED): Move(S.APPLIED, Next.MEASURE),
+    (S.PENDING, On.CONFIRMED): Move(S.CONFIRMED),
+    (S.PENDING, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
+    (S.PENDING, On.TAKEN_BACK_ALONE): Move(S.PENDING, Next.RETRY),
+    (S.PENDING, On.TAKEN_BACK_ASKED): Move(S.PENDING, Next.RETRY),
+    (S.PENDING, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
+    (S.PENDING, On.REFUSED): Move(S.REFUSED, charge=_FAILED),
+    (S.PENDING, On.UNREACHED): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.PENDING, On.LOST): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.PENDING, On.RELEASED): Move(S.APPLYING, Next.APPLY),
+    (S.PENDING, On.RESUMED): Move(S.PENDING, Next.READ),
+    # The apply verb.
+    (S.APPLYING, On.ARMED): Move(S.APPLIED, Next.MEASURE),
+    (S.APPLYING, Sharp.HELD): Move(S.REVERTING, Next.REVERT),
+    (S.APPLYING, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.APPLYING, On.CONFIRMED): Move(S.CONFIRMED),
+    (S.APPLYING, On.UNTOUCHED): Move(S.REFUSED, charge=_FAILED),
+    (S.APPLYING, On.REFUSED): Move(S.REFUSED, charge=_FAILED),
+    (S.APPLYING, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
+    (S.APPLYING, On.TAKEN_BACK_ALONE): Move(S.REVERTED, charge=_FAILED),
+    (S.APPLYING, On.TAKEN_BACK_ASKED): Move(S.REVERTED, charge=_FAILED),
+    (S.APPLYING, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
+    (S.APPLYING, On.UNREACHED): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.APPLYING, On.LOST): Move(S.UNKNOWN, Next.READ),
+    (S.APPLYING, On.RESUMED): Move(S.UNKNOWN, Next.READ),
+    # Armed: the node gates, then confirm.
+    (S.APPLIED, On.GATES_PASSED): Move(S.APPLIED, Next.CONFIRM),
+    (S.APPLIED, On.GATES_FAILED): Move(S.REVERTING, Next.REVERT, charge=_SICK),
+    (S.APPLIED, On.GATES_UNKNOWN): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.APPLIED, On.CONFIRMED): Move(S.CONFIRMED),
+    (S.APPLIED, On.ARMED): Move(S.APPLIED, Next.MEASURE),
+    (S.APPLIED, Sharp.HELD): Move(S.REVERTING, Next.REVERT),
+    (S.APPLIED, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.APPLIED, On.REFUSED): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.APPLIED, On.UNTOUCHED): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.APPLIED, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
+    (S.APPLIED, On.TAKEN_BACK_ALONE): Move(S.REVERTED, charge=_FAILED),
+    (S.APPLIED, On.TAKEN_BACK_ASKED): Move(S.REVERTED, charge=_FAILED),
+    (S.APPLIED, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
+    (S.APPLIED, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.APPLIED, On.LOST): Move(S.UNKNOWN, Next.READ),
+    (S.APPLIED, On.RESUMED): Move(S.UNKNOWN, Next.READ),
+    # Confirmed: the soak may still find it sick, the run may still take it back.
+    (S.CONFIRMED, On.GATES_PASSED): Move(S.CONFIRMED),
+    (S.CONFIRMED, On.GATES_FAILED): Move(S.REVERTING, Next.REVERT, charge=_SICK),
+    (S.CONFIRMED, On.GATES_UNKNOWN): Move(S.UNKNOWN, Next.READ),
+    (S.CONFIRMED, On.TAKE_BACK): Move(S.REVERTING, Next.REVERT),
+    (S.CONFIRMED, On.CONFIRMED): Move(S.CONFIRMED),
+    (S.CONFIRMED, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.CONFIRMED, On.REFUSED): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.CONFIRMED, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.CONFIRMED, On.LOST): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.CONFIRMED, On.UNTOUCHED): Move(S.FAILED, charge=_FAILED),
+    (S.CONFIRMED, On.TAKEN_BACK_SICK): Move(S.REVERTED),
+    (S.CONFIRMED, On.TAKEN_BACK_ALONE): Move(S.REVERTED),
+    (S.CONFIRMED, On.TAKEN_BACK_ASKED): Move(S.REVERTED),
+    (S.CONFIRMED, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
+    (S.CONFIRMED, On.RESUMED): Move(S.CONFIRMED, Next.READ),
+    # Being taken back: to its end, never forward.
+    (S.REVERTING, On.TAKEN_BACK_SICK): Move(S.REVERTED),
+    (S.REVERTING, On.TAKEN_BACK_ALONE): Move(S.REVERTED),
+    (S.REVERTING, On.TAKEN_BACK_ASKED): Move(S.REVERTED),
+    (S.REVERTING, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
+    (S.REVERTING, On.UNTOUCHED): Move(S.REVERTED),
+    (S.REVERTING, On.REFUSED): Move(S.FAILED, charge=_FAILED, owed=True),
+    (S.REVERTING, Sharp.OTHERS_AT_WORK): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
+    (S.REVERTING, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
+    (S.REVERTING, On.ARMED): Move(S.REVERTING, Next.REVERT),
+    (S.REVERTING, Sharp.HELD): Move(S.REVERTING, Next.REVERT),
+    (S.REVERTING, On.CONFIRMED): Move(S.REVERTING, Next.REVERT),
+    (S.REVERTING, Sharp.REHEARSED): Move(S.PENDING, Next.RETRY),
+    (S.REVERTING, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
+    (S.REVERTING, On.LOST): Move(S.UNKNOWN, Next.READ, owed=True),
+    (S.REVERTING, On.RESUMED): Move(S.UNKNOWN, Next.READ, owed=True),
+    # Not known: read until it speaks.
+    (S.UNKNOWN, On.ARMED): Move(S.APPLIED, Next.MEASURE),
+    (S.UNKNOWN, Sharp.HELD): Move(S.REVERTING, Next.REVERT),
+    (S.UNKNOWN, On.CONFIRMED): Move(S.CONFIRMED),
+    (S.UNKNOWN, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.UNKNOWN, Sharp.UNFINISHED): Move(S.REVERTING, Next.REVERT, owed=True),
+    (S.UNKNOWN, On.REFUSED): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.UNKNOWN, On.UNTOUCHED): Move(S.PENDING, Next.RETRY),
+    (S.UNKNOWN, Sharp.NEVER_TOUCHED): Move(S.SKIPPED),
+    (S.UNKNOWN, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
+    (S.UNKNOWN, On.TAKEN_BACK_ALONE): Move(S.REVERTED, charge=_GONE),
+    (S.UNKNOWN, Sharp.ORPHAN_TAKEN_BACK): Move(S.PENDING, Next.RETRY),
+    (S.UNKNOWN, Sharp.REHEARSED): Move(S.PENDING, Next.RETRY),
+    (S.UNKNOWN, On.TAKEN_BACK_ASKED): Move(S.REVERTED),
+    (S.UNKNOWN, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
+    (S.UNKNOWN, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.UNKNOWN, On.LOST): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.UNKNOWN, On.RESUMED): Move(S.UNKNOWN, Next.READ),
+    (S.UNKNOWN, Sharp.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    # At rest. A new controller asks again whoever could not be asked, and has another go where nobody was at fault.
+    (S.UNREACHABLE, On.RESUMED): Move(S.UNKNOWN, Next.READ),
+    (S.REVERTED, On.RESUMED): Move(S.REVERTED),
+    (S.FAILED, On.RESUMED): Move(S.FAILED),
+    (S.REFUSED, On.RESUMED): Move(S.REFUSED),
+    (S.SKIPPED, On.RESUMED): Move(S.SKIPPED),
+}
+for _state in S:
+    TABLE[_state, On.CLEANED] = Move(_state)
+
+
+class IllegalMoveError(Exception):
+    """The table has no such move: a bug of ours, never the node's."""
+
+
+def sharpen(trigger: On, reference: str, record: NodeRecord, goal: Goal) -> On | Sharp:
+    """The trigger as the table knows it, given what the record remembers."""
+    if record.state is S.REVERTING and trigger is On.REFUSED and reference == "locked":
+        return Sharp.OTHERS_AT_WORK
+    if record.want_back and (trigger is On.ARMED or (trigger is On.GATES_PASSED and record.state is S.APPLIED)):
+        return Sharp.HELD
+    if (
+        record.rehearsal is Rehearsal.BACK
+        and trigger is On.TAKEN_BACK_ASKED
+        and record.state in (S.REVERTING, S.UNKNOWN)
+    ):
+        return Sharp.REHEARSED
+    if record.state is S.UNKNOWN:
+        if trigger is On.BUSY and record.want_back:
+            return Sharp.UNFINISHED
+        if trigger is On.UNTOUCHED and goal is Goal.REVERT:
+            return Sharp.NEVER_TOUCHED
+        if trigger is On.TAKEN_BACK_ALONE and record.orphaned and record.cause is None and not record.want_back:
+            return Sharp.ORPHAN_TAKEN_BACK
+    return trigger
+
+
+def move(state: S, trigger: On | Sharp) -> Move:
+    """Look the move up; raise ``IllegalMoveError`` when there is none."""
+    try:
+        return TABLE[state, trigger]
+    except KeyError:
+        raise IllegalMoveError(f"a node that is {state} cannot meet {trigger!r}") from None

@@ -1,0 +1,56 @@
+"""What a node's answer means: report in, trigger out. The outcome is what was read back, never what was asked for."""
+
+from __future__ import annotations
+
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Receipt, ReceiptState
+from rollout.core.run.events import Trigger
+
+_TAKEN_BACK = {
+    "health": Trigger.TAKEN_BACK_SICK,
+    "guard": Trigger.TAKEN_BACK_ALONE,
+    "boot": Trigger.TAKEN_BACK_ALONE,
+    "asked": Trigger.TAKEN_BACK_ASKED,
+}
+
+
+def trigger_of(report: Report) -> Trigger:
+    """The meaning of an answer to ``status``, ``apply``, ``confirm`` or ``revert``.
+
+    A refusal means that nothing was touched; when the node holds a receipt all the same (``too-late``), the receipt
+    speaks: what is on the node is the outcome.
+    """
+    if report.outcome is Outcome.UNREACHED:
+        return Trigger.UNREACHED
+    if report.outcome is Outcome.LOST:
+        return Trigger.LOST
+    if report.outcome is Outcome.REFUSED and (report.receipt is None or report.reference != "too-late"):
+        return Trigger.REFUSED
+    if report.receipt is None:
+        return Trigger.UNTOUCHED
+    return _of_receipt(report.receipt, healthy=report.healthy)
+
+
+def reference_of(report: Report, trigger: Trigger) -> str:
+    """The stable reference of an answer; a change that was taken back has one even when nothing was refused."""
+    return report.reference or _REFERENCES.get(trigger, "")
+
+
+_REFERENCES = {
+    Trigger.TAKEN_BACK_SICK: "unhealthy",
+    Trigger.TAKEN_BACK_ALONE: "not-confirmed-in-time",
+    Trigger.STILL_SICK: "unhealthy-with-old-files",
+    Trigger.BUSY: "still-busy",
+}
+
+
+def _of_receipt(receipt: Receipt, *, healthy: bool | None) -> Trigger:
+    if receipt.state is ReceiptState.CONFIRMED:
+        return Trigger.CONFIRMED
+    if receipt.state is ReceiptState.REVERTING:
+        return Trigger.BUSY
+    if receipt.state is ReceiptState.ARMED:
+        return Trigger.ARMED if receipt.finished else Trigger.BUSY
+    if healthy is False:
+        return Trigger.STILL_SICK
+    return _TAKEN_BACK.get(receipt.cause, Trigger.TAKEN_BACK_ALONE)

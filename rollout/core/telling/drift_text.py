@@ -1,0 +1,52 @@
+"""What ``rollout verify`` says: drift folded by kind and place, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rollout.core.model.snapshot import Unread
+from rollout.core.model.verification import HINTS, Drift
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable
+
+VERSION = 1
+
+
+def has_drift(found: Mapping[str, Sequence[Drift]]) -> bool:
+    """Whether any node differs; a hint alone says only that something may be so."""
+    return any(drift.reference not in HINTS for drifts in found.values() for drift in drifts)
+
+
+def drift_lines(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread]) -> Iterator[str]:
+    """Differences folded, most nodes first; then who could not be asked."""
+    together: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for name, drifts in found.items():
+        for drift in drifts:
+            together.setdefault((drift.reference, drift.place), []).append((name, drift.evidence))
+    for (reference, place), entries in sorted(together.items(), key=lambda item: -len(item[1])):
+        word = "perhaps " if reference in HINTS else ""
+        names = fold(name for name, _ in entries)
+        yield f"{word}{reference} {printable(place)}: {counted(len(entries), 'node')}  {printable(names, 160)}"
+        yield f"  {printable(entries[0][1], 300)}" + (f" (on {entries[0][0]})" if len(entries) > 1 else "")
+    reasons: dict[str, list[str]] = {}
+    for entry in unread:
+        reasons.setdefault(f"{printable(entry.message, 300)} [{entry.reference}]", []).append(entry.node)
+    for reason, names_ in reasons.items():
+        yield f"not asked: {counted(len(names_), 'node')}  {printable(fold(names_), 160)}: {reason}"
+    well = sum(all(drift.reference in HINTS for drift in drifts) for drifts in found.values())
+    yield f"{counted(well, 'node')} as {'it' if well == 1 else 'they'} should be, {len(found) - well} drifted, {len(unread)} not asked"
+
+
+def drift_document(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread]) -> dict[str, Any]:
+    """The same as JSON values."""
+    return {
+        "version": VERSION,
+        "drifted": {
+            name: [{"reference": d.reference, "place": d.place, "evidence": printable(d.evidence, 300)} for d in drifts]
+            for name, drifts in found.items()
+            if drifts
+        },
+        "asWanted": sorted(name for name, drifts in found.items() if not drifts),
+        "notAsked": {entry.node: f"{printable(entry.message, 300)} [{entry.reference}]" for entry in unread},
+    }

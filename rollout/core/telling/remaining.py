@@ -1,0 +1,119 @@
+"""How long a run still takes, from what its own nodes took so far. An estimate for people; nothing waits by it.
+
+As in ``estimate``: a wave takes ``max(pace-bound, window-bound) + soak``, but of the nodes that are left, and with one
+node's time as this run has measured it: the median of its applies so far, its settle window, and the time for gates and
+confirm. What goes wrong makes it longer, and nobody knows when a hold is lifted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from math import ceil
+from statistics import median
+
+from rollout.core.model.playbook import Scope
+from rollout.core.plans.estimate import NODE_SECONDS
+from rollout.core.run.state import Goal, NodeRecord, NodeState, Order, Phase, Rehearsal, RunState, WaveOrder
+
+CONFIRM_SECONDS = 2.0
+"""Gates and confirm, after an apply."""
+
+_TO_DO = frozenset({NodeState.PENDING, NodeState.APPLYING, NodeState.APPLIED, NodeState.UNKNOWN, NodeState.REVERTING})
+
+
+def remaining(state: RunState) -> float | None:
+    """Seconds until the end if nothing more goes wrong; ``None`` when there is nothing to say."""
+    if state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
+        return None
+    if state.phase is Phase.HALTING:
+        return _taking_back(state)
+    return sum(_of_wave(state, index) for index in range(state.wave, len(state.order.waves)))
+
+
+def apply_time(state: RunState) -> float:
+    """What one apply takes: the median measured, or the plan's assumption while there is none."""
+    return _median(record.apply_seconds for record in state.nodes.values())
+
+
+def revert_time(state: RunState) -> float:
+    """The same of taking one back."""
+    return _median(record.revert_seconds for record in state.nodes.values())
+
+
+def _median(times: Iterable[float]) -> float:
+    measured = [seconds for seconds in times if seconds > 0]
+    return median(measured) if measured else NODE_SECONDS
+
+
+def _taking_back(state: RunState) -> float:
+    going = [name for name, record in state.nodes.items() if _goes_back(state, record)]
+    if not going:
+        return 0.0
+    settle = max(state.order.nodes[name].settle for name in going)
+    return _rounds(state.order, going, revert_time(state) + settle)
+
+
+def _goes_back(state: RunState, record: NodeRecord) -> bool:
+    if record.state is NodeState.REVERTING:
+        return True
+    waits = record.state is NodeState.CONFIRMED or (
+        record.state is NodeState.UNKNOWN and state.order.goal is Goal.REVERT
+    )
+    return waits and record.want_back
+
+
+def _of_wave(state: RunState, index: int) -> float:
+    wave = state.order.waves[index]
+    left = [name for name in wave.nodes if state.nodes[name].state in _TO_DO]
+    seconds = _soak(state, wave) if index == state.wave and state.phase is Phase.SOAKING else wave.soak
+    busy = apply_time(state) + CONFIRM_SECONDS
+    each = busy + max((state.order.nodes[name].settle for name in left), default=0.0)
+    if left:
+        within_budgets = _most(state.order, left) * busy  # a budget bounds who is in motion, not who settles
+        seconds += max(_rounds(state.order, left, each, at_once=wave.at_once), within_budgets)
+    elif not any(state.nodes[name].state is NodeState.CONFIRMED for name in wave.nodes):
+        return 0.0  # nobody is left to be watched
+    if index == 0 and _still_to_rehearse(state, wave):
+        seconds += revert_time(state) + each
+    return seconds
+
+
+def _still_to_rehearse(state: RunState, wave: WaveOrder) -> bool:
+    standing = {state.nodes[name].rehearsal for name in wave.nodes}
+    return state.order.rehearsal and state.phase is Phase.RUNNING and Rehearsal.DONE not in standing
+
+
+def _soak(state: RunState, wave: WaveOrder) -> float:
+    """Rounds still to be passed in a row, the next one when it is due."""
+    passed = passed_rounds(state)
+    every = wave.soak / state.order.passes
+    return max(0.0, state.round_at - state.now) + max(0, state.order.passes - passed - 1) * every
+
+
+def passed_rounds(state: RunState) -> int:
+    """How many rounds of the present soak every node and the wave gates have passed in a row."""
+    names = state.order.waves[state.wave].nodes
+    counts = [state.nodes[name].passes for name in names if state.nodes[name].state is NodeState.CONFIRMED]
+    if state.order.wave_gates:
+        counts.append(state.gate_passes)
+    return min([*counts, state.order.passes])
+
+
+def _rounds(order: Order, names: list[str], each: float, at_once: int = 0) -> float:
+    """The slower of the pace and of rounds through the limits of racks, zones, wave and fleet."""
+    racks = Counter(order.nodes[name].rack for name in names)
+    rounds = [ceil(count / order.limits.per_rack.of(order.racks[rack])) for rack, count in racks.items()]
+    rounds.append(ceil(len(names) / min(order.limits.in_flight, at_once or order.limits.in_flight)))
+    if order.limits.per_zone is not None:
+        zones = Counter(order.nodes[name].zone for name in names)
+        rounds += [ceil(count / order.limits.per_zone.of(order.zones[zone])) for zone, count in zones.items()]
+    return max(len(names) / order.limits.pace + each, max(rounds) * each)
+
+
+def _most(order: Order, names: list[str]) -> int:
+    """The most rounds that a rack needs within its budget."""
+    changed = Counter(node.rack for node in order.nodes.values())
+    racks = Counter(order.nodes[name].rack for name in names)
+    shares = [budget.share for budget in order.budgets if budget.scope is Scope.RACK]
+    return max((ceil(count / share.of(changed[rack])) for rack, count in racks.items() for share in shares), default=0)

@@ -1,0 +1,83 @@
+"""A summary as lines for people and as a JSON document, from the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rollout.core.run.state import Ending, Goal
+from rollout.core.telling.summary import Summary
+from rollout.core.text.terminal import printable
+
+VERSION = 1
+"""Of the JSON document."""
+
+_RESUMABLE = frozenset({Ending.HALTED, Ending.INTERRUPTED, Ending.CLAIMED})
+
+
+def summary_lines(summary: Summary) -> Iterator[str]:
+    """The run in a few lines, troubles folded by message."""
+    what = "rollback" if summary.goal is Goal.REVERT else "run"
+    yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
+    if summary.halt:
+        yield f"  why: {printable(summary.halt, 400)}"
+    if summary.paused:
+        yield f"  waits: {printable(summary.paused, 300)}; `rollout continue {summary.run}` goes on, `rollout abort {summary.run}` ends it"
+    yield from _how_to_go_on(summary)
+    for wave in summary.waves:
+        yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
+    yield f"  all: {counts_text(summary.counts)}"
+    if summary.rehearsal:
+        yield f"  {summary.rehearsal}"
+    yield from _budgets(summary)
+    yield from _troubles(summary)
+    yield from _not_done(summary)
+
+
+def _budgets(summary: Summary) -> Iterator[str]:
+    """How far a run under way is from halting."""
+    if summary.budgets and summary.ending is None:
+        parts = " · ".join(f"{each.where} {each.wrong} of {each.limit}" for each in summary.budgets)
+        yield f"  budgets: {parts}: halts at {summary.budgets[0].left} more in {summary.budgets[0].where}"
+
+
+def _troubles(summary: Summary) -> Iterator[str]:
+    for trouble in summary.troubles:
+        reference = f" [{trouble.reference}]" if trouble.reference else ""
+        yield f"  {trouble.state} ({trouble.count}) {trouble.nodes}: {printable(trouble.message, 300) or 'no word'}{reference}"
+
+
+def _not_done(summary: Summary) -> Iterator[str]:
+    for left in summary.left_out:
+        yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
+    if summary.owed:
+        yield f"  owed (the change is still to be done or taken back there): {summary.owed}"
+        if summary.ending is Ending.DONE:
+            yield f"  on: rollout catch-up {summary.run}, once they are back"
+    for leftover in summary.leftovers[:20]:
+        yield f"  left behind: {printable(leftover, 200)}"
+
+
+def _how_to_go_on(summary: Summary) -> Iterator[str]:
+    if summary.ending is Ending.CLAIMED:
+        yield "  on: the run that has the nodes first: resume it or roll it back where its journal is, or rollback --emergency;"
+        yield f"      if its machine no longer exists: rollout unlock --cluster {summary.cluster} --reason …"
+    if summary.ending in _RESUMABLE:
+        back = "" if summary.goal is Goal.REVERT else f"; back: rollout rollback {summary.run}"
+        yield f"  on: rollout resume {summary.run}{back}"
+
+
+def _where(summary: Summary) -> str:
+    if summary.ending is not None and summary.exit_code is not None:
+        return f"{summary.ending}, exit code {summary.exit_code}"
+    return f"{summary.phase}, wave {summary.wave!r}"
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in counts.items()) or "none"
+
+
+def summary_document(summary: Summary) -> dict[str, Any]:
+    """The same as JSON values, with a ``version``."""
+    return {"version": VERSION, **asdict(summary)}

@@ -1,0 +1,148 @@
+"""What a run waits for right now, in one sentence for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rollout.core.run.capacity import IN_MOTION, pace_allows, who_may_go
+from rollout.core.run.draft import GRACE
+from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
+from rollout.core.telling.remaining import passed_rounds
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable, seconds_text
+
+_DOING = {
+    NodeState.APPLYING: "applying",
+    NodeState.APPLIED: "to pass their gates and be confirmed",
+    NodeState.REVERTING: "being taken back",
+    NodeState.UNKNOWN: "to say where they stand",
+}
+
+
+def waits_for(state: RunState, now: float) -> str:
+    """One sentence without a full stop. ``now`` is in the seconds of the state's events."""
+    said = _PHASES[state.phase](state, now)
+    if state.paused is None or state.phase not in (Phase.RUNNING, Phase.SOAKING):
+        return said
+    run = state.order.run
+    if state.paused.held:
+        return f"held: {printable(state.paused.reason)}, its gates go on being asked; `rollout continue {run}` promotes"
+    why = f" ({printable(state.paused.reason)})" if state.paused.reason else ""
+    moving = f"; {said}" if _moving(state) else ""
+    return f"paused by {printable(state.paused.who)}{why}: `rollout continue {run}` goes on{moving}"
+
+
+def silences(state: RunState, now: float) -> tuple[str, ...]:
+    """A sentence for the nodes that do not speak, or whose gates could not be asked, and when they are given up."""
+    found: dict[str, list[tuple[str, NodeRecord]]] = {}
+    for name, record in state.nodes.items():
+        if record.state is NodeState.UNKNOWN and state.phase in (Phase.RUNNING, Phase.SOAKING, Phase.HALTING):
+            found.setdefault(printable(record.message, 120), []).append((name, record))
+    return tuple(_silence(state, now, message, nodes) for message, nodes in list(found.items())[:4])
+
+
+def _silence(state: RunState, now: float, message: str, nodes: list[tuple[str, NodeRecord]]) -> str:
+    since = min(record.since for _, record in nodes)
+    left = since + state.order.guard + GRACE - now
+    names = printable(fold(name for name, _ in nodes), 60)
+    why = f": {message}" if message else ""
+    end = f"given up in {seconds_text(left)}" if left > 0 else "being given up"
+    return f"{counted(len(nodes), 'node')} silent for {seconds_text(now - since)}, {end} ({names}{why})"
+
+
+def _opening(state: RunState, _now: float) -> str:
+    return f"{_outstanding(state, Verb.READ)} to be claimed"
+
+
+def _running(state: RunState, now: float) -> str:
+    wave = state.order.waves[min(state.wave, len(state.order.waves) - 1)]
+    if state.gate_asked:
+        return f"the wave gates, asked before wave {wave.name}: what they say is its baseline"
+    records = [state.nodes[name] for name in wave.nodes]
+    back = sum(record.rehearsal is Rehearsal.BACK for record in records)
+    if back:
+        return f"the rehearsal: {counted(back, 'node')} of wave {wave.name} to be taken back and changed again"
+    brake = _brake(state, now, wave.nodes) if state.paused is None else ""
+    return "; ".join(part for part in (_moving(state), brake) if part) or "the next look at the clock"
+
+
+def _moving(state: RunState) -> str:
+    """What is in flight: by what it does and, when it is one, by its rack."""
+    moving = {name: record for name, record in state.nodes.items() if record.state in IN_MOTION}
+    if not moving:
+        return ""
+    counts = {kind: sum(record.state is kind for record in moving.values()) for kind in _DOING}
+    parts = [f"{count} {_DOING[kind]}" for kind, count in counts.items() if count]
+    racks = {state.order.nodes[name].rack for name in moving}
+    where = f" of rack {racks.pop()}" if len(racks) == 1 else f" of {len(racks)} racks"
+    return f"{counted(len(moving), 'node')}{where}: {', '.join(parts)}"
+
+
+def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
+    """Why no more nodes are released at this moment; ``""`` when none wait."""
+    pending = [name for name in names if state.nodes[name].state is NodeState.PENDING]
+    if not pending:
+        return ""
+    limits = state.order.limits
+    candidates, capacity = who_may_go(state.order, state.nodes, pending, now)
+    waiting = f"{counted(len(pending), 'node')} to follow"
+    if not capacity:
+        return f"{waiting}: {limits.in_flight} in flight is the limit"
+    if candidates:
+        return (
+            f"{waiting}, {limits.pace:g} restarts/s"
+            if not pace_allows(state.started, limits, now)
+            else f"{waiting} now"
+        )
+    racks = {state.order.nodes[name].rack for name in pending}
+    full = f"rack {next(iter(racks))} has" if len(racks) == 1 else f"{len(racks)} racks have"
+    return f"{waiting}: {full} no room at once{_settling(state, now)}"
+
+
+def _settling(state: RunState, now: float) -> str:
+    ends = [record.busy_until - now for record in state.nodes.values() if record.busy_until > now]
+    return f", the next settles in {seconds_text(min(ends))}" if ends else ""
+
+
+def _soaking(state: RunState, now: float) -> str:
+    wave = state.order.waves[state.wave]
+    progress = f"soaking wave {wave.name}: {passed_rounds(state)} of {state.order.passes} rounds passed"
+    asked = sum(state.nodes[name].asked is Verb.MEASURE for name in wave.nodes)
+    if asked:
+        return f"{progress}, {counted(asked, 'node')} being measured"
+    if state.gate_asked:
+        return f"{progress}, the wave gates are being asked"
+    moving = _moving(state)
+    if moving:
+        return f"{progress}; {moving}"
+    return f"{progress}, next in {seconds_text(max(0.0, state.round_at - now))}"
+
+
+def _halting(state: RunState, _now: float) -> str:
+    waiting = [record for record in state.nodes.values() if record.want_back and record.state is NodeState.CONFIRMED]
+    parts = [_moving(state), f"{counted(len(waiting), 'node')} to follow back" if waiting else ""]
+    what = "taking back" if state.order.goal is Goal.REVERT else "halting"
+    return f"{what}: {'; '.join(part for part in parts if part) or 'in-flight nodes end'}"
+
+
+def _closing(state: RunState, _now: float) -> str:
+    return f"{_outstanding(state, Verb.CLEAN)} to be left as found"
+
+
+def _outstanding(state: RunState, verb: Verb) -> str:
+    asked = sum(record.asked is verb for record in state.nodes.values())
+    return f"{asked} of {counted(len(state.nodes), 'node')}"
+
+
+def _ended(_state: RunState, _now: float) -> str:
+    return "nothing: it has ended"
+
+
+_PHASES = {
+    Phase.OPENING: _opening,
+    Phase.RUNNING: _running,
+    Phase.SOAKING: _soaking,
+    Phase.HALTING: _halting,
+    Phase.CLOSING: _closing,
+    Phase.ENDED: _ended,
+}

@@ -1,0 +1,65 @@
+"""Unified diffs for people: bounded, with secrets redacted and nothing in them that a terminal would obey.
+
+The bytes in the plan are never redacted; only what is shown is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import lru_cache
+
+from rollout.core.text.terminal import CONTROL
+
+MOST_LINES = 200
+REDACTED = "<redacted>"
+
+_SECRET = re.compile(
+    r"token|password|passwd|secret|auth|certificate-authority-data|private-?key|client-key-data", re.IGNORECASE
+)
+_FLAG = re.compile(r"(?P<flag>--[\w.-]+)(?P<sign>=)(?P<value>[^\s\"']*)")
+_PAIR = re.compile(r"(?P<head>[-+ ]?\s*(?:-\s+)?[\"']?[\w.-]+[\"']?\s*[:=])(?P<rest>.*)", re.DOTALL)
+
+
+@lru_cache(maxsize=1024)
+def unified(before: bytes | None, after: bytes, path: str) -> tuple[str, ...]:
+    """The lines of a diff, without line ends. ``None``: the file does not exist yet."""
+    if before is not None and not (_is_text(before) and _is_text(after)):
+        return (f"--- {path}", f"+++ {path}", f"(binary: {len(before)} bytes become {len(after)})")
+    old = [] if before is None else _lines(before)
+    found = difflib.unified_diff(old, _lines(after), "/dev/null" if before is None else path, path, n=2, lineterm="")
+    lines = [_shown(line) for line in found]
+    more = len(lines) - MOST_LINES
+    return tuple(lines) if more <= 0 else (*lines[:MOST_LINES], f"… {more} more lines")
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+
+
+def _lines(content: bytes) -> list[str]:
+    lines = content.decode("utf-8", "replace").split("\n")
+    if lines[-1] == "":
+        return lines[:-1]
+    return [*lines[:-1], lines[-1] + " (no newline at the end)"]
+
+
+def _shown(line: str) -> str:
+    visible = CONTROL.sub(lambda mark: f"\\x{ord(mark[0]):02x}", line)
+    return visible if visible.startswith(("---", "+++", "@@")) else redacted(visible)
+
+
+def redacted(line: str) -> str:
+    """A line without the value of anything that may be a secret, by its name; flags keep their neighbours."""
+    if not _SECRET.search(line):
+        return line
+    kept = _FLAG.sub(lambda found: found["flag"] + "=" + REDACTED if _SECRET.search(found["flag"]) else found[0], line)
+    if not _SECRET.search(_FLAG.sub("", kept)):
+        return kept
+    pair = _PAIR.fullmatch(line)
+    if pair is None:
+        return line[:1] + REDACTED if line.strip() not in {"", line[:1]} else line
+    return line if not pair["rest"].strip() else f"{pair['head']} {REDACTED}"

@@ -1,0 +1,363 @@
+"""Merge settings into somebody else's YAML file without touching a byte that is not ours.
+
+A ruamel round trip changes spacing, flow maps and list indents, so ruamel only *locates*: its composer says where every
+key and value stands. The new text is spliced in and proven: read again, it must equal the old document with the
+overlay merged, read the way a kubelet reads it (go-yaml v2 behind sigs.k8s.io/yaml: YAML 1.1, ``no`` is false).
+
+Maps are merged key by key; scalars and lists are replaced. What cannot be spliced safely is refused with a reason:
+duplicate keys, anchors and tags on the way, several documents, a root that is not a map.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from rollout.core.model.settings import Value
+
+Same = Callable[[tuple[str, ...], Value, Value], bool]
+"""Do two values at this path mean the same?"""
+
+MOST_NODES = 20_000
+MOST_DEPTH = 40
+
+_TRUE = frozenset(["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"])
+_FALSE = frozenset(["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"])
+_NULL = frozenset(["", "~", "null", "Null", "NULL"])
+_INT = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|[1-9][0-9_]*|0)")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?:[Tt ].*)?|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+_PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./%+-]*")
+_STR, _MAP, _SEQ = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"
+
+
+class SpliceError(ValueError):
+    """This file cannot be edited safely; the message says why. ``reference`` is stable."""
+
+    def __init__(self, reference: str, message: str) -> None:
+        super().__init__(message)
+        self.reference = reference
+
+
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """The new bytes, the whole new document as a kubelet reads it, and what changed: (path, old or ``None``, new)."""
+
+    content: bytes
+    document: Mapping[str, Value]
+    changed: tuple[tuple[tuple[str, ...], Value, Value], ...]
+
+
+@dataclass(slots=True)
+class _Work:
+    """Edits found so far: (start, end, new text) in characters of ``text``."""
+
+    text: str
+    end_of_line: str
+    same: Same
+    edits: list[tuple[int, int, str]] = field(default_factory=list)
+    changed: list[tuple[tuple[str, ...], Value, Value]] = field(default_factory=list)
+
+
+def exactly(_path: tuple[str, ...], old: Value, new: Value) -> bool:
+    """Equal as values; ``1`` is not ``true``."""
+    return json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
+
+
+@lru_cache(maxsize=4096)
+def read(content: bytes) -> Mapping[str, Value]:
+    """A document's root map as a kubelet reads it. An empty document is an empty map."""
+    _, root = _compose(content)
+    return {} if root is None else _mapping(root)
+
+
+@lru_cache(maxsize=4096)
+def splice(old: bytes, overlay: bytes, same: Same = exactly) -> Spliced:
+    """``old`` with ``overlay`` (a YAML map) merged in. Remembered: a fleet has few distinct pairs."""
+    wanted = read(overlay)
+    text, root = _compose(old)
+    before = {} if root is None else _mapping(root)
+    work = _Work(text, "\r\n" if "\r\n" in text else "\n", same)
+    if root is None:
+        raise SpliceError("yaml-empty", "the file is empty")
+    _merge_map(work, root, wanted, ())
+    content = _apply(text, work.edits).encode()
+    expected = merged(before, wanted, same)
+    try:
+        _, again = _compose(content)
+        proven = again is not None and exactly((), _mapping(again), expected)
+    except SpliceError:
+        proven = False
+    if not proven:
+        raise SpliceError(
+            "yaml-unprovable", "the edited file would not read back as the old one with the settings merged"
+        )
+    return Spliced(content, expected, tuple(work.changed))
+
+
+def merged(
+    old: Mapping[str, Value], overlay: Mapping[str, Value], same: Same, path: tuple[str, ...] = ()
+) -> dict[str, Value]:
+    """What the result must say: maps key by key, everything else replaced unless it means the same."""
+    result = dict(old)
+    for key, new in overlay.items():
+        here = (*path, key)
+        was = old.get(key)
+        if isinstance(was, dict) and isinstance(new, dict):
+            result[key] = merged(was, new, same, here)
+        elif key not in old or not same(here, was, new):
+            result[key] = new
+    return result
+
+
+# Reading
+
+
+def _compose(content: bytes) -> tuple[str, MappingNode | None]:
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise SpliceError("yaml-not-utf8", "the file is not UTF-8") from None
+    if text.startswith("\ufeff"):
+        raise SpliceError("yaml-bom", "the file begins with a byte order mark")
+    if "%" in text and re.search(r"^%", text, re.MULTILINE):
+        raise SpliceError("yaml-directive", "the file holds a YAML directive")
+    try:
+        roots = [root for root in _documents(text) if root is not None]
+    except (YAMLError, RecursionError, ValueError) as error:
+        raise SpliceError("yaml-unreadable", f"not YAML that can be read: {_first_line(error)}") from None
+    if len(roots) > 1:
+        raise SpliceError("yaml-documents", "the file holds several documents")
+    if not roots:
+        return text, None
+    if not isinstance(roots[0], MappingNode):
+        raise SpliceError("yaml-not-a-map", "the file's root is not a map")
+    return text, roots[0]
+
+
+def _documents(text: str) -> list[Node | None]:
+    yaml = YAML(typ="rt", pure=True)
+    _, parser = yaml.get_constructor_parser(text)
+    try:
+        found = []
+        while yaml.composer.check_node():
+            found.append(yaml.composer.get_node())
+        return found
+    finally:
+        parser.dispose()
+
+
+def _first_line(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    what = str(getattr(error, "problem", None) or error).splitlines()
+    where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
+    return f"{what[0] if what else 'unknown'}{where}".replace("\t", "\\t")
+
+
+def _mapping(root: MappingNode) -> dict[str, Value]:
+    _expect_tag(root, _MAP)
+    return _pairs(root, [MOST_NODES], 0)
+
+
+def _value(node: Node, left: list[int], depth: int) -> Value:
+    left[0] -= 1
+    if left[0] < 0 or depth > MOST_DEPTH:
+        raise SpliceError("yaml-too-complex", "the file is nested too deeply or refers to itself too often")
+    if isinstance(node, MappingNode):
+        _expect_tag(node, _MAP)
+        return _pairs(node, left, depth)
+    if isinstance(node, SequenceNode):
+        _expect_tag(node, _SEQ)
+        return [_value(child, left, depth + 1) for child in node.value]
+    return _scalar(node)
+
+
+def _pairs(node: MappingNode, left: list[int], depth: int) -> dict[str, Value]:
+    result: dict[str, Value] = {}
+    for key, child in node.value:
+        name = _key(key)
+        if name in result:
+            raise SpliceError("yaml-duplicate-key", f"the key {name} is given twice (line {key.start_mark.line + 1})")
+        result[name] = _value(child, left, depth + 1)
+    return result
+
+
+def _key(node: Node) -> str:
+    if not isinstance(node, ScalarNode) or node.value == "<<" or node.anchor:
+        raise SpliceError("yaml-key", f"a key that is not plain text (line {node.start_mark.line + 1})")
+    return str(node.value)
+
+
+def _expect_tag(node: Node, tag: str) -> None:
+    if str(node.tag) != tag:
+        raise SpliceError("yaml-tag", f"the tag {node.tag} (line {node.start_mark.line + 1})")
+
+
+def _scalar(node: Node) -> Value:
+    text = str(node.value)
+    if getattr(node, "style", None) in {"'", '"', "|", ">"}:
+        _expect_tag(node, _STR)
+        return text
+    if _written(node).startswith("!"):
+        raise SpliceError("yaml-tag", f"the tag {node.tag} (line {node.start_mark.line + 1})")
+    return plain(text)
+
+
+def _written(node: Node) -> str:
+    """The text from where the node begins."""
+    mark = node.start_mark
+    return str(mark.buffer[mark.pointer :][:1])
+
+
+def plain(text: str) -> Value:
+    """An unquoted scalar as go-yaml v2 resolves it."""
+    if text in _NULL:
+        return None
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    if _INT.fullmatch(text):
+        return _int(text.replace("_", ""))
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    return text
+
+
+def _int(text: str) -> int:
+    sign = -1 if text.startswith("-") else 1
+    digits = text.lstrip("+-").lower()
+    if digits.startswith(("0x", "0b", "0o")):
+        return sign * int(digits, 0)
+    return sign * int(digits, 8 if len(digits) > 1 and digits.startswith("0") else 10)
+
+
+# Editing
+
+
+def _merge_map(work: _Work, node: MappingNode, wanted: Mapping[str, Value], path: tuple[str, ...]) -> None:
+    if node.anchor:
+        raise SpliceError("yaml-anchor", f"an anchor or alias on the way to {'.'.join(path) or 'the root'}")
+    present = {_key(key): (key, value) for key, value in node.value}
+    added: dict[str, Value] = {}
+    for name, new in wanted.items():
+        here = (*path, name)
+        if name not in present:
+            added[name] = new
+            work.changed.append((here, None, new))
+            continue
+        key, value = present[name]
+        if isinstance(new, dict) and isinstance(value, MappingNode):
+            _merge_map(work, value, new, here)
+            continue
+        old = _value(value, [MOST_NODES], 0)
+        if not work.same(here, old, new):
+            _replace(work, key, value, new, here)
+            work.changed.append((here, old, new))
+    if added:
+        _insert(work, node, added)
+
+
+def _replace(work: _Work, key: Node, value: Node, new: Value, path: tuple[str, ...]) -> None:
+    if value.anchor or value.start_mark.index < key.end_mark.index:
+        raise SpliceError("yaml-anchor", f"an anchor or alias on the way to {'.'.join(path)}")
+    if getattr(value, "style", None) in {"|", ">"}:
+        raise SpliceError("yaml-block-scalar", f"{'.'.join(path)} is written as a block of text")
+    start, end = value.start_mark.index, _end(work.text, value)
+    if _is_block(value):
+        start = _after_colon(work.text, key)
+        if "#" in work.text[start:end]:
+            raise SpliceError("yaml-comment", f"a comment inside the old value of {'.'.join(path)} would be lost")
+    elif value.start_mark.index == value.end_mark.index:
+        start = end = _after_colon(work.text, key)
+    gap = "" if start > 0 and work.text[start - 1] in " \t" else " "
+    work.edits.append((start, end, gap + _flow(new)))
+
+
+def _is_block(node: Node) -> bool:
+    return isinstance(node, MappingNode | SequenceNode) and not node.flow_style
+
+
+def _after_colon(text: str, key: Node) -> int:
+    return text.index(":", key.end_mark.index) + 1
+
+
+def _end(text: str, node: Node) -> int:
+    """Where the node's own text ends: the mark of a block collection or of nothing runs on to the next token."""
+    leaf = _last_leaf(node) if _is_block(node) else node
+    end = int(leaf.end_mark.index)
+    return end if leaf.start_mark.index < end else len(text[:end].rstrip())
+
+
+def _insert(work: _Work, node: MappingNode, added: Mapping[str, Value]) -> None:
+    if node.flow_style:
+        at = node.end_mark.index - 1
+        inner = ", ".join(f"{_flow(name)}: {_flow(value)}" for name, value in added.items())
+        tail = work.text[node.start_mark.index + 1 : at].rstrip()
+        if "#" in tail:
+            raise SpliceError("yaml-comment", "a comment inside a map in braces")
+        at = node.start_mark.index + 1 + len(tail)
+        work.edits.append((at, at, inner if not tail else f"{' ' if tail.endswith(',') else ', '}{inner}"))
+        return
+    last_value = node.value[-1][1]
+    if getattr(_last_leaf(last_value), "style", None) in {"|", ">"}:
+        raise SpliceError("yaml-block-scalar", "the last value before the new key is a block of text")
+    indent = " " * node.value[0][0].start_mark.column
+    at = _line_end(work.text, _end(work.text, last_value))
+    lines = "".join(work.end_of_line + line for line in _block(added, indent))
+    work.edits.append((at, at, lines))
+
+
+def _last_leaf(node: Node) -> Node:
+    while _is_block(node) and node.value:
+        last = node.value[-1]
+        node = last[1] if isinstance(last, tuple) else last
+    return node
+
+
+def _line_end(text: str, at: int) -> int:
+    found = text.find("\n", at)
+    if found < 0:
+        return len(text)
+    return found - 1 if found > 0 and text[found - 1] == "\r" else found
+
+
+def _block(values: Mapping[str, Value], indent: str) -> list[str]:
+    lines: list[str] = []
+    for name, value in values.items():
+        if isinstance(value, dict) and value:
+            lines += [f"{indent}{_flow(name)}:", *_block(value, indent + "  ")]
+        elif isinstance(value, list) and value:
+            lines += [f"{indent}{_flow(name)}:", *(f"{indent}- {_flow(entry)}" for entry in value)]
+        else:
+            lines.append(f"{indent}{_flow(name)}: {_flow(value)}")
+    return lines
+
+
+def _flow(value: Value) -> str:
+    """A value on one line: bare where every YAML reads the bare text as this very text, else as JSON."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_flow(name)}: {_flow(entry)}" for name, entry in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_flow(entry) for entry in value) + "]"
+    if isinstance(value, str) and _bare(value):
+        return value
+    return json.dumps(value)
+
+
+def _bare(text: str) -> bool:
+    special = _DATE.fullmatch(text) or _SPECIAL.fullmatch(text)
+    return bool(_PLAIN.fullmatch(text)) and plain(text) == text and not special
+
+
+def _apply(text: str, edits: list[tuple[int, int, str]]) -> str:
+    """From the back to the front; of two insertions at one place (the end of an inner and an outer map) the first found comes first."""
+    for _, (start, end, new) in sorted(enumerate(edits), key=lambda entry: (entry[1][:2], entry[0]), reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
