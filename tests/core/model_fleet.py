@@ -7,6 +7,7 @@ a virtual clock and checks the laws after every event.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -78,20 +79,26 @@ def make_order(
     wave_gates: bool = False,
     rehearsal: bool = False,
     hold: frozenset[str] = frozenset(),
+    at_once: Mapping[str, int] | None = None,
+    zone_of: Mapping[str, str] | None = None,
 ) -> Order:
-    """Racks of ``racks[name]`` nodes called ``rack-n``; each wave takes what its predicate accepts of what is left."""
+    """Racks of ``racks[name]`` nodes called ``rack-n``; each wave takes what its predicate accepts of what is left.
+
+    ``zone_of`` says the zone of a rack.
+    """
     names = {f"{rack}-{n}": rack for rack, size in racks.items() for n in range(1, size + 1)}
     left, rolled = list(names), []
     for title, accepts in waves:
         members = tuple(name for name in left if accepts(name))
         left = [name for name in left if name not in members]
-        rolled.append(WaveOrder(title, members, soak=9.0, hold=title in hold))
+        rolled.append(WaveOrder(title, members, 9.0, title in hold, (at_once or {}).get(title, 0)))
+    zones = {name: (zone_of or {}).get(rack, "none") for name, rack in names.items()}
     wave_of = {name: index for index, wave in enumerate(rolled) for name in wave.nodes}
     return Order(
         run="r1",
         cluster="test",
         goal=goal,
-        nodes={name: NodeOrder(name, rack, wave_of[name], settle=5.0) for name, rack in names.items()},
+        nodes={name: NodeOrder(name, rack, wave_of[name], 5.0, zones[name]) for name, rack in names.items()},
         waves=tuple(rolled),
         racks=dict(racks),
         limits=limits or Limits(per_rack=Share(percent=10.0)),
@@ -102,6 +109,7 @@ def make_order(
         wave_gates=wave_gates,
         rehearsal=rehearsal,
         transactions=dict.fromkeys(names, "r0-1") if goal is Goal.REVERT else {},
+        zones=Counter(zones.values()),
     )
 
 
@@ -122,8 +130,10 @@ class Play:
         self.requests = 0
         self.opened: list[int] = []
         self.judged: list[int] = []
+        self.baselines: list[str] = []  # what the wave gates were given to compare with
         self.took = {Verb.APPLY: 11.0, Verb.REVERT: 7.0}  # seconds the agent says it took
-        self.silences: tuple[str, ...] = ()
+        self.silences: tuple[str, ...] = ()  # what every opening of a wave sets
+        self.standing: list[str] = []  # silences that were set and not lifted
         self.lifted: tuple[str, ...] = ()
         self.most_moving: dict[str, int] = {}
         self.asked: list[Ask] = []
@@ -163,6 +173,11 @@ class Play:
 
     def crash_and_resume(self) -> None:
         """The controller dies: every answer on its way is lost; a new one takes over from the journal alone."""
+        for _, _, lost in self.queue:
+            if isinstance(lost, WaveOpened):
+                self.standing = [
+                    silence for silence in self.standing if silence not in lost.silences
+                ]  # until it expires
         self.queue.clear()
         state, _ = opening(self.order, 1, self.began)
         for event in self.journal:
@@ -175,17 +190,24 @@ class Play:
             at = self.now + self.delay()
             if isinstance(command, JudgeWave):
                 self.judged.append(command.wave)
+                self.baselines.append(command.baseline)
                 event: Event = WaveJudged(at, command.wave, self.wave_verdict, "as told")
             elif isinstance(command, OpenWave):
-                self.opened.append(command.wave)
-                event = WaveOpened(at, command.wave, self.baseline_verdict, "as told", "{}", self.silences)
+                event = self._open(command.wave, at)
             elif isinstance(command, LiftSilences):
                 self.lifted += command.silences
+                self.standing = [silence for silence in self.standing if silence not in command.silences]
                 event = SilencesLifted(at)
             else:
                 self.asked.append(command)
                 event = self.answer(command, at)
             heapq.heappush(self.queue, (at, next(self.tie), event))
+
+    def _open(self, wave: int, at: float) -> WaveOpened:
+        self.opened.append(wave)
+        silences = tuple(f"{silence}-{len(self.opened)}" for silence in self.silences)
+        self.standing += silences
+        return WaveOpened(at, wave, self.baseline_verdict, "as told", f"before {len(self.opened)}", silences)
 
     def answer(self, ask: Ask, at: float) -> Answered:
         node = self.fleet[ask.node]

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from rollout.core.model.playbook import Limits, RevertScope, Share
+from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
 from rollout.core.model.verdict import Verdict
-from rollout.core.run.events import AbortAsked, ContinueAsked, PauseAsked
+from rollout.core.run.events import AbortAsked, ContinueAsked, InterruptAsked, PauseAsked
 from rollout.core.run.phases import WATCH_EVERY
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
 from tests.core.model_fleet import Play, make_order
@@ -163,5 +163,130 @@ def test_silences_are_lifted_at_the_end_whatever_the_end_is() -> None:
         play = Play(make_order(RACKS, WAVES, wave_gates=True))
         play.silences, play.wave_verdict = ("s1",), verdict
         end = play.run()
-        assert set(play.lifted) == {"s1"}
-        assert end.silences == ()
+        assert play.lifted
+        assert (end.silences, play.standing) == ((), [])
+
+
+# What may come at any moment.
+
+
+@pytest.mark.parametrize("word", ["abort", "interrupt"])
+def test_a_silence_set_while_the_run_is_ended_is_lifted_too(word: str) -> None:
+    play = Play(make_order(RACKS, WAVES, wave_gates=True))
+    play.silences = ("s",)
+    play.run(until=lambda s: s.gate_asked)
+    assert play.standing
+    play.feed(AbortAsked(play.now, "me", "", 1) if word == "abort" else InterruptAsked(play.now))
+    play.go_on()
+    assert play.standing == []
+
+
+def test_a_run_that_was_interrupted_is_silenced_again_and_keeps_its_first_baseline() -> None:
+    play = Play(make_order(RACKS, WAVES, wave_gates=True, limits=LIMITS))
+    play.silences = ("s",)
+    play.run(until=lambda s: s.wave == 1 and states(s)[NodeState.CONFIRMED] > 5)
+    play.feed(InterruptAsked(play.now))
+    play.go_on()
+    assert play.standing == []
+    play.crash_and_resume()
+    play.go_on(until=lambda s: s.phase is Phase.SOAKING)
+    assert play.standing
+    end = play.go_on()
+    assert (end.ending, play.standing) == (Ending.DONE, [])
+    assert play.baselines == ["before 1"] * 3 + ["before 2"] * 3
+
+
+def test_catching_up_with_an_early_wave_leaves_the_later_ones_as_they_passed() -> None:
+    lenient = (Budget(Scope.FLEET, frozenset(Cause), Share(count=5)),)
+    waves = (("canary", lambda n: n in ("a-1", "b-1")), ("rest", lambda _: True))
+    play = Play(make_order(RACKS, waves, wave_gates=True, rehearsal=True, limits=LIMITS, budgets=lenient))
+    play.fleet["a-1"].reachable = False
+    end = play.run()
+    assert (end.ending, end.nodes["a-1"].owed) == (Ending.DONE, True)
+    play.fleet["a-1"].reachable = True
+    judged, asked = len(play.judged), len(play.asked)
+    play.crash_and_resume()
+    end = play.go_on()
+    assert (end.ending, end.nodes["a-1"].state) == (Ending.DONE, NodeState.CONFIRMED)
+    assert play.judged[judged:] == [0, 0, 0], "the last wave is not soaked again"
+    assert set(play.baselines[judged:]) == {"before 1"}, "a later baseline would take its own harm for known"
+    assert not [ask for ask in play.asked[asked:] if ask.verb is Verb.REVERT], "what the fleet has is not rehearsed"
+
+
+def test_a_hold_survives_that_an_earlier_wave_is_finished_first() -> None:
+    lenient = (Budget(Scope.FLEET, frozenset(Cause), Share(count=5)),)
+    waves = (("canary", lambda n: n in ("a-1", "b-1")), ("first", lambda n: n == "a-2"), ("rest", lambda _: True))
+    play = Play(make_order(RACKS, waves, hold=frozenset({"first"}), limits=LIMITS, budgets=lenient))
+    play.fleet["a-1"].reachable = False
+    play.run(until=lambda s: s.paused is not None)
+    play.fleet["a-1"].reachable = True
+    play.crash_and_resume()
+    proceed(play)
+    assert play.go_on().ending is Ending.DONE, "one word is enough"
+
+
+def test_a_wave_that_holds_does_so_when_no_node_of_it_was_confirmed() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"}), wave_gates=True, limits=LIMITS))
+    play.fleet["a-1"].sick_with_new = True
+    assert play.run().ending is Ending.HALTED
+    play.crash_and_resume()
+    wait(play, 3600)
+    assert play.state.paused is not None
+    assert states(play.state) == {NodeState.REVERTED: 1, NodeState.PENDING: 39}
+    assert play.judged == [], "nothing was changed that a gate could tell of"
+    proceed(play)
+    assert play.go_on().ending is Ending.DONE
+
+
+def test_no_wave_begins_in_a_pause_even_when_the_one_before_came_to_nothing() -> None:
+    play = Play(make_order(RACKS, WAVES, limits=LIMITS, budgets=()))
+    play.fleet["a-1"].sick_with_new = True
+    play.run(until=lambda s: s.nodes["a-1"].state is NodeState.APPLYING)
+    pause(play)
+    assert wait(play, 300).wave == 0
+
+
+def test_a_node_that_is_short_in_the_morning_has_a_whole_soak_to_pass() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
+    play.run(until=lambda s: s.paused is not None)
+    wait(play, 8 * 3600)
+    play.fleet["a-1"].lose = {Verb.MEASURE}
+    play.go_on(until=lambda s: not s.nodes["a-1"].passes)
+    proceed(play)
+    assert play.go_on().ending is Ending.DONE
+
+
+def test_a_rollback_that_is_paused_takes_nothing_more_back() -> None:
+    play = Play(make_order(RACKS, goal=Goal.REVERT, limits=LIMITS))
+    for node in play.fleet.values():
+        node.files, node.receipt["r0-1"] = "new", "confirmed"
+    play.run(until=lambda s: states(s)[NodeState.REVERTED] > 3)
+    pause(play)
+    wait(play, 30)
+    still = states(play.state)
+    assert still.keys() == {NodeState.REVERTED, NodeState.CONFIRMED}
+    assert states(wait(play, 300)) == still
+    proceed(play)
+    assert states(play.go_on()) == {NodeState.REVERTED: 40}
+
+
+def test_what_somebody_else_took_back_is_no_success() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
+    play.run(until=lambda s: s.paused is not None)
+    play.fleet["a-1"].files, play.fleet["a-1"].receipt["r1-1"] = "old", "asked"  # an emergency, from another machine
+    play.crash_and_resume()
+    end = play.go_on()
+    assert (end.ending, end.nodes["a-1"].reference) == (Ending.HALTED, "taken-back-by-others")
+    assert {node.files for node in play.fleet.values()} == {"old"}
+
+
+def test_who_was_to_go_back_with_a_halt_that_is_accepted_stays() -> None:
+    play = Play(make_order(RACKS, WAVES, on_failure=RevertScope.RUN, limits=LIMITS))
+    play.run(until=lambda s: s.wave == 1)
+    play.feed(AbortAsked(play.now, "ops@desk", "", 1))
+    play.fleet["a-1"].reachable = False
+    end = play.go_on()
+    assert end.nodes["a-1"].owed
+    play.fleet["a-1"].reachable = True
+    play.crash_and_resume()
+    assert states(play.go_on()) == {NodeState.CONFIRMED: 40}

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from rollout.core.model.playbook import Limits, RevertScope, Share
-from rollout.core.run.events import InterruptAsked
+from rollout.core.run.events import ContinueAsked, InterruptAsked, PauseAsked
 from rollout.core.run.state import Ending, NodeState, Phase, Rehearsal, RunState, Verb
 from tests.core.model_fleet import Play, make_order
 
@@ -105,3 +105,42 @@ def test_a_halt_in_the_rehearsal_leaves_nobody_between(scope: RevertScope) -> No
         kept = end.nodes[name].state is NodeState.CONFIRMED
         assert play.fleet[name].files == ("new" if kept else "old")
         assert end.nodes[name].state in (NodeState.CONFIRMED, NodeState.REVERTED)
+
+
+def test_a_rehearsal_does_not_begin_in_a_pause() -> None:
+    play = rehearsed()
+    play.run(until=lambda s: s.nodes["a-1"].state is NodeState.APPLIED)
+    play.feed(PauseAsked(play.now, "me", "", 1))
+    until = play.now + 300
+    play.go_on(until=lambda _: play.now >= until)
+    assert [play.fleet[name].files for name in CANARIES] == ["new", "new"]
+    play.feed(ContinueAsked(play.now, "me", "", 2))
+    end = play.go_on()
+    assert end.ending is Ending.DONE
+    assert all(end.nodes[name].rehearsal is Rehearsal.DONE for name in CANARIES)
+
+
+def test_a_rehearsal_keeps_the_limits_that_a_way_back_in_earnest_may_bend() -> None:
+    """A rack of which one may be away, and one is: its other canary is not taken down for practice."""
+    limits = Limits(per_rack=Share(count=1))
+    waves = (("canary", lambda n: n in ("a-1", "a-2")), ("rest", lambda _: True))
+    play = Play(make_order(RACKS, waves, rehearsal=True, limits=limits, budgets=()))
+    play.run(until=lambda s: s.nodes["a-2"].state is NodeState.CONFIRMED)
+    play.fleet["a-1"].reachable = False
+    play.feed(InterruptAsked(play.now))
+    play.go_on()
+    play.crash_and_resume()
+    end = play.go_on()
+    assert end.halt is not None
+    assert end.halt.reference == "no-room-left"
+    assert Verb.REVERT not in verbs(play, "a-2")
+
+
+def test_a_canary_that_lost_its_receipts_on_the_way_back_goes_the_whole_way_again() -> None:
+    play = rehearsed()
+    play.run(until=on_its_way_back)
+    play.fleet["a-1"].files, play.fleet["a-1"].receipt = "old", {}
+    play.crash_and_resume()
+    end = play.go_on()
+    assert end.ending is Ending.DONE
+    assert end.nodes["a-1"].rehearsal is Rehearsal.DONE

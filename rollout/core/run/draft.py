@@ -70,7 +70,9 @@ class Draft:
         names = self.state.order.waves[self.state.wave].nodes
         touched = tuple(name for name in names if self.nodes[name].state is NodeState.CONFIRMED)
         control = tuple(name for name, record in self.nodes.items() if record.state is NodeState.PENDING)
-        self._commands.append(JudgeWave(self.state.wave, self.state.baseline, touched, control))
+        self._commands.append(
+            JudgeWave(self.state.wave, self.state.baselines.get(self.state.wave, ""), touched, control)
+        )
 
     def lift_silences(self) -> None:
         self.set(lifting=True)
@@ -93,7 +95,9 @@ class Draft:
             "cause": _charge(record, found),
             "owed": found.owed or (record.owed and found.to not in _AT_PEACE),
         }
-        if trigger not in _GOOD_NEWS:
+        if sharp is Sharp.TAKEN_BACK_BY_OTHERS:
+            changes |= {"reference": sharp, "message": "somebody else took the change back"}
+        elif trigger not in _GOOD_NEWS:
             changes |= {"reference": reference, "message": message or _remembered(trigger, record)}
         if found.to is not record.state:
             changes |= self._entering(name, record, found.to)
@@ -118,10 +122,21 @@ class Draft:
         if to is NodeState.REVERTING:
             return {"want_back": True}
         if to is NodeState.CONFIRMED:
-            return {"orphaned": False, "reads": 0, "passes": 0}
+            return {
+                "orphaned": False,
+                "reads": 0,
+                "passes": 0,
+                "want_back": record.want_back and self._goes_back(record),
+            }
         if to is NodeState.UNKNOWN:
             return {"reads": 0}
         return {}
+
+    def _goes_back(self, record: NodeRecord) -> bool:
+        """Whether a node that was to go back and is confirmed still is: not for the sake of a halt that was accepted."""
+        forth = self.state.order.goal is Goal.APPLY and self.state.halt is None
+        sick = record.cause not in (None, Cause.UNREACHABLE)
+        return not forth or sick or record.rehearsal is Rehearsal.BACK
 
     def _follow(self, name: str, then: Next) -> None:
         if then in _ASKS:
@@ -138,6 +153,7 @@ class Draft:
             self.put(name, state=NodeState.UNREACHABLE, cause=Cause.UNREACHABLE, owed=True)
         else:
             self.put(name, attempt=record.attempt + 1, want_back=False, orphaned=False, owed=False)
+            self.put(name, rehearsal=not_begun(record.rehearsal))
 
     def seen_counter(self, counter: int) -> None:
         if counter > self.state.highest:
@@ -177,15 +193,25 @@ class Draft:
                 self.put(name, want_back=True, reference="taken-back-with-others", message="the run halted")
 
     def next_wave(self) -> None:
-        self.set(wave=self.state.wave + 1, phase=Phase.RUNNING, round=0, gate_passes=0)
+        """The next that has not passed yet, or has something to do again."""
+        following = self.state.wave + 1
+        while following < self.state.reached and not self._has_open(following):
+            following += 1
+        reached = max(self.state.reached, following)
+        self.set(wave=following, reached=reached, phase=Phase.RUNNING, round=0, gate_passes=0)
 
     def first_open_wave(self) -> None:
         """After a resume: the first wave that still has something to do, at most the present one, which has not passed yet."""
-        for index, wave in enumerate(self.state.order.waves[: self.state.wave]):
-            if any(self.nodes[name].state in _OPEN for name in wave.nodes):
-                self.set(wave=index)
-                break
-        self.set(round=0, gate_passes=0)
+        first = next((index for index in range(self.state.wave) if self._has_open(index)), self.state.wave)
+        self.set(wave=first, round=0, gate_passes=0)
+
+    def _has_open(self, wave: int) -> bool:
+        return any(self.nodes[name].state in _OPEN for name in self.state.order.waves[wave].nodes)
+
+
+def not_begun(rehearsal: Rehearsal) -> Rehearsal:
+    """Of a node that is where it would be without: one that was to go back for its rehearsal is told so again in its turn."""
+    return Rehearsal.NONE if rehearsal is Rehearsal.BACK else rehearsal
 
 
 def _remembered(trigger: Trigger | Sharp, record: NodeRecord) -> str:

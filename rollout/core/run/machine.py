@@ -24,7 +24,7 @@ from typing import Any
 
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Command
-from rollout.core.run.draft import Draft
+from rollout.core.run.draft import Draft, not_begun
 from rollout.core.run.events import (
     FENCES,
     AbortAsked,
@@ -51,7 +51,6 @@ from rollout.core.run.state import (
     Order,
     Pause,
     Phase,
-    Rehearsal,
     RunState,
     Verb,
 )
@@ -96,22 +95,17 @@ def _answered(draft: Draft, event: Answered) -> None:
         return
     if event.trigger is Trigger.GATES_PASSED and record.state is NodeState.CONFIRMED:
         draft.put(event.node, passes=record.passes + 1)
-    draft.meet(event.node, event.trigger, event.reference, event.message)
     _remember(draft, event)
+    draft.meet(event.node, event.trigger, event.reference, event.message)
 
 
 def _remember(draft: Draft, event: Answered) -> None:
-    """What an answer brings that no state hangs on: how long it took, and what the API said before the apply."""
+    """What an answer brings that no state hangs on, before anything is asked by it: times, and what the API said before."""
     if event.verb is Verb.APPLY:
         took = event.seconds if event.trigger is Trigger.ARMED else draft.nodes[event.node].apply_seconds
         draft.put(event.node, apply_seconds=took, baseline=event.baseline)
     elif event.verb is Verb.REVERT and event.trigger is Trigger.TAKEN_BACK_ASKED:
         draft.put(event.node, revert_seconds=event.seconds)
-
-
-def _not_begun(rehearsal: Rehearsal) -> Rehearsal:
-    """Of a confirmed node: one that was to go back for its rehearsal is told so again when it is its turn."""
-    return Rehearsal.NONE if rehearsal is Rehearsal.BACK else rehearsal
 
 
 _LAST_WORDS = frozenset(
@@ -121,20 +115,19 @@ _LAST_WORDS = frozenset(
 
 def _wave_opened(draft: Draft, event: WaveOpened) -> None:
     """A silence that was set is remembered whatever became of the wave: it is to be lifted."""
-    draft.set(silences=(*draft.state.silences, *event.silences))
+    draft.set(silences=(*draft.state.silences, *event.silences), gate_asked=False)
     if draft.state.phase is not Phase.RUNNING or event.wave != draft.state.wave:
         return
-    draft.set(gate_asked=False)
-    if event.verdict is Verdict.PASS:
-        draft.set(opened=event.wave, baseline=event.baseline)
+    if event.verdict is Verdict.PASS:  # of a wave that was begun already, the first baseline is the one before it
+        draft.set(opened=event.wave, baselines={event.wave: event.baseline, **draft.state.baselines})
     else:
         draft.halt(Ending.HALTED, f"baseline-{event.verdict}", f"before the wave: {event.evidence}")
 
 
 def _wave_judged(draft: Draft, event: WaveJudged) -> None:
+    draft.set(gate_asked=False)
     if draft.state.phase is not Phase.SOAKING or event.wave != draft.state.wave:
         return
-    draft.set(gate_asked=False)
     if event.verdict is Verdict.PASS:
         draft.set(gate_passes=draft.state.gate_passes + 1)
     else:
@@ -153,10 +146,17 @@ def _asked(draft: Draft, event: Asked) -> None:
             if draft.state.paused is None:
                 draft.set(paused=Pause(event.who, event.reason, draft.now))
         case ContinueAsked():
-            if draft.state.paused is not None:
-                draft.set(paused=None, promoted=draft.state.wave if draft.state.paused.held else draft.state.promoted)
+            _continue(draft)
         case AbortAsked():
             _abort(draft, event)
+
+
+def _continue(draft: Draft) -> None:
+    """A soak that was waiting has all its rounds again: a night's are not held against a node."""
+    paused = draft.state.paused
+    if paused is not None:
+        promoted = draft.state.reached if paused.held else draft.state.promoted  # ``wave`` may be an earlier one again
+        draft.set(paused=None, promoted=promoted, round=0)
 
 
 def _abort(draft: Draft, event: AbortAsked) -> None:
@@ -176,21 +176,22 @@ def _resumed(draft: Draft, event: Resumed) -> None:
     """A new controller reads every node back, then goes on from where the run stood.
 
     A halt that had ended is accepted by being resumed: its nodes are no longer charged, and who was taken back for
-    others' sake goes again. A halt that was still taking nodes back when its controller died goes on halting.
+    others' sake goes again. A halt that was still taking nodes back when its controller died goes on halting. The wave
+    is opened again: its silences may be over.
     """
     halt = draft.state.halt
     halted = halt is not None and halt.ending is Ending.HALTED
     accepted, halting = halted and draft.state.ending is not None, halted and draft.state.ending is None
     draft.set(
         counter=event.counter, phase=Phase.OPENING, halt=halt if halting else None, ending=None, interrupted=False,
-        gate_asked=False, lifting=False, started=(), claims=1, highest=0,
+        gate_asked=False, opened=-1, lifting=False, started=(), claims=1, highest=0,
     )  # fmt: skip
     again = draft.state.order.goal is Goal.APPLY and not halting
     for name, record in tuple(draft.nodes.items()):
         if again and record.state is NodeState.REVERTED and record.cause is None:
             draft.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
         elif again and record.state is NodeState.CONFIRMED:
-            draft.put(name, want_back=False, rehearsal=_not_begun(record.rehearsal))
+            draft.put(name, want_back=False, rehearsal=not_begun(record.rehearsal))
         settled = draft.now + draft.state.order.nodes[name].settle
         draft.put(
             name, asked=None, orphaned=True, reads=0, accepted=record.accepted or (accepted and bool(record.cause)),

@@ -118,18 +118,19 @@ def _running(draft: Draft) -> None:
     wave = order.waves[state.wave]
     nodes = draft.nodes
     records = [nodes[name] for name in wave.nodes]
-    if _is_to_open(draft):
+    if _is_to_open(draft) and any(record.state not in _AT_REST for record in records):
         draft.open_wave()
-    if state.gate_asked or any(record.state in _IN_FLIGHT or record.asked for record in records):
+    if draft.state.gate_asked or any(record.state in _IN_FLIGHT or record.asked for record in records):
         return
     pending = [name for name in wave.nodes if draft.nodes[name].state is NodeState.PENDING]
     if pending:
         _check_for_room(draft, pending)
-    elif any(record.state is NodeState.CONFIRMED for record in records):
-        if not _rehearse(draft, wave.nodes):
-            draft.set(phase=Phase.SOAKING, round=0, gate_passes=0, round_at=state.now + wave.soak / order.passes)
+        return
+    rehearsing = _rehearse(draft, wave.nodes)
+    if rehearsing:
+        _check_for_room(draft, rehearsing)
     else:
-        draft.next_wave()
+        draft.set(phase=Phase.SOAKING, round=0, gate_passes=0, round_at=state.now + wave.soak / order.passes)
 
 
 def _is_to_open(draft: Draft) -> bool:
@@ -138,22 +139,20 @@ def _is_to_open(draft: Draft) -> bool:
     return state.order.wave_gates and state.opened != state.wave and not state.gate_asked
 
 
-def _rehearse(draft: Draft, names: tuple[str, ...]) -> bool:
-    """Send the first wave's nodes back once for real, each once; whether any still is to come back."""
-    if not draft.state.order.rehearsal or draft.state.wave > 0:
-        return False
-    for name in names:
-        record = draft.nodes[name]
-        if record.state is NodeState.CONFIRMED and record.rehearsal is Rehearsal.NONE:
+def _rehearse(draft: Draft, names: tuple[str, ...]) -> list[str]:
+    """Send the first wave's nodes back once for real, each once, before any other wave; those that are still to go."""
+    if not draft.state.order.rehearsal or draft.state.reached > 0:
+        return []
+    confirmed = [name for name in names if draft.nodes[name].state is NodeState.CONFIRMED]
+    waiting = [name for name in confirmed if draft.nodes[name].rehearsal is not Rehearsal.DONE]
+    for name in waiting:
+        if draft.nodes[name].rehearsal is Rehearsal.NONE and draft.state.paused is None:
             draft.put(name, rehearsal=Rehearsal.BACK, want_back=True)
-    return any(
-        draft.nodes[name].state is NodeState.CONFIRMED and draft.nodes[name].rehearsal is Rehearsal.BACK
-        for name in names
-    )
+    return waiting
 
 
 def _check_for_room(draft: Draft, pending: list[str]) -> None:
-    """Nothing moves, and nothing will: the racks of all pending nodes have no room left for good."""
+    """Nothing moves, and nothing will: the racks of all nodes that are to go have no room left for good."""
     if any(
         record.asked or record.state in _IN_FLIGHT or draft.now < record.busy_until for record in draft.nodes.values()
     ):
@@ -169,14 +168,17 @@ def _check_for_room(draft: Draft, pending: list[str]) -> None:
 
 
 def _soaking(draft: Draft) -> None:
-    """K passes in a row of every confirmed node of the wave and of the wave gates, a round every ``soak / K`` seconds."""
+    """K passes in a row of every confirmed node of the wave and of the wave gates, a round every ``soak / K`` seconds.
+
+    A wave of which no node is confirmed has nothing to tell: it is over, but for its hold.
+    """
     order, state = draft.state.order, draft.state
     wave = order.waves[state.wave]
     if state.gate_asked or any(draft.nodes[name].asked or draft.nodes[name].state in _IN_FLIGHT for name in wave.nodes):
         return
     confirmed = [name for name in wave.nodes if draft.nodes[name].state is NodeState.CONFIRMED]
     short = [name for name in confirmed if draft.nodes[name].passes < order.passes]
-    gates_short = order.wave_gates and state.gate_passes < order.passes
+    gates_short = order.wave_gates and confirmed and state.gate_passes < order.passes
     if not short and not gates_short:
         _steady(draft, confirmed)
     elif state.round >= MOST_ROUNDS * order.passes and state.paused is None:
@@ -196,7 +198,7 @@ def _steady(draft: Draft, confirmed: list[str]) -> None:
         draft.set(round_at=state.now + watch_every(len(confirmed)))
     elif state.paused is None:
         draft.next_wave()
-    elif state.now >= state.round_at:
+    elif confirmed and state.now >= state.round_at:
         _round(draft, confirmed, every=watch_every(len(confirmed)))
 
 
@@ -236,9 +238,11 @@ def _closing(draft: Draft) -> None:
         for name, record in tuple(draft.nodes.items()):
             if record.asked is None and not _out_of_reach(draft, record):
                 draft.ask(name, Verb.CLEAN)
-        if draft.state.silences:
-            draft.lift_silences()
-    if not _outstanding(draft) and not draft.state.lifting:
+    if draft.state.wave_is_opening or draft.state.lifting:
+        return  # what is being silenced is to be lifted too
+    if draft.state.silences:
+        draft.lift_silences()
+    elif not _outstanding(draft):
         draft.set(phase=Phase.ENDED)
 
 
@@ -295,10 +299,13 @@ def _releases(draft: Draft) -> None:
 
 
 def _return_the_healthy(draft: Draft, allowed: int) -> int:
+    """A rehearsal keeps the limits of a change: only a way back in earnest may bend them."""
     healthy = [name for name, record in draft.nodes.items() if _is_to_return(draft, record) and not record.asked]
-    if not healthy or allowed <= 0:
+    if not healthy or allowed <= 0 or draft.state.paused is not None:
         return 0
-    candidates, capacity = who_may_return(draft.state.order, draft.nodes, healthy, draft.now)
+    rehearsing = [name for name in healthy if draft.nodes[name].rehearsal is Rehearsal.BACK]
+    who = who_may_go if rehearsing else who_may_return
+    candidates, capacity = who(draft.state.order, draft.nodes, rehearsing or healthy, draft.now)
     going = candidates[: min(capacity, allowed)]
     for name in going:
         draft.meet(name, Trigger.TAKE_BACK)

@@ -183,9 +183,10 @@ class Pause:
 class RunState:
     """The whole of a run. ``started`` are the times of the restarts within the pace's window, oldest first.
 
-    ``round`` counts the rounds of a soak, ``gate_passes`` those in a row in which the wave gates passed. ``opened`` is
-    the wave whose ``baseline`` was taken last; ``promoted`` the last wave whose hold was lifted; ``heard`` the number
-    of the last request taken from another terminal.
+    ``reached`` is the furthest wave that was begun: after a resume ``wave`` may be an earlier one for a while. ``round``
+    counts the rounds of a soak, ``gate_passes`` those in a row in which the wave gates passed. ``opened`` is the wave
+    that this controller opened last, ``baselines`` what the wave gates said before each wave; ``promoted`` the last wave
+    whose hold was lifted; ``heard`` the number of the last request taken from another terminal.
     """
 
     order: Order
@@ -199,8 +200,9 @@ class RunState:
     round_at: float = 0.0
     gate_asked: bool = False
     gate_passes: int = 0
+    reached: int = 0
     opened: int = -1
-    baseline: str = ""
+    baselines: Mapping[int, str] = field(default_factory=dict)
     silences: tuple[str, ...] = ()
     lifting: bool = False
     leftovers: tuple[str, ...] = ()
@@ -212,6 +214,11 @@ class RunState:
     claims: int = 1  # how often the opening claim was made
     ending: Ending | None = None
     interrupted: bool = False
+
+    @property
+    def wave_is_opening(self) -> bool:
+        """Whether the answer is awaited that brings the wave's baseline and says which silences were set."""
+        return self.gate_asked and self.opened != self.wave
 
     def transaction(self, name: str) -> str:
         """The transaction's name on this node: fixed in a revert run, else run and attempt."""

@@ -58,6 +58,7 @@ class Sharp(StrEnum):
     UNFINISHED = "unfinished"  # going back, but whoever walked it there died: a read has the node's lock
     OTHERS_AT_WORK = "others-at-work"  # the guard is at it
     REHEARSED = "rehearsed"  # taken back, as a rehearsal: its turn comes again
+    TAKEN_BACK_BY_OTHERS = "taken-back-by-others"  # nobody here has asked for it
 
 
 _SICK = Cause.UNHEALTHY
@@ -124,6 +125,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.CONFIRMED, On.TAKEN_BACK_SICK): Move(S.REVERTED),
     (S.CONFIRMED, On.TAKEN_BACK_ALONE): Move(S.REVERTED),
     (S.CONFIRMED, On.TAKEN_BACK_ASKED): Move(S.REVERTED),
+    (S.CONFIRMED, Sharp.TAKEN_BACK_BY_OTHERS): Move(S.REVERTED, charge=_FAILED),
     (S.CONFIRMED, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
     (S.CONFIRMED, On.RESUMED): Move(S.CONFIRMED, Next.READ),
     # Being taken back: to its end, never forward.
@@ -156,6 +158,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.UNKNOWN, Sharp.ORPHAN_TAKEN_BACK): Move(S.PENDING, Next.RETRY),
     (S.UNKNOWN, Sharp.REHEARSED): Move(S.PENDING, Next.RETRY),
     (S.UNKNOWN, On.TAKEN_BACK_ASKED): Move(S.REVERTED),
+    (S.UNKNOWN, Sharp.TAKEN_BACK_BY_OTHERS): Move(S.REVERTED, charge=_FAILED),
     (S.UNKNOWN, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
     (S.UNKNOWN, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, On.LOST): Move(S.UNKNOWN, Next.READ_LATER),
@@ -182,12 +185,8 @@ def sharpen(trigger: On, reference: str, record: NodeRecord, goal: Goal) -> On |
         return Sharp.OTHERS_AT_WORK
     if record.want_back and (trigger is On.ARMED or (trigger is On.GATES_PASSED and record.state is S.APPLIED)):
         return Sharp.HELD
-    if (
-        record.rehearsal is Rehearsal.BACK
-        and trigger is On.TAKEN_BACK_ASKED
-        and record.state in (S.REVERTING, S.UNKNOWN)
-    ):
-        return Sharp.REHEARSED
+    if trigger is On.TAKEN_BACK_ASKED:
+        return _asked_back(record, goal)
     if record.state is S.UNKNOWN:
         if trigger is On.BUSY and record.want_back:
             return Sharp.UNFINISHED
@@ -196,6 +195,15 @@ def sharpen(trigger: On, reference: str, record: NodeRecord, goal: Goal) -> On |
         if trigger is On.TAKEN_BACK_ALONE and record.orphaned and record.cause is None and not record.want_back:
             return Sharp.ORPHAN_TAKEN_BACK
     return trigger
+
+
+def _asked_back(record: NodeRecord, goal: Goal) -> On | Sharp:
+    """Taken back because somebody asked for it: as a rehearsal, by us, or by others."""
+    if record.rehearsal is Rehearsal.BACK and record.state in (S.REVERTING, S.UNKNOWN):
+        return Sharp.REHEARSED
+    if goal is Goal.APPLY and not record.want_back and record.state in (S.CONFIRMED, S.UNKNOWN):
+        return Sharp.TAKEN_BACK_BY_OTHERS
+    return On.TAKEN_BACK_ASKED
 
 
 def move(state: S, trigger: On | Sharp) -> Move:
