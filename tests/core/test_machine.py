@@ -51,6 +51,22 @@ def test_a_wave_is_measured_k_times_in_its_soak() -> None:
     assert len(measures) == 1 + play.order.passes  # once before confirm, K times in the soak
 
 
+def test_the_first_measurement_after_an_apply_has_the_baseline_from_right_before_it() -> None:
+    play = Told(make_order({"a": 1}, rehearsal=True))
+    play.run()
+    measured = [(ask.tx, ask.baseline) for ask in play.asked if ask.verb is Verb.MEASURE]
+    assert len({tx for tx, _ in measured}) == 2, "changed, taken back once, changed again"
+    assert all(baseline == f"before {tx}" for tx, baseline in measured)
+
+
+class Told(Play):
+    """A fleet whose applies tell what the API said before them."""
+
+    def answer(self, ask: Ask, at: float) -> Answered:
+        told = super().answer(ask, at)
+        return replace(told, baseline=f"before {ask.tx}") if ask.verb is Verb.APPLY else told
+
+
 def test_no_rack_has_more_in_motion_than_its_limit() -> None:
     play = Play(make_order({"a": 20, "b": 20}, limits=Limits(per_rack=Share(count=2), pace=100.0)))
     most: Counter[str] = Counter()
