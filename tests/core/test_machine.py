@@ -333,6 +333,17 @@ def test_hundreds_of_restarts_a_second_are_paced_too() -> None:
     assert sum(ask.verb is Verb.APPLY for ask in play.asked) == 150
 
 
+def test_a_node_that_was_left_armed_with_no_time_to_confirm_it_goes_again() -> None:
+    play = Play(make_order({"a": 20}))
+    play.run(until=lambda s: NodeState.APPLIED in states(s))
+    play.now += 27.0  # of the guard's 30 s; reading and measuring it again take two more
+    play.crash_and_resume()
+    end = play.go_on()
+    assert end.ending is Ending.DONE
+    assert states(end) == {NodeState.CONFIRMED: 20}
+    assert "alone" in play.fleet["a-1"].receipt.values(), "its guard did fire"
+
+
 def test_a_guard_that_fires_under_the_new_controller_is_the_nodes_fault() -> None:
     budget = Budget(Scope.FLEET, frozenset(Cause), Share(count=5))
     play = Play(make_order({"a": 3}, budgets=(budget,)))

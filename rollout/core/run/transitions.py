@@ -106,6 +106,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.APPLIED, On.UNTOUCHED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.APPLIED, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
     (S.APPLIED, On.TAKEN_BACK_ALONE): Move(S.REVERTED, charge=_FAILED),
+    (S.APPLIED, Sharp.ORPHAN_TAKEN_BACK): Move(S.PENDING, Next.RETRY),
     (S.APPLIED, On.TAKEN_BACK_ASKED): Move(S.REVERTED, charge=_FAILED),
     (S.APPLIED, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
     (S.APPLIED, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
@@ -192,9 +193,14 @@ def sharpen(trigger: On, reference: str, record: NodeRecord, goal: Goal) -> On |
             return Sharp.UNFINISHED
         if trigger is On.UNTOUCHED and goal is Goal.REVERT:
             return Sharp.NEVER_TOUCHED
-        if trigger is On.TAKEN_BACK_ALONE and record.orphaned and record.cause is None and not record.want_back:
-            return Sharp.ORPHAN_TAKEN_BACK
+    if trigger is On.TAKEN_BACK_ALONE and record.state in (S.UNKNOWN, S.APPLIED) and _is_orphan(record):
+        return Sharp.ORPHAN_TAKEN_BACK
     return trigger
+
+
+def _is_orphan(record: NodeRecord) -> bool:
+    """Left armed by a controller that died: that nobody confirmed it in time is not its fault."""
+    return record.orphaned and record.cause is None and not record.want_back
 
 
 def _asked_back(record: NodeRecord, goal: Goal) -> On | Sharp:
