@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 from rollout.app.following import Follower, is_at_work
 from rollout.app.ports import Journal
@@ -34,11 +35,31 @@ def ask(
     _check(journal, follower.state, word)
     number = journal.ask(run, word, who, reason, revert)
     waited = 0.0
-    while follower.state.heard < number and waited < PATIENCE:
+    while follower.state.heard < number and waited < PATIENCE and follower.state.phase is not Phase.ENDED:
         wait(STEP)
         waited += STEP
         follower.catch_up()
-    return Asked(follower.state, follower.state.heard >= number)
+    found = Asked(follower.state, follower.state.heard >= number)
+    if _in_vain(found, word):
+        _too_late(found.state, word)
+    return found
+
+
+def _in_vain(found: Asked, word: Word) -> bool:
+    """A run that was ending by itself when it heard, or ended before, has not done it."""
+    state = found.state
+    if not found.heard:
+        return state.phase is Phase.ENDED
+    if word is Word.ABORT:
+        return state.halt is None
+    over = state.halt is not None or state.phase in (Phase.CLOSING, Phase.ENDED)
+    return word is Word.PAUSE and state.paused is None and over
+
+
+def _too_late(state: RunState, word: Word) -> NoReturn:
+    now = state.halt.message if state.halt else f"{state.ending or state.phase}"
+    hint = f"`rollout rollback {state.order.run}` takes it back" if word is Word.ABORT else ""
+    raise UsageError("too-late", f"run {state.order.run} was ending already when it heard: {now}", hint=hint)
 
 
 def _check(journal: Journal, state: RunState, word: Word) -> None:

@@ -13,7 +13,7 @@ from rollout.core.run.commands import Command
 from rollout.core.run.events import Event, InterruptAsked, Ticked
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.machine import step
-from rollout.core.run.requests import asked
+from rollout.core.run.requests import asked, is_known
 from rollout.core.run.state import Phase, RunState
 
 TICK = 0.1
@@ -74,7 +74,9 @@ class Driver:
         if now - self._listened < LISTEN:
             return ()
         self._listened = now
-        return [asked(request, now) for request in self._journal.requests(state.order.run, state.heard)]
+        return [
+            asked(request, now) for request in self._journal.requests(state.order.run, state.heard) if is_known(request)
+        ]
 
     def _take(self, state: RunState, batch: Sequence[Event]) -> RunState:
         """Step through a batch, write down what changed anything in one durable go, then act."""

@@ -10,7 +10,9 @@ from rollout.core.run.events import Event
 from rollout.core.run.journal_codec import decode_event, decode_order
 from rollout.core.run.machine import opening, step
 from rollout.core.run.state import Phase, RunState
+from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.run.ways_back import measured
+from rollout.errors import StateError
 
 Step = tuple[Event, RunState, RunState]
 """An event with the state before and after it."""
@@ -37,10 +39,20 @@ class Follower:
         seen = []
         for text in self._journal.events(self._run, self._read):
             event, before = decode_event(text), self.state
-            self.state, _ = step(before, event)
+            self.state = self._after(before, event)
             seen.append((event, before, self.state))
             self._read += 1
         return seen
+
+    def _after(self, before: RunState, event: Event) -> RunState:
+        try:
+            return step(before, event)[0]
+        except IllegalMoveError as exc:
+            raise StateError(
+                "journal-unreadable",
+                f"event {self._read + 1} of {self._run} cannot be followed: {exc}",
+                hint="another version of rollout wrote it: use that one, or `rollout rollback --cluster C --emergency`",
+            ) from exc
 
 
 def replay(journal: Journal, run: str) -> RunState:
@@ -68,6 +80,12 @@ def is_at_work(journal: Journal, cluster: str, run: str) -> bool:
     """Whether a controller that may still be alive has this run."""
     holder = journal.holder(cluster)
     return holder is not None and holder.run == run and holder.alive
+
+
+def runs_at_work(journal: Journal) -> tuple[str, ...]:
+    """Runs, of whatever cluster, that a controller may be at work on."""
+    holders = (journal.holder(cluster) for cluster in dict.fromkeys(header.cluster for header in journal.runs()))
+    return tuple(holder.run for holder in holders if holder is not None and holder.alive)
 
 
 def last_way_back(journal: Journal, cluster: str) -> WayBack | None:

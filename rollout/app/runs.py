@@ -183,7 +183,11 @@ def gates_of(journal: Journal, run: str) -> tuple[Gate, ...]:
 
 def _plan_of(journal: Journal, run: str) -> Plan | None:
     written = journal.header(run).plan
-    return plan_codec.decode(written, f"the plan of {run}") if written else None
+    try:
+        return plan_codec.decode(written, f"the plan of {run}") if written else None
+    except InputError as exc:
+        hint = f"use the version of rollout that wrote it, or `rollout rollback {run}`"
+        raise StateError("journal-unreadable", str(exc), hint=hint) from exc
 
 
 _HOLDING = frozenset(

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from rollout.app.following import replay
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
-from rollout.app.ports import Journal, Nodes, Target
+from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
+from rollout.core.model.plan import PlannedNode
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
 from rollout.core.model.verification import Drift, Verification, drifts
 from rollout.core.plans import plan_codec
 from rollout.core.run.state import Goal, NodeState
+from rollout.errors import InputError
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report, parse_verification
 from rollout.kubelet.agent_call import Claim
@@ -45,13 +47,21 @@ def last_confirmed(journal: Journal, cluster: str) -> Mapping[str, Known]:
     found: dict[str, Known | None] = {}
     for header in journal.runs(cluster)[:MOST_RUNS]:
         state = replay(journal, header.run)
-        machines = plan_codec.decode(header.plan, f"the plan of {header.run}").nodes if header.plan else {}
+        machines = _machines(header)
         for name, record in state.nodes.items():
             if name in found or record.state in (NodeState.PENDING, NodeState.SKIPPED, NodeState.REFUSED):
                 continue
             confirmed = state.order.goal is Goal.APPLY and record.state is NodeState.CONFIRMED and name in machines
             found[name] = Known(header.run, machines[name].machine_id) if confirmed else None
     return {name: known for name, known in found.items() if known is not None}
+
+
+def _machines(header: RunHeader) -> Mapping[str, PlannedNode]:
+    """The nodes as planned; none of a rollback, or of a plan that another version wrote."""
+    try:
+        return plan_codec.decode(header.plan, header.run).nodes if header.plan else {}
+    except InputError:
+        return {}
 
 
 def verify_fleet(

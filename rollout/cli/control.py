@@ -7,7 +7,8 @@ import time
 import click
 
 from rollout.app.control import Asked, ask
-from rollout.app.following import follow
+from rollout.app.following import follow, runs_at_work
+from rollout.app.ports import Journal
 from rollout.cli.options import reason_option, session_options
 from rollout.cli.runs import known_run
 from rollout.cli.wiring import Session, operator
@@ -15,6 +16,7 @@ from rollout.core.model.playbook import RevertScope
 from rollout.core.run.requests import Word
 from rollout.core.run.state import Phase
 from rollout.core.telling.summary import exit_code
+from rollout.errors import UsageError
 
 run_argument = click.argument("run", required=False, default="")
 
@@ -23,9 +25,9 @@ run_argument = click.argument("run", required=False, default="")
 @run_argument
 @session_options
 def watch(session: Session, run: str) -> int:
-    """See a run (the newest, without RUN) go on, as its own terminal does; leaves with its exit code."""
+    """See a run (without RUN the one at work, or the newest) go on, as its own terminal does; leaves with its exit code."""
     journal = session.past()
-    name = known_run(session, journal.runs(), run)
+    name = _meant(session, journal, run)
     state = None
     with session.observers() as observers:
         for batch in follow(journal, name, time.sleep):
@@ -76,9 +78,17 @@ def abort(session: Session, run: str, revert: str | None) -> int:
     return _told(session, _ask(session, run, Word.ABORT, revert or ""), "is halting", "`rollout watch` shows it")
 
 
+def _meant(session: Session, journal: Journal, run: str) -> str:
+    """Without a name the run that is at work: a word must not reach another cluster because its run is newer."""
+    at_work = () if run else runs_at_work(journal)
+    if len(at_work) > 1:
+        raise UsageError("which-run", f"several runs are at work: {', '.join(sorted(at_work))}", hint="say which")
+    return known_run(session, journal.runs(), run or "".join(at_work))
+
+
 def _ask(session: Session, run: str, word: Word, revert: str = "") -> Asked:
     journal = session.past()
-    name = known_run(session, journal.runs(), run)
+    name = _meant(session, journal, run)
     return ask(journal, name, word, operator(), session.reason, revert, time.sleep)
 
 

@@ -154,9 +154,11 @@ def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa
     """Go on with a run (the newest, without RUN) that was interrupted, halted or lost its controller."""
     journal = session.past()
     state = resumable(journal, known_run(session, journal.runs(), run))
-    if promote and state.paused is not None:
-        journal.ask(state.order.run, Word.CONTINUE, operator(), session.reason, "")
-    return _go_on(session, journal, state, " after its halt" if state.halt else "", yes=yes)
+    waiting = journal.requests(state.order.run, state.heard)
+    for request in waiting if session.output == "text" else ():
+        click.echo(f"not heard yet: {printable(f'{request.word} by {request.who}: {request.reason}', 300)}")
+    promote = promote and bool(state.paused is not None or waiting)
+    return _go_on(session, journal, state, " after its halt" if state.halt else "", yes=yes, promote=promote)
 
 
 @click.command("catch-up")
@@ -172,11 +174,13 @@ def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cl
     return _go_on(session, journal, state, f" for who is owed: {owed}", yes=yes)
 
 
-def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes: bool) -> int:
+def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes: bool, promote: bool = False) -> int:
     cluster = state.order.cluster
     inventory = session.inventory(cluster)
     with gate_backends(inventory, gates_of(journal, state.order.run), session.kubeconfig) as backends:
         typed_confirmation(cluster, f"run {state.order.run} on {cluster} goes on{why}", yes=yes)
+        if promote:  # not before: who does not go on has not said it
+            journal.ask(state.order.run, Word.CONTINUE, operator(), session.reason, "")
         with session.tools(journal, state.order.limits.in_flight, backends) as tools:
             state = resume_run(state, session.way(inventory, tuple(state.order.nodes)), tools)
     return exit_code(state) or 0

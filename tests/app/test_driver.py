@@ -170,3 +170,11 @@ def test_what_another_terminal_asks_is_heard_once_and_written_down() -> None:
     words = [type(decode_event(line)).__name__ for line in log.lines]
     assert [word for word in words if word.endswith("Asked")] == ["PauseAsked", "ContinueAsked"]
     assert (end.ending, end.heard) == (Ending.DONE, 2)
+
+
+def test_a_word_of_a_newer_version_does_not_end_a_run() -> None:
+    order = make_order({"a": 2})
+    log = Log(order)
+    log.ask("r1", "hasten", "me@here", "", "")
+    log.ask("r1", "abort", "me@here", "", "everything")
+    assert run(log, order).ending is Ending.DONE

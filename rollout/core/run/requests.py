@@ -26,8 +26,13 @@ class Request:
     revert: str = ""
 
 
+def is_known(request: Request) -> bool:
+    """Whether this version knows the word: one of a newer terminal is not a reason to stop."""
+    return request.word in set(Word) and request.revert in {"", *RevertScope}
+
+
 def asked(request: Request, at: float) -> Asked:
-    """The event a request becomes. A word of a newer version raises ``ValueError``."""
+    """The event a request becomes. One that is not known raises ``ValueError``."""
     word = Word(request.word)
     if word is Word.PAUSE:
         return PauseAsked(at, request.who, request.reason, request.number)

@@ -1,0 +1,106 @@
+"""A word to a run from another terminal: what became of it is told as it is, also when it comes too late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.control import ask
+from rollout.app.following import replay, runs_at_work
+from rollout.app.ports import RunHeader
+from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.journal_codec import encode_event, encode_order
+from rollout.core.run.requests import Word, asked
+from rollout.core.run.state import Phase, RunState, Verb
+from rollout.errors import StateError, UsageError
+from tests.core.model_fleet import Play, make_order
+
+
+class Controller:
+    """A run at work on a model fleet, written into a real journal; ``hears`` is what it does while somebody waits."""
+
+    def __init__(self, folder: Path, run: str = "r1", cluster: str = "test") -> None:
+        self.journal = SqlJournal(folder)
+        self.order = replace(make_order({"a": 3}), run=run, cluster=cluster)
+        self.play = Play(self.order)
+        plain = encode_order(self.order)
+        self.journal.acquire(cluster, run)
+        self.journal.begin(RunHeader(run, cluster, "apply", plain, 1, b"", 0.0, "me", ""))
+        self.play.run(until=lambda _: True)
+        self.written = 0
+
+    def until(self, condition: Callable[[RunState], bool]) -> None:
+        self.play.go_on(until=condition)
+        self.write()
+
+    def write(self) -> None:
+        new = self.play.journal[self.written :]
+        self.written += len(new)
+        self.journal.append(self.order.run, [encode_event(event) for event in new])
+
+    def hears(self, _seconds: float) -> None:
+        for request in self.journal.requests(self.order.run, self.play.state.heard):
+            self.play.feed(asked(request, self.play.now))
+        self.write()
+
+    def word(self, word: Word, wait: Callable[[float], None] | None = None) -> RunState:
+        return ask(self.journal, self.order.run, word, "me@here", "", "", wait or self.hears).state
+
+
+def test_a_word_that_is_heard_is_in_force(tmp_path: Path) -> None:
+    at_work = Controller(tmp_path)
+    at_work.until(lambda s: s.phase is Phase.RUNNING)
+    assert at_work.word(Word.PAUSE).paused is not None
+    assert at_work.word(Word.CONTINUE).paused is None
+    assert at_work.word(Word.ABORT).halt is not None
+
+
+@pytest.mark.parametrize("word", [Word.ABORT, Word.PAUSE])
+def test_a_word_that_comes_when_the_run_is_closing_is_not_told_as_done(tmp_path: Path, word: Word) -> None:
+    at_work = Controller(tmp_path)
+    at_work.until(lambda s: s.phase is Phase.CLOSING)
+    with pytest.raises(UsageError) as raised:
+        at_work.word(word)
+    assert raised.value.reference == "too-late"
+
+
+def test_a_run_that_ends_before_it_hears_is_not_waited_for(tmp_path: Path) -> None:
+    at_work = Controller(tmp_path)
+    at_work.until(lambda s: s.phase is Phase.RUNNING)
+    waited: list[float] = []
+
+    def ends(seconds: float) -> None:
+        waited.append(seconds)
+        at_work.until(lambda _: False)
+
+    with pytest.raises(UsageError) as raised:
+        at_work.word(Word.ABORT, ends)
+    assert (raised.value.reference, len(waited)) == ("too-late", 1)
+
+
+def test_a_word_that_nobody_hears_says_so(tmp_path: Path) -> None:
+    at_work = Controller(tmp_path)
+    at_work.until(lambda s: s.phase is Phase.RUNNING)
+    assert not ask(at_work.journal, "r1", Word.PAUSE, "me@here", "", "", lambda _: None).heard
+
+
+def test_runs_of_several_clusters_are_at_work_at_once(tmp_path: Path) -> None:
+    Controller(tmp_path, "r1", "rno")
+    second = Controller(tmp_path, "r2", "iad")
+    assert set(runs_at_work(second.journal)) == {"r1", "r2"}
+    second.journal.release("iad", "r2")
+    assert runs_at_work(second.journal) == ("r1",)
+
+
+def test_a_journal_that_another_version_wrote_is_refused_in_words(tmp_path: Path) -> None:
+    """It plays by other rules: its events lead to where this version says no node can be."""
+    at_work = Controller(tmp_path)
+    elsewhere = Answered(1.0, "a-1", 1, Verb.READ, Trigger.GATES_PASSED)
+    at_work.journal.append("r1", [encode_event(elsewhere)])
+    with pytest.raises(StateError) as raised:
+        replay(at_work.journal, "r1")
+    assert raised.value.reference == "journal-unreadable"
