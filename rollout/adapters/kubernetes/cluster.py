@@ -19,7 +19,7 @@ PAGE = 500
 MOST_PAGES = 200
 LIST_SECONDS = 60.0
 REVIEW_SECONDS = 15.0
-_NEEDED: tuple[tuple[str, str, str, str], ...] = (  # verb, group, resource, namespace ("": all of them)
+NEEDED: tuple[tuple[str, str, str, str], ...] = (  # verb, group, resource, namespace ("": all of them)
     ("get", "", "nodes", ""),
     ("list", "", "nodes", ""),
     ("list", "", "pods", ""),
@@ -85,7 +85,7 @@ class KubernetesCluster:
         """Asked of the server itself (SelfSubjectAccessReview), which everybody who is somebody may."""
         return tuple(
             f"{verb} {resource}" + (f" in {namespace}" if namespace else "")
-            for verb, group, resource, namespace in _NEEDED
+            for verb, group, resource, namespace in NEEDED
             if not self._may({"verb": verb, "group": group, "resource": resource, "namespace": namespace})
         )
 

@@ -1,0 +1,56 @@
+"""The pages, and what is in them besides commands: code, links, headings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+
+_FENCED = re.compile(r"^ *```(?P<info>.*)\n(?P<text>(?:.*\n)*?) *```$", re.MULTILINE)
+_INDENTED = re.compile(r"(?:(?<=\n\n)|\A)(?:(?: {4,}.*)?\n)+")
+_INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Code that is set apart. ``info`` is what stands behind its fence, empty where it is only indented."""
+
+    info: str
+    text: str
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """Every block of code of a page: the fenced ones, then the indented ones."""
+    for found in _FENCED.finditer(text):
+        yield Block(found["info"].strip(), found["text"])
+    for indented in _INDENTED.finditer(_FENCED.sub("", text)):
+        if indented[0].strip():
+            yield Block("", indented[0])
+
+
+def prose(text: str) -> str:
+    """Without what is fenced and what only the tests see."""
+    return _HIDDEN.sub("", _FENCED.sub("", text))
+
+
+def inline_code(text: str) -> list[str]:
+    """What stands between backticks, in prose and tables."""
+    return [" ".join(found.split()) for found in _INLINE.findall(prose(text))]
+
+
+def links(text: str) -> list[str]:
+    """Where the links and pictures of a page lead."""
+    return _LINK.findall(_INLINE.sub("", prose(text)))
+
+
+def anchors(text: str) -> set[str]:
+    """Of its headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", prose(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

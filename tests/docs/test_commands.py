@@ -1,0 +1,85 @@
+"""No command stands on a page where nothing runs it, and none that is mistyped."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from rollout.cli.main import cli
+from tests.docs.pages import PAGES, ROOT, Block, blocks, inline_code
+from tests.docs.reading import steps
+
+TYPED = re.compile(r"^\s*(?:\$ )?(?:\S+=\S* )*(?:\S*/)?(?:rollout [a-z]|kubectl |ssh |curl |pip |jq ).*$", re.MULTILINE)
+MADE = re.compile(r"\bmake ([a-z][a-z-]*)")
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def named(words: list[str]) -> tuple[str, click.Command]:
+    """The command that the words after ``rollout`` begin with: ``lab fault``, say."""
+    command: click.Command = cli
+    name: list[str] = []
+    while isinstance(command, click.Group) and words[len(name) :]:
+        name.append(words[len(name)])
+        assert name[-1] in command.commands, f"there is no `rollout {' '.join(name)}`"
+        command = command.commands[name[-1]]
+    return " ".join(name), command
+
+
+def mistyped(command: click.Command, words: list[str]) -> list[str]:
+    """Options that it does not have."""
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    given = [word.strip("[],;").partition("=")[0] for word in words]
+    return [word for word in given if re.fullmatch(r"-{1,2}[a-z][a-z-]*", word) and word not in known]
+
+
+def unrun(block: Block) -> list[str]:
+    """Commands of a block that is not run."""
+    return [] if block.info == "console" else [found.strip() for found in TYPED.findall(block.text)]
+
+
+@every_page
+def test_commands_stand_in_blocks_that_are_run(page: Path) -> None:
+    text = page.read_text()
+    assert [line for block in blocks(text) for line in unrun(block)] == []
+    assert not re.search(r"^ +```console", text, re.MULTILINE), "an indented console block is not run"
+
+
+@every_page
+def test_commands_in_prose_exist_and_are_run_on_the_same_page(page: Path) -> None:
+    run = " ; ".join(step.command for step in steps(page))
+    for code in inline_code(page.read_text()):
+        words = code.split()
+        if words[0] != "rollout" or not words[1:]:
+            continue
+        name, command = named(words[1:])
+        assert mistyped(command, words) == [], code
+        assert f"rollout {name}" in run, f"`rollout {name}` is named on {page.name} and not run there"
+
+
+@every_page
+def test_what_make_is_told_to_make_it_knows(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    text = page.read_text()
+    told = [*inline_code(text), *(line.strip() for block in blocks(text) for line in block.text.splitlines())]
+    assert {target for code in told if code.startswith("make ") for target in MADE.findall(code)} <= targets
+
+
+def test_what_make_help_lists_says_what_it_is() -> None:
+    text = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE)
+    assert phony
+    assert set(phony[1].split()) == set(re.findall(r"^([a-z-]+):.*## \S", text, re.MULTILINE))
+
+
+def test_a_command_that_nothing_runs_is_found() -> None:
+    text = "Say\n\n    rollout plan --cluster c\n\n```sh\n$ .venv/bin/rollout check\n```\n\n```console\n$ rollout check\n```\n"
+    assert [line for block in blocks(text) for line in unrun(block)] == [
+        "$ .venv/bin/rollout check",
+        "rollout plan --cluster c",
+    ]
+    with pytest.raises(AssertionError, match="no `rollout plna`"):
+        named(["plna"])
+    assert mistyped(named(["lab", "fault"])[1], ["--ad", "--add", "-o"]) == ["--ad", "-o"]

@@ -1,0 +1,79 @@
+"""Links lead somewhere; files, tests and references that a page names exist; the README leads to every page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rollout import errors
+from tests.docs.pages import PAGES, README, ROOT, anchors, inline_code, links
+
+OURS = re.compile(r"^(?:tests|docs|rollout|inventories|playbooks|templates)/[\w./-]+$")
+ROOMS = re.compile(r"^(?:core|kubelet|app|adapters|agent|cli)/[\w./-]*$")
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+@every_page
+def test_links_and_their_anchors_are_there(page: Path) -> None:
+    for link in links(page.read_text()):
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target.read_text()), link
+
+
+def place(code: str) -> Path | None:
+    """Where the file or folder would be that a page names; none if it names none."""
+    if "NAME" in code:
+        return None
+    if OURS.match(code):
+        return ROOT / code
+    return ROOT / "rollout" / code if ROOMS.match(code) else None
+
+
+@every_page
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    wanted = {path for code in inline_code(page.read_text()) if (path := place(code))}
+    assert {path for path in wanted if not path.exists()} == set()
+
+
+@every_page
+def test_references_that_a_page_names_are_said_by_the_program(page: Path) -> None:
+    """As they stand in its code, or put together there: ``f"gate-{name}"``."""
+    files = [*(ROOT / "rollout").rglob("*.py"), *(ROOT / "rollout").rglob("*.sh")]
+    program = "\n".join(path.read_text() for path in files)
+    begun = tuple(set(re.findall(r'f"([a-z]+(?:-[a-z]+)*-)\{', program)))
+    said = {
+        code.strip("[]") for code in inline_code(page.read_text()) if re.fullmatch(r"\[[a-z]+(-[a-zA-Z]+)+\]", code)
+    }
+    assert {code for code in said if code not in program and not code.startswith(begun)} == set()
+
+
+def test_the_readme_leads_to_every_page_and_is_short() -> None:
+    text = README.read_text()
+    assert {f"docs/{page.name}" for page in PAGES[1:]} <= set(links(text))
+    assert len(text.splitlines()) <= 140
+
+
+def test_the_readme_has_every_exit_code() -> None:
+    families = [
+        found for found in vars(errors).values() if isinstance(found, type) and issubclass(found, errors.RolloutError)
+    ]
+    table = set(map(int, re.findall(r"^\| (\d+) \|", README.read_text(), re.MULTILINE)))
+    assert {found.exit_code for found in families} | {0, 3, 4, 10, 130} == table
+
+
+def test_the_readme_knows_the_rooms_of_the_core() -> None:
+    rooms = {path.parent.name for path in (ROOT / "rollout/core").glob("*/__init__.py")}
+    text = README.read_text()
+    assert {room for room in rooms if f"`core/{room}`" not in text} == set()
+
+
+def test_a_wrong_link_is_found() -> None:
+    text = "## What it *is*: a `b-c`\n\n[x](#what-it-is-a-b-c) `[no](link)` ![p](docs/p.svg)\n\n```\n[n](o)\n```\n"
+    assert links(text) == ["#what-it-is-a-b-c", "docs/p.svg"]
+    assert anchors(text) == {"what-it-is-a-b-c"}
