@@ -20,6 +20,7 @@ from rollout.core.run.events import (
     Answered,
     ContinueAsked,
     Event,
+    InterruptAsked,
     PauseAsked,
     Resumed,
     SilencesLifted,
@@ -160,6 +161,8 @@ class Play:
 
     def _word(self, word: str) -> Event:
         """From another terminal."""
+        if word == "interrupt":
+            return InterruptAsked(self.now)
         self.requests += 1
         if word == "abort":
             return AbortAsked(self.now, "me", "", self.requests)

@@ -28,6 +28,7 @@ def broken_laws(state: RunState) -> tuple[str, ...]:
             _rack_budget,
             _nothing_after_halt,
             _nothing_while_paused,
+            _nothing_beyond_a_hold,
             _waves_in_order,
             _endings,
         )
@@ -96,12 +97,24 @@ def _nothing_after_halt(state: RunState) -> Iterator[str]:
 
 
 def _nothing_while_paused(state: RunState) -> Iterator[str]:
-    """A pause, or a hold after a wave, releases nothing."""
+    """A pause, or a hold after a wave, releases nothing, and takes no healthy node back."""
     if state.paused is None:
         return
     for name, record in state.nodes.items():
         if record.state is NodeState.APPLYING and record.since > state.paused.at:
             yield f"pause: {name} was released while the run was paused"
+        healthy = record.state is NodeState.REVERTING and record.cause is None and not record.owed
+        if healthy and record.since > state.paused.at:
+            yield f"pause: {name} was taken back while the run was paused"
+
+
+def _nothing_beyond_a_hold(state: RunState) -> Iterator[str]:
+    """A wave that holds lets no other begin before it was promoted."""
+    held = (index for index, wave in enumerate(state.order.waves) if wave.hold and index > state.promoted)
+    first = next(held, len(state.order.waves))
+    for name, record in state.nodes.items():
+        if state.order.nodes[name].wave > first and record.state in _MOVING:
+            yield f"hold: {name} moves before wave {first} was promoted"
 
 
 def _waves_in_order(state: RunState) -> Iterator[str]:
