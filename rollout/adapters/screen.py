@@ -39,21 +39,23 @@ _SIGNS = {Standing.PASSED: "✓", Standing.NOW: "▶", Standing.TO_COME: " ", St
 
 def screen(seen: View, elapsed: float | None = None) -> RenderableType:
     """The whole region, a few dozen lines at most. ``elapsed``: seconds since it was begun, where that is known."""
-    parts: list[RenderableType] = [_title(seen, elapsed), _waves(seen), _facts(seen)]
+    parts: list[RenderableType] = [_title(seen), _waves(seen), _facts(seen, elapsed)]
     return Group(*parts)
 
 
-def _title(seen: View, elapsed: float | None) -> Text:
+def _title(seen: View) -> Text:
     what = "rollback" if seen.goal is Goal.REVERT else "run"
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{what} {seen.run}", "bold").append(f" on {seen.cluster}", "bold")
     text.append(f"   {_phase(seen)}", "bold red" if seen.halt else "bold cyan")
     text.append(f"   {seen.done:,} of {counted(seen.total, 'node')}")
-    if elapsed is not None:
-        text.append(f"   {seconds_text(elapsed)}", "dim")
-    if seen.left:
-        text.append(f"   {seen.left}")
     return text
+
+
+def _time(seen: View, elapsed: float | None) -> Text:
+    """Not in the title, which a narrow screen would cut."""
+    so_far = [] if elapsed is None else [f"{seconds_text(elapsed)} so far"]
+    return Text(", ".join([*so_far, *([seen.left] if seen.left else [])]))
 
 
 def _phase(seen: View) -> str:
@@ -97,10 +99,12 @@ def counts(numbers: Counts) -> Text:
     return text
 
 
-def _facts(seen: View) -> Table:
+def _facts(seen: View, elapsed: float | None) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, style="dim", min_width=9)
     table.add_column(overflow="fold")
+    if time := _time(seen, elapsed):
+        table.add_row("time", time)
     for title, text in _rows(seen):
         table.add_row(title, text)
     return table

@@ -131,6 +131,21 @@ def test_many_kinds_and_many_reasons_are_bounded() -> None:
     assert len(text.splitlines()) < 100
 
 
+def test_reasons_that_differ_only_in_the_nodes_own_name_are_one() -> None:
+    reasons = {f"x-{at}": f"x-{at} did not resolve in time" for at in range(1, 13)} | {"y": "y did not resolve"}
+    left = tuple(Left(name, "r", Standing.UNREACHABLE, "name-not-known", reason) for name, reason in reasons.items())
+    text = plan_text(replace(plan_of(6), left=left))
+    assert "unreachable: 12 nodes  x-[1-12]\n     NODE did not resolve in time [name-not-known]" in text
+    assert "unreachable: 1 node  y\n     y did not resolve [name-not-known]" in text
+
+
+def test_a_budget_of_more_nodes_than_there_are_says_so() -> None:
+    budgets = (Budget(Scope.WAVE, frozenset(Cause), Share(count=2)),)
+    text = plan_text(replace(plan_of(6), budgets=budgets))
+    assert "halts at the 1st node gone wrong in this wave (budget 2, more than its 1 node)" in text
+    assert "of 1)" not in text
+
+
 def test_long_diffs_are_cut() -> None:
     plan = plan_of(6)
     (first, *_), blobs = plan.groups, dict(plan.blobs)

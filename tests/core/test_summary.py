@@ -58,6 +58,16 @@ def test_troubles_are_folded_by_message() -> None:
     assert any(line.startswith("  owed") and line.endswith("a-[1-2]") for line in lines)
 
 
+def test_messages_that_differ_only_in_the_nodes_own_name_are_one() -> None:
+    def gone(name: str) -> NodeRecord:
+        return replace(GONE, message=f"{name}.example.net did not resolve in time")
+
+    lines = list(summary_lines(summarize(finished(a_1=gone("a-1"), a_2=gone("a-2")))))
+    assert "  unreachable (2) a-[1-2]: NODE.example.net did not resolve in time [connect-timeout]" in lines
+    alone = list(summary_lines(summarize(finished(a_1=gone("a-1")))))
+    assert "  unreachable (1) a-1: a-1.example.net did not resolve in time [connect-timeout]" in alone
+
+
 def test_a_halted_run_tells_why() -> None:
     play = Play(make_order({"a": 20}, limits=Limits(per_rack=Share(count=5)), on_failure=RevertScope.WAVE))
     play.fleet["a-3"].sick_with_new = True

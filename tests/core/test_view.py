@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -213,6 +214,45 @@ def test_a_silent_node_is_named_with_the_time_at_which_it_is_given_up() -> None:
     assert told.startswith(f"1 node silent for {seconds_text(state.now + 10 - since)}, given up in ")
     assert "(a-2" in told
     assert "1 to say where they stand" in seen(state).waits or "to follow" in seen(state).waits
+
+
+def at_its_gates(reads: int = 0) -> RunState:
+    """Right after its restart a node's lease is not renewed yet: a gate is asked again."""
+    state = applying()
+    record = NodeRecord(
+        S.UNKNOWN, since=state.now, reference="gate-nodeReady", message="its lease was not renewed", reads=reads
+    )
+    return replace(state, nodes={**state.nodes, "a-1": record})
+
+
+def test_a_node_whose_gates_cannot_tell_yet_is_neither_silent_nor_wrong() -> None:
+    found = seen(at_its_gates())
+    assert found.silent == found.troubles == ()
+    assert "1 to pass their gates and be confirmed" in found.waits
+    (told,) = seen(at_its_gates(), later=20.0).silent
+    assert told == "1 node not through the gates for 20 s, asked again (a-1: its lease was not renewed)"
+
+
+def test_a_node_that_then_does_not_answer_is_both() -> None:
+    found = seen(at_its_gates(reads=1))
+    assert found.silent[0].startswith("1 node silent for 0 s")
+    assert found.troubles[0].nodes == "a-1"
+
+
+def test_the_time_left_is_no_more_exact_than_an_estimate() -> None:
+    def said(seconds: float) -> str:
+        state = soaking()
+        nodes = {n: replace(r, apply_seconds=seconds) for n, r in state.nodes.items()}
+        return seen(replace(state, nodes=nodes)).left
+
+    assert re.fullmatch(r"about \d+ min left", said(300.0))
+    assert re.fullmatch(r"about \d+ min( \d0 s)? left", said(20.0))
+
+
+def test_a_rack_in_the_middle_of_its_wave_stays_while_nothing_moves_there() -> None:
+    state = settling()
+    assert all(record.state is not S.APPLYING for record in state.nodes.values())
+    assert [rack.name for rack in seen(state).racks] == ["a"]
 
 
 def test_waves_say_where_they_stand() -> None:

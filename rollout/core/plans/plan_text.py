@@ -6,7 +6,7 @@ Folded: 2,000 nodes are a handful of groups. Groups that differ only in bytes th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rollout.core.gates.gate_text import gates_text
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Left, Plan, Standing, Wave
@@ -14,6 +14,7 @@ from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, GateScope, Sco
 from rollout.core.plans import estimate
 from rollout.core.plans.planning import kind_of
 from rollout.core.text import diff, durations, nodesets
+from rollout.core.text.nameless import nameless
 from rollout.core.text.terminal import counted, printable
 
 MOST_DIFF = 24
@@ -63,10 +64,16 @@ def folded_left(plan: Plan) -> tuple[tuple[Left, tuple[str, ...]], ...]:
     """The nodes left alone, by standing, reference and reason; the largest first within a standing."""
     found: dict[tuple[Standing, str, str], list[Left]] = {}
     for entry in plan.left:
-        found.setdefault((entry.standing, entry.reference, entry.reason), []).append(entry)
+        found.setdefault((entry.standing, entry.reference, nameless(entry.reason, entry.name)), []).append(entry)
     order = list(Standing)
     ranked = sorted(found.values(), key=lambda entries: (order.index(entries[0].standing), -len(entries)))
-    return tuple((entries[0], tuple(entry.name for entry in entries)) for entries in ranked)
+    return tuple((_one(entries), tuple(entry.name for entry in entries)) for entries in ranked)
+
+
+def _one(entries: Sequence[Left]) -> Left:
+    """What stands for all of them."""
+    first = entries[0]
+    return first if len(entries) == 1 else replace(first, reason=nameless(first.reason, first.name))
 
 
 def _head(plan: Plan) -> Iterator[str]:
@@ -167,7 +174,7 @@ def _wave_halts(plan: Plan, wave: Wave) -> Iterator[str]:
     for budget in plan.budgets:
         if budget.scope is Scope.WAVE:
             most = budget.share.of(len(wave.nodes))
-            yield f"the {_nth(most)} node gone wrong in this wave (budget {budget.share} of {len(wave.nodes)}{_causes(budget)})"
+            yield f"the {_nth(most)} node gone wrong in this wave ({_share(budget, len(wave.nodes))})"
 
 
 def _halting(plan: Plan) -> Iterator[str]:
@@ -203,10 +210,17 @@ def _zones(plan: Plan) -> str:
 def _budget(plan: Plan, budget: Budget) -> str:
     if budget.scope is Scope.FLEET:
         most = budget.share.of(len(plan.nodes))
-        return f"the {_nth(most)} node gone wrong in the fleet (budget {budget.share} of {len(plan.nodes)}{_causes(budget)})"
+        return f"the {_nth(most)} node gone wrong in the fleet ({_share(budget, len(plan.nodes))})"
     limits = sorted({budget.share.of(count) for count in estimate.changed_by_rack(plan).values()})
     words = " to ".join(_nth(most) for most in _ends(limits))
     return f"the {words} node gone wrong in a rack (budget {budget.share}{_causes(budget)})"
+
+
+def _share(budget: Budget, total: int) -> str:
+    """``budget 2 % of 48``; a count may be more than there are."""
+    more = budget.share.count is not None and budget.share.count > total
+    of = f", more than its {counted(total, 'node')}" if more else f" of {total}"
+    return f"budget {budget.share}{of}{_causes(budget)}"
 
 
 def _causes(budget: Budget) -> str:

@@ -40,7 +40,12 @@ def scope_members(order: Order, scope: Scope, wave: int) -> Mapping[str, tuple[s
     racks: dict[str, list[str]] = {}
     for node in order.nodes.values():
         racks.setdefault(node.rack, []).append(node.name)
-    return {f"rack {rack}": tuple(names) for rack, names in racks.items()}
+    return {rack_words(rack): tuple(names) for rack, names in racks.items()}
+
+
+def rack_words(rack: str) -> str:
+    """``rack 12``; one that is called ``rack12`` already is not called a rack twice."""
+    return rack if rack.startswith("rack") else f"rack {rack}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +71,8 @@ class Distance:
 
     @property
     def place(self) -> str:
-        """Where it holds; a rack that is called so already is not called a rack twice."""
-        where = printable(self.where, 60)
-        return where.removeprefix("rack ") if where.startswith("rack rack") else where
+        """Where it holds."""
+        return printable(self.where, 60)
 
     def __str__(self) -> str:
         causes = ", ".join(sorted(self.budget.causes))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rollout.core.model.plan import Plan, Standing
 from rollout.core.model.playbook import EMERGENCY_LIMITS, GateScope, Limits, RevertScope
 from rollout.core.model.way_back import way_back_seconds
 from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, WaveOrder
+from rollout.core.text.nameless import for_all, nameless
 from rollout.core.text.nodesets import fold
 
 
@@ -39,8 +40,11 @@ def left_out(plan: Plan) -> tuple[LeftOut, ...]:
     together: dict[tuple[str, str], list[str]] = {}
     for entry in plan.left:
         if entry.standing in (Standing.REFUSED, Standing.UNREACHABLE):
-            together.setdefault((entry.standing, f"{entry.reason} [{entry.reference}]"), []).append(entry.name)
-    return tuple(LeftOut(what, reason, fold(names), len(names)) for (what, reason), names in together.items())
+            reason = f"{nameless(entry.reason, entry.name)} [{entry.reference}]"
+            together.setdefault((entry.standing, reason), []).append(entry.name)
+    return tuple(
+        LeftOut(what, for_all(reason, names), fold(names), len(names)) for (what, reason), names in together.items()
+    )
 
 
 def revert_order(
@@ -53,14 +57,23 @@ def revert_order(
     left_out: tuple[LeftOut, ...] = (),
     *,
     force: bool = False,
+    singly: Collection[str] = (),
 ) -> Order:
-    """The order to take transactions back, node by node. ``transactions``: node → transaction on that node."""
+    """The order to take transactions back, node by node. ``transactions``: node → transaction on that node.
+
+    ``singly`` are nodes of which never two are away at once, such as a control plane's.
+    """
+    last = tuple(name for name in transactions if name in singly)
+    first = tuple(name for name in transactions if name not in singly)
+    named = (WaveOrder("rollback", first, soak=0.0), WaveOrder("control plane", last, soak=0.0, at_once=1))
+    waves = tuple(wave for wave in named if wave.nodes) or named[:1]
+    wave_of = {name: index for index, wave in enumerate(waves) for name in wave.nodes}
     return Order(
         run=run,
         cluster=cluster,
         goal=Goal.REVERT,
-        nodes={name: NodeOrder(name, rack_of[name], 0, settle=5.0) for name in transactions},
-        waves=(WaveOrder("rollback", tuple(transactions), soak=0.0),),
+        nodes={name: NodeOrder(name, rack_of[name], wave_of[name], settle=5.0) for name in transactions},
+        waves=waves,
         racks=racks,
         limits=limits,
         budgets=(),
@@ -77,4 +90,5 @@ def revert_order(
 def predicted_seconds(order: Order, per_node: float) -> float:
     """How long a revert order lasts when one node takes ``per_node`` seconds."""
     racks = Counter(node.rack for node in order.nodes.values())
-    return way_back_seconds(racks, order.racks, order.limits, per_node)
+    singly = sum(len(wave.nodes) for wave in order.waves if wave.at_once == 1)
+    return max(way_back_seconds(racks, order.racks, order.limits, per_node), singly * per_node)

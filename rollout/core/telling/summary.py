@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rollout.core.run.budgets import nearest
 from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Phase, RunState
 from rollout.core.telling.rehearsed import rehearsed
+from rollout.core.text.nameless import for_all, nameless
 from rollout.core.text.nodesets import fold
 
 _TROUBLE = (NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE, NodeState.UNKNOWN)
@@ -109,15 +111,18 @@ def _counts(state: RunState, names: tuple[str, ...]) -> dict[str, int]:
     return {str(kind): counts[kind] for kind in NodeState if counts[kind]}
 
 
-def troubles(state: RunState) -> tuple[Trouble, ...]:
-    """Nodes that are not simply done or waiting, folded by state and message, most first."""
+def troubles(state: RunState, names: Iterable[str] | None = None) -> tuple[Trouble, ...]:
+    """Nodes (``None``: all) that are not simply done or waiting, folded by state and message, most first."""
     together: dict[tuple[NodeState, str, str], list[str]] = {}
     expected = {NodeState.REVERTED} if state.order.goal is Goal.REVERT else set()
-    for name, record in state.nodes.items():
+    for name in state.nodes if names is None else names:
+        record = state.nodes[name]
         if record.state in _TROUBLE and record.state not in expected:
             message = record.message or ("taken back with the run" if record.cause is None else "")
-            together.setdefault((record.state, record.reference, message), []).append(name)
-    folded = (Trouble(s, ref, message, fold(names), len(names)) for (s, ref, message), names in together.items())
+            together.setdefault((record.state, record.reference, nameless(message, name)), []).append(name)
+    folded = (
+        Trouble(s, ref, for_all(message, who), fold(who), len(who)) for (s, ref, message), who in together.items()
+    )
     return tuple(sorted(folded, key=lambda trouble: (-trouble.count, trouble.nodes)))
 
 

@@ -8,11 +8,11 @@ from enum import StrEnum
 
 from rollout.core.run.budgets import Distance, nearest
 from rollout.core.run.capacity import BROKEN, IN_MOTION
-from rollout.core.run.state import Goal, NodeState, Phase, RunState
+from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, RunState
 from rollout.core.telling.rehearsed import Rehearsed, rehearsed
 from rollout.core.telling.remaining import remaining
 from rollout.core.telling.summary import Trouble, troubles
-from rollout.core.telling.waiting import silences, waits_for
+from rollout.core.telling.waiting import at_its_gates, silences, waits_for
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
@@ -42,7 +42,7 @@ class WaveView:
 
 @dataclass(frozen=True, slots=True)
 class RackView:
-    """A rack that is neither untouched nor simply done."""
+    """A rack with something wrong, in motion, or in the middle of the present wave: neither untouched nor simply done."""
 
     name: str
     total: int
@@ -79,7 +79,7 @@ def view(state: RunState, now: float) -> View:
     """Fold a state. ``now`` is in the seconds of its events; it is never before the state's own time."""
     now = max(now, state.now)
     racks = _racks(state)
-    found = troubles(state)
+    found = troubles(state, (name for name, record in state.nodes.items() if not at_its_gates(record)))
     counts = _counts(state, tuple(state.nodes))
     return View(
         run=state.order.run,
@@ -132,18 +132,29 @@ def _standing(state: RunState, index: int) -> Standing:
 
 
 def _racks(state: RunState) -> tuple[RackView, ...]:
-    """Racks with something wrong or in motion, the worst first."""
+    """The worst first. A rack stays for as long as its wave goes on there: lines that come and go are hard to read."""
     members: dict[str, list[str]] = {}
     for name, node in state.order.nodes.items():
         members.setdefault(node.rack, []).append(name)
     quiet = {NodeState.PENDING, NodeState.SKIPPED, NodeState.CONFIRMED, NodeState.REVERTED}
+    wave = frozenset(state.order.waves[state.wave].nodes if state.wave < len(state.order.waves) else ())
     found = []
     for rack, names in members.items():
         records = [state.nodes[name] for name in names]
         wrong = sum(record.cause is not None or record.state in BROKEN for record in records)
-        if wrong or any(record.state not in quiet for record in records):
+        moving = any(record.state not in quiet for record in records)
+        if (
+            wrong
+            or moving
+            or _in_the_middle(state, [record for name, record in zip(names, records, strict=True) if name in wave])
+        ):
             found.append(RackView(rack, len(names), _counts(state, tuple(names)), wrong))
     return tuple(sorted(found, key=lambda rack: (-rack.wrong, rack.name)))
+
+
+def _in_the_middle(state: RunState, records: list[NodeRecord]) -> bool:
+    pending = sum(record.state is NodeState.PENDING for record in records)
+    return state.phase is Phase.RUNNING and 0 < pending < len(records)
 
 
 def _in_motion(rack: RackView) -> int:
@@ -166,4 +177,10 @@ def _left(state: RunState) -> str:
     coming = [name for name in holds if state.paused is None or not state.paused.held]
     waits = " once it goes on" if state.paused is not None else ""
     hold = f", and a hold after wave {printable(coming[0], 60)}" if coming and state.phase is not Phase.HALTING else ""
-    return f"about {seconds_text(max(1.0, round(seconds)))} left{waits}{hold}"
+    return f"about {seconds_text(_roughly(seconds))} left{waits}{hold}"
+
+
+def _roughly(seconds: float) -> float:
+    """No more exact than an estimate is."""
+    step = 60 if seconds > 600 else 10 if seconds > 90 else 1
+    return max(1.0, round(seconds / step) * step)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
+from rollout.core.run.budgets import rack_words
 from rollout.core.run.capacity import IN_MOTION, pace_allows, who_may_go
 from rollout.core.run.draft import GRACE
 from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
 from rollout.core.telling.remaining import passed_rounds
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
+
+_AGAIN = 15.0
+"""Seconds for which gates that cannot tell yet are nothing to speak of: a lease is renewed every ten."""
+
+_MOVING = (Phase.RUNNING, Phase.SOAKING, Phase.HALTING)
 
 _DOING = {
     NodeState.APPLYING: "applying",
@@ -36,9 +43,15 @@ def silences(state: RunState, now: float) -> tuple[str, ...]:
     """A sentence for the nodes that do not speak, or whose gates could not be asked, and when they are given up."""
     found: dict[str, list[tuple[str, NodeRecord]]] = {}
     for name, record in state.nodes.items():
-        if record.state is NodeState.UNKNOWN and state.phase in (Phase.RUNNING, Phase.SOAKING, Phase.HALTING):
+        quiet = at_its_gates(record) and now - record.since < _AGAIN
+        if record.state is NodeState.UNKNOWN and not quiet and state.phase in _MOVING:
             found.setdefault(printable(record.message, 120), []).append((name, record))
     return tuple(_silence(state, now, message, nodes) for message, nodes in list(found.items())[:4])
+
+
+def at_its_gates(record: NodeRecord) -> bool:
+    """Whether a node that is unknown has spoken, and only a gate could not tell yet."""
+    return record.state is NodeState.UNKNOWN and not record.reads and record.reference.startswith("gate-")
 
 
 def _silence(state: RunState, now: float, message: str, nodes: list[tuple[str, NodeRecord]]) -> str:
@@ -46,6 +59,8 @@ def _silence(state: RunState, now: float, message: str, nodes: list[tuple[str, N
     left = since + state.order.guard + GRACE - now
     names = printable(fold(name for name, _ in nodes), 60)
     why = f": {message}" if message else ""
+    if all(at_its_gates(record) for _, record in nodes):
+        return f"{counted(len(nodes), 'node')} not through the gates for {seconds_text(now - since)}, asked again ({names}{why})"
     end = f"given up in {seconds_text(left)}" if left > 0 else "being given up"
     return f"{counted(len(nodes), 'node')} silent for {seconds_text(now - since)}, {end} ({names}{why})"
 
@@ -71,11 +86,15 @@ def _moving(state: RunState) -> str:
     moving = {name: record for name, record in state.nodes.items() if record.state in IN_MOTION}
     if not moving:
         return ""
-    counts = {kind: sum(record.state is kind for record in moving.values()) for kind in _DOING}
-    parts = [f"{count} {_DOING[kind]}" for kind, count in counts.items() if count]
+    counts = Counter(_doing(record) for record in moving.values())
+    parts = [f"{counts[doing]} {doing}" for doing in _DOING.values() if counts[doing]]
     racks = {state.order.nodes[name].rack for name in moving}
-    where = f" of rack {racks.pop()}" if len(racks) == 1 else f" of {len(racks)} racks"
+    where = f" of {rack_words(racks.pop())}" if len(racks) == 1 else f" of {len(racks)} racks"
     return f"{counted(len(moving), 'node')}{where}: {', '.join(parts)}"
+
+
+def _doing(record: NodeRecord) -> str:
+    return _DOING[NodeState.APPLIED if at_its_gates(record) else record.state]
 
 
 def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
@@ -95,7 +114,7 @@ def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
             else f"{waiting} now"
         )
     racks = {state.order.nodes[name].rack for name in pending}
-    full = f"rack {next(iter(racks))} has" if len(racks) == 1 else f"{len(racks)} racks have"
+    full = f"{rack_words(next(iter(racks)))} has" if len(racks) == 1 else f"{len(racks)} racks have"
     return f"{waiting}: {full} no room at once{_settling(state, now)}"
 
 
