@@ -14,6 +14,7 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Gate, Limits
 from rollout.core.model.report import Outcome, Report
+from rollout.core.model.roles import Role, role_of
 from rollout.core.plans import plan_codec
 from rollout.core.plans.planning import rack_sizes
 from rollout.core.run.events import Resumed
@@ -228,7 +229,10 @@ def _revert_order(
         raise UsageError("not-in-inventory", f"the inventory no longer has {', '.join(gone[:5])}", hint="use --limit")
     racks = rack_sizes(inventory)
     rack_of = {name: inventory.nodes[name].rack for name in transactions}
-    return revert_order(run, inventory.cluster, transactions, rack_of, racks, limits, left_out, force=force)
+    singly = [name for name in transactions if role_of(inventory.nodes[name].labels) is Role.CONTROL_PLANE]
+    return revert_order(
+        run, inventory.cluster, transactions, rack_of, racks, limits, left_out, force=force, singly=singly
+    )
 
 
 @dataclass(frozen=True, slots=True)

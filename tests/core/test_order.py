@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
+from rollout.core.run.capacity import unavailable
 from rollout.core.run.order import predicted_seconds, revert_order
-from rollout.core.run.state import Goal
+from rollout.core.run.state import Goal, NodeState, Phase, RunState
+from tests.core.model_fleet import Play
 
 
 def order_of(count: int, limits: Limits = EMERGENCY_LIMITS) -> float:
@@ -16,6 +18,30 @@ def order_of(count: int, limits: Limits = EMERGENCY_LIMITS) -> float:
     made = revert_order("r", "c", dict.fromkeys(names, "r0-1"), rack_of, racks, limits)
     assert made.goal is Goal.REVERT
     return predicted_seconds(made, per_node=20.0)
+
+
+def test_a_control_plane_goes_back_one_at_a_time_and_the_rest_meanwhile() -> None:
+    names = [f"n-{n}" for n in range(12)]
+    singly = names[:3]
+    made = revert_order(
+        "r", "c", dict.fromkeys(names, "r0-1"), {name: name for name in names}, dict.fromkeys(names, 1), singly=singly
+    )
+    play = Play(made)
+    for node in play.fleet.values():
+        node.files, node.receipt["r0-1"] = "new", "confirmed"
+    most = 0
+
+    def watch(state: RunState) -> bool:
+        nonlocal most
+        most = max(
+            most, sum(unavailable(state.nodes[name], state.now) for name in singly if state.phase is not Phase.OPENING)
+        )
+        return False
+
+    end = play.run(until=watch)
+    assert {record.state for record in end.nodes.values()} == {NodeState.REVERTED}
+    assert most == 1
+    assert predicted_seconds(made, per_node=20.0) == 60.0
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,8 @@ def who_may_go(
 
     An area's room is its limit less the unavailable, and in a rack never more in flight than its budget has left.
     """
-    busy, moving, members = _occupancy(order, nodes, now)
+    busy, members = _occupancy(order, nodes, now)
+    moving = _areas_of(order, (name for name, record in nodes.items() if record.state in IN_MOTION))
 
     def room(area: Area) -> int:
         left = most_of(order, area) - busy[area]
@@ -88,12 +89,14 @@ def who_may_return(
     Areas and fleet: the limits less the unavailable, but always one at a time: what broke must never keep the rest
     from being taken back.
     """
-    busy, moving, _ = _occupancy(order, nodes, now)
+    busy, _ = _occupancy(order, nodes, now)
+    whole = {name: record for name, record in nodes.items() if record.state not in BROKEN}
+    mending = _areas_of(order, (name for name, record in whole.items() if unavailable(record, now)))
 
     def room(area: Area) -> int:
-        return max(most_of(order, area) - busy[area], 1 - moving[area])
+        return max(most_of(order, area) - busy[area], 1 - mending[area])
 
-    return _take(order, wanted, room), max(order.limits.in_flight - busy[FLEET], 1 - moving[FLEET], 0)
+    return _take(order, wanted, room), max(order.limits.in_flight - busy[FLEET], 1 - mending[FLEET], 0)
 
 
 FLEET = Area("fleet", "")
@@ -101,18 +104,17 @@ FLEET = Area("fleet", "")
 
 def _occupancy(
     order: Order, nodes: Mapping[str, NodeRecord], now: float
-) -> tuple[Counter[Area], Counter[Area], Mapping[str, list[NodeRecord]]]:
-    """Per area: unavailable nodes and nodes in motion; and all records per rack."""
-    busy: Counter[Area] = Counter()
-    moving: Counter[Area] = Counter()
+) -> tuple[Counter[Area], Mapping[str, list[NodeRecord]]]:
+    """Unavailable nodes of each area, and all records of each rack."""
     members: dict[str, list[NodeRecord]] = {}
     for name, record in nodes.items():
         members.setdefault(order.nodes[name].rack, []).append(record)
-        if unavailable(record, now):
-            busy.update((FLEET, *areas_of(order, name)))
-        if record.state in IN_MOTION:
-            moving.update((FLEET, *areas_of(order, name)))
-    return busy, moving, members
+    return _areas_of(order, (name for name, record in nodes.items() if unavailable(record, now))), members
+
+
+def _areas_of(order: Order, names: Iterable[str]) -> Counter[Area]:
+    """How many of ``names`` are in each area, and in the fleet."""
+    return Counter(area for name in names for area in (FLEET, *areas_of(order, name)))
 
 
 def _take(order: Order, wanted: Iterable[str], room: Callable[[Area], int]) -> tuple[str, ...]:
