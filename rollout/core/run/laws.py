@@ -43,11 +43,15 @@ def _every_node_once(state: RunState) -> Iterator[str]:
 
 
 def _limits(state: RunState) -> Iterator[str]:
-    """Law 4: never more in motion by our doing than rack and fleet limits allow (owed: half back already, and unavailable)."""
+    """Law 4: never more away by our doing than the limits allow (owed: half back already, and unavailable).
+
+    Away is in motion or settling; what a rollback finds half done it ends at once, so there only motion counts.
+    """
+    settling = state.order.goal is Goal.APPLY
     moving = [
         name
         for name, record in state.nodes.items()
-        if record.state in _MOVING
+        if (record.state in _MOVING or (settling and state.now < record.busy_until))
         and record.cause is None
         and not (record.owed and record.state is NodeState.REVERTING)
     ]
