@@ -62,6 +62,14 @@ def replay(journal: Journal, run: str) -> RunState:
     return follower.state
 
 
+def replay_if_readable(journal: Journal, run: str) -> RunState | None:
+    """The same where the answer only helps: a run that is broken or of another version does not stand in the way."""
+    try:
+        return replay(journal, run)
+    except StateError:
+        return None
+
+
 def follow(journal: Journal, run: str, wait: Callable[[float], None]) -> Iterator[Sequence[Step]]:
     """Batches of what happens to a run as it is written down, until it has ended or nobody is at work on it any more.
 
@@ -90,5 +98,5 @@ def runs_at_work(journal: Journal) -> tuple[str, ...]:
 
 def last_way_back(journal: Journal, cluster: str) -> WayBack | None:
     """The newest of the last few runs of a cluster that took a node back, and how long that took."""
-    states = (replay(journal, header.run) for header in journal.runs(cluster)[:LOOK_BACK])
-    return next((found for found in map(measured, states) if found), None)
+    states = (replay_if_readable(journal, header.run) for header in journal.runs(cluster)[:LOOK_BACK])
+    return next((found for state in states if state and (found := measured(state))), None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rollout.app.backends import Backends
 from rollout.app.driver import Driver
-from rollout.app.following import replay
+from rollout.app.following import replay, replay_if_readable
 from rollout.app.node_worker import NodeWorker, Way
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader
 from rollout.core.model.inventory import Inventory
@@ -114,7 +114,7 @@ def _driver(worker: NodeWorker, tools: Tools) -> Driver:
 
 def highest_counter(journal: Journal, cluster: str) -> int:
     """The highest token of the newest runs, also those that a resume or a second claim raised. Nodes may know higher."""
-    states = [replay(journal, header.run) for header in journal.runs(cluster)[:3]]
+    states = [state for header in journal.runs(cluster)[:3] if (state := replay_if_readable(journal, header.run))]
     return max([journal.highest_counter(cluster), *(max(state.counter, state.highest) for state in states)])
 
 
@@ -224,15 +224,20 @@ def _revert_order(
     *,
     force: bool,
 ) -> Order:
-    gone = sorted(name for name in transactions if name not in inventory.nodes)
-    if gone:
-        raise UsageError("not-in-inventory", f"the inventory no longer has {', '.join(gone[:5])}", hint="use --limit")
+    check_in_inventory(transactions, inventory, "use --limit")
     racks = rack_sizes(inventory)
     rack_of = {name: inventory.nodes[name].rack for name in transactions}
     singly = [name for name in transactions if role_of(inventory.nodes[name].labels) is Role.CONTROL_PLANE]
     return revert_order(
         run, inventory.cluster, transactions, rack_of, racks, limits, left_out, force=force, singly=singly
     )
+
+
+def check_in_inventory(names: Iterable[str], inventory: Inventory, hint: str) -> None:
+    """Only the inventory says how a node is reached."""
+    gone = [name for name in names if name not in inventory.nodes]
+    if gone:
+        raise UsageError("not-in-inventory", f"the inventory no longer has {printable(fold(gone), 300)}", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

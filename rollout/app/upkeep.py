@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rollout.app.following import replay
+from rollout.app.following import replay_if_readable
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
@@ -46,7 +46,9 @@ def last_confirmed(journal: Journal, cluster: str) -> Mapping[str, Known]:
     """Node → the newest run of the journal that left it confirmed; nodes that were taken back since are not in it."""
     found: dict[str, Known | None] = {}
     for header in journal.runs(cluster)[:MOST_RUNS]:
-        state = replay(journal, header.run)
+        state = replay_if_readable(journal, header.run)
+        if state is None:
+            break  # it may have taken back whatever is older
         machines = _machines(header)
         for name, record in state.nodes.items():
             if name in found or record.state in (NodeState.PENDING, NodeState.SKIPPED, NodeState.REFUSED):

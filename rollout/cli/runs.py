@@ -15,6 +15,7 @@ from rollout.app.plan import check_preflight
 from rollout.app.ports import Journal, RunHeader
 from rollout.app.reading import read_receipts
 from rollout.app.runs import (
+    check_in_inventory,
     check_nothing_unfinished,
     check_plan,
     emergency,
@@ -177,6 +178,7 @@ def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cl
 def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes: bool, promote: bool = False) -> int:
     cluster = state.order.cluster
     inventory = session.inventory(cluster)
+    check_in_inventory(state.order.nodes, inventory, "the run has it: put it back, also if it does not answer any more")
     with gate_backends(inventory, gates_of(journal, state.order.run), session.kubeconfig) as backends:
         typed_confirmation(cluster, f"run {state.order.run} on {cluster} goes on{why}", yes=yes)
         if promote:  # not before: who does not go on has not said it
@@ -226,6 +228,8 @@ def rollback(
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
     order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
     _predict(session, order)
+    if source.silences and session.output == "text":
+        click.echo("its silences are not lifted, they end by themselves: " + printable(", ".join(source.silences), 300))
     if not order.nodes:
         return 0
     typed_confirmation(

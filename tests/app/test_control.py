@@ -10,8 +10,10 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.control import ask
-from rollout.app.following import replay, runs_at_work
+from rollout.app.following import last_way_back, replay, runs_at_work
 from rollout.app.ports import RunHeader
+from rollout.app.runs import highest_counter
+from rollout.app.upkeep import last_confirmed
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.requests import Word, asked
@@ -104,3 +106,6 @@ def test_a_journal_that_another_version_wrote_is_refused_in_words(tmp_path: Path
     with pytest.raises(StateError) as raised:
         replay(at_work.journal, "r1")
     assert raised.value.reference == "journal-unreadable"
+    assert highest_counter(at_work.journal, "test") == 1, "what only helps does not stand in the way"
+    assert last_way_back(at_work.journal, "test") is None
+    assert last_confirmed(at_work.journal, "test") == {}

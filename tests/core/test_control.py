@@ -290,3 +290,29 @@ def test_who_was_to_go_back_with_a_halt_that_is_accepted_stays() -> None:
     play.fleet["a-1"].reachable = True
     play.crash_and_resume()
     assert states(play.go_on()) == {NodeState.CONFIRMED: 40}
+
+
+def test_an_abort_that_its_controller_did_not_live_to_hear_is_heard_by_the_next() -> None:
+    """It is the last word that anybody said of the run; a resume after it goes on."""
+    play = Play(make_order(RACKS, WAVES, limits=LIMITS, on_failure=RevertScope.RUN))
+    play.run(until=lambda s: s.wave == 1 and states(s)[NodeState.APPLYING] == 4)
+    play.crash_and_resume()
+    assert play.state.phase is Phase.OPENING
+    play.feed(AbortAsked(play.now, "ops@desk", "wrong value", 1))
+    assert play.go_on().ending is Ending.HALTED
+    assert {node.files for node in play.fleet.values()} == {"old"}
+    play.crash_and_resume()
+    assert play.go_on().ending is Ending.DONE
+    assert {node.files for node in play.fleet.values()} == {"new"}
+
+
+def test_a_second_continue_lifts_nothing_more() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary", "rest"})))
+    play.run(until=lambda s: s.paused is not None)
+    proceed(play, 1)
+    proceed(play, 2)
+    play.go_on(until=lambda s: s.paused is not None)
+    assert play.state.wave == 1, "the hold of the last wave"
+    assert play.state.phase is Phase.SOAKING
+    proceed(play, 3)
+    assert play.go_on().ending is Ending.DONE

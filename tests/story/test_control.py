@@ -218,6 +218,14 @@ def test_nodes_that_are_owed_are_caught_up_when_they_are_back(few: Site) -> None
     run = where(few)["run"]
     refused = few.rollout("resume", "--yes")
     assert f"rollout catch-up {run}" in refused.err, refused.err
+    inventory = few.folder / "inventories/small.yaml"
+    text = inventory.read_text()
+    inventory.write_text(
+        text.replace("small-[061-120]", "small-[061-062]").replace("small-[001-120]", "small-[001-062]")
+    )
+    gone = few.rollout("catch-up", "--yes")
+    assert (gone.code, "not-in-inventory" in gone.err, "small-063" in gone.err) == (2, True, True), gone.err
+    inventory.write_text(text)
     few.fault("small-063", "--clear")
     done(few, "catch-up", "--yes")
     assert new(few) == 6
