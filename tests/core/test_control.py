@@ -11,6 +11,7 @@ from rollout.core.model.verdict import Verdict
 from rollout.core.run.events import AbortAsked, ContinueAsked, InterruptAsked, PauseAsked
 from rollout.core.run.phases import WATCH_EVERY
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
+from rollout.core.telling.waiting import waits_for
 from tests.core.model_fleet import Play, make_order
 
 RACKS = {"a": 20, "b": 20}
@@ -265,6 +266,7 @@ def test_a_rollback_that_is_paused_takes_nothing_more_back() -> None:
     wait(play, 30)
     still = states(play.state)
     assert still.keys() == {NodeState.REVERTED, NodeState.CONFIRMED}
+    assert waits_for(play.state, play.now).startswith("paused by ops@desk")
     assert states(wait(play, 300)) == still
     proceed(play)
     assert states(play.go_on()) == {NodeState.REVERTED: 40}

@@ -29,7 +29,7 @@ _DOING = {
 def waits_for(state: RunState, now: float) -> str:
     """One sentence without a full stop. ``now`` is in the seconds of the state's events."""
     said = _PHASES[state.phase](state, now)
-    if state.paused is None or state.phase not in (Phase.RUNNING, Phase.SOAKING):
+    if state.paused is None or state.halt is not None or state.phase not in _MOVING:
         return said
     run = state.order.run
     if state.paused.held:
