@@ -8,7 +8,7 @@ import pytest
 
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.verdict import Verdict
-from rollout.core.run.events import PauseAsked
+from rollout.core.run.events import PauseAsked, Resumed
 from rollout.core.run.state import Goal, NodeState, Phase
 from rollout.core.telling.pages.moments import fallen, moments
 from rollout.core.telling.pages.next_steps import next_steps
@@ -78,6 +78,20 @@ def test_a_halted_run_is_told_from_its_beginning_to_its_halt_and_its_end(halted:
     ]
     assert order == sorted(order)
     assert "5 of 5 nodes taken back once, healthy" in said[place(said, "wave canary is in after")]
+
+
+def test_a_run_that_was_resumed_and_halted_again_tells_both_halts() -> None:
+    plan, play = journals.halted(240)
+    play.feed(Resumed(play.now + 60, 2))
+    play.go_on()
+    story = story_of(play, plan)
+    said = texts(story)
+    halts = [text for text in said if text.startswith("halted: ")]
+    accepted = place(said, "a new controller took over with token 2; the halt was accepted")
+    assert len(halts) == 2
+    assert said.index(halts[0]) < accepted < said.index(halts[1])
+    mixed = [found for found in fallen(story) if found.first < story.halts[0][0] and found.last > story.halts[1][0]]
+    assert not mixed, "who fell under one controller is not folded with who fell under the next"
 
 
 def test_failures_are_folded_by_what_was_said(halted: Story) -> None:

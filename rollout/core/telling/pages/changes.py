@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from rollout.core.model.plan import FileChange, Plan
 from rollout.core.plans.plan_text import Kind, kinds
 from rollout.core.telling.pages.markup import Html, lines, raw, tag
@@ -14,12 +17,22 @@ LONGEST_NODESET = 400
 
 
 def changes(plan: Plan) -> Html:
-    """What was to change: each kind of node with its reasons and diffs."""
+    """What was to change: the reasons at a glance, then each kind of node with its reasons and diffs."""
     found = kinds(plan)
+    glance = tag("ul", [tag("li", f"{why}: {counted(count, 'node')}") for why, count in _reasons(found)[:MOST_KINDS]])
     shown = [_kind(plan, kind) for kind in found[:MOST_KINDS]]
     more = len(found) - MOST_KINDS
     rest = tag("p", f"and {counted(more, 'more kind')} of node, in the plan file", class_="dim") if more > 0 else ""
-    return raw(*shown, rest)
+    return raw(glance, *shown, rest)
+
+
+def _reasons(found: Sequence[Kind]) -> list[tuple[str, int]]:
+    """Every reason with the number of nodes it holds for, the most first."""
+    counts: Counter[str] = Counter()
+    for kind in found:
+        for why in dict.fromkeys(why for file in kind.first.change.files for why in file.reasons):
+            counts[why] += len(kind.nodes)
+    return counts.most_common()
 
 
 def _kind(plan: Plan, kind: Kind) -> Html:

@@ -101,25 +101,28 @@ def _plot(axis: Axis, found: list[Judged], top: float) -> Html | None:
 
 
 def _nodes(story: Story, axis: Axis, top: float) -> Html:
-    """How many nodes were measured in each little while: upwards what passed, downwards what did not."""
-    bins: Counter[tuple[int, bool]] = Counter()
+    """How many nodes were measured in each little while: upwards what passed, downwards what did not or could not tell."""
+    bins: Counter[tuple[int, Verdict]] = Counter()
     for measured in story.measured:
         share = (measured.at - axis.began) / axis.seconds
-        bins[min(BINS - 1, max(0, int(share * BINS))), measured.verdict is Verdict.PASS] += 1
+        bins[min(BINS - 1, max(0, int(share * BINS))), measured.verdict] += 1
     most = max(bins.values())
     width = (WIDTH - LEFT - RIGHT) / BINS
-    bars = [_bar(axis, number, passed, count, most, width, top) for (number, passed), count in sorted(bins.items())]
+    bars = [_bar(axis, number, said, count, most, width, top) for (number, said), count in sorted(bins.items())]
     return tag("g", _frame(NODES_ROW, top), bars)
 
 
-def _bar(axis: Axis, number: int, passed: bool, count: int, most: int, width: float, top: float) -> Html:  # noqa: FBT001
+_TOLD = {Verdict.PASS: "passed", Verdict.FAIL: "failed", Verdict.UNKNOWN: "could not tell yet"}
+
+
+def _bar(axis: Axis, number: int, said: Verdict, count: int, most: int, width: float, top: float) -> Html:
     height = max(2.0, count / most * (ROW / 2 - 4))
     middle = top + ROW / 2
     when = clock(number * axis.seconds / BINS)
-    title = tag("title", f"{when}: {counted(count, 'measurement')} {'passed' if passed else 'did not pass'}")
+    title = tag("title", f"{when}: {counted(count, 'measurement')} {_TOLD[said]}")
     return tag(
-        "rect", title, x=LEFT + number * width, y=middle - height if passed else middle, width=max(1.0, width - 0.5),
-        height=height, class_="v-pass" if passed else "v-fail",
+        "rect", title, x=LEFT + number * width, y=middle - height if said is Verdict.PASS else middle, width=max(1.0, width - 0.5),
+        height=height, class_=f"v-{said}",
     )  # fmt: skip
 
 

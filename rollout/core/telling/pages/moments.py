@@ -9,6 +9,7 @@ from rollout.core.run.state import Goal, NodeState, Phase, WaveOrder
 from rollout.core.telling.pages.story import Story, Wrong
 from rollout.core.telling.rehearsed import rehearsed
 from rollout.core.telling.summary_text import counts_text
+from rollout.core.text.nameless import for_all, nameless
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
@@ -40,13 +41,18 @@ class Fallen:
 
 
 def fallen(story: Story) -> tuple[Fallen, ...]:
-    """Who went wrong, folded by what was said of it, in the order of the first. A node counts once for each way."""
-    together: dict[tuple[NodeState, str, str], list[Wrong]] = {}
+    """Who went wrong, folded by what was said of it under one controller, in the order of the first.
+
+    A node counts once for each way.
+    """
+    together: dict[tuple[int, NodeState, str, str], list[Wrong]] = {}
     for wrong in story.wrongs:
-        together.setdefault((wrong.state, wrong.reference, wrong.message), []).append(wrong)
+        message = nameless(wrong.message, wrong.node)
+        together.setdefault((wrong.controller, wrong.state, wrong.reference, message), []).append(wrong)
     return tuple(
-        Fallen(state, reference, message, tuple(dict.fromkeys(w.node for w in found)), found[0].at, found[-1].at)
-        for (state, reference, message), found in together.items()
+        Fallen(state, reference, for_all(message, names), names, found[0].at, found[-1].at)
+        for (_, state, reference, message), found in together.items()
+        for names in (tuple(dict.fromkeys(wrong.node for wrong in found)),)
     )
 
 
@@ -65,10 +71,9 @@ def _phases(story: Story) -> Iterator[Moment]:
     for span in story.spans:
         if span.kind == Phase.CLOSING:
             yield Moment(span.began - story.began, "plain", "every node left as found")
-    if state.halt is not None and story.halted_in is not None:
+    for at, halt in story.halts:
         what = "halted" if state.order.goal is Goal.APPLY else "stopped"
-        text = f"{what}: {state.halt.message} [{state.halt.reference}]"
-        yield Moment(max(0.0, story.halted_in.now - story.began), "halt", text)
+        yield Moment(at - story.began, "halt", f"{what}: {halt.message} [{halt.reference}]")
     if state.phase is Phase.ENDED:
         counts: dict[str, int] = {}
         for record in state.nodes.values():

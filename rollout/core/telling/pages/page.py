@@ -56,7 +56,7 @@ def _sections(story: Story) -> Iterator[Html]:
     yield _section("racks", "Rack by rack", racks(story), legend(), _squares())
     if measured := gates(story):
         yield _section("gates", "What the gates measured", measured, sections.evidence(story))
-    yield _section("failures", "Who went wrong, and by what evidence", sections.failures(story))
+    yield _section("failures", "Who went wrong or went back, and by what evidence", sections.failures(story))
     if story.past.order.budgets:
         yield _section("budgets", "Budgets", sections.budgets(story))
     if story.past.plan is not None:

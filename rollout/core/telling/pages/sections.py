@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from rollout.core.model.playbook import Scope
+from rollout.core.model.playbook import Cause, Scope
+from rollout.core.model.verdict import Verdict
 from rollout.core.run.budgets import Distance, distances, wrong
 from rollout.core.run.state import Ending, Goal, NodeState, RunState
 from rollout.core.telling.pages.axis import clock
@@ -163,8 +164,8 @@ def narrative(story: Story) -> Html:
 
 
 def failures(story: Story) -> Html:
-    """Who went wrong, folded by what was said, with the evidence."""
-    found = sorted(fallen(story), key=lambda kind: -len(kind.nodes))
+    """Who went wrong, folded by what was said, with the evidence; who only went back with them comes last."""
+    found = sorted(fallen(story), key=lambda kind: (kind.reference == WITH_OTHERS, -len(kind.nodes)))
     if not found:
         return tag("p", "No node went wrong.")
     rows = [
@@ -213,7 +214,7 @@ def _budget(each: Distance) -> Html:
     return tag(
         "tr",
         tag("td", each.place),
-        tag("td", " or ".join(sorted(each.budget.causes))),
+        tag("td", "any cause" if set(Cause) <= each.budget.causes else " or ".join(sorted(each.budget.causes))),
         tag("td", f"{each.wrong} of {each.total}", class_="number"),
         tag("td", f"{each.limit} ({each.budget.share})" + (": used up" if not each.left else ""), class_="number"),
         tag("td", tag("div", meter, class_="meter")),
@@ -222,17 +223,18 @@ def _budget(each: Distance) -> Html:
 
 
 def evidence(story: Story) -> Html:
-    """What the wave gates said, the same words folded."""
+    """What the wave gates said, the same words folded; what did not pass comes first."""
+    found = sorted(evidence_rows(story), key=lambda row: row[3] is Verdict.PASS)
     rows = [
         tag(
             "tr",
-            tag("td", gate),
-            tag("td", wave),
+            tag("td", printable(gate, 30), class_="name"),
+            tag("td", printable(wave, 30), class_="name"),
             tag("td", when, class_="when"),
             tag("td", tag("span", verdict.value.upper(), class_=f"word {verdict.value}")),
             tag("td", said or "–"),
         )
-        for gate, wave, when, verdict, said in evidence_rows(story)
+        for gate, wave, when, verdict, said in found
     ]
     return _table(("gate", "wave", "when", "verdict", "evidence"), rows[:200]) if rows else Html("")
 

@@ -25,7 +25,7 @@ from rollout.core.run.events import (
     WaveOpened,
 )
 from rollout.core.run.machine import opening, step
-from rollout.core.run.state import Goal, NodeState, Order, Phase, RunState, Verb
+from rollout.core.run.state import Goal, Halt, NodeState, Order, Phase, RunState, Verb
 from rollout.core.text.terminal import printable
 
 
@@ -69,6 +69,7 @@ class Wrong:
     cause: Cause | None
     reference: str
     message: str
+    controller: int = 0  # how many had taken over before
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """See the module. ``ended`` is when the last event was; ``events`` how many there are."""
+    """See the module. ``ended`` is when the last event was; ``events`` how many there are; ``halts`` every halt and when."""
 
     past: Past
     state: RunState
@@ -112,6 +113,7 @@ class Story:
     measured: tuple[Measured, ...]
     said: tuple[Said, ...]
     halted_in: RunState | None
+    halts: tuple[tuple[float, Halt], ...]
     ended: float
     events: int
 
@@ -149,6 +151,8 @@ class _Fold:
     measured: list[Measured] = field(default_factory=list)
     said: list[Said] = field(default_factory=list)
     halted_in: RunState | None = None
+    halts: list[tuple[float, Halt]] = field(default_factory=list)
+    controllers: int = 0
 
     def __post_init__(self) -> None:
         self.state, _ = opening(self.past.order, self.past.counter, self.past.at)
@@ -167,6 +171,7 @@ class _Fold:
             self.began = self.at
         if before.halt is None and self.state.halt is not None:
             self.halted_in = self.state
+            self.halts.append((self.at, self.state.halt))
 
     def _moved(self, event: Event, before: RunState) -> None:
         """Which nodes are in another state now: one answer moves one node, all else may move many."""
@@ -182,7 +187,9 @@ class _Fold:
             counts[old.state] -= 1
             counts[new.state] += 1
             if new.state in _WRONG and not (new.state is NodeState.REVERTED and self._goes_back()):
-                self.wrongs.append(Wrong(self.at, name, new.state, new.cause, new.reference, new.message))
+                self.wrongs.append(
+                    Wrong(self.at, name, new.state, new.cause, new.reference, new.message, self.controllers)
+                )
         if moved:
             self._sample()
 
@@ -207,7 +214,11 @@ class _Fold:
             case InterruptAsked():
                 self.said.append(Said(self.at, "interrupted", "interrupted: what is in flight ends first"))
             case Resumed():
-                self.said.append(Said(self.at, "resumed", f"a new controller took over with token {event.counter}"))
+                self.controllers += 1
+                accepted = "; the halt was accepted" if before.halt is not None and self.state.halt is None else ""
+                self.said.append(
+                    Said(self.at, "resumed", f"a new controller took over with token {event.counter}{accepted}")
+                )
             case PauseAsked() | ContinueAsked() | AbortAsked() if before is not self.state:
                 self._word(event)
 
@@ -229,6 +240,7 @@ class _Fold:
             measured=tuple(self.measured),
             said=tuple(self.said),
             halted_in=self.halted_in,
+            halts=tuple(self.halts),
             ended=self.at,
             events=count,
         )

@@ -36,7 +36,7 @@ dt { color: var(--dim); } dd { margin: 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; margin: .6rem 0; }
 th { white-space: nowrap; text-align: left; font-weight: 600; color: var(--dim); font-size: .85rem; }
 th, td { padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
-td.number, th.number { text-align: right; white-space: nowrap; } td.when { white-space: nowrap; }
+td.number, th.number { text-align: right; white-space: nowrap; } td.when, td.name { white-space: nowrap; }
 .word { font-weight: 650; white-space: nowrap; }
 .pass, .confirmed > .word { color: var(--good); } .fail, .bad > .word { color: var(--bad); } .unknown { color: var(--unknown); }
 ol.story { list-style: none; padding: 0; margin: .6rem 0; }
