@@ -46,7 +46,7 @@ from rollout.core.telling.summary import exit_code, summarize
 from rollout.core.telling.summary_text import summary_document, summary_lines
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.suggest import did_you_mean
-from rollout.core.text.terminal import counted, printable
+from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.errors import InputError, Problem, StateError, UsageError
 
 
@@ -285,9 +285,9 @@ def _predict(session: Session, order: Order) -> None:
     known = _last_way_back(session, order.cluster)
     each = known.revert_seconds if known else BACK_SECONDS
     why = f"as run {known.run} measured it on {counted(known.nodes, 'node')}" if known else "never rehearsed"
-    minutes = predicted_seconds(order, each) / 60
+    time = seconds_text(predicted_seconds(order, each))
     click.echo(
-        f"{counted(len(order.nodes), 'node')} to take back, about {minutes:.1f} min "
+        f"{counted(len(order.nodes), 'node')} to take back, about {time} "
         f"at {order.limits.pace:g} a second ({each:.0f} s a node, {why})"
     )
 

@@ -9,7 +9,7 @@ import pytest
 from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.events import AbortAsked, ContinueAsked, InterruptAsked, PauseAsked
-from rollout.core.run.phases import WATCH_EVERY
+from rollout.core.run.soak import WATCH_EVERY
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
 from rollout.core.telling.waiting import waits_for
 from tests.core.model_fleet import Play, make_order

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from rollout.core.model.playbook import Cause
 from rollout.core.run.budgets import spent
-from rollout.core.run.capacity import pace_allows, who_may_go, who_may_return
+from rollout.core.run.capacity import IN_MOTION, who_may_go
 from rollout.core.run.draft import Draft
-from rollout.core.run.events import FENCES, Trigger
-from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Pause, Phase, Rehearsal, Verb
-from rollout.core.run.transitions import Sharp
+from rollout.core.run.events import FENCES
+from rollout.core.run.releases import is_to_open, is_to_return, releases, retries
+from rollout.core.run.soak import soaking
+from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Verb
 
-_IN_FLIGHT = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING, NodeState.UNKNOWN})
 _AT_REST = frozenset(
     {NodeState.SKIPPED, NodeState.REFUSED, NodeState.REVERTED, NodeState.FAILED, NodeState.UNREACHABLE}
 )
@@ -18,15 +18,6 @@ _AT_REST = frozenset(
 
 MOST_CLAIMS = 3
 """How often a run raises its token to claim its nodes."""
-
-MOST_ROUNDS = 4
-"""A soak ends at the latest after this many times K rounds."""
-
-WATCH_EVERY = 60.0
-"""Seconds between two rounds of the gates while a wave that has passed is held, or the run is paused."""
-
-WATCH_EACH = 0.2
-"""The same, at least this much a node: a night over a large wave is not to fill the journal."""
 
 
 def advance(draft: Draft, *, ticked: bool) -> None:
@@ -39,8 +30,8 @@ def advance(draft: Draft, *, ticked: bool) -> None:
         if draft.state.wave != wave:
             _charge_budgets(draft)  # who was lost before its wave began counts in it, before any of it is released
     if ticked:
-        _retries(draft)
-        _releases(draft)
+        retries(draft)
+        releases(draft)
 
 
 def _charge_budgets(draft: Draft) -> None:
@@ -118,9 +109,9 @@ def _running(draft: Draft) -> None:
     wave = order.waves[state.wave]
     nodes = draft.nodes
     records = [nodes[name] for name in wave.nodes]
-    if _is_to_open(draft) and any(record.state not in _AT_REST for record in records):
+    if is_to_open(draft) and any(record.state not in _AT_REST for record in records):
         draft.open_wave()
-    if draft.state.gate_asked or any(record.state in _IN_FLIGHT or record.asked for record in records):
+    if draft.state.gate_asked or any(record.state in IN_MOTION or record.asked for record in records):
         return
     pending = [name for name in wave.nodes if draft.nodes[name].state is NodeState.PENDING]
     if pending:
@@ -131,12 +122,6 @@ def _running(draft: Draft) -> None:
         _check_for_room(draft, rehearsing)
     else:
         draft.set(phase=Phase.SOAKING, round=0, gate_passes=0, round_at=state.now + wave.soak / order.passes)
-
-
-def _is_to_open(draft: Draft) -> bool:
-    """Whether the wave gates' baseline is still to be taken; nothing of the wave is released before."""
-    state = draft.state
-    return state.order.wave_gates and state.opened != state.wave and not state.gate_asked
 
 
 def _rehearse(draft: Draft, names: tuple[str, ...]) -> list[str]:
@@ -154,7 +139,7 @@ def _rehearse(draft: Draft, names: tuple[str, ...]) -> list[str]:
 def _check_for_room(draft: Draft, pending: list[str]) -> None:
     """Nothing moves, and nothing will: the racks of all nodes that are to go have no room left for good."""
     if any(
-        record.asked or record.state in _IN_FLIGHT or draft.now < record.busy_until for record in draft.nodes.values()
+        record.asked or record.state in IN_MOTION or draft.now < record.busy_until for record in draft.nodes.values()
     ):
         return
     candidates, capacity = who_may_go(draft.state.order, draft.nodes, pending, draft.now)
@@ -167,67 +152,13 @@ def _check_for_room(draft: Draft, pending: list[str]) -> None:
         )
 
 
-def _soaking(draft: Draft) -> None:
-    """K passes in a row of every confirmed node of the wave and of the wave gates, a round every ``soak / K`` seconds.
-
-    A wave of which no node is confirmed has nothing to tell: it is over, but for its hold.
-    """
-    order, state = draft.state.order, draft.state
-    wave = order.waves[state.wave]
-    if state.gate_asked or any(draft.nodes[name].asked or draft.nodes[name].state in _IN_FLIGHT for name in wave.nodes):
-        return
-    confirmed = [name for name in wave.nodes if draft.nodes[name].state is NodeState.CONFIRMED]
-    short = [name for name in confirmed if draft.nodes[name].passes < order.passes]
-    gates_short = order.wave_gates and confirmed and state.gate_passes < order.passes
-    if not short and not gates_short:
-        _steady(draft, confirmed)
-    elif state.round >= MOST_ROUNDS * order.passes and state.paused is None:
-        draft.halt(
-            Ending.HALTED, "never-steady", f"{len(short)} nodes never passed their gates {order.passes} times in a row"
-        )
-    elif state.now >= state.round_at:
-        _round(draft, short, every=wave.soak / order.passes)
-
-
-def _steady(draft: Draft, confirmed: list[str]) -> None:
-    """The wave has passed. Held or paused, its gates go on being asked: a night is long."""
-    state = draft.state
-    wave = state.order.waves[state.wave]
-    if wave.hold and state.promoted < state.wave and state.paused is None:
-        draft.set(paused=Pause("the playbook", f"holds after wave {wave.name}", state.now, held=True))
-        draft.set(round_at=state.now + watch_every(len(confirmed)))
-    elif state.paused is None:
-        draft.next_wave()
-    elif confirmed and state.now >= state.round_at:
-        _round(draft, confirmed, every=watch_every(len(confirmed)))
-
-
-def watch_every(nodes: int) -> float:
-    """Seconds between two rounds over a wave of so many nodes that has passed and waits."""
-    return max(WATCH_EVERY, nodes * WATCH_EACH)
-
-
-def _round(draft: Draft, names: list[str], *, every: float) -> None:
-    draft.set(round=draft.state.round + 1, round_at=draft.state.now + every)
-    for name in names:
-        draft.ask(name, Verb.MEASURE)
-    if draft.state.order.wave_gates:
-        draft.judge_wave()
-
-
 def _halting(draft: Draft) -> None:
     waiting = (
-        record.state in _IN_FLIGHT or record.asked or _is_to_return(draft, record) for record in draft.nodes.values()
+        record.state in IN_MOTION or record.asked or is_to_return(draft, record) for record in draft.nodes.values()
     )
     ending = draft.state.halt.ending if draft.state.halt else Ending.DONE
     if ending in (Ending.CLAIMED, Ending.PREFLIGHT) or not any(waiting):
         draft.set(phase=Phase.CLOSING)
-
-
-def _is_to_return(draft: Draft, record: NodeRecord) -> bool:
-    """Healthy, and to be taken back for others' sake or the operator's; not any more once he has interrupted that."""
-    interrupted = draft.state.halt is not None and draft.state.halt.ending is Ending.INTERRUPTED
-    return record.want_back and record.state is NodeState.CONFIRMED and not interrupted
 
 
 def _closing(draft: Draft) -> None:
@@ -248,7 +179,7 @@ def _closing(draft: Draft) -> None:
 
 def _out_of_reach(draft: Draft, record: NodeRecord) -> bool:
     """Nodes that do not answer; and when another run has some of ours, those, and what is left to their guards."""
-    if draft.state.ending is Ending.CLAIMED and (record.reference in FENCES or record.state in _IN_FLIGHT):
+    if draft.state.ending is Ending.CLAIMED and (record.reference in FENCES or record.state in IN_MOTION):
         return True
     return record.state in (NodeState.UNREACHABLE, NodeState.UNKNOWN)
 
@@ -260,7 +191,7 @@ def _ended(draft: Draft) -> None:
 _PHASES = {
     Phase.OPENING: _opening,
     Phase.RUNNING: _running,
-    Phase.SOAKING: _soaking,
+    Phase.SOAKING: soaking,
     Phase.HALTING: _halting,
     Phase.CLOSING: _closing,
     Phase.ENDED: _ended,
@@ -269,57 +200,3 @@ _PHASES = {
 
 def _outstanding(draft: Draft) -> bool:
     return any(record.asked for record in draft.nodes.values())
-
-
-def _retries(draft: Draft) -> None:
-    """Read again who does not speak; give up whose guard must long have fired."""
-    for name, record in tuple(draft.nodes.items()):
-        if record.state is not NodeState.UNKNOWN or record.asked or draft.state.phase in (Phase.CLOSING, Phase.ENDED):
-            continue
-        if record.reference in FENCES and draft.state.phase is Phase.OPENING:
-            continue  # it did speak: all are claimed again, with a higher token, once all have been heard
-        if draft.now > record.since + draft.patience:
-            draft.meet(name, Sharp.GIVEN_UP, record.reference, record.message)
-        elif draft.now >= record.retry_at:
-            draft.ask(name, Verb.READ)
-
-
-def _releases(draft: Draft) -> None:
-    """Restarts, as the pace allows: first the sick that go back, then the healthy that go back, then the wave."""
-    if draft.state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
-        return
-    allowed = pace_allows(draft.state.started, draft.state.order.limits, draft.now)
-    sick = [name for name, record in draft.nodes.items() if record.state is NodeState.REVERTING and not record.asked]
-    for name in sick[:allowed]:
-        draft.ask(name, Verb.REVERT)
-    allowed -= len(sick[:allowed])
-    allowed -= _return_the_healthy(draft, allowed)
-    if draft.state.phase is Phase.RUNNING and allowed > 0 and draft.state.paused is None:
-        _release_the_wave(draft, allowed)
-
-
-def _return_the_healthy(draft: Draft, allowed: int) -> int:
-    """A rehearsal keeps the limits of a change: only a way back in earnest may bend them."""
-    healthy = [name for name, record in draft.nodes.items() if _is_to_return(draft, record) and not record.asked]
-    if not healthy or allowed <= 0 or draft.state.paused is not None:
-        return 0
-    rehearsing = [name for name in healthy if draft.nodes[name].rehearsal is Rehearsal.BACK]
-    who = who_may_go if rehearsing else who_may_return
-    candidates, capacity = who(draft.state.order, draft.nodes, rehearsing or healthy, draft.now)
-    going = candidates[: min(capacity, allowed)]
-    for name in going:
-        draft.meet(name, Trigger.TAKE_BACK)
-        draft.ask(name, Verb.REVERT)
-    return len(going)
-
-
-def _release_the_wave(draft: Draft, allowed: int) -> None:
-    if draft.state.gate_asked or _is_to_open(draft):
-        return  # nothing of a wave is touched before its baseline was taken
-    wave = draft.state.order.waves[draft.state.wave]
-    pending = [n for n in wave.nodes if draft.nodes[n].state is NodeState.PENDING and not draft.nodes[n].asked]
-    if not pending:
-        return
-    candidates, capacity = who_may_go(draft.state.order, draft.nodes, pending, draft.now)
-    for name in candidates[: min(capacity, allowed)]:
-        draft.meet(name, Trigger.RELEASED)

@@ -1,0 +1,75 @@
+"""What time lets happen, on ticks: reading again who does not speak, and restarts, as pace and limits allow."""
+
+from __future__ import annotations
+
+from rollout.core.run.capacity import pace_allows, who_may_go, who_may_return
+from rollout.core.run.draft import Draft
+from rollout.core.run.events import FENCES, Trigger
+from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Rehearsal, Verb
+from rollout.core.run.transitions import Sharp
+
+
+def retries(draft: Draft) -> None:
+    """Read again who does not speak; give up whose guard must long have fired."""
+    for name, record in tuple(draft.nodes.items()):
+        if record.state is not NodeState.UNKNOWN or record.asked or draft.state.phase in (Phase.CLOSING, Phase.ENDED):
+            continue
+        if record.reference in FENCES and draft.state.phase is Phase.OPENING:
+            continue  # it did speak: all are claimed again, with a higher token, once all have been heard
+        if draft.now > record.since + draft.patience:
+            draft.meet(name, Sharp.GIVEN_UP, record.reference, record.message)
+        elif draft.now >= record.retry_at:
+            draft.ask(name, Verb.READ)
+
+
+def releases(draft: Draft) -> None:
+    """Restarts, as the pace allows: first the sick that go back, then the healthy that go back, then the wave."""
+    if draft.state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
+        return
+    allowed = pace_allows(draft.state.started, draft.state.order.limits, draft.now)
+    sick = [name for name, record in draft.nodes.items() if record.state is NodeState.REVERTING and not record.asked]
+    for name in sick[:allowed]:
+        draft.ask(name, Verb.REVERT)
+    allowed -= len(sick[:allowed])
+    allowed -= _return_the_healthy(draft, allowed)
+    if draft.state.phase is Phase.RUNNING and allowed > 0 and draft.state.paused is None:
+        _release_the_wave(draft, allowed)
+
+
+def _return_the_healthy(draft: Draft, allowed: int) -> int:
+    """A rehearsal keeps the limits of a change: only a way back in earnest may bend them."""
+    healthy = [name for name, record in draft.nodes.items() if is_to_return(draft, record) and not record.asked]
+    if not healthy or allowed <= 0 or draft.state.paused is not None:
+        return 0
+    rehearsing = [name for name in healthy if draft.nodes[name].rehearsal is Rehearsal.BACK]
+    who = who_may_go if rehearsing else who_may_return
+    candidates, capacity = who(draft.state.order, draft.nodes, rehearsing or healthy, draft.now)
+    going = candidates[: min(capacity, allowed)]
+    for name in going:
+        draft.meet(name, Trigger.TAKE_BACK)
+        draft.ask(name, Verb.REVERT)
+    return len(going)
+
+
+def _release_the_wave(draft: Draft, allowed: int) -> None:
+    if draft.state.gate_asked or is_to_open(draft):
+        return  # nothing of a wave is touched before its baseline was taken
+    wave = draft.state.order.waves[draft.state.wave]
+    pending = [n for n in wave.nodes if draft.nodes[n].state is NodeState.PENDING and not draft.nodes[n].asked]
+    if not pending:
+        return
+    candidates, capacity = who_may_go(draft.state.order, draft.nodes, pending, draft.now)
+    for name in candidates[: min(capacity, allowed)]:
+        draft.meet(name, Trigger.RELEASED)
+
+
+def is_to_open(draft: Draft) -> bool:
+    """Whether the wave gates' baseline is still to be taken; nothing of the wave is released before."""
+    state = draft.state
+    return state.order.wave_gates and state.opened != state.wave and not state.gate_asked
+
+
+def is_to_return(draft: Draft, record: NodeRecord) -> bool:
+    """Healthy, and to be taken back for others' sake or the operator's; not any more once he has interrupted that."""
+    interrupted = draft.state.halt is not None and draft.state.halt.ending is Ending.INTERRUPTED
+    return record.want_back and record.state is NodeState.CONFIRMED and not interrupted

@@ -1,0 +1,64 @@
+"""The soak: K passes in a row of a wave's node and wave gates, and the watch over a wave that holds or a run that is paused."""
+
+from __future__ import annotations
+
+from rollout.core.run.capacity import IN_MOTION
+from rollout.core.run.draft import Draft
+from rollout.core.run.state import Ending, NodeState, Pause, Verb
+
+MOST_ROUNDS = 4
+"""A soak ends at the latest after this many times K rounds."""
+
+WATCH_EVERY = 60.0
+"""Seconds between two rounds of the gates while a wave that has passed is held, or the run is paused."""
+
+WATCH_EACH = 0.2
+"""The same, at least this much a node: a night over a large wave is not to fill the journal."""
+
+
+def soaking(draft: Draft) -> None:
+    """K passes in a row of every confirmed node of the wave and of the wave gates, a round every ``soak / K`` seconds.
+
+    A wave of which no node is confirmed has nothing to tell: it is over, but for its hold.
+    """
+    order, state = draft.state.order, draft.state
+    wave = order.waves[state.wave]
+    if state.gate_asked or any(draft.nodes[name].asked or draft.nodes[name].state in IN_MOTION for name in wave.nodes):
+        return
+    confirmed = [name for name in wave.nodes if draft.nodes[name].state is NodeState.CONFIRMED]
+    short = [name for name in confirmed if draft.nodes[name].passes < order.passes]
+    gates_short = order.wave_gates and confirmed and state.gate_passes < order.passes
+    if not short and not gates_short:
+        _steady(draft, confirmed)
+    elif state.round >= MOST_ROUNDS * order.passes and state.paused is None:
+        draft.halt(
+            Ending.HALTED, "never-steady", f"{len(short)} nodes never passed their gates {order.passes} times in a row"
+        )
+    elif state.now >= state.round_at:
+        _round(draft, short, every=wave.soak / order.passes)
+
+
+def _steady(draft: Draft, confirmed: list[str]) -> None:
+    """The wave has passed. Held or paused, its gates go on being asked: a night is long."""
+    state = draft.state
+    wave = state.order.waves[state.wave]
+    if wave.hold and state.promoted < state.wave and state.paused is None:
+        draft.set(paused=Pause("the playbook", f"holds after wave {wave.name}", state.now, held=True))
+        draft.set(round_at=state.now + watch_every(len(confirmed)))
+    elif state.paused is None:
+        draft.next_wave()
+    elif confirmed and state.now >= state.round_at:
+        _round(draft, confirmed, every=watch_every(len(confirmed)))
+
+
+def watch_every(nodes: int) -> float:
+    """Seconds between two rounds over a wave of so many nodes that has passed and waits."""
+    return max(WATCH_EVERY, nodes * WATCH_EACH)
+
+
+def _round(draft: Draft, names: list[str], *, every: float) -> None:
+    draft.set(round=draft.state.round + 1, round_at=draft.state.now + every)
+    for name in names:
+        draft.ask(name, Verb.MEASURE)
+    if draft.state.order.wave_gates:
+        draft.judge_wave()
