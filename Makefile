@@ -31,7 +31,7 @@ lint: setup ## ruff, mypy --strict, import-linter, shellcheck
 
 test: lint ## every check and every test; core is covered to at least 95 % of its branches
 	$(BIN)/pytest -q -n 4 tests/core tests/inventories tests/report --cov --cov-report=term --cov-fail-under=95
-	ROLLOUT_EVERY_LINE=1 $(BIN)/pytest -q -n 4 --dist loadgroup --ignore=tests/core --ignore=tests/inventories --ignore=tests/report
+	ROLLOUT_EVERY_LINE=1 $(BIN)/pytest -q -n 5 --dist loadgroup --durations=25 --ignore=tests/core --ignore=tests/inventories --ignore=tests/report
 
 real: setup ## only the tests on real systemd nodes (needs root)
 	$(BIN)/pytest -q -n 2 --dist loadgroup tests/real
