@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rollout.app.backends import Backends
@@ -12,18 +12,14 @@ from rollout.app.node_worker import NodeWorker, Way
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import Gate, Limits
-from rollout.core.model.report import Outcome, Report
-from rollout.core.model.roles import Role, role_of
+from rollout.core.model.playbook import Gate
 from rollout.core.plans import plan_codec
-from rollout.core.plans.planning import rack_sizes
 from rollout.core.run.events import Resumed
 from rollout.core.run.journal_codec import encode_order
 from rollout.core.run.machine import opening, step
-from rollout.core.run.order import apply_order, revert_order
-from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Order, Phase, RunState
+from rollout.core.run.order import apply_order
+from rollout.core.run.state import Ending, Goal, Order, Phase, RunState
 from rollout.core.text.nodesets import fold
-from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem, StateError, UsageError
 
@@ -191,100 +187,8 @@ def _plan_of(journal: Journal, run: str) -> Plan | None:
         raise StateError("journal-unreadable", str(exc), hint=hint) from exc
 
 
-_HOLDING = frozenset(
-    {
-        NodeState.CONFIRMED, NodeState.APPLIED, NodeState.APPLYING, NodeState.REVERTING, NodeState.UNKNOWN,
-        NodeState.UNREACHABLE,
-    }
-)  # fmt: skip
-
-
-def rollback_order(
-    state: RunState, run: str, chosen: frozenset[str], inventory: Inventory, limits: Limits, *, force: bool
-) -> Order:
-    """The order that takes a run back from those of its nodes that may hold its change.
-
-    A run that has not ended holds all its nodes: who was not touched yet is only set free.
-    """
-    claimed = state.phase is not Phase.ENDED
-    transactions = {
-        name: state.transaction(name)
-        for name, record in state.nodes.items()
-        if name in chosen and (claimed or record.state in _HOLDING or record.owed)
-    }
-    return _revert_order(run, inventory, transactions, limits, force=force)
-
-
-def _revert_order(
-    run: str,
-    inventory: Inventory,
-    transactions: Mapping[str, str],
-    limits: Limits,
-    left_out: tuple[LeftOut, ...] = (),
-    *,
-    force: bool,
-) -> Order:
-    check_in_inventory(transactions, inventory, "use --limit")
-    racks = rack_sizes(inventory)
-    rack_of = {name: inventory.nodes[name].rack for name in transactions}
-    singly = [name for name in transactions if role_of(inventory.nodes[name].labels) is Role.CONTROL_PLANE]
-    return revert_order(
-        run, inventory.cluster, transactions, rack_of, racks, limits, left_out, force=force, singly=singly
-    )
-
-
 def check_in_inventory(names: Iterable[str], inventory: Inventory, hint: str) -> None:
     """Only the inventory says how a node is reached."""
     gone = [name for name in names if name not in inventory.nodes]
     if gone:
         raise UsageError("not-in-inventory", f"the inventory no longer has {printable(fold(gone), 300)}", hint=hint)
-
-
-@dataclass(frozen=True, slots=True)
-class Emergency:
-    """What the nodes alone say: which run is the newest, who is to be taken back, who did not answer."""
-
-    source: str
-    order: Order
-    counter: int
-    silent: tuple[str, ...]
-    already: tuple[str, ...]
-
-
-def emergency(
-    reports: Mapping[str, Report], run: str, source: str, inventory: Inventory, limits: Limits, *, force: bool
-) -> Emergency:
-    """Pick the newest run on the nodes (or ``source``) and only those nodes whose newest transaction is in it.
-
-    Taking it back makes that transaction ``reverted``, still the newest: repeating steps no further back. Nodes that a
-    run holds and has not touched are set free: asked for a transaction that they do not have. So are those that took
-    their change back by themselves, while nobody could reach them.
-    """
-    newest = {name: report.receipts[0] for name, report in reports.items() if report.receipts}
-    silent = tuple(name for name, report in reports.items() if report.outcome is not Outcome.DONE)
-    counters = [report.token.counter for report in reports.values() if report.token]
-    if not newest:
-        raise UsageError("nothing-to-take-back", "no node that answered holds a transaction of ours")
-    known = {receipt.run for report in reports.values() for receipt in report.receipts}
-    if source and source not in known:
-        hint = did_you_mean(source, known)
-        raise UsageError(
-            "no-such-run", f"no node that answered holds a transaction of `{printable(source)}`", hint=hint
-        )
-    last = source or max(newest.values(), key=lambda receipt: receipt.counter).run
-    held = {name: receipt for name, receipt in newest.items() if receipt.run == last}
-    todo = {name: receipt.tx for name, receipt in held.items() if receipt.state != "reverted"}
-    todo |= {name: receipt.tx for name, receipt in held.items() if name not in todo and _held_by(reports[name])}
-    already = tuple(name for name in held if name not in todo)
-    todo |= {
-        name: f"{run_of}-1" for name, report in reports.items() if name not in held and (run_of := _held_by(report))
-    }
-    counter = max([*counters, *(receipt.counter for receipt in newest.values())]) + 1
-    unasked = (LeftOut("silent", "did not answer; owed", fold(silent), len(silent)),) if silent else ()
-    order = _revert_order(run, inventory, todo, limits, unasked, force=force)
-    return Emergency(last, order, counter, silent, already)
-
-
-def _held_by(report: Report) -> str:
-    """The run that still has a claim on a node, or ``""``."""
-    return report.token.run if report.token is not None and report.token.live else ""

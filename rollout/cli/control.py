@@ -10,7 +10,7 @@ from rollout.app.control import Asked, ask
 from rollout.app.following import follow, runs_at_work
 from rollout.app.ports import Journal
 from rollout.cli.options import reason_option, session_options
-from rollout.cli.runs import known_run
+from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session, operator
 from rollout.core.model.playbook import RevertScope
 from rollout.core.run.requests import Word

@@ -15,7 +15,8 @@ from rollout.cli.control import abort, continue_, pause, watch
 from rollout.cli.lab import lab
 from rollout.cli.plan import plan
 from rollout.cli.report import report
-from rollout.cli.runs import apply, catch_up, resume, rollback, status
+from rollout.cli.rollback import rollback
+from rollout.cli.runs import apply, catch_up, resume, status
 from rollout.cli.schema import schema
 from rollout.cli.upkeep import forget, unlock, verify
 from rollout.core.text.terminal import printable

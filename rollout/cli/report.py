@@ -9,7 +9,7 @@ import click
 
 from rollout.app.telling import tell_run
 from rollout.cli.options import session_options
-from rollout.cli.runs import known_run
+from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session
 from rollout.core.telling.pages.page import page
 from rollout.core.telling.pages.text import report_document, report_lines
