@@ -72,11 +72,28 @@ def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Comm
 
 def step(state: RunState, event: Event) -> tuple[RunState, tuple[Command, ...]]:
     """The next state, and what to do about it."""
-    # Within a controller time never goes back; the clock of the next one may be behind, and is the one that counts.
-    draft = Draft(replace(state, now=event.at if isinstance(event, Resumed) else max(state.now, event.at)))
+    draft = Draft(_by_the_clock_of(event, state))
     _HANDLERS[type(event)](draft, event)
     advance(draft, ticked=isinstance(event, Ticked))
     return draft.finish()
+
+
+def _by_the_clock_of(event: Event, state: RunState) -> RunState:
+    """Within a controller time never goes back. The clock of the next one may be behind, and is the one that counts: what
+    was noted by the old one is moved along, so that what had settled has.
+    """
+    behind = state.now - event.at
+    if behind <= 0:
+        return replace(state, now=event.at)
+    if not isinstance(event, Resumed):
+        return state
+    nodes = {
+        name: replace(record, since=record.since - behind, busy_until=record.busy_until - behind)
+        for name, record in state.nodes.items()
+    }
+    paused = replace(state.paused, at=state.paused.at - behind) if state.paused else None
+    halt = replace(state.halt, at=state.halt.at - behind) if state.halt else None
+    return replace(state, now=event.at, nodes=nodes, paused=paused, halt=halt)
 
 
 def _answered(draft: Draft, event: Answered) -> None:
@@ -192,11 +209,8 @@ def _resumed(draft: Draft, event: Resumed) -> None:
             draft.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
         elif again and record.state is NodeState.CONFIRMED:
             draft.put(name, want_back=False, rehearsal=not_begun(record.rehearsal))
-        settled = draft.now + draft.state.order.nodes[name].settle
-        draft.put(
-            name, asked=None, orphaned=True, reads=0, accepted=record.accepted or (accepted and bool(record.cause)),
-            since=min(record.since, draft.now), busy_until=min(record.busy_until, settled),
-        )  # fmt: skip
+        accept = record.accepted or (accepted and bool(record.cause))
+        draft.put(name, asked=None, orphaned=True, reads=0, accepted=accept)
         if record.reference in FENCES:
             draft.put(name, reference="", message="")  # whether another run still has it, it will say
         draft.meet(name, Trigger.RESUMED)
