@@ -27,6 +27,12 @@ def check_backends(inventory: Inventory, gates: Iterable[Gate], kubeconfig: str)
         _backends(endpoints, gates, stack)
 
 
+def ask_backends(inventory: Inventory, gates: Sequence[Gate], kubeconfig: str) -> None:
+    """The same, and whether the API server lets us look: what is missing there is said when planning, not on the night."""
+    with gate_backends(inventory, gates, kubeconfig):
+        pass
+
+
 @contextmanager
 def gate_backends(inventory: Inventory, gates: Sequence[Gate], kubeconfig: str) -> Iterator[Backends]:
     """What the gates ask, closed at the end; whether the API server lets us look is asked first, ``UsageError``."""

@@ -170,15 +170,18 @@ def fault(
 @_directory
 def list_faults(output: str, directory: Path) -> None:
     """Every fault that is set, as it was ordered."""
-    orders = cast("list[dict[str, Any]]", control.ask(directory, {"op": "status"})["orders"])
+    found = control.ask(directory, {"op": "status"})
+    orders = cast("list[dict[str, Any]]", found["orders"])
     if output == "json":
-        click.echo(json.dumps({"version": 1, "faults": orders}, indent=2))
+        click.echo(json.dumps({"version": 1, "api": found["api"], "faults": orders}, indent=2))
         return
+    if found["api"] != "ok":
+        click.echo(f"{API} {found['api']}")
     for order in orders:
         lasting = "" if order["lasting"] is None else f" --for {order['lasting']:g}"
         at = "" if order["at"] == faults.NOW else f" --at {order['at']}"
         click.echo(f"{fold(order['nodes'])} {order['kind']} --after {order['after']:g}{lasting}{at}")
-    if not orders:
+    if not orders and found["api"] == "ok":
         click.echo("no fault is set")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_policy, nam
 from rollout.app.plan import build_plan, check_preflight
 from rollout.app.ports import Files
 from rollout.app.reading import snapshot_fleet
-from rollout.cli.gate_backends import check_backends
+from rollout.cli.gate_backends import ask_backends, check_backends
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.wiring import Session
 from rollout.core.model.inventory import Inventory
@@ -60,7 +61,8 @@ def plan(
     files = session.files()
     inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
-    check_backends(inventory, policy.gates, session.kubeconfig)
+    # From a file no machine is asked: then whether one may ask the back ends is seen when applying.
+    (check_backends if snapshot else ask_backends)(inventory, policy.gates, session.kubeconfig)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     fleet = _saved(snapshot) if snapshot else read_fleet(session, inventory, selection)
     if save_snapshot:
@@ -150,5 +152,6 @@ def _show(session: Session, made: Plan, path: Path) -> None:
         click.echo(f"preflight: {preflight_text(preflight)}; apply would refuse this plan")
     click.echo(f"written: {path}")
     if made.nodes and not preflight.refused:
-        how = f" --ssh-config {session.ssh_config}" if session.ssh_config else ""
-        click.echo(f"apply it: rollout apply {path}{how}")
+        said = (("--ssh-config", session.ssh_config), ("--kubeconfig", session.kubeconfig))
+        how = "".join(f" {option} {shlex.quote(str(value))}" for option, value in said if value)
+        click.echo(f"apply it: rollout apply {shlex.quote(str(path))}{how}")

@@ -47,6 +47,10 @@ def test_up_status_fault_down(here: Path) -> None:
         assert rollout_lab("fault", "@all", "--clear").output == "mended: tess-node-[0001-0003]\n"
         status = json.loads(rollout_lab("status", "-o", "json").output)
         assert (status["version"], status["faults"]) == (1, {})
+        assert rollout_lab("faults").output == "no fault is set\n"
+        assert rollout_lab("fault", "api", "api-down").output == "api-down: api\n"
+        assert rollout_lab("faults").output == "api api-down\n"
+        assert json.loads(rollout_lab("faults", "-o", "json").output) == {"version": 1, "api": "api-down", "faults": []}
         for words in (("tess-node-0001",), ("tess-node-0001", "refuse", "--clear"), ("nobody", "refuse")):
             assert isinstance(rollout_lab("fault", *words).exception, UsageError), words
     finally:

@@ -78,6 +78,9 @@ def test_an_api_that_cannot_be_asked_stops_a_run_before_it_begins(few: Site, fau
     code, out = applied(few)
     assert code == 2
     assert said.replace("KUBECONFIG", str(few.lab / "kubeconfig")) in out
+    planned = few.rollout("plan", "--cluster", "small", "--limit", ",".join(FEW))
+    assert planned.code == 2, "not found out on the night"
+    assert said.replace("KUBECONFIG", str(few.lab / "kubeconfig")) in planned.err
     assert not any(few.is_new(name) for name in FEW)
     few.fault("api", "--clear")
     assert applied(few)[0] == 0
@@ -98,6 +101,13 @@ def test_an_api_that_goes_away_in_the_middle_leaves_the_rest_untouched(few: Site
     assert set(troubles(few).values()) == {("refused", "baseline-unknown")}
     assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, False]
     nothing_left(few, *FEW)
+
+
+def test_the_plan_says_how_to_apply_it_with_the_kubeconfig_that_it_was_made_with(few: Site) -> None:
+    policy(few, "soak: 600ms", API)
+    kubeconfig = few.lab / "kubeconfig"
+    done = few.rollout("plan", "--cluster", "small", "--limit", ",".join(FEW), "--kubeconfig", str(kubeconfig))
+    assert done.out.splitlines()[-1].endswith(f"--kubeconfig {kubeconfig}")
 
 
 def test_gates_that_nobody_said_where_to_ask_are_refused_when_planning(few: Site) -> None:
