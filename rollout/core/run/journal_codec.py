@@ -18,7 +18,7 @@ from rollout.core.run.events import (
     WaveJudged,
     WaveOpened,
 )
-from rollout.core.run.state import Order
+from rollout.core.run.state import RULES, Order
 from rollout.core.text import dataclass_json
 from rollout.errors import StateError
 
@@ -62,8 +62,17 @@ def encode_order(order: Order) -> str:
 
 
 def decode_order(text: str) -> Order:
+    """The reverse; ``StateError`` for an order of a version that has other rules, or other words."""
     try:
-        order: Order = dataclass_json.decode(Order, json.loads(text))
+        body = json.loads(text)
+        rules = body.get("rules") if isinstance(body, dict) else None
+        if rules != RULES:
+            raise StateError(
+                "another-version",
+                f"this run went by rules {rules or 'of an older version'} of rollout, this one has rules {RULES}",
+                hint="the rollout that began it can tell; the nodes can too: `rollout rollback --cluster C --emergency`",
+            )
+        order: Order = dataclass_json.decode(Order, body)
     except ValueError as exc:
         raise StateError("journal-unreadable", "the order of this run cannot be read by this version") from exc
     return order

@@ -8,6 +8,11 @@ from enum import StrEnum
 
 from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope
 
+RULES = 1
+"""The machine's rules by which a run goes. A journal is events only: replayed by other rules it would tell another story.
+Raise it with every change after which ``tests/core/recorded`` replays to another state.
+"""
+
 
 class NodeState(StrEnum):
     """Where a node stands in a run: exactly one of these. ``unknown`` is resolved by reading the node."""
@@ -105,6 +110,7 @@ class Order:
     force: bool = False  # revert over bytes that others wrote since: the operator's word
     rehearsal: bool = False  # the first wave's nodes are taken back once for real, then changed again
     zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes; only used with a limit per zone
+    rules: int = RULES
 
 
 class Rehearsal(StrEnum):

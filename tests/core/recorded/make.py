@@ -1,0 +1,52 @@
+"""Records the run anew: ``python -m tests.core.recorded.make``. Do so only together with a new ``RULES``."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
+from rollout.core.run.events import ContinueAsked
+from rollout.core.run.journal_codec import encode_event, encode_order
+from rollout.core.run.state import Phase, RunState
+from rollout.core.text import dataclass_json
+from tests.core.model_fleet import Play, make_order
+
+FILE = Path(__file__).parent / "run.jsonl"
+WAVES = (("canary", lambda n: n in ("a-1", "b-1")), ("first", lambda n: n.endswith("-2")), ("rest", lambda _: True))
+
+
+def told(state: RunState) -> str:
+    """Everything of a state in one digest."""
+    return sha256(json.dumps(dataclass_json.encode(state), sort_keys=True).encode()).hexdigest()
+
+
+def play() -> Play:
+    """Rehearsed, gated, held, crashed, resumed, lost and sick nodes, halted, resumed again."""
+    order = make_order(
+        {"a": 8, "b": 8}, WAVES, rehearsal=True, wave_gates=True, hold=frozenset({"canary"}),
+        limits=Limits(per_rack=Share(count=2)), on_failure=RevertScope.WAVE,
+        budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=2)),),
+    )  # fmt: skip
+    game = Play(order)
+    game.fleet["a-5"].sick_with_new = True
+    game.fleet["b-6"].reachable = False
+    game.run(until=lambda s: s.paused is not None)
+    game.crash_and_resume()
+    game.go_on(until=lambda s: s.phase is Phase.SOAKING and s.paused is not None)
+    game.feed(ContinueAsked(game.now, "ops@desk", "a quiet night", 1))
+    game.go_on()
+    game.crash_and_resume()
+    game.go_on()
+    return game
+
+
+def main() -> None:
+    game = play()
+    lines = [encode_order(game.order), *map(encode_event, game.journal), told(game.state)]
+    FILE.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
