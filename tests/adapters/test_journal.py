@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.app.following import replay
 from rollout.app.ports import Note, RunHeader
+from rollout.app.runs import check_nothing_unfinished
+from rollout.core.run.journal_codec import encode_order
 from rollout.core.run.requests import Request
+from rollout.core.run.state import RULES
 from rollout.errors import StateError
+from tests.core.model_fleet import make_order
 
 
 def header(run: str = "r1", cluster: str = "rno", counter: int = 1) -> RunHeader:
@@ -152,3 +159,11 @@ def test_an_unlocked_cluster_is_free_and_says_who_freed_it(journal: SqlJournal, 
     assert (journal.holder("rno"), journal.notes("rno")) == (None, (note,))
     with pytest.raises(StateError, match="another controller"):
         journal.append("r1", ["a"])
+
+
+def test_a_run_of_another_versions_rules_leaves_it_to_the_nodes_whether_it_still_has_them(journal: SqlJournal) -> None:
+    order = json.loads(encode_order(make_order({"a": 2}))) | {"rules": RULES + 1, "cluster": "rno"}
+    journal.begin(replace(header(), order=json.dumps(order)))
+    with pytest.raises(StateError, match="went by rules"):
+        replay(journal, "r1")
+    check_nothing_unfinished(journal, "rno")
