@@ -5,7 +5,7 @@ PYTHON ?= python3
 NODES ?= 240
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint clean real test-apiserver picture
+.PHONY: help setup demo test lint clean real test-apiserver picture kill
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -31,7 +31,10 @@ lint: setup ## ruff, mypy --strict, import-linter, shellcheck
 
 test: lint ## every check and every test; core is covered to at least 95 % of its branches
 	$(BIN)/pytest -q -n 4 tests/core tests/inventories tests/report --cov --cov-report=term --cov-fail-under=95
-	ROLLOUT_EVERY_LINE=1 $(BIN)/pytest -q -n 5 --dist loadgroup --durations=25 --ignore=tests/core --ignore=tests/inventories --ignore=tests/report
+	ROLLOUT_EVERY_LINE=dash $(BIN)/pytest -q -n 5 --dist loadgroup --durations=25 --ignore=tests/core --ignore=tests/inventories --ignore=tests/report
+
+kill: setup ## the agent killed at every line under dash and under busybox (minutes)
+	ROLLOUT_EVERY_LINE=all $(BIN)/pytest -q -n 2 tests/agent/test_killed_at_every_line.py
 
 real: setup ## only the tests on real systemd nodes (needs root)
 	$(BIN)/pytest -q -n 2 --dist loadgroup tests/real
