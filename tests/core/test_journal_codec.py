@@ -7,7 +7,7 @@ import pytest
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed, Ticked, Trigger, WaveJudged
 from rollout.core.run.journal_codec import GENESIS, chain, decode_event, decode_order, encode_event, encode_order
-from rollout.core.run.state import Goal, Verb
+from rollout.core.run.state import RULES, Goal, Verb
 from rollout.errors import StateError
 from tests.core.model_fleet import make_order
 
@@ -40,9 +40,10 @@ def test_an_event_that_is_not_known_is_refused(text: str) -> None:
         decode_event(text)
 
 
-def test_an_order_that_is_not_known_is_refused() -> None:
+@pytest.mark.parametrize("text", ["", "[]", f'{{"run": 1, "rules": {RULES}}}'])
+def test_an_order_that_is_not_known_is_refused(text: str) -> None:
     with pytest.raises(StateError, match="cannot be read"):
-        decode_order('{"run": 1}')
+        decode_order(text)
 
 
 def test_the_chain_depends_on_every_event_before() -> None:

@@ -65,7 +65,7 @@ def decode_order(text: str) -> Order:
     """The reverse; ``StateError`` for an order of a version that has other rules, or other words."""
     try:
         body = json.loads(text)
-        rules = body.get("rules") if isinstance(body, dict) else None
+        rules = body.get("rules") if isinstance(body, dict) else RULES
         if rules != RULES:
             raise StateError(
                 "another-version",
