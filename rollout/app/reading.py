@@ -52,6 +52,13 @@ def read_receipts(way: Way, nodes: Nodes) -> Mapping[str, Report]:
     return each(way, nodes, read)
 
 
+def highest_token(reports: Mapping[str, Report]) -> int:
+    """The highest token counter that any node knows."""
+    counters = [report.token.counter for report in reports.values() if report.token]
+    counters += [receipt.counter for report in reports.values() for receipt in report.receipts]
+    return max(counters, default=0)
+
+
 def each(way: Way, nodes: Nodes, read: Callable[[Target], T]) -> dict[str, T]:
     """``read`` of every node of ``way``, by name."""
 

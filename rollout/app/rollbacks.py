@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rollout.app.reading import highest_token
 from rollout.app.runs import check_in_inventory
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
@@ -82,7 +83,6 @@ def emergency(
     """
     newest = {name: report.receipts[0] for name, report in reports.items() if report.receipts}
     silent = tuple(name for name, report in reports.items() if report.outcome is not Outcome.DONE)
-    counters = [report.token.counter for report in reports.values() if report.token]
     if not newest:
         raise UsageError("nothing-to-take-back", "no node that answered holds a transaction of ours")
     known = {receipt.run for report in reports.values() for receipt in report.receipts}
@@ -99,7 +99,7 @@ def emergency(
     todo |= {
         name: f"{run_of}-1" for name, report in reports.items() if name not in held and (run_of := _held_by(report))
     }
-    counter = max([*counters, *(receipt.counter for receipt in newest.values())]) + 1
+    counter = highest_token(reports) + 1
     unasked = (LeftOut("silent", "did not answer; owed", fold(silent), len(silent)),) if silent else ()
     order = _revert_order(run, inventory, todo, limits, unasked, force=force)
     return Emergency(last, order, counter, silent, already)

@@ -97,13 +97,6 @@ def _against_journal(answer: Verification, known: Known | None) -> tuple[Drift, 
     return ()
 
 
-def highest_token(reports: Mapping[str, Report]) -> int:
-    """The highest token counter that any node knows."""
-    counters = [report.token.counter for report in reports.values() if report.token]
-    counters += [receipt.counter for report in reports.values() for receipt in report.receipts]
-    return max(counters, default=0)
-
-
 def forget_fleet(way: Way, nodes: Nodes, run: str, counter: int) -> Mapping[str, Report]:
     """Remove what we keep on every node of ``way``; a node where a transaction is under way refuses."""
 

@@ -10,11 +10,10 @@ import click
 
 from rollout.app.node_worker import Way
 from rollout.app.ports import Journal, Note
-from rollout.app.reading import read_receipts
+from rollout.app.reading import highest_token, read_receipts
 from rollout.app.runs import check_nothing_unfinished, highest_counter
 from rollout.app.upkeep import (
     forget_fleet,
-    highest_token,
     holders,
     last_confirmed,
     set_free,

@@ -26,10 +26,6 @@ class Door:
         """Where it listens; of port 0 the one that was free, which stays the same from the first ``open`` on."""
         return self._where[1]
 
-    @property
-    def is_open(self) -> bool:
-        return self._listener is not None
-
     def open(self) -> None:
         """Listen; ``OSError`` if the address and port are taken."""
         if self._listener is not None:

@@ -17,7 +17,6 @@ from rollout.adapters.ssh.known_hosts import KnownHosts, Verdict, matches
 from rollout.adapters.ssh.troubles import printable
 
 SUFFIX = "-cert-v01@openssh.com"
-FOREVER = 2**64 - 1
 HOST = 2
 # how many strings the public key is made of, by the certificate's type
 _FIELDS = {
