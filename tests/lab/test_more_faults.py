@@ -147,6 +147,7 @@ def test_faults_as_typed_and_listed(small: Lab) -> None:
     assert typed(small, "fault", "@rack1", "slow-disk", "--for", "0.5", "--add").output == "slow-disk: lab-[01-02]\n"
     assert typed(small, "fault", "api", "api-down").output == "api-down: api\n"
     assert typed(small, "faults").output.splitlines() == [
+        "api api-down",
         "lab-01 dies-and-returns --after 0 --for 2 --at switch",
         "lab-[01-02] slow-disk --after 0 --for 0.5",
     ]

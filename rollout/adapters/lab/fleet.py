@@ -35,7 +35,8 @@ class Fleet:
         self.port = 0
         self.keys = {node.name: Key.generate() for node in spec.nodes}
         self.mark = uuid.uuid4().hex
-        self.nodes = {node.name: LabNode(loop, node, directory, self.mark, time.time) for node in spec.nodes}
+        ahead = time.time() - loop.now()
+        self.nodes = {node.name: LabNode(loop, node, directory, self.mark, ahead) for node in spec.nodes}
         for node in self.nodes.values():
             node.machine.pods.lease.period = max(spec.restart_sec, SHORTEST)
         self.doors: dict[str, Door] = {}
@@ -102,7 +103,7 @@ class Fleet:
     def _see(self, name: str) -> Seen:
         node = self.nodes[name]
         node.settle()
-        return Seen(node.spec, node.machine, self.loop.now(), node.wall())
+        return Seen(node.spec, node.machine, self.loop.now(), node.ahead)
 
     def _ailing(self) -> dict[str, object]:
         return {"faults": self.faults.by_kind(), "orders": self.faults.listed()}

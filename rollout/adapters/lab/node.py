@@ -32,7 +32,7 @@ _PIDS = itertools.count(5_000_001)
 class LabNode:
     """A node that serves. ``mark`` is in the environment of every process of the node and of no other."""
 
-    def __init__(self, loop: Loop, spec: NodeSpec, directory: Path, mark: str, wall: Callable[[], float]) -> None:
+    def __init__(self, loop: Loop, spec: NodeSpec, directory: Path, mark: str, ahead: float) -> None:
         self.spec, self.root, self.loop = spec, directory / "nodes" / spec.name, loop
         self.machine = Machine(spec.version, trees.DiskTree(self.root), self)
         self.sessions: dict[paramiko.Channel, Session] = {}
@@ -45,7 +45,7 @@ class LabNode:
         self.is_off, self.boot = True, 0
         self._awaited: dict[str, list[Callable[[], None]]] = {}
         self._rubbish = directory / "garbage" / spec.name
-        self._wall, self._mark = wall, f"{mark}/{spec.name}/"
+        self._ahead, self._mark = ahead, f"{mark}/{spec.name}/"
         self._running: dict[str, int] = {}
         self._lines: set[Line] = set()
         self._parked: list[Callable[[], None]] = []
@@ -232,7 +232,7 @@ class LabNode:
             reply(Answer(out=(f"{self.clock_step:.0f}",)))
             return
         self.machine.advance(now)
-        answer = tools.answer(self.machine, tool, words, now, self.wall())
+        answer = tools.answer(self.machine, tool, words, now, now + self.ahead)
         if answer.after_boot:
             self._parked.append(partial(self._ask, tool, words, reply))
         elif answer.delay:
@@ -241,9 +241,10 @@ class LabNode:
             reply(answer)
         self.settle()
 
-    def wall(self) -> float:
-        """What the node's own clock says."""
-        return self._wall() + self.clock_step
+    @property
+    def ahead(self) -> float:
+        """Seconds by which the node's own clock is ahead of the lab's."""
+        return self._ahead + self.clock_step
 
     def state(self) -> str:
         """One word for ``lab status``."""

@@ -65,12 +65,12 @@ _NO_VALUES = frozenset({"kind", "apiVersion"})
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One node at one instant: ``now`` by the lab's clock, ``wall`` by the node's own."""
+    """One node at one instant: ``now`` by the lab's clock; the node's own is ``ahead`` of it."""
 
     spec: NodeSpec
     machine: Machine
     now: float
-    wall: float
+    ahead: float
 
     @property
     def ready(self) -> str:
@@ -88,7 +88,7 @@ class Seen:
         return self._at(moment).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def _at(self, moment: float | None) -> datetime:
-        return datetime.fromtimestamp(self.wall - self.now + (self.now if moment is None else moment), UTC)
+        return datetime.fromtimestamp(self.ahead + (self.now if moment is None else moment), UTC)
 
 
 def node(seen: Seen) -> Object:
