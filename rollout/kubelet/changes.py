@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rollout.core.model.disruption import Disruption
 from rollout.core.model.inventory import Node
-from rollout.core.model.plan import Change, Disruption, Left, Standing
+from rollout.core.model.plan import Change, Left, Standing
 from rollout.core.model.playbook import Policy, Templates
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot

@@ -11,8 +11,9 @@ import pytest
 from rollout.app.backends import Backends
 from rollout.app.node_worker import NodeWorker, Way
 from rollout.app.ports import Target
+from rollout.core.model.disruption import Disruption
 from rollout.core.model.live import Lease, LiveNode, Sight
-from rollout.core.model.plan import Change, ChangeGroup, Disruption, FileChange, Plan, PlannedNode, Wave
+from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan, PlannedNode, Wave
 from rollout.core.model.playbook import DEFAULT_BUDGETS, DEFAULT_GATES, Gate, GateKind, GateScope, Limits, RevertScope
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.core.model.verdict import Verdict

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.plan import Change, Disruption, FileChange
+from rollout.core.model.disruption import Disruption
+from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.playbook import Gate, GateKind, GateScope
 from rollout.core.model.snapshot import FileState, Measurement, Process, UnitState
 from rollout.core.model.verdict import Verdict

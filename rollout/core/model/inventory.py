@@ -23,6 +23,7 @@ class Node:
     user: str | None = None
     port: int | None = None
     sudo: bool | None = None
+    registry: str = ""  # what it pulls from (an upstream or a mirror), for the arithmetic of loads; "": not said
 
     @property
     def through_sudo(self) -> bool:

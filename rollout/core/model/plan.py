@@ -10,15 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rollout.core.model.playbook import Budget, Gate, Limits, RevertScope
+from rollout.core.model.disruption import Disruption
+from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Gate, Limits, PullsInFlight, RevertScope
 from rollout.core.model.way_back import WayBack
-
-
-class Disruption(StrEnum):
-    """What a change does to a node, from least to most."""
-
-    NONE = "none"
-    RESTART_KUBELET = "restart-kubelet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +39,8 @@ class Change:
     healthz_port: int  # 0 = off
     settle: float  # seconds after the restart during which the node counts as unavailable (readiness flap)
     notes: tuple[str, ...] = ()  # e.g. "maxParallelImagePulls skipped: the field exists from 1.27"
+    hangups: tuple[str, ...] = ()  # units whose main process is sent SIGHUP, before any restart
+    effective: tuple[tuple[str, str], ...] = ()  # (field, its value as /configz will show it, canonical JSON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +133,4 @@ class Plan:
     zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes in the inventory
     remarks: tuple[Remark, ...] = ()
     way_back: WayBack | None = None  # what the last run measured of a node's way forth and back
+    pulls: PullsInFlight = DEFAULT_PULLS

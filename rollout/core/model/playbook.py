@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.model.disruption import Disruption
 from rollout.core.model.settings import Setting
 
 
@@ -192,6 +193,47 @@ class RevertScope(StrEnum):
     RUN = "run"
 
 
+class Busy(StrEnum):
+    """What becomes of a node whose image pulls do not end in time."""
+
+    SKIP = "skip"  # it is left alone, with the images named
+    OVERRIDE = "override"  # it is changed all the same; its pulls are cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class PullsInFlight:
+    """A restart cancels image pulls: a node that pulls goes back into the queue and is asked again for ``within`` seconds.
+
+    ``within`` 0 with ``OVERRIDE`` does not ask at all.
+    """
+
+    within: float = 600.0
+    then: Busy = Busy.SKIP
+
+
+DEFAULT_PULLS = PullsInFlight()
+
+
+class Shadowed(StrEnum):
+    """What to do about a field that a flag on the node's command line beats with another value."""
+
+    REFUSE = "refuse"
+    MOVE = "move"  # the flag is taken out of the file that holds it, the field is written
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryCap:
+    """No plan may let the nodes of a scope ask more of one registry than this. ``None``: no cap.
+
+    ``registry`` ``""``: each one; ``per_zone``: the cap holds for each zone, else for the fleet. ``qps`` is Σ registryPullQPS.
+    """
+
+    registry: str = ""
+    per_zone: bool = False
+    parallel_pulls: int | None = None
+    qps: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Templates:
     """Template *texts*, by what they render; names are for messages."""
@@ -224,3 +266,8 @@ class Policy:
     rehearsal: bool = True  # the first wave is taken back once for real, then changed again
     control_plane: bool = False  # whether control-plane nodes are changed too
     cordoned: bool = False  # whether nodes that others cordoned are changed too
+    disruption: Disruption = Disruption.RESTART_KUBELET  # a node whose change would do more is refused
+    pulls: PullsInFlight = DEFAULT_PULLS
+    shadowed: Shadowed = Shadowed.REFUSE
+    accepted_defaults: frozenset[str] = frozenset()  # fields that may change by giving a flags-only kubelet a --config
+    caps: tuple[RegistryCap, ...] = ()

@@ -23,10 +23,14 @@ class IfUnsupported(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value to be in force, under its Kubernetes name or an intent's; who said so (``source``), and where."""
+    """One value to be in force, under its Kubernetes name or an intent's; who said so (``source``), and where.
+
+    ``pin``: it is written out even where the default in force is already the same.
+    """
 
     name: str
     value: Value
     if_unsupported: IfUnsupported = IfUnsupported.REFUSE
     source: str = ""
     place: Place | None = field(default=None, compare=False)
+    pin: bool = False

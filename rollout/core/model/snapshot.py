@@ -76,6 +76,14 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
+class Service:
+    """A unit beside the kubelet's, of a container runtime: ``systemctl show`` and its main process, if it runs."""
+
+    unit: UnitState
+    process: Process | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """The part of a node that gates look at; one reading. ``None`` means: could not be read."""
 
@@ -88,6 +96,8 @@ class Measurement:
     files: Mapping[str, FileState] = field(default_factory=dict)
     commands: Mapping[str, int] = field(default_factory=dict)  # command gate name → exit status
     outputs: Mapping[str, str] = field(default_factory=dict)  # the end of what a gate printed that did not pass
+    services: Mapping[str, Service] = field(default_factory=dict)  # unit name, e.g. "containerd.service" → what it does
+    pulls: tuple[str, ...] | None = None  # images being pulled right now, as far as they have names; None: not known
 
 
 @dataclass(frozen=True, slots=True)

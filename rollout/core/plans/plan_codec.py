@@ -15,7 +15,7 @@ from rollout.core.text import dataclass_json
 from rollout.core.text.blobs import digest as content_digest
 from rollout.errors import InputError, Problem
 
-VERSION = 1
+VERSION = 2
 MOST_BYTES = 256 * 1024 * 1024
 
 

@@ -104,6 +104,7 @@ def plan_of(
         passes=policy.passes,
         guard=policy.guard,
         keep=policy.keep,
+        pulls=policy.pulls,
         blobs={name: blobs[name] for name in sorted(blobs)},
         rehearsal=policy.rehearsal,
         zones=zone_sizes(inventory),

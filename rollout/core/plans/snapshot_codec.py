@@ -16,7 +16,7 @@ from rollout.core.text import dataclass_json
 from rollout.core.text.blobs import digest
 from rollout.errors import InputError, Problem
 
-VERSION = 2
+VERSION = 3
 MOST_BYTES = 512 * 1024 * 1024
 _KEYS = frozenset({"version", "cluster", "inventory_digest", "taken", "order", "blobs", "read", "unread"})
 _NAMES = ("cluster", "inventory_digest", "taken")

@@ -1,0 +1,85 @@
+"""What goes in and what comes out: ``Sources`` and ``Outcome``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rollout.core.model.settings import Value
+from rollout.errors import Place
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file's name (for messages) and its bytes."""
+
+    path: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Everything a kubelet starts from. ``config`` ``None``: it has no ``--config``; ``drop_ins`` ``None``: no ``--config-dir``.
+
+    ``drop_ins`` come in the order in which the kubelet merges them. ``flags`` are the words of its command line without the
+    program; ``--config`` and ``--config-dir`` among them say nothing more. ``environment`` holds what it looks up
+    (``KUBELET_CONFIG_DROPIN_DIR_ALPHA``). ``cgroup_v1`` is the host's, ``None``: not known.
+    """
+
+    config: File | None = None
+    drop_ins: tuple[File, ...] | None = None
+    flags: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    cgroup_v1: bool | None = None
+
+
+class Layer(StrEnum):
+    """Who says a field's value, from low to high."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    DROP_IN = "drop-in"
+    FLAG = "flag"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The layer that wins and where in it: a path, or the flag as given."""
+
+    layer: Layer
+    where: str = ""
+
+
+class Level(StrEnum):
+    """Whose word a message is."""
+
+    FATAL = "fatal"  # the kubelet's: it does not start
+    WARNING = "warning"  # the kubelet's: it starts, and does not do what was written
+    POLICY = "policy"  # ours: the kubelet would take it, people should not
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """``text`` is in the kubelet's words where it is the kubelet's. ``reference`` is stable: ``unknown-field``, ``bad-value``,
+    ``unknown-gate`` …"""
+
+    level: Level
+    reference: str
+    text: str
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``starts`` is the kubelet's verdict alone. ``ignored`` are paths (``a.b``) that it drops with a warning.
+
+    ``effective`` is top-level field → value as ``/configz`` shows it (durations as Go prints them; defaults where known);
+    empty when it does not start. ``origins`` tells for each field of ``effective`` who said it.
+    """
+
+    starts: bool
+    ignored: tuple[str, ...] = ()
+    effective: Mapping[str, Value] = field(default_factory=dict)
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    messages: tuple[Message, ...] = ()
