@@ -19,8 +19,9 @@ from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.blobs import digest
 from rollout.kubelet import config_changes, fitness, flag_changes, homes, layout, versions
 from rollout.kubelet.edits import Edit
-from rollout.kubelet.homes import InField, InFlag, NoHome, Runtime
+from rollout.kubelet.homes import InField, InFlag, NoHome
 from rollout.kubelet.layout import UNIT, LayoutError
+from rollout.kubelet.runtime_versions import Runtime
 from rollout.kubelet.versions import Version
 
 

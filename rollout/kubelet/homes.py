@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.core.text import suggest
 from rollout.errors import Problem
 from rollout.kubelet import fields, values
+from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
 from rollout.kubelet.versions import Version
 
 DEADLINE = "imagePullProgressDeadline"
@@ -43,14 +43,6 @@ MAY_REJECT_PODS = frozenset({
 """A stricter value can make running pods fail re-admission at the restart (kubernetes #105523, #123859)."""
 
 
-class Runtime(StrEnum):
-    DOCKERSHIM = "dockershim"
-    CRI_DOCKERD = "cri-dockerd"
-    CONTAINERD = "containerd"
-    CRIO = "CRI-O"
-    UNKNOWN = "unknown runtime"
-
-
 @dataclass(frozen=True, slots=True)
 class InField:
     """The setting is this KubeletConfiguration field."""
@@ -70,6 +62,14 @@ class InFlag:
     @property
     def argument(self) -> str:
         return f"{self.name}={self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class InRuntime:
+    """The setting is an intent that lives in the container runtime's own configuration (``runtimes.changes``)."""
+
+    intent: str
+    value: Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,10 @@ _DEADLINE_HOMES: Mapping[Runtime, str] = {
 }
 
 
-def home(setting: Setting, version: Version, runtime: Runtime) -> InField | InFlag | NoHome | Skipped:
-    """Where this setting goes on a kubelet of this version over this runtime."""
+def home(
+    setting: Setting, version: Version, runtime: Runtime, runtime_version: RuntimeVersion | None = None
+) -> InField | InFlag | InRuntime | NoHome | Skipped:
+    """Where this setting goes on a kubelet of this version over this runtime (``None``: it did not tell its version)."""
     found = _home(setting, version, runtime)
     if isinstance(found, NoHome) and setting.if_unsupported is IfUnsupported.SKIP:
         return Skipped(f"{setting.name} skipped: {found.reason}")

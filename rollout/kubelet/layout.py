@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.kubelet import arguments, env_file, unit_file
-from rollout.kubelet.homes import Runtime
+from rollout.kubelet.runtime_versions import Runtime
 from rollout.kubelet.versions import Version
 
 UNIT = "kubelet.service"

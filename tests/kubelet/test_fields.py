@@ -6,7 +6,8 @@ import pytest
 
 from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.kubelet import fields, homes, shadows, values, versions
-from rollout.kubelet.homes import DEADLINE, InField, InFlag, NoHome, Runtime, Skipped
+from rollout.kubelet.homes import DEADLINE, InField, InFlag, NoHome, Skipped
+from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet.nodes import settings
 
 
