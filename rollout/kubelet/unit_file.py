@@ -1,19 +1,23 @@
 """The parts of a systemd service unit that say how a kubelet is started (systemd.syntax(7), systemd.service(5)).
 
 Fragment first, then drop-ins in the order systemd applies them; an empty assignment resets a list. Lines may be
-continued with a backslash; comment lines inside a continued line are skipped.
+continued with a backslash; comment lines inside a continued line are skipped (``config_parse`` in
+src/shared/conf-parser.c, systemd 252). What versions of systemd read differently is ``ValueError``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 from rollout.kubelet import arguments
 
 _BLANKS = " \t\r\n"
+_LINE_END = re.compile(r"\r\n|\n\r|\n|\r")
+_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Piece:
     text: str
     origin: str
     variable: str  # the variable whose splitting made it, or ""
+    file: str  # the environment file that sets the variable, or the unit's file
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +71,27 @@ def service_lines(text: str) -> tuple[Line, ...]:
 def _joined(text: str) -> list[str]:
     lines: list[str] = []
     held = ""
-    for raw in text.split("\n"):
-        line = raw.strip(_BLANKS)
+    for raw in _LINE_END.split(text):
+        line = raw.lstrip(_BLANKS)
         if line[:1] in {"#", ";"} or (not line and not held):
             continue
-        if line.endswith("\\"):
+        if _continued(line):
             held += line[:-1].rstrip(_BLANKS) + " "
             continue
+        if line.startswith(".include"):
+            raise ValueError("a unit file includes another, which newer versions of systemd ignore")
         lines.append((held + line).strip(_BLANKS))
         held = ""
     return [*lines, held.strip(_BLANKS)] if held else lines
+
+
+def _continued(line: str) -> bool:
+    """Whether the line's last character is a backslash that none before it takes."""
+    stripped = line.rstrip(_BLANKS)
+    odd = (len(stripped) - len(stripped.rstrip("\\"))) % 2 == 1
+    if odd and stripped != line:
+        raise ValueError("a line ends with a backslash and blanks, which does not continue it")
+    return odd
 
 
 def start(texts: Mapping[str, str]) -> Start:
@@ -99,12 +115,20 @@ def start(texts: Mapping[str, str]) -> Start:
 
 
 def _environment(value: str) -> dict[str, str]:
+    _no_escapes(value, "Environment=")
     pairs = (word.text.partition("=") for word in arguments.split(value))
-    return {name: _specifiers(text) for name, _, text in pairs}
+    return {name: _specifiers(text) for name, equals, text in pairs if equals and _NAME.fullmatch(name)}
+
+
+def _no_escapes(value: str, where: str) -> None:
+    """systemd reads C escapes here and warns of unknown ones; only an escaped quote or backslash is the same for us."""
+    for found in _ESCAPE.finditer(value):
+        if found[1] not in {"\\", '"', "'"}:
+            raise ValueError(f"{where} holds the escape \\{found[1]}")
 
 
 def _environment_file(value: str) -> EnvironmentFile:
-    path = _specifiers(value.removeprefix("-").strip(_BLANKS).strip("\"'"))
+    path = _specifiers(value.removeprefix("-"))
     if not path.startswith("/") or any(mark in path for mark in "*?["):
         raise ValueError(f"EnvironmentFile={value} is not one absolute path")
     return EnvironmentFile(path, optional=value.startswith("-"))
@@ -120,17 +144,19 @@ def _specifiers(text: str) -> str:
 def expand(command: str, file: str, environment: Mapping[str, str], sources: Mapping[str, str]) -> tuple[Piece, ...]:
     """The words systemd would run (src/basic/env-util.c, ``replace_env_argv``).
 
-    A word that is exactly ``$NAME`` is replaced by the variable split at blanks (none if unset); ``${NAME}`` anywhere
-    is replaced without splitting; ``$$`` is a dollar sign. ``sources`` says which file a variable's value is from.
+    A word that begins with ``$`` names a variable up to its end and is replaced by it, split at blanks (nothing if unset);
+    ``${NAME}`` anywhere is replaced without splitting; ``$$`` is a dollar sign. ``sources`` says which file a variable's
+    value is from.
     """
     pieces: list[Piece] = []
     for word in exec_words(command):
         name = word[1:]
-        if word.startswith("$") and name.isidentifier():
-            origin = f"{name} in {sources.get(name, file)}"
-            pieces += [Piece(part.text, origin, name) for part in arguments.split(environment.get(name, ""))]
+        if word.startswith("$") and name[:1] not in {"$", "{"}:
+            where = sources.get(name, file)
+            origin = f"{name} in {where}"
+            pieces += [Piece(part.text, origin, name, where) for part in arguments.split(environment.get(name, ""))]
         else:
-            pieces.append(Piece(_braced(word, environment), f"ExecStart in {file}", ""))
+            pieces.append(Piece(_braced(word, environment), f"ExecStart in {file}", "", file))
     return tuple(pieces)
 
 
@@ -139,8 +165,7 @@ def exec_words(command: str) -> tuple[str, ...]:
     """The words of an ``ExecStart=`` value before variables are expanded."""
     if command[:1] in set("@-:+!|"):
         raise ValueError(f"ExecStart= begins with {command[0]!r}")
-    if any(before == "\\" and after.isalnum() for before, after in pairwise(command.replace("\\\\", ""))):
-        raise ValueError("ExecStart= holds a C escape")
+    _no_escapes(command, "ExecStart=")
     words = tuple(_specifiers(word.text) for word in arguments.split(command))
     if ";" in words:
         raise ValueError("ExecStart= holds several commands")

@@ -46,7 +46,12 @@ def test_drop_ins_reset_and_add() -> None:
         "[Service]\nExecStart=/a\nUnsetEnvironment=A\n",
         "[Service]\nExecStart=/a\nEnvironmentFile=/etc/*.env\n",
         "[Service]\nExecStart=/a\nEnvironmentFile=relative\n",
+        '[Service]\nExecStart=/a\nEnvironmentFile="/etc/default/kubelet"\n',
+        "[Service]\nExecStart=/a\nEnvironmentFile=- /etc/default/kubelet\n",
         "[Service]\nExecStart=/a\nEnvironment=A=%i\n",
+        '[Service]\nExecStart=/a\nEnvironment="A=one\\x20two"\n',
+        "[Service]\nExecStart=/a \\ \n --b\n",
+        ".include /lib/systemd/system/kubelet.service\n[Service]\nExecStart=/a\n",
     ],
 )
 def test_what_is_not_understood_is_refused(text: str) -> None:
@@ -56,6 +61,42 @@ def test_what_is_not_understood_is_refused(text: str) -> None:
 
 def test_a_last_line_may_be_continued_by_nothing() -> None:
     assert start({"/u": "[Service]\nExecStart=/usr/bin/kubelet --a \\"}).command == "/usr/bin/kubelet --a"
+
+
+def test_an_escaped_backslash_at_a_line_end_continues_nothing() -> None:
+    found = start({"/u": "[Service]\nExecStart=/usr/bin/kubelet --a=b\\\\\nEnvironment=A=1\n"})
+    assert found.command == "/usr/bin/kubelet --a=b\\\\"
+    assert found.environment == {"A": "1"}
+
+
+def test_line_ends_of_every_kind() -> None:
+    found = start({"/u": "[Service]\r\nEnvironment=A=1\rExecStart=/usr/bin/kubelet \\\r\n  --b\r\n"})
+    assert (found.command, found.environment) == ("/usr/bin/kubelet --b", {"A": "1"})
+
+
+def test_an_environment_of_quoted_pairs_and_of_what_is_none() -> None:
+    text = """[Service]\nExecStart=/k\nEnvironment="A=--x='1 2'" 'B=%%' C 4=5 "D=\\"q\\""\n"""
+    assert start({"/u": text}).environment == {"A": "--x='1 2'", "B": "%", "D": '"q"'}
+
+
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [
+        ("$A", ["--x=1", "2"]),
+        ("${A}", ["--x=1 2"]),
+        ('"$A"', ["--x=1", "2"]),
+        ("--y=$A", ["--y=$A"]),
+        ("--y=${A}", ["--y=--x=1 2"]),
+        ("$A-more", []),
+        ("$", []),
+        ("$$A", ["$A"]),
+        ("${A:-none}", [""]),
+        ('""', [""]),
+    ],
+)
+def test_a_variable_is_split_only_as_a_word_of_its_own(word: str, words: list[str]) -> None:
+    found = [piece.text for piece in expand(f"/k {word}", "/u", {"A": "--x=1 2"}, {})]
+    assert found[1:] == words
 
 
 def test_variables() -> None:
@@ -68,10 +109,24 @@ def test_variables() -> None:
 def test_origins_are_for_people() -> None:
     pieces = expand("/usr/bin/kubelet $A --b", "/u", {"A": "--x"}, {"A": "/e"})
     assert [piece.origin for piece in pieces] == ["ExecStart in /u", "A in /e", "ExecStart in /u"]
+    assert [(piece.variable, piece.file) for piece in pieces] == [("", "/u"), ("A", "/e"), ("", "/u")]
 
 
 @pytest.mark.parametrize(
-    "command", ["-/usr/bin/kubelet", "@/usr/bin/kubelet k", "/k --a=\\x20", "/k --host=%H", "/k ; /l"]
+    "command",
+    [
+        "-/usr/bin/kubelet",
+        "@/usr/bin/kubelet k",
+        "/k --a=\\x20",
+        "/k --host=%H",
+        "/k ; /l",
+        "/k \\;",
+        "/k --a=b\\ c",
+        ":/k",
+        "+/k",
+        "!/k",
+        "!!/k",
+    ],
 )
 def test_commands_we_do_not_understand(command: str) -> None:
     with pytest.raises(ValueError, match=r"."):
