@@ -12,6 +12,7 @@ import click
 from rollout import __version__
 from rollout.cli.check import check
 from rollout.cli.control import abort, continue_, pause, watch
+from rollout.cli.explain import explain
 from rollout.cli.lab import lab
 from rollout.cli.plan import plan
 from rollout.cli.report import report
@@ -38,6 +39,7 @@ for _command in (
     catch_up,
     check,
     continue_,
+    explain,
     forget,
     lab,
     pause,

@@ -27,13 +27,17 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A kubelet flag; from minor ``removed`` on a kubelet does not start with it. ``field``: the field it beats."""
+    """A kubelet flag; from minor ``removed`` on a kubelet does not start with it. ``field``: the field it beats.
+
+    ``removed_text`` is what is known of its end: ``1.24``, or a range such as ``after 1.20, by 1.36``.
+    """
 
     name: str
     kind: str
     since: int
     removed: int | None
     field: str
+    removed_text: str = ""
 
     def known_in(self, minor: int) -> bool:
         return self.since <= minor and (self.removed is None or minor < self.removed)
@@ -57,7 +61,9 @@ def _fields() -> Mapping[str, Field]:
 @cache
 def _flags() -> Mapping[str, Flag]:
     return {
-        name: Flag(name, entry["kind"], entry["since"], entry["removed"], entry.get("field", ""))
+        name: Flag(
+            name, entry["kind"], entry["since"], entry["removed"], entry.get("field", ""), entry.get("removedText", "")
+        )
         for name, entry in _data()["flags"].items()
     }
 

@@ -1,0 +1,219 @@
+"""One name explained, from the tables that also decide where it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from rollout.core.model.disruption import Disruption
+from rollout.core.text import suggest
+from rollout.errors import UsageError
+from rollout.kubelet import fields, homes
+from rollout.kubelet.explained.words import Intent, RuntimeHome, Words, intents, words_of
+
+_CONFIG = "a field of the file that --config names (and of drop-ins where --config-dir is passed)"
+_FLAG = "on the kubelet's command line: KUBELET_EXTRA_ARGS, or ExecStart of its unit"
+
+
+class What(StrEnum):
+    FIELD = "field"
+    FLAG = "flag"
+    INTENT = "intent"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """``since`` and ``last`` are minors (``None``: no such bound is known; doubtful minors are not in between). ``here`` speaks of the kubelet asked about."""
+
+    name: str
+    what: What
+    kind: str
+    purpose: str
+    since: int | None
+    last: int | None
+    gone: str  # when it went, as far as that is known: "1.24", "after 1.20, by 1.36"; "" = it is still there
+    here: str
+    defaults: tuple[tuple[int, str], ...]
+    lives: str
+    homes: tuple[RuntimeHome, ...]
+    twins: tuple[str, ...]
+    wins: str
+    disruption: Disruption
+    may_drain: bool  # a stricter value can reject pods that run
+    not_ours: str  # why rollout does not set it; "" = it does
+    traps: tuple[str, ...]
+    source: str
+
+
+def explain(name: str, minor: int | None = None, runtime: str = "") -> Explanation:
+    """What there is to say of ``name``, narrowed to a kubelet 1.``minor`` and a runtime where they are said.
+
+    ``UsageError`` ``setting-unknown`` for a name that no kubelet and no intent has, ``kubelet-unknown`` for a minor that the
+    table does not speak about.
+    """
+    if minor is not None and minor not in fields.known_minors():
+        known = fields.known_minors()
+        raise UsageError("kubelet-unknown", f"rollout knows kubelets 1.{known[0]} to 1.{known[-1]}, not 1.{minor}")
+    found = _found(name)
+    return replace(
+        found,
+        here=_here(found, minor),
+        defaults=_defaults(found.defaults, minor),
+        homes=tuple(home for home in found.homes if not runtime or _same(home.runtime, runtime)),
+    )
+
+
+def every_name() -> tuple[str, ...]:
+    """All that can be explained."""
+    aliases = (alias for intent in intents().values() for alias in intent.aliases)
+    return (*intents(), *aliases, *fields.every_name(), *_inner())
+
+
+def _found(name: str) -> Explanation:
+    intent = next((entry for entry in intents().values() if name in (entry.name, *entry.aliases)), None)
+    if intent is not None:
+        return _intent(intent)
+    if (flag := fields.flag(name) or fields.flag(f"--{name}")) is not None:
+        return _flag(flag)
+    if (field := fields.field(name)) is not None:
+        return _field(field)
+    if name in _inner():
+        return _inside(name)
+    hint = suggest.did_you_mean(name, every_name())
+    raise UsageError("setting-unknown", f"no kubelet and no intent knows {name!r}", hint=hint)
+
+
+def _inner() -> dict[str, tuple[str, ...]]:
+    """``authentication.anonymous.enabled`` → the flags that beat it: fields inside of fields, as far as flags name them."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in fields.every_name():
+        flag = fields.flag(name)
+        if flag is not None and "." in flag.field:
+            found[flag.field] = (*found.get(flag.field, ()), name)
+    return found
+
+
+def _field(field: fields.Field) -> Explanation:
+    last = field.last if field.last < fields.known_minors()[-1] else None
+    return _kubelets(field.name, What.FIELD, field.kind, field.since, last, _CONFIG, field.flags)
+
+
+def _inside(name: str) -> Explanation:
+    top = fields.field(name.partition(".")[0])
+    around = _field(top) if top else None
+    said = words_of(name)
+    flags = _inner()[name]
+    kind = next((flag.kind for flag in map(fields.flag, flags) if flag), "")
+    made = _kubelets(
+        name, What.FIELD, kind, around.since if around else None, around.last if around else None, _CONFIG, flags
+    )
+    return replace(made, purpose=said.what or (f"part of {around.name}: {around.purpose}" if around else ""))
+
+
+def _flag(flag: fields.Flag) -> Explanation:
+    last = None if flag.removed is None else flag.removed - 1
+    twins = (flag.field,) if flag.field else ()
+    made = _kubelets(flag.name, What.FLAG, flag.kind, flag.since, last, _FLAG, twins)
+    twin = words_of(flag.field) if flag.field else Words()
+    said = words_of(flag.name)
+    return replace(
+        made,
+        gone=flag.removed_text,
+        purpose=said.what or twin.what,
+        defaults=said.defaults or twin.defaults,
+        traps=said.traps or twin.traps,
+        source=said.source or twin.source,
+    )
+
+
+def _kubelets(
+    name: str, what: What, kind: str, since: int | None, last: int | None, lives: str, twins: tuple[str, ...]
+) -> Explanation:
+    said = words_of(name)
+    strict = not homes.MAY_REJECT_PODS.isdisjoint((name, *twins))
+    wins = ("the flag beats the field" if what is What.FIELD else "this flag beats the field") if twins else ""
+    return Explanation(
+        name=name,
+        what=what,
+        kind=kind,
+        purpose=said.what,
+        since=since,
+        last=last,
+        gone=f"1.{last + 1}" if last else "",
+        here="",
+        defaults=said.defaults,
+        lives=lives,
+        homes=(),
+        twins=twins,
+        wins=wins,
+        disruption=Disruption.RESTART_KUBELET,
+        may_drain=strict,
+        not_ours=homes.NOT_OURS.get(name, ""),
+        traps=said.traps,
+        source=said.source,
+    )
+
+
+def _intent(intent: Intent) -> Explanation:
+    return Explanation(
+        name=intent.name,
+        what=What.INTENT,
+        kind=intent.kind,
+        purpose=intent.words.what,
+        since=None,
+        last=None,
+        gone="",
+        here="",
+        defaults=(),
+        lives="where the node's runtime has it",
+        homes=intent.homes,
+        twins=(),
+        wins="",
+        disruption=max((home.disruption for home in intent.homes), key=lambda each: each.rank),
+        may_drain=False,
+        not_ours="",
+        traps=intent.words.traps,
+        source=intent.words.source,
+    )
+
+
+def _here(found: Explanation, minor: int | None) -> str:
+    if minor is None or found.what is What.INTENT:
+        return ""
+    fatal = found.what is What.FLAG
+    if found.since is not None and minor < found.since:
+        return f"a kubelet 1.{minor} does not know it yet: {_consequence(fatal=fatal)}"
+    if found.last is not None and minor > found.last:
+        if " " in found.gone:
+            return f"a kubelet 1.{minor} may know it no more ({found.gone}): then {_consequence(fatal=fatal)}"
+        return f"a kubelet 1.{minor} knows it no more: {_consequence(fatal=fatal)}"
+    return f"a kubelet 1.{minor} knows it"
+
+
+def _consequence(*, fatal: bool) -> str:
+    return "it would not start" if fatal else "it ignores it with a warning"
+
+
+def _defaults(all_of_them: tuple[tuple[int, str], ...], minor: int | None) -> tuple[tuple[int, str], ...]:
+    if minor is None:
+        return all_of_them
+    return tuple([entry for entry in all_of_them if entry[0] <= minor][-1:])
+
+
+def _same(name: str, wanted: str) -> bool:
+    return _plain(name) == _plain(wanted)
+
+
+def _plain(name: str) -> str:
+    """``CRI-O``, ``crio`` and ``cri-o`` are one."""
+    return name.casefold().replace("-", "")
+
+
+def runtimes() -> tuple[str, ...]:
+    """The runtimes that may be asked about."""
+    return tuple(_ordered(home.runtime for intent in intents().values() for home in intent.homes))
+
+
+def _ordered(names: Iterator[str]) -> dict[str, None]:
+    return dict.fromkeys(names)

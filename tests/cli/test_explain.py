@@ -1,0 +1,49 @@
+"""`rollout explain` as people type it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rollout.cli.main import run
+
+
+def test_a_field_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "registryPullQPS", "--kubelet", "v1.33.4"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "registryPullQPS  field, int32",
+        "  How many pulls a second may begin; 0: as many as are asked for.",
+        "  since before 1.21",
+        "  a kubelet 1.33 knows it",
+        "  default: 5",
+        "  lives: a field of the file that --config names (and of drop-ins where --config-dir is passed)",
+        "  the same as: --registry-qps; the flag beats the field",
+        "  a change: restarts kubelet.service (restart-kubelet)",
+        "  trap: a pull over the limit fails at once with `pull QPS exceeded`; it is not delayed, and the container backs off",
+        "  trap: pulls that waited behind one that hung leave in a burst when it ends, and fail by this limit",
+        "  source: pkg/kubelet/images/helpers.go (TryAccept)",
+    ]
+
+
+def test_a_flag_needs_no_dashes_and_takes_them(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("--registry-qps", "registry-qps"):
+        assert run(["explain", name, "-o", "json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert (document["version"], document["name"], document["twins"]) == (1, "--registry-qps", ["registryPullQPS"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reference"),
+    [
+        (["registryPullQps"], "setting-unknown"),
+        (["maxPods", "--kubelet", "latest"], "kubelet-unknown"),
+        (["maxPods", "--kubelet", "1.12"], "kubelet-unknown"),
+        (["imagePullProgressDeadline", "--runtime", "rkt"], "runtime-unknown"),
+    ],
+)
+def test_what_is_not_known_is_exit_code_2(
+    arguments: list[str], reference: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["explain", *arguments]) == 2
+    assert f"[{reference}]" in capsys.readouterr().err
