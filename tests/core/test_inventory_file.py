@@ -101,6 +101,26 @@ def test_one_by_one() -> None:
     assert [level.name for level in inventory.levels] == ["cluster", "node a"]
 
 
+def test_a_registry_is_the_node_s_own_before_its_groups_later_ones_first_before_the_cluster_s() -> None:
+    inventory = load_inventory(
+        "cluster: c\napiServer: v1.23.17\nregistry: registry.example.net\n"
+        "nodes: {'n[1-4]': , n5: {registry: 'edge.example.net:5000/mirror'}}\n"
+        "groups:\n"
+        "  a: {nodes: 'n[2-3]', registry: a.example.net}\n"
+        "  b: {nodes: 'n[3-5]', registry: b.example.net}\n"
+        "  c: {nodes: '@all'}\n",
+        "c.yaml",
+    )
+    assert {name: node.registry for name, node in inventory.nodes.items()} == {
+        "n1": "registry.example.net",
+        "n2": "a.example.net",
+        "n3": "b.example.net",
+        "n4": "b.example.net",
+        "n5": "edge.example.net:5000/mirror",
+    }
+    assert {node.registry for node in load_inventory(FOLDED, "c.yaml").nodes.values()} == {""}
+
+
 def test_without_racks_every_node_is_in_the_same_one() -> None:
     (node,) = load_inventory("cluster: c\napiServer: v1.23\nnodes: {n1: }", "c.yaml").nodes.values()
     assert (node.rack, node.zone, node.address) == ("none", "none", "n1")
@@ -135,6 +155,9 @@ def good(**changed: str) -> str:
         (good(ssh="{port: '22'}"), "c.yaml:5:13: `port` must be a whole number, not text [wrong-type]"),
         (good(ssh="{port: 2.5}"), "c.yaml:5:13: `port` must be a whole number, not 2.5 [wrong-type]"),
         (good(ssh="{user: '-x'}"), "c.yaml:5:13: `user`: `-x` is no user name [bad-user]"),
+        (good(registry="https://r.example.net"), "c.yaml:5:11: `registry`: `https://r.example.net` is no registry; write its host, and its port and path if need be, no scheme [bad-registry]"),
+        (good(registy="r"), "c.yaml:5:1: unknown key `registy` (did you mean `registry`?) [unknown-key]"),
+        (good(groups="{g: {nodes: n1, registry: 5000}}"), "c.yaml:5:35: `registry`: `5000` is no registry; write its host, and its port and path if need be, no scheme [bad-registry]"),
         (good(apiServer="1.20"), "c.yaml:2:12: `apiServer` must be text such as v1.23.17 (as a number, 1.20 would turn into 1.2) [bad-version]"),
         (good(apiServer="latest"), "c.yaml:2:12: `apiServer`: `latest` is no Kubernetes version; write for example v1.23.17 [bad-version]"),
         (good(cluster="a b"), "c.yaml:1:10: `a b` is no name; names are letters, digits, `-`, `_` and `.` [bad-name]"),

@@ -10,18 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rollout.core.model.disruption import Disruption
 from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
     DEFAULT_GATES,
     Budget,
+    Busy,
     Cause,
     Gate,
     GateKind,
     GateScope,
     Limits,
     Policy,
+    PullsInFlight,
+    RegistryCap,
     RevertScope,
     Scope,
+    Shadowed,
     Share,
     WaveKind,
     WaveRule,
@@ -123,6 +128,67 @@ keep: 1
     )
 
 
+def test_what_a_change_may_do_to_a_node() -> None:
+    bare = load(BARE)
+    assert (bare.disruption, bare.pulls, bare.shadowed) == (
+        Disruption.RESTART_KUBELET,
+        PullsInFlight(600.0, Busy.SKIP),
+        Shadowed.REFUSE,
+    )
+    assert (bare.accepted_defaults, bare.caps) == (frozenset(), ())
+    said = load(
+        BARE
+        + """\
+disruption: restart-runtime
+pullsInFlight: {within: 3m, then: override}
+shadowedByFlag: move
+acceptDefaults: [readOnlyPort, authorization.mode]
+registryCaps:
+  - {qps: 500}
+  - {registry: "mirror.example.net:5000", perZone: true, parallelPulls: 300, qps: 200}
+"""
+    )
+    assert (said.disruption, said.pulls, said.shadowed) == (
+        Disruption.RESTART_RUNTIME,
+        PullsInFlight(180.0, Busy.OVERRIDE),
+        Shadowed.MOVE,
+    )
+    assert said.accepted_defaults == {"readOnlyPort", "authorization.mode"}
+    assert said.caps == (RegistryCap(qps=500), RegistryCap("mirror.example.net:5000", True, 300, 200))  # noqa: FBT003
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("override", PullsInFlight(0.0, Busy.OVERRIDE)),
+        ("skip", PullsInFlight(0.0, Busy.SKIP)),
+        ("{}", PullsInFlight(600.0, Busy.SKIP)),
+        ("{within: 90s}", PullsInFlight(90.0, Busy.SKIP)),
+        ("{then: override}", PullsInFlight(600.0, Busy.OVERRIDE)),
+    ],
+)
+def test_pulls_in_flight_and_their_short_forms(written: str, meant: PullsInFlight) -> None:
+    assert load(f"{BARE}pullsInFlight: {written}\n").pulls == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("30", Setting("a", 30)),
+        ("{value: 30}", Setting("a", 30)),
+        ("{value: 30, pin: true}", Setting("a", 30, pin=True)),
+        ("{value: 30, pin: false, ifUnsupported: skip}", Setting("a", 30, IfUnsupported.SKIP)),
+        ("{docker.io: [mirror.example.net]}", Setting("a", {"docker.io": ["mirror.example.net"]})),
+        (
+            "{value: {docker.io: [mirror.example.net]}, pin: true}",
+            Setting("a", {"docker.io": ["mirror.example.net"]}, pin=True),
+        ),
+    ],
+)
+def test_a_setting_s_long_form(written: str, meant: Setting) -> None:
+    assert load(f"name: p\nsettings: {{a: {written}}}\n").settings["a"] == replace(meant, source="playbook p")
+
+
 def test_a_cause_with_a_budget_of_its_own_leaves_the_common_one_of_that_scope() -> None:
     budgets = load(BARE + "budgets: {wave: 3, causes: {unreachable: {wave: 10%, fleet: 5%}}}\n").budgets
     others = frozenset({Cause.FAILED, Cause.UNHEALTHY})
@@ -207,6 +273,24 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("keep: 0", "p.yaml:3:7: `keep` must be at least 1, not 0 [out-of-range]"),
         ("keep: 1.5", "p.yaml:3:7: `keep` must be a whole number, not 1.5 [wrong-type]"),
         ("templates: {flagsEnv: kubelet-flag.env.j2}", "p.yaml:3:23: there is no template templates/kubelet-flag.env.j2 (did you mean `kubelet-flags.env.j2`?) [unknown-template]"),
+        ("disruption: drain-and-restart", "p.yaml:3:13: `disruption`: rollout does not drain nodes yet (nodes whose change needs it are refused; the most that may be said is restart-kubelet) [no-draining]"),
+        ("disruption: restart-kublet", "p.yaml:3:13: `disruption` must be none, reload, restart-runtime or restart-kubelet, not `restart-kublet` (did you mean `restart-kubelet`?) [bad-choice]"),
+        ("pullsInFlight: overide", "p.yaml:3:16: `pullsInFlight` must be skip or override, not `overide` (did you mean `override`?) [bad-choice]"),
+        ("pullsInFlight: {then: wait}", "p.yaml:3:23: `then` must be skip or override, not `wait` [bad-choice]"),
+        ("pullsInFlight: {within: 10}", "p.yaml:3:25: `within` is a number without a unit (write 10s for seconds) [bad-duration]"),
+        ("pullsInFlight: {within: 25h}", "p.yaml:3:25: `within` must be between 0s and 24h, not 90000s [out-of-range]"),
+        ("pullsInFlight: {until: 1m}", "p.yaml:3:17: unknown key `until` [unknown-key]"),
+        ("pullsInFlights: skip", "p.yaml:3:1: unknown key `pullsInFlights` (did you mean `pullsInFlight`?) [unknown-key]"),
+        ("shadowedByFlag: mvoe", "p.yaml:3:17: `shadowedByFlag` must be refuse or move, not `mvoe` (did you mean `move`?) [bad-choice]"),
+        ("acceptDefaults: readOnlyPort", "p.yaml:3:17: `acceptDefaults` must be a list, not text [wrong-type]"),
+        ("acceptDefaults: [readonlyPort]", "p.yaml:3:18: `acceptDefaults[0]` must be authentication.anonymous.enabled, authentication.webhook.enabled, authorization.mode or readOnlyPort, not `readonlyPort` (did you mean `readOnlyPort`?) [bad-choice]"),
+        ("registryCaps: {qps: 3}", "p.yaml:3:15: `registryCaps` must be a list, not a map [wrong-type]"),
+        ("registryCaps: [{perZone: true}]", "p.yaml:3:16: `registryCaps[0]` caps nothing (say parallelPulls, qps or both) [bad-cap]"),
+        ("registryCaps: [{qps: 0}]", "p.yaml:3:22: `qps` must be at least 1, not 0 [out-of-range]"),
+        ("registryCaps: [{parallelPull: 3, qps: 1}]", "p.yaml:3:17: unknown key `parallelPull` (did you mean `parallelPulls`?) [unknown-key]"),
+        ("registryCaps: [{registry: https://r, qps: 3}]", "p.yaml:3:27: `registry`: `https://r` is no registry; write its host, and its port and path if need be, no scheme [bad-registry]"),
+        ("registryCaps: [{registry: r, qps: 3}, {registry: r, parallelPulls: 9}]", "p.yaml:3:39: registry `r` is capped twice for the fleet (put both caps into one entry) [duplicate-cap]"),
+        ("registryCaps: [{perZone: true, qps: 3}, {perZone: true, qps: 4}]", "p.yaml:3:41: each registry is capped twice per zone (put both caps into one entry) [duplicate-cap]"),
         ("templates: {dropin: x}", "p.yaml:3:13: unknown key `dropin` (did you mean `dropIn`?) [unknown-key]"),
     ],
 )  # fmt: skip
@@ -222,6 +306,9 @@ def test_refused(line: str, complaint: str) -> None:
         ("name: p\nsettings: {}", ["p.yaml:2:11: the playbook has no settings (name at least one) [no-settings]"]),
         ("name: p\nsettings: [a]", ["p.yaml:2:11: `settings` must be a map, not a list [wrong-type]"]),
         ("name: p\nsettings: {a.b: 1}", ["p.yaml:2:12: `a.b` is no setting's name; names are letters and digits, flags also have `-` [bad-setting]"]),
+        ("name: p\nsettings: {a: {pin: true}}", ["p.yaml:2:15: `a` has no value (write one, or remove the line) [bad-setting]"]),
+        ("name: p\nsettings: {a: {value: 1, pin: 1}}", ["p.yaml:2:31: `pin` must be true or false, not a number [wrong-type]"]),
+        ("name: p\nsettings: {a: {value: 1, pinn: true}}", ["p.yaml:2:26: unknown key `pinn` (did you mean `pin`?) [unknown-key]"]),
         ("name: 3\nsettings: {a: 1}\nsoak: 1", [
             "p.yaml:1:7: `name` must be a name, not a number [wrong-type]",
             "p.yaml:3:7: `soak` is a number without a unit (write 1s for seconds) [bad-duration]",

@@ -53,7 +53,8 @@ RIGHT_INVENTORIES: list[dict[str, Any]] = [
         "ssh": {"user": "sre", "sudo": True},
     },
     {"groups": {"g": {"nodes": "@all", "settings": {"maxPods": {"value": 3, "ifUnsupported": "skip"}}}}},
-    {"nodesFrom": {"ansible": {"path": "hosts", "rackGroups": "rack_"}}},
+    {"nodesFrom": {"ansible": {"path": "hosts", "rackGroups": "rack_", "registry": "pulls_from"}}},
+    {"registry": "r.example.net", "groups": {"g": {"nodes": "@all", "registry": "r:5000"}}},
     {"nodesFrom": {"kubernetes": {"kubeconfig": "k", "selector": "a in (b)", "address": "Hostname"}}},
 ]
 WRONG_INVENTORIES: list[dict[str, Any]] = [
@@ -69,6 +70,7 @@ WRONG_INVENTORIES: list[dict[str, Any]] = [
     {"racks": {"a b": "n1"}},
     {"racks": {"r1": 7}},
     {"groups": {"g": {"labels": {}}}},
+    {"registry": "http://r.example.net"},
     {"settings": {"max pods": 3}},
     {"settings": {"maxPods": None}},
     {"settings": {"maxPods": {"value": 3, "ifUnsupported": "maybe"}}},
@@ -84,6 +86,9 @@ RIGHT_PLAYBOOKS: list[dict[str, Any]] = [
         "budgets": {"wave": "2 %", "causes": {"unreachable": {"fleet": 2}}},
     },
     {"gates": {"node": ["unit", {"command": ["true"]}], "wave": [{"http": "https://x.example.net/", "status": 204}]}},
+    {"disruption": "reload", "pullsInFlight": "override", "shadowedByFlag": "move", "acceptDefaults": ["readOnlyPort"]},
+    {"pullsInFlight": {"within": "90s", "then": "skip"}, "registryCaps": [{"registry": "r:5000/m", "qps": 9}]},
+    {"settings": {"registryMirrors": {"value": {"docker.io": ["m.example.net"]}, "pin": True}}},
     {"guard": "2m", "soak": "0", "onFailure": {"revert": "run"}, "controlPlane": True, "cordoned": True},
 ]
 WRONG_PLAYBOOKS: list[dict[str, Any]] = [
@@ -103,6 +108,14 @@ WRONG_PLAYBOOKS: list[dict[str, Any]] = [
     {"gates": {"wave": [{"prometheus": "up", "http": "https://x.example.net/"}]}},
     {"onFailure": {"revert": "cluster"}},
     {"controlPlane": "yes"},
+    {"disruption": "drain-and-restart"},
+    {"pullsInFlight": "wait"},
+    {"pullsInFlight": {"within": 600}},
+    {"shadowedByFlag": True},
+    {"acceptDefaults": ["maxPods"]},
+    {"registryCaps": [{"perZone": True}]},
+    {"registryCaps": [{"registry": "https://r", "qps": 3}]},
+    {"settings": {"maxPods": {"value": 3, "pin": "yes"}}},
 ]
 
 

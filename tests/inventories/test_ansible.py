@@ -86,6 +86,20 @@ def test_group_variables_count_from_the_outer_to_the_inner_group_and_a_host_s_ow
     assert load(without).nodes["n10"].user == "sre"
 
 
+def test_a_registry_is_a_variable_that_the_file_names() -> None:
+    printed = but(gpu={"hosts": ["n2"], "vars": {"pulls_from": "gpu.example.net"}})
+    rest = "registry: registry.example.net\n"
+    assert {node.registry for node in load(printed, rest=rest).nodes.values()} == {"registry.example.net"}
+    found = load(printed, "registry: pulls_from", rest)
+    assert {name: node.registry for name, node in found.nodes.items()} == {
+        "n1": "registry.example.net",
+        "n2": "gpu.example.net",
+        "n10": "registry.example.net",
+    }
+    elsewhere = but(gpu={"hosts": ["n2"], "vars": {"pulls_from": "other.example.net"}})
+    assert load(elsewhere, "registry: pulls_from", rest).digest != found.digest
+
+
 def test_the_file_s_own_groups_and_settings_speak_of_the_inventory_s() -> None:
     inventory = load(rest="groups: {fast: {nodes: '@gpu', labels: {disk: nvme}, settings: {maxPods: 30}}}\n")
     assert inventory.nodes["n2"].labels == {"disk": "nvme"}

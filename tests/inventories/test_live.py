@@ -82,6 +82,16 @@ def test_nodes_with_their_address_rack_zone_version_and_runtime() -> None:
     assert inventory.endpoints == Endpoints(kubeconfig="k")
 
 
+def test_a_registry_is_a_label_that_the_file_names() -> None:
+    nodes = (*NODES[:2], live("n3", labels={"example.net/registry": "mirror.example.net"}))
+    inventory = load("kubeconfig: k, registryLabel: example.net/registry", "registry: r.example.net\n", nodes)
+    assert [node.registry for node in inventory.nodes.values()] == [
+        "r.example.net",
+        "mirror.example.net",
+        "r.example.net",
+    ]
+
+
 def test_the_selector_and_the_address_chosen() -> None:
     inventory = load("kubeconfig: k, selector: 'pool=batch,!spot', address: Hostname")
     assert {name: node.address for name, node in inventory.nodes.items()} == {"n1": "n1", "n10": "n10"}

@@ -77,6 +77,7 @@ class _Wanted:
             labels=self._value(name, self._source.labels, reading) if self._source.labels else None,
             user=said["ansible_user"],
             port=_number(said["ansible_port"]),
+            registry=self._value(name, self._source.registry, reading) if self._source.registry else None,
         )
 
     def _place(self, name: str, variable: str | None, beginning: str | None, reading: Reading) -> object:

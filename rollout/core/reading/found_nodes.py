@@ -32,6 +32,7 @@ class FoundNode:
     labels: object = None
     user: object = None
     port: object = None
+    registry: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ def _written(node: FoundNode) -> dict[str, Any]:
         "labels": node.labels,
         "user": node.user,
         "port": node.port,
+        "registry": node.registry,
     }
     return {key: value for key, value in said.items() if value is not None}
 

@@ -67,8 +67,8 @@ def _source(said: NodesFrom, root: Item, place: Item, mistakes: Mistakes) -> Fro
 def finish(draft: Draft, found: Found | None = None) -> Inventory:
     """The inventory, once; ``found`` are the nodes of ``draft.source``. Raises ``InputError`` with every mistake.
 
-    The digest of an inventory with nodes from elsewhere is over the file and how the nodes are reached and placed: other
-    nodes void a plan, another label does not.
+    The digest of an inventory with nodes from elsewhere is over the file and how the nodes are reached and placed, and
+    what they pull from: other nodes void a plan, another label does not.
     """
     if found is None:
         return build(draft.root, draft.mistakes, draft.digest)
@@ -109,7 +109,7 @@ def _add_groups(draft: Draft, found: Mapping[str, Item], place: Item) -> None:
 
 def _digest(file: str, nodes: Mapping[str, Node]) -> str:
     reached = [
-        [node.name, node.address, node.rack, node.zone, node.user, node.port, sorted(node.groups)]
+        [node.name, node.address, node.rack, node.zone, node.user, node.port, node.registry, sorted(node.groups)]
         for node in nodes.values()
     ]
     return sha256(json.dumps([file, reached], ensure_ascii=True).encode()).hexdigest()

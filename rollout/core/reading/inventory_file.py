@@ -6,6 +6,7 @@
     ssh: {user: sre, port: 22, sudo: true}  # optional, also of a group; ssh_config decides what is not said
     endpoints: {kubeconfig: rno.kubeconfig, prometheus: "https://prometheus.rno.example.net"}  # what gates ask, see docs/gates.md
     settings: {registryPullQPS: 10}         # for the whole cluster
+    registry: registry.example.net          # optional, also of a group or node: what nodes pull from, for the plan's loads
     nodes:                                  # by nodeset …
       tess-node-[0001-2000]: {address: "{name}.rno.example.net"}
     racks:  {rack01: tess-node-[0001-0060]}
@@ -14,7 +15,7 @@
       gpu: {nodes: "@rack33", labels: {gpu: "true"}, settings: {…}}
 
 or one by one: ``nodes: [{name: n1, address: 10.0.0.1, rack: rack01, zone: rno-a, labels: {…}, settings: {…}}]``.
-``nodesFrom`` in the place of ``nodes``: see ``inventory_draft``. A node takes its labels from its groups in file order, then its own.
+``nodesFrom`` in the place of ``nodes``: see ``inventory_draft``. What a node has from its groups: see ``inherited``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from hashlib import sha256
 
 from rollout.core.model.inventory import Inventory, Level, Node
 from rollout.core.model.settings import Setting
+from rollout.core.reading.inherited import Inherited
 from rollout.core.reading.inventory_written import AnyInventory, Attributes, FoldedInventory, Group, ListedInventory
 from rollout.core.reading.logins import Logins
 from rollout.core.reading.words import read_settings
@@ -85,11 +87,11 @@ class _Reading:
         sets = {**_members(racks), **_members(zones)}
         groups = self._groups(written.groups, nodes, sets)
         self._check_names(written, racks, zones)
-        labels = _Labels(written.groups, groups)
+        inherited = Inherited(written, groups)
         return Inventory(
             cluster=written.cluster,
             api_server=written.api_server,
-            nodes=self._nodes(blocks, written, racks, zones, labels),
+            nodes=self._nodes(blocks, written, racks, zones, inherited),
             nodesets={**sets, **groups, EVERYTHING: frozenset(nodes)},
             levels=tuple(self._levels(written, blocks, groups)),
             digest=digest,
@@ -126,7 +128,7 @@ class _Reading:
         written: AnyInventory,
         racks: Mapping[str, str],
         zones: Mapping[str, str],
-        labels: _Labels,
+        inherited: Inherited,
     ) -> dict[str, Node]:
         nodes: dict[str, Node] = {}
         owners: dict[tuple[str, int | None], str] = {}
@@ -135,12 +137,12 @@ class _Reading:
             clashes: list[str] = []
             for name in block.names:
                 address = (block.said.address or "{name}").replace("{name}", name)
-                groups, own = labels.of(name, block.said.labels)
+                groups, own, registry = inherited.of(name, block.said)
                 login = logins.of(groups, block.said)
                 if owners.setdefault((address, login.port), name) != name:
                     clashes.append(name)
                 place = (racks.get(name, NO_RACK), zones.get(name, NO_RACK))
-                nodes[name] = Node(name, address, *place, own, groups, login.user, login.port, login.sudo)
+                nodes[name] = Node(name, address, *place, own, groups, login.user, login.port, login.sudo, registry)
             if clashes:
                 clash = nodes[clashes[0]]
                 self._duplicate_address(block, clashes, owners[clash.address, clash.port], clash.address)
@@ -285,25 +287,3 @@ def _members(owner: Mapping[str, str]) -> dict[str, frozenset[str]]:
     for name, group in owner.items():
         members.setdefault(group, set()).add(name)
     return {group: frozenset(names) for group, names in members.items()}
-
-
-class _Labels:
-    """Groups and labels of a node; nodes that are alike share one mapping."""
-
-    def __init__(self, written: Mapping[str, Group], groups: Mapping[str, frozenset[str]]) -> None:
-        self._written = written
-        self._groups: dict[str, tuple[str, ...]] = {}
-        for group, nodes in groups.items():
-            for name in nodes:
-                self._groups[name] = (*self._groups.get(name, ()), group)
-        self._merged: dict[tuple[tuple[str, ...], int], dict[str, str]] = {}
-
-    def of(self, name: str, own: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, str]]:
-        groups = self._groups.get(name, ())
-        key = (groups, id(own))
-        if key not in self._merged:
-            merged: dict[str, str] = {}
-            for labels in (*(self._written[group].labels for group in groups), own):
-                merged.update(labels)
-            self._merged[key] = merged
-        return groups, self._merged[key]

@@ -12,7 +12,7 @@ from rollout.core.model.inventory import Endpoints
 from rollout.core.reading import schema_words
 from rollout.core.reading.gates_written import Url
 from rollout.core.reading.node_sources import NodesFrom
-from rollout.core.reading.words import Labels, Name
+from rollout.core.reading.words import Labels, Name, Registry
 from rollout.core.reading.written import Written, wrong
 from rollout.core.text.terminal import printable
 
@@ -100,6 +100,7 @@ class Attributes(Written):
     user: User | None = None
     port: Port | None = None
     sudo: bool | None = None
+    registry: Registry | None = None
 
 
 class ListedNode(Attributes):
@@ -109,12 +110,13 @@ class ListedNode(Attributes):
 
 
 class Group(Written):
-    """Nodes that have labels or settings in common; may speak of racks, zones and the groups above it."""
+    """Nodes that have labels, settings or a registry in common; may speak of racks, zones and the groups above it."""
 
     nodes: Nodeset
     ssh: Ssh = Field(default_factory=Ssh)
     labels: Labels = Field(default_factory=dict)
     settings: Settings = Field(default_factory=dict)
+    registry: Registry | None = None
 
 
 class _Common(Written):
@@ -126,6 +128,7 @@ class _Common(Written):
     ssh: Ssh = Field(default_factory=Ssh)
     endpoints: WrittenEndpoints = Field(default_factory=lambda: WrittenEndpoints.model_validate({}))
     settings: Settings = Field(default_factory=dict)
+    registry: Registry | None = None
     racks: dict[Name, Nodeset] = Field(default_factory=dict)
     zones: dict[Name, Nodeset] = Field(default_factory=dict)
     groups: dict[Name, Group] = Field(default_factory=dict)

@@ -43,6 +43,7 @@ def _found(node: LiveNode, source: FromKubernetes) -> FoundNode:
         rack=node.labels.get(source.rack_label) if source.rack_label else None,
         zone=node.labels.get(source.zone_label),
         labels={**node.labels, **_facts(node)},
+        registry=node.labels.get(source.registry_label) if source.registry_label else None,
     )
 
 

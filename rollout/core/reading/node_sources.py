@@ -30,7 +30,8 @@ class FromAnsible(Written):
     """An Ansible inventory: a program that prints what ``--list`` asks for, or anything ``ansible-inventory`` reads.
 
     ``rack`` and ``zone`` are host variables, ``rackGroups`` and ``zoneGroups`` beginnings of the names of groups that are
-    racks or zones. ``labels`` is a host variable that holds a map. ``path`` is relative to the inventory file's folder.
+    racks or zones. ``labels`` is a host variable that holds a map, ``registry`` one that says what a host pulls from.
+    ``path`` is relative to the inventory file's folder.
     """
 
     path: Text
@@ -40,6 +41,7 @@ class FromAnsible(Written):
     zone: Text | None = None
     zone_groups: Text | None = Field(None, alias="zoneGroups")
     labels: Text | None = None
+    registry: Text | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -56,6 +58,7 @@ class FromKubernetes(Written):
     selector: Selector = ""
     rack_label: Text | None = Field(None, alias="rackLabel")
     zone_label: Text = Field("topology.kubernetes.io/zone", alias="zoneLabel")
+    registry_label: Text | None = Field(None, alias="registryLabel")
     address: Literal["InternalIP", "Hostname", "ExternalIP", "InternalDNS", "ExternalDNS"] = "InternalIP"
 
 

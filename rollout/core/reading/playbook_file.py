@@ -19,6 +19,8 @@ from rollout.core.model.playbook import (
     GateScope,
     Limits,
     Policy,
+    PullsInFlight,
+    RegistryCap,
     Scope,
     Share,
     Templates,
@@ -31,6 +33,7 @@ from rollout.core.reading.playbook_written import (
     Playbook,
     Shares,
     WrittenBudgets,
+    WrittenCap,
     WrittenGates,
     WrittenLimits,
     WrittenTemplates,
@@ -71,6 +74,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
     if isinstance(said_waves, list) and len(waves) == len(said_waves):
         _check_waves(waves, root, mistakes)
     gates = tuple(_gates(written.gates, root, mistakes))
+    caps = tuple(_caps(written.registry_caps, root, mistakes))
     mistakes.raise_any(*_template_problems(written.templates, templates))
     return Policy(
         name=written.name,
@@ -88,6 +92,11 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         rehearsal=written.rehearsal,
         control_plane=written.control_plane,
         cordoned=written.cordoned,
+        disruption=written.disruption,
+        pulls=PullsInFlight(written.pulls_in_flight.within, written.pulls_in_flight.then),
+        shadowed=written.shadowed_by_flag,
+        accepted_defaults=frozenset(written.accept_defaults),
+        caps=caps,
         digest=_digest(text, used),
     )
 
@@ -181,6 +190,20 @@ def _budgets(written: WrittenBudgets) -> Iterator[Budget]:
 
 def _share(shares: Shares, scope: Scope) -> Share | None:
     return {Scope.WAVE: shares.wave, Scope.RACK: shares.rack, Scope.FLEET: shares.fleet}[scope]
+
+
+def _caps(written: Sequence[WrittenCap], root: Item, mistakes: Mistakes) -> Iterator[RegistryCap]:
+    """Each registry is capped once per zone and once for the fleet."""
+    taken: set[tuple[str, bool]] = set()
+    for at, said in enumerate(written):
+        cap = RegistryCap(said.registry or "", said.per_zone, said.parallel_pulls, said.qps)
+        scope = (cap.registry, cap.per_zone)
+        if scope in taken:
+            whose = f"registry `{cap.registry}`" if cap.registry else "each registry"
+            message = f"{whose} is capped twice {'per zone' if cap.per_zone else 'for the fleet'}"
+            mistakes.add(_at(root, "registryCaps", at), "duplicate-cap", message, "put both caps into one entry")
+        taken.add(scope)
+        yield cap
 
 
 # Gates.

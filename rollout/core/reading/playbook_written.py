@@ -5,16 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from rollout.core.model.playbook import Cause, RevertScope
+from rollout.core.model.disruption import Disruption
+from rollout.core.model.playbook import DEFAULT_PULLS, Busy, Cause, RevertScope, Shadowed
 from rollout.core.reading.gates_written import BUILT_IN_GATES, NodeGate, WaveGate, node_gate, wave_gate
 from rollout.core.reading.schema_words import SETTINGS, OrWord, one_of
-from rollout.core.reading.words import Duration, Name, Percent, ShareText, between, choice
+from rollout.core.reading.words import Duration, Name, Percent, Registry, ShareText, between, choice
 from rollout.core.reading.written import Written, wrong
 
 _WAVES = ("canary", "perRack", "upTo", "rest")
 _DAY = 86_400.0
+_MOST_ASKED = 10_000_000
+
+DISRUPTIONS = tuple(kind.value for kind in Disruption if kind is not Disruption.DRAIN_AND_RESTART)
+"""What a playbook may cap a change's disruption at: draining is not there yet, so no change may need it."""
+
+NEW_DEFAULTS = (
+    "authentication.anonymous.enabled",
+    "authentication.webhook.enabled",
+    "authorization.mode",
+    "readOnlyPort",
+)
+"""Fields whose default differs between a kubelet with ``--config`` and one with flags only, which a playbook may accept.
+
+Legacy flags keep the old defaults; a file is defaulted by v1beta1: k8s ``cmd/kubelet/app/options/options.go``
+(``applyLegacyDefaults``) and ``pkg/kubelet/apis/config/v1beta1/defaults.go``, 1.20.2.
+"""
 
 Soak = Annotated[Duration, between(0, _DAY, "between 0s and 24h")]
 Guard = Annotated[Duration, between(5, 180, "between 5s and 180s")]
@@ -35,6 +52,30 @@ def _revert(value: object) -> RevertScope:
 
 def _cause(value: object) -> Cause:
     return Cause(choice(value, tuple(cause.value for cause in Cause)))
+
+
+def _disruption(value: object) -> Disruption:
+    if value == Disruption.DRAIN_AND_RESTART:
+        hint = "nodes whose change needs it are refused; the most that may be said is restart-kubelet"
+        raise wrong("no-draining", "KEY: rollout does not drain nodes yet", hint)
+    return Disruption(choice(value, DISRUPTIONS))
+
+
+def _shadowed(value: object) -> Shadowed:
+    return Shadowed(choice(value, tuple(way.value for way in Shadowed)))
+
+
+def _busy(value: object) -> Busy:
+    return Busy(choice(value, tuple(way.value for way in Busy)))
+
+
+def _pulls(value: object) -> object:
+    """``override`` is short for ``{within: 0s, then: override}``, ``skip`` likewise."""
+    return {"within": "0s", "then": _busy(value)} if isinstance(value, str) else value
+
+
+def _accepted(value: object) -> str:
+    return choice(value, NEW_DEFAULTS)
 
 
 class WrittenWave(Written):
@@ -87,6 +128,30 @@ class WrittenGates(Written):
     wave: list[Annotated[WaveGate, BeforeValidator(wave_gate)]] = Field(default_factory=list)
 
 
+class WrittenPulls(Written):
+    """How long a node that pulls images is asked again, and what becomes of it when it still does."""
+
+    within: Annotated[Duration, between(0, _DAY, "between 0s and 24h")] = DEFAULT_PULLS.within
+    then: Annotated[Busy, BeforeValidator(_busy)] = DEFAULT_PULLS.then
+
+
+class WrittenCap(Written):
+    """The most that the nodes of one zone (``perZone``), else of the fleet, may ask of one registry, else of each."""
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["parallelPulls"]}, {"required": ["qps"]}]})
+
+    registry: Registry | None = None
+    per_zone: bool = Field(default=False, alias="perZone")
+    parallel_pulls: Annotated[int, Field(ge=1, le=_MOST_ASKED)] | None = Field(None, alias="parallelPulls")
+    qps: Annotated[int, Field(ge=1, le=_MOST_ASKED)] | None = None
+
+    @model_validator(mode="after")
+    def _caps_something(self) -> Self:
+        if self.parallel_pulls is None and self.qps is None:
+            raise wrong("bad-cap", "KEY caps nothing", "say parallelPulls, qps or both")
+        return self
+
+
 class OnFailure(Written):
     revert: Annotated[RevertScope, BeforeValidator(_revert)] = RevertScope.WAVE
 
@@ -115,3 +180,14 @@ class Playbook(Written):
     rehearsal: bool = True
     control_plane: bool = Field(default=False, alias="controlPlane")
     cordoned: bool = False
+    disruption: Annotated[Disruption, BeforeValidator(_disruption), WithJsonSchema({"enum": [*DISRUPTIONS]})] = (
+        Disruption.RESTART_KUBELET
+    )
+    pulls_in_flight: Annotated[WrittenPulls, BeforeValidator(_pulls), OrWord(("skip", "override"))] = Field(
+        default_factory=lambda: WrittenPulls.model_validate({}), alias="pullsInFlight"
+    )
+    shadowed_by_flag: Annotated[Shadowed, BeforeValidator(_shadowed)] = Field(Shadowed.REFUSE, alias="shadowedByFlag")
+    accept_defaults: list[Annotated[str, BeforeValidator(_accepted), WithJsonSchema({"enum": [*NEW_DEFAULTS]})]] = (
+        Field(default_factory=list, alias="acceptDefaults")
+    )
+    registry_caps: list[WrittenCap] = Field(default_factory=list, alias="registryCaps")

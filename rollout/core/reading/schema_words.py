@@ -34,7 +34,7 @@ SETTINGS = WithJsonSchema({
     "propertyNames": {"pattern": "^(--)?[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*$"},
     "additionalProperties": {
         "type": ["string", "number", "boolean", "array", "object"],
-        "properties": {"ifUnsupported": {"enum": ["refuse", "skip"]}},
+        "properties": {"ifUnsupported": {"enum": ["refuse", "skip"]}, "pin": {"type": "boolean"}},
     },
 })  # fmt: skip
 

@@ -105,6 +105,19 @@ def _label_name_text(value: object) -> str:
 _LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
+def _registry_text(value: object) -> str:
+    if not isinstance(value, str) or not _REGISTRY.fullmatch(value):
+        shown = printable(str(value), 60)
+        raise wrong(
+            "bad-registry",
+            f"KEY: `{shown}` is no registry; write its host, and its port and path if need be, no scheme",
+        )
+    return value
+
+
+_REGISTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(?::[0-9]{1,5})?(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,127}){0,8}")
+
+
 def between(low: float, high: float, words: str) -> AfterValidator:
     """Seconds within bounds; ``words`` says them."""
 
@@ -125,13 +138,21 @@ LabelText = Annotated[
 ]
 Labels = dict[str, LabelText]
 LabelName = Annotated[str, BeforeValidator(_label_name_text), schema_words.text(_LABEL_NAME.pattern)]
+Registry = Annotated[
+    str,
+    BeforeValidator(_registry_text),
+    schema_words.text(
+        _REGISTRY.pattern, "A registry's host, with port and path if need be.", "mirror.rno.example.net:5000"
+    ),
+]
 
 SETTING_NAME = re.compile(r"(?:--)?[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*")
 _POLICIES = tuple(policy.value for policy in IfUnsupported)
+_LONG_FORM = ("value", "ifUnsupported", "pin")
 
 
 def read_settings(item: Item | None, source: str, mistakes: Mistakes) -> Mapping[str, Setting]:
-    """``name: value``, or ``name: {value: …, ifUnsupported: refuse|skip}``."""
+    """``name: value``, or ``name: {value: …, ifUnsupported: refuse|skip, pin: true|false}``."""
     settings: dict[str, Setting] = {}
     for name, entry in item.entries().items() if item else ():
         if not SETTING_NAME.fullmatch(name):
@@ -140,28 +161,32 @@ def read_settings(item: Item | None, source: str, mistakes: Mistakes) -> Mapping
                 "bad-setting",
                 f"`{printable(name, 60)}` is no setting's name; names are letters and digits, flags also have `-`",
             )
-        value, policy = _setting_value(entry.item, mistakes)
+        value, policy, pin = _setting_value(entry.item, mistakes)
         if value is None:
             mistakes.add(
                 entry.item, "bad-setting", f"`{printable(name, 60)}` has no value", "write one, or remove the line"
             )
-        settings[name] = Setting(name, value, policy, source, mistakes.place(entry))
+        settings[name] = Setting(name, value, policy, source, mistakes.place(entry), pin)
     return settings
 
 
-def _setting_value(item: Item, mistakes: Mistakes) -> tuple[Value, IfUnsupported]:
+def _setting_value(item: Item, mistakes: Mistakes) -> tuple[Value, IfUnsupported, bool]:
+    """A map is a setting's value, unless one of its keys is of the long form: then all must be."""
     fields = item.entries()
-    if "value" not in fields and "ifUnsupported" not in fields:
-        return item.plain(), IfUnsupported.REFUSE
-    for key in fields.keys() - {"value", "ifUnsupported"}:
-        mistakes.add(
-            fields[key],
-            "unknown-key",
-            f"unknown key `{printable(key, 60)}`",
-            did_you_mean(key, ("value", "ifUnsupported")),
-        )
+    if not any(key in fields for key in _LONG_FORM):
+        return item.plain(), IfUnsupported.REFUSE, False
+    for key in fields.keys() - {*_LONG_FORM}:
+        message = f"unknown key `{printable(key, 60)}`"
+        mistakes.add(fields[key], "unknown-key", message, did_you_mean(key, _LONG_FORM))
     value = fields["value"].item.plain() if "value" in fields else None
-    return value, _policy(fields.get("ifUnsupported"), mistakes)
+    return value, _policy(fields.get("ifUnsupported"), mistakes), _pin(fields.get("pin"), mistakes)
+
+
+def _pin(entry: Entry | None, mistakes: Mistakes) -> bool:
+    said = entry.item.plain() if entry else False
+    if entry is not None and not isinstance(said, bool):
+        mistakes.add(entry.item, "wrong-type", f"`pin` must be true or false, not {kind_of(said)}")
+    return said is True
 
 
 def _policy(entry: Entry | None, mistakes: Mistakes) -> IfUnsupported:
