@@ -1,0 +1,64 @@
+"""Which feature gates a kubelet's binary registers, by minor, and how each is set when nobody says anything.
+
+A gate that is not registered is fatal to the kubelet, and so is a locked gate set to the other value. The data is
+``feature_gates.json`` in ``rollout/kubelet``; it says how it was derived and what of it is not certain.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from typing import Any
+
+ALL_ALPHA = "AllAlpha"
+ALL_BETA = "AllBeta"
+
+
+class Stage(StrEnum):
+    """How far a feature has come."""
+
+    ALPHA = "ALPHA"
+    BETA = "BETA"
+    GA = "GA"
+    DEPRECATED = "DEPRECATED"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A gate in one minor. ``locked``: it cannot be set to anything but ``default``."""
+
+    name: str
+    stage: Stage
+    default: bool
+    locked: bool
+
+
+def known(minor: int) -> Mapping[str, Gate]:
+    """The gates that a kubelet 1.``minor`` takes, ``AllAlpha`` and ``AllBeta`` among them; empty for a minor without data."""
+    return _of_minor(minor)
+
+
+def default(name: str, minor: int) -> bool:
+    """What the gate is when nobody sets it. Raises ``KeyError`` when that minor does not know it."""
+    return _of_minor(minor)[name].default
+
+
+@cache
+def _data() -> Mapping[str, Any]:
+    text = resources.files("rollout.kubelet").joinpath("feature_gates.json").read_text(encoding="utf-8")
+    data: dict[str, Any] = json.loads(text)
+    return data
+
+
+@cache
+def _of_minor(minor: int) -> Mapping[str, Gate]:
+    return {
+        name: Gate(name, Stage(span["stage"]), span["default"], span.get("locked", False))
+        for name, spans in _data()["gates"].items()
+        for span in spans
+        if span["since"] <= minor <= span["last"]
+    }

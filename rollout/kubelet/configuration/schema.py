@@ -1,0 +1,103 @@
+"""The types of KubeletConfiguration by minor: what a kubelet's decoder takes and what its ``/configz`` shows.
+
+The data is ``kubelet_types.json`` in ``rollout/kubelet``; it says how it was derived. Minors outside ``known_minors`` of
+``rollout.kubelet.fields`` have no types: every function here then answers with nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from typing import Any
+
+ROOT = "KubeletConfiguration"
+
+
+class Form(StrEnum):
+    """What JSON a value of the kind is; all but the last three are scalars."""
+
+    BOOL = "bool"
+    STRING = "string"
+    INT32 = "int32"
+    INT64 = "int64"
+    UINT32 = "uint32"
+    FLOAT64 = "float64"
+    DURATION = "duration"  # text in Go's duration grammar
+    NANOSECONDS = "nanoseconds"  # a whole number (int64)
+    DURATION_OR_NANOSECONDS = "durationOrNanoseconds"
+    QUANTITY = "quantity"  # text, or a number
+    TIME = "time"  # RFC 3339 text
+    OBJECT = "object"
+    LIST = "list"
+    MAP = "map"
+
+
+class Shown(StrEnum):
+    """When ``/configz`` prints a field."""
+
+    ALWAYS = "always"
+    NONEMPTY = "nonempty"  # not when it is "", 0, false, [] or {}
+    SET = "set"  # not when nobody set it; a zero that was written is printed
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """``type_name`` names an OBJECT's type, ``element`` is what a LIST or a MAP (its keys are texts) holds.
+
+    ``pointer``: the kubelet tells "not written" from a written zero, so a written zero is not replaced by the default.
+    Of an ``element``, ``pointer`` and ``shown`` say nothing.
+    """
+
+    form: Form
+    type_name: str = ""
+    element: FieldType | None = None
+    pointer: bool = False
+    shown: Shown = Shown.ALWAYS
+
+
+def fields_of(type_name: str, minor: int) -> Mapping[str, FieldType]:
+    """The fields of a type in a kubelet 1.``minor``, by their exact JSON names; none when it has no such type.
+
+    ``kind`` and ``apiVersion`` are fields of ``ROOT``. Raises ``KeyError`` for a type that no minor has.
+    """
+    return _of_minor(minor)[type_name]
+
+
+@cache
+def _data() -> Mapping[str, Any]:
+    text = resources.files("rollout.kubelet").joinpath("kubelet_types.json").read_text(encoding="utf-8")
+    data: dict[str, Any] = json.loads(text)
+    return data
+
+
+@cache
+def _of_minor(minor: int) -> Mapping[str, Mapping[str, FieldType]]:
+    return {
+        type_name: {
+            name: _field_type(span)
+            for name, spans in entries.items()
+            for span in spans
+            if span["since"] <= minor <= span["last"]
+        }
+        for type_name, entries in _data()["types"].items()
+    }
+
+
+def _field_type(span: Mapping[str, Any]) -> FieldType:
+    kind = _kind(span["kind"])
+    return FieldType(kind.form, kind.type_name, kind.element, span.get("pointer", False), Shown(span["shown"]))
+
+
+def _kind(text: str) -> FieldType:
+    """``list<T>``, ``map<string,T>``, a scalar's form, or a type's name (these begin with a capital)."""
+    if text.startswith("list<"):
+        return FieldType(Form.LIST, element=_kind(text[len("list<") : -1]))
+    if text.startswith("map<string,"):
+        return FieldType(Form.MAP, element=_kind(text[len("map<string,") : -1]))
+    if text[0].isupper():
+        return FieldType(Form.OBJECT, text)
+    return FieldType(Form(text))
