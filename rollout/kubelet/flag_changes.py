@@ -8,26 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rollout.core.model.inventory import Node
 from rollout.core.model.playbook import Templates
-from rollout.core.model.settings import Setting, Value
-from rollout.core.model.snapshot import Snapshot
+from rollout.core.model.settings import Setting
 from rollout.core.text import diff
-from rollout.kubelet import arguments, env_file, fields, homes, layout, unit_file, values
+from rollout.kubelet import arguments, flag_texts, homes, layout, values
 from rollout.kubelet.edits import Edit, reason
+from rollout.kubelet.found import Found
 from rollout.kubelet.homes import InFlag
-from rollout.kubelet.layout import UNIT, VARIABLE, EnvHome, Layout, LayoutError
-from rollout.kubelet.rendered import rendered
-from rollout.kubelet.versions import Version
+from rollout.kubelet.layout import EnvHome, Layout, LayoutError
+from rollout.kubelet.template_flags import template_flags
 
 
 @dataclass(frozen=True, slots=True)
 class FlagChange:
-    """The layout afterwards, the flags that must then be in force, and the edit that brings it (``None``: none needed)."""
+    """The layout afterwards, the flags that must then be in force, and the edits that bring it."""
 
     then: Layout
     flags: tuple[InFlag, ...]
-    edit: Edit | None
+    edits: tuple[Edit, ...]
 
 
 def holds(words: tuple[str, ...], flag: InFlag) -> bool:
@@ -69,102 +67,75 @@ def _others(words: tuple[str, ...], ours: frozenset[str]) -> list[tuple[str, str
     return [(flag.name, flag.value) for flag in arguments.given(words) if flag.name not in ours]
 
 
-def flag_change(  # the parts of a node that flags depend on
-    snapshot: Snapshot,
-    now: Layout,
+def flag_change(
+    found: Found,
     flags: tuple[InFlag, ...],
+    taken: Mapping[str, str],
     settings: Mapping[str, Setting],
     templates: Templates,
-    version: Version,
-    node: Node,
 ) -> FlagChange:
-    """What must be written so that all ``flags`` are in force, and those the template adds."""
-    if not flags:
-        return FlagChange(now, (), None)
-    home = now.flags_home
-    if isinstance(home, EnvHome):
-        flags = (*flags, *_template_flags(now, flags, templates, version, node))
+    """What must be written so that all ``flags`` are in force, those the template adds too, and none of ``taken`` is left.
+
+    ``taken``: flag → the field that is written instead of it.
+    """
+    now = found.layout
+    if flags and isinstance(now.flags_home, EnvHome):
+        flags = (*flags, *template_flags(now, flags, templates, found.version, found.node))
     missing = tuple(flag for flag in flags if not holds(now.asked, flag))
-    if not missing:
-        return FlagChange(now, flags, None)
-    text = _env_text(now, home, missing) if isinstance(home, EnvHome) else _drop_in_text(now, missing, templates, node)
-    state = snapshot.files.get(home.path)
-    before = None if state is not None and state.kind == "absent" else layout.text_of(state, home.path).encode()
-    then = _proven(now, home.path, text, flags)
-    reasons = tuple(_reason(now, flag, settings, templates) for flag in missing)
-    return FlagChange(then, flags, Edit(home.path, before, text.encode(), reasons))
+    if not missing and not taken:
+        return FlagChange(now, flags, ())
+    texts = flag_texts.texts(found, tuple(flag.argument for flag in missing), taken, templates)
+    then = _proven(now, texts, flags, taken)
+    reasons = {
+        path: tuple(
+            [_taken(now, flag, field, settings) for flag, field in taken.items() if path in _files(now, flag)]
+            + [_reason(now, flag, settings, templates) for flag in missing if path == now.flags_home.path]
+        )
+        for path in texts
+    }
+    edits = tuple(_edit(found, path, text, reasons[path]) for path, text in texts.items())
+    return FlagChange(then, flags, edits)
 
 
-def _template_flags(
-    now: Layout, flags: tuple[InFlag, ...], templates: Templates, version: Version, node: Node
-) -> tuple[InFlag, ...]:
-    """Flags that the template adds to the arguments it was given; it can neither drop nor change one."""
-    merged = arguments.merge(now.variable_value, [flag.argument for flag in flags])
-    own = [merged[word.start : word.end] for word in arguments.split(merged)]
-    variables: dict[str, Value] = {"variable": VARIABLE, "arguments": [_escaped(word) for word in own]}
-    text = rendered(templates.flags_env, templates.flags_env_name, variables, node)
+def _edit(found: Found, path: str, text: str, reasons: tuple[str, ...]) -> Edit:
+    state = found.snapshot.files.get(path)
+    before = None if state is not None and state.kind == "absent" else layout.text_of(state, path).encode()
+    return Edit(path, before, text.encode(), reasons)
+
+
+def _files(now: Layout, name: str) -> tuple[str, ...]:
+    """The files that change when this flag is taken out."""
+    return tuple(flag_texts.file_of(now, now.pieces[1 + flag.start]) for flag in arguments.given(now.asked) if flag.name == name)
+
+
+def _proven(now: Layout, texts: Mapping[str, str], flags: tuple[InFlag, ...], taken: Mapping[str, str]) -> Layout:
+    """What systemd will run with ``texts``: our flags in force, those taken out gone, everything else as it was."""
+    paths = ", ".join(texts)
     try:
-        said = env_file.values(text)
-        words = tuple(word.text for word in arguments.split(said.pop(VARIABLE, "")))
+        then = layout.rewritten(now, texts)
     except ValueError as error:
-        raise LayoutError("template-not-understood", f"{templates.flags_env_name}: {error}") from None
-    own_words = tuple(word.text for word in arguments.split(merged))
-    given = {(flag.name, flag.value) for flag in arguments.given(own_words)}
-    rest = [flag for flag in arguments.given(words) if (flag.name, flag.value) not in given]
-    stray = [*said, *(word for word in words if not word.startswith("-") and word not in own_words)]
-    if VARIABLE not in env_file.values(text) or stray:
-        what = f"sets {stray[0]!r}" if stray else f"does not set {VARIABLE}"
-        raise LayoutError("template-not-understood", f"{templates.flags_env_name} {what}")
-    return tuple(_template_flag(flag, templates, version) for flag in rest)
-
-
-def _template_flag(flag: arguments.Given, templates: Templates, version: Version) -> InFlag:
-    known = fields.flag(flag.name)
-    if known is None or not known.known_in(version.minor) or flag.name in homes.NOT_OURS:
-        message = f"{templates.flags_env_name} adds {flag.name}, which a kubelet {version.short} does not take from us"
-        raise LayoutError("template-not-understood", message)
-    return InFlag(flag.name, flag.value, known.kind)
-
-
-def _escaped(word: str) -> str:
-    """A word for a bare value in an environment file: a backslash takes the next character there."""
-    return word.replace("\\", "\\\\").replace('"', '\\"').replace("'", "\\'")
-
-
-def _env_text(now: Layout, home: EnvHome, missing: tuple[InFlag, ...]) -> str:
-    try:
-        value = arguments.merge(now.variable_value, [flag.argument for flag in missing])
-        return env_file.assign(now.environments.get(home.path, ""), VARIABLE, value)
-    except ValueError as error:
-        raise LayoutError("layout-not-understood", f"{home.path}: {error}") from None
-
-
-def _drop_in_text(now: Layout, missing: tuple[InFlag, ...], templates: Templates, node: Node) -> str:
-    command = unit_file.merge(now.start.command, tuple(flag.argument for flag in missing))
-    variables: dict[str, Value] = {"exec_start": command, "unit": UNIT}
-    return rendered(templates.drop_in, templates.drop_in_name, variables, node)
-
-
-def _proven(now: Layout, path: str, text: str, flags: tuple[InFlag, ...]) -> Layout:
-    """What systemd will run once ``path`` holds ``text``: our flags in force, everything else as it was."""
-    try:
-        then = layout.after(now, path, text)
-    except ValueError as error:
-        raise LayoutError("template-not-understood", f"{path} as rendered: {error}") from None
+        raise LayoutError("template-not-understood", f"{paths} as rendered: {error}") from None
     for flag in flags:
         if not holds(then.asked, flag):
             where = then.origin(flag.name) or "nowhere"
             raise LayoutError("flag-shadowed", f"{flag.argument} would not be in force: {flag.name} is set by {where}")
-    ours = frozenset(flag.name for flag in flags)
+    ours = frozenset(flag.name for flag in flags) | frozenset(taken)
     if _others(then.asked, ours) != _others(now.asked, ours) or then.pieces[0].text != now.pieces[0].text:
-        raise LayoutError("template-not-understood", f"{path} as rendered would change more than our flags")
+        raise LayoutError("template-not-understood", f"{paths} as rendered would change more than our flags")
+    left = next((flag for flag in taken if then.flag(flag) is not None), "")
+    if left:
+        raise LayoutError("flag-shadows-field", f"{left} would still be set by {then.origin(left)}")
     return then
+
+
+def _taken(now: Layout, flag: str, field: str, settings: Mapping[str, Setting]) -> str:
+    return reason(flag, now.flag(flag) or "", f"taken out, {field} is written instead", settings.get(field))
 
 
 def _reason(now: Layout, flag: InFlag, settings: Mapping[str, Setting], templates: Templates) -> str:
     setting = settings.get(flag.name)
-    if setting is None and flag.name == homes.DEADLINE_FLAG:
-        setting = settings.get(homes.DEADLINE)
+    if setting is None and flag.name == intents.DEADLINE_FLAG:
+        setting = settings.get(intents.DEADLINE)
     old = now.flag(flag.name) or "not set"
     if setting is None:
         return f"{flag.name}: {old} → {flag.text} (template {templates.flags_env_name})"

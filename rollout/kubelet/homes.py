@@ -1,9 +1,8 @@
 """Where a setting lives on a node: (setting, kubelet version, runtime) → a field, a flag, or why it has no home there.
 
-A setting is written under its Kubernetes name (``serializeImagePulls``, ``--registry-qps``) or as an *intent*, whose
-home depends on the node. There is one intent so far, ``imagePullProgressDeadline`` (incident 1): the kubelet's flag
-``--image-pull-progress-deadline`` works on dockershim only (pkg/kubelet/dockershim/libdocker) and is gone in 1.24
-(kubernetes #106907).
+A setting is written under its Kubernetes name (``serializeImagePulls``, ``--registry-qps``) or as an *intent*
+(``intents``), whose home depends on the node: ``imagePullProgressDeadline`` (incident 1) is a flag of the kubelet over
+dockershim, a flag of cri-dockerd, a key of containerd's or of CRI-O's configuration.
 """
 
 from __future__ import annotations
@@ -14,12 +13,10 @@ from dataclasses import dataclass, replace
 from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.core.text import suggest
 from rollout.errors import Problem
-from rollout.kubelet import fields, values
+from rollout.kubelet import fields, intent_values, intents, values
+from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, INTENTS
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
 from rollout.kubelet.versions import Version
-
-DEADLINE = "imagePullProgressDeadline"
-DEADLINE_FLAG = "--image-pull-progress-deadline"
 
 NOT_OURS: Mapping[str, str] = {
     "--config": "it decides which file rollout writes",
@@ -87,26 +84,23 @@ class Skipped:
     note: str
 
 
-_DEADLINE_HOMES: Mapping[Runtime, str] = {
-    Runtime.CRI_DOCKERD: "on cri-dockerd it lives in cri-dockerd's own flag --image-pull-progress-deadline",
-    Runtime.CONTAINERD: "on containerd it lives in image_pull_progress_timeout of /etc/containerd/config.toml (containerd 1.7 and later)",
-    Runtime.CRIO: "on CRI-O it lives in pull_progress_timeout of /etc/crio/crio.conf (1.30.11, 1.31.3, 1.32 and later)",
-}
-
-
 def home(
     setting: Setting, version: Version, runtime: Runtime, runtime_version: RuntimeVersion | None = None
 ) -> InField | InFlag | InRuntime | NoHome | Skipped:
     """Where this setting goes on a kubelet of this version over this runtime (``None``: it did not tell its version)."""
-    found = _home(setting, version, runtime)
+    found = _home(setting, version, runtime, runtime_version)
     if isinstance(found, NoHome) and setting.if_unsupported is IfUnsupported.SKIP:
         return Skipped(f"{setting.name} skipped: {found.reason}")
     return found
 
 
-def _home(setting: Setting, version: Version, runtime: Runtime) -> InField | InFlag | NoHome:
-    if setting.name in {DEADLINE, DEADLINE_FLAG}:
-        return _deadline(setting, version, runtime)
+def _home(
+    setting: Setting, version: Version, runtime: Runtime, runtime_version: RuntimeVersion | None
+) -> InField | InFlag | InRuntime | NoHome:
+    if setting.name in INTENTS:
+        return _intent(setting, version, runtime, runtime_version)
+    if setting.name == DEADLINE_FLAG:
+        return _deadline_flag(setting, version, runtime)
     if setting.name.startswith("--"):
         return _flag(setting, version)
     entry = fields.field(setting.name)
@@ -140,20 +134,29 @@ def _flag(setting: Setting, version: Version) -> InFlag | NoHome:
     return InFlag(setting.name, values.flag_text(setting.value), entry.kind)
 
 
-def _deadline(setting: Setting, version: Version, runtime: Runtime) -> InFlag | NoHome:
+def _intent(
+    setting: Setting, version: Version, runtime: Runtime, runtime_version: RuntimeVersion | None
+) -> InFlag | InRuntime | NoHome:
+    refused = intents.refusal(setting.name, runtime, runtime_version)
+    if refused is not None:
+        return NoHome(*refused)
+    if setting.name == DEADLINE and runtime is Runtime.DOCKERSHIM:
+        return _deadline_flag(setting, version, runtime)
+    return InRuntime(setting.name, setting.value)
+
+
+def _deadline_flag(setting: Setting, version: Version, runtime: Runtime) -> InFlag | NoHome:
+    """The kubelet's own flag: dockershim heeds it (pkg/kubelet/dockershim/libdocker), 1.24 lost it (kubernetes #106907)."""
     entry = fields.flag(DEADLINE_FLAG)
     if entry is not None and not entry.known_in(version.minor):
-        gone = f"{DEADLINE_FLAG} was removed in 1.{entry.removed}; this kubelet would not start"
-        return NoHome("setting-unsupported", "; ".join([gone, *_elsewhere(runtime)]))
+        return _said_otherwise(f"{DEADLINE_FLAG} was removed in 1.{entry.removed}; this kubelet would not start")
     if runtime is Runtime.DOCKERSHIM:
         return InFlag(DEADLINE_FLAG, values.flag_text(setting.value), "duration")
-    ignored = f"a kubelet {version.short} accepts {DEADLINE_FLAG} but only dockershim heeds it"
-    return NoHome("setting-unsupported", "; ".join([ignored, *_elsewhere(runtime)]))
+    return _said_otherwise(f"a kubelet {version.short} accepts {DEADLINE_FLAG} but only dockershim heeds it")
 
 
-def _elsewhere(runtime: Runtime) -> list[str]:
-    where = _DEADLINE_HOMES.get(runtime)
-    return [f"{where}, where rollout cannot write it yet"] if where else []
+def _said_otherwise(reason: str) -> NoHome:
+    return NoHome("setting-unsupported", f"{reason}; {DEADLINE} finds the home that each runtime has for it")
 
 
 def check(settings: Mapping[str, Setting]) -> tuple[Problem, ...]:
@@ -168,15 +171,12 @@ def _check_one(setting: Setting) -> list[Problem]:
     name, said = setting.name, f" ({setting.source})" if setting.source else ""
     if name in NOT_OURS:
         return [Problem("setting-not-ours", f"{name} cannot be set: {NOT_OURS[name]}{said}")]
-    if name in {DEADLINE, DEADLINE_FLAG}:
-        seconds = values.duration(setting.value)
-        if seconds is not None and seconds > 0:
-            return []
-        taken = f'{name} takes a duration above 0 such as "5m", not {values.shown(setting.value)}{said}'
-        return [Problem("setting-value", taken)]
+    if name in {*INTENTS, DEADLINE_FLAG}:
+        wrong = intent_values.mistake(name, setting.value)
+        return [Problem("setting-value", wrong + said)] if wrong else []
     field, flag = fields.field(name), fields.flag(name)
     if field is None and flag is None:
-        hint = suggest.did_you_mean(name, (DEADLINE, *fields.every_name()))
+        hint = suggest.did_you_mean(name, (*INTENTS, *fields.every_name()))
         return [Problem("setting-unknown", f"no kubelet knows a setting {name!r}{said}", hint=hint)]
     wrong = values.mistake(name, field.kind, setting.value) if field else ""
     wrong = values.flag_mistake(name, flag.kind, setting.value) if flag else wrong

@@ -6,7 +6,8 @@ import pytest
 
 from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.kubelet import fields, homes, shadows, values, versions
-from rollout.kubelet.homes import DEADLINE, InField, InFlag, NoHome, Skipped
+from rollout.kubelet.homes import InField, InFlag, NoHome, Skipped
+from rollout.kubelet.intents import DEADLINE
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet.nodes import settings
 
@@ -53,27 +54,6 @@ def test_the_deadline_is_a_flag_on_dockershim_only() -> None:
     wanted = InFlag("--image-pull-progress-deadline", "5m", "duration")
     assert at(DEADLINE, "1.20.15") == wanted
     assert at("--image-pull-progress-deadline", "1.23.17") == wanted
-
-
-@pytest.mark.parametrize(
-    ("runtime", "where"),
-    [
-        (Runtime.CRI_DOCKERD, "cri-dockerd's own flag --image-pull-progress-deadline"),
-        (Runtime.CONTAINERD, "image_pull_progress_timeout"),
-        (Runtime.CRIO, "pull_progress_timeout"),
-    ],
-)
-def test_elsewhere_the_deadline_is_refused_with_its_future_home(runtime: Runtime, where: str) -> None:
-    for version, why in (
-        ("1.23.17", "only dockershim heeds it"),
-        ("1.24.0", "was removed in 1.24; this kubelet would not start"),
-    ):
-        found = at(DEADLINE, version, runtime)
-        assert isinstance(found, NoHome)
-        assert found.reference == "setting-unsupported"
-        assert why in found.reason
-        assert where in found.reason
-        assert "cannot write it yet" in found.reason
 
 
 def test_an_unknown_runtime_has_no_promise() -> None:
