@@ -48,6 +48,7 @@ SYSTEM=$R/etc/systemd/system
 BOOT_UNIT=rollout-guard-boot.service
 UNIT_FOLDERS="$SYSTEM $R/run/systemd/system $R/usr/local/lib/systemd/system $R/usr/lib/systemd/system $R/lib/systemd/system"
 WANTED=$SYSTEM/multi-user.target.wants/$BOOT_UNIT
+RUNTIMES='containerd.service crio.service cri-docker.service docker.service'
 NL='
 '
 
@@ -1238,6 +1239,7 @@ verb_verify() {
     say "kubelet $1 ${r_kubelet:-unknown} $kubelet"
   fi
   each path note_path
+  show_kubeadm
   measure_unit
   show_files without
   show_stale
@@ -1245,7 +1247,12 @@ verb_verify() {
 
 # ------------------------------------------------------------------------------------------------------------- measuring
 
-note_path() { case " $list " in *" $1 "*) ;; *) list="$list $1" ;; esac }
+note_path() { # PATH…: into `list`, each once, only what the alphabet allows
+  for noted in "$@"; do
+    case $noted in '' | [!/]* | *[!A-Za-z0-9_./:@%+=,-]*) continue ;; esac
+    case " $list " in *" $noted "*) ;; *) list="$list $noted" ;; esac
+  done
+}
 
 run_command() { # NAME SECONDS BASE64
   if ! { is_name "$1" && is_number "$2"; }; then refuse bad-argument "command $1"; fi
@@ -1266,25 +1273,26 @@ run_command() { # NAME SECONDS BASE64
   esac
 }
 
-measure_unit() { # unit, process, healthz, lenient
-  main_pid=0 properties=$(bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
+measure_unit() { # the kubelet's unit and the runtimes': properties and processes; healthz, lenient
+  # shellcheck disable=SC2086 # a list of units
+  blocks=$(bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
-    -p TimeoutStopUSec -p ExecMainStartTimestampMonotonic "$unit" 2>/dev/null)
-  unit_files='' main_started=''
-  IFS=$NL
-  for line in $properties; do
-    value=${line#*=}
-    case $line in
-      EnvironmentFiles=*) unit_files="$unit_files ${value%% (*}" && continue ;;
-      FragmentPath=* | DropInPaths=*) unit_files="$unit_files $value" ;;
-      MainPID=*) main_pid=$value ;;
-      ExecMainStartTimestampMonotonic=*) main_started=$value ;;
-    esac
-    say "unit $unit ${line%%=*} $value"
+    -p TimeoutStopUSec -p ExecMainStartTimestampMonotonic "$unit" $RUNTIMES 2>/dev/null)$NL$NL
+  unit_files='' main_pid=0 main_started='' services=' '
+  for served in "$unit" $RUNTIMES; do # systemctl answers in the order of the question, an empty line between two
+    block=${blocks%%"$NL$NL"*} blocks=${blocks#*"$NL$NL"}
+    case $NL$block$NL in *"${NL}LoadState=loaded$NL"*) ;; *) [ "$served" = "$unit" ] || continue ;; esac
+    if [ "$served" = "$unit" ]; then
+      show_unit unit
+      main_pid=$pid main_started=$started
+      show_process "process"
+    else
+      show_unit service
+      services="$services$served:$pid "
+      show_process "serving $served"
+    fi
   done
-  unset IFS
-  if [ "${main_pid:-0}" != 0 ] && [ -r "$R/proc/$main_pid/cmdline" ]; then
-    say "process $main_pid $(encoded "$R/proc/$main_pid/cmdline")"
+  if [ "$main_pid" != 0 ] && [ -r "$R/proc/$main_pid/cmdline" ]; then
     count_lenient "$main_pid"
     [ -z "$lenient" ] || say "lenient $lenient"
   fi
@@ -1292,12 +1300,33 @@ measure_unit() { # unit, process, healthz, lenient
   [ -z "$health" ] || say "healthz $health"
 }
 
+show_unit() { # WORD: the lines of `block`, a unit that is called `served`; its files are added to `unit_files`
+  pid=0 started=''
+  IFS=$NL
+  for line in $block; do
+    value=${line#*=}
+    case $line in
+      EnvironmentFiles=*) unit_files="$unit_files ${value%% (*}" && continue ;;
+      FragmentPath=* | DropInPaths=*) unit_files="$unit_files $value" ;;
+      MainPID=*) pid=${value:-0} ;;
+      ExecMainStartTimestampMonotonic=*) started=$value ;;
+    esac
+    say "$1 $served ${line%%=*} $value"
+  done
+  unset IFS
+}
+
+show_process() { # WORDS: the command line of `pid`
+  [ "$pid" != 0 ] && [ -r "$R/proc/$pid/cmdline" ] || return 0
+  say "$1 $pid $(encoded "$R/proc/$pid/cmdline")"
+}
+
 encoded() { # FILE: base64 on one line
   base64 -w0 2>/dev/null <"$1" || base64 <"$1" | tr -d '\n'
 }
 
 show_files() { # with|without: a line for each path in `list`
-  present=''
+  present='' spare=3145728 # bytes of content, as an answer is bounded too
   for path in $list; do [ ! -f "$R$path" ] || [ -L "$R$path" ] || present="$present $R$path"; done
   sums='' stats=''
   if [ -n "$present" ]; then
@@ -1323,8 +1352,8 @@ show_file() { # with|without PATH
   fi
   details=${details%%"$NL"*}
   content=-
-  if [ "$1" = with ] && [ "${details##* }" -le 131072 ] && [ "${details##* }" -gt 0 ]; then
-    content=$(encoded "$R$2")
+  if [ "$1" = with ] && [ "${details##* }" -le 131072 ] && [ "${details##* }" -gt 0 ] && [ "${details##* }" -le "$spare" ]; then
+    content=$(encoded "$R$2") spare=$((spare - ${details##* }))
   fi
   say "file regular $details ${sum##*"$NL"} $2 ${content:--}"
 }
@@ -1337,25 +1366,188 @@ version() { # NAME COMMAND…: what it prints about itself
   [ -z "$line" ] || say "fact $name ${line%%"$NL"*}"
 }
 
-config_path() { # the --config of the running kubelet
-  config=''
-  [ "${main_pid:-0}" != 0 ] || return 0
+command_line() { # PID: its words into `words`, one a line
+  words=''
+  [ "$1" = 0 ] || words=$(tr '\0' '\n' 2>/dev/null <"$R/proc/$1/cmdline")
+}
+
+option() { # ' NAME NAME… ': what the last of these options says in `words`, into `value`
+  value='' previous=''
   IFS=$NL
-  previous=''
-  for word in $(tr '\0' '\n' 2>/dev/null <"$R/proc/$main_pid/cmdline"); do
-    [ "$previous" != --config ] || config=$word
-    case $word in --config=*) config=${word#*=} ;; esac
+  for word in $words; do
+    case $1 in *" $previous "*) value=$word ;; esac
+    case $word in -*=*) case $1 in *" ${word%%=*} "*) value=${word#*=} ;; esac ;; esac
     previous=$word
   done
   unset IFS
 }
 
-unique() { # PATH…: `list`, each once, only what the alphabet allows
-  list=''
-  for path in "$@"; do
-    case $path in [!/]* | *[!A-Za-z0-9_./:@%+=,-]*) continue ;; esac
-    case " $list " in *" $path "*) ;; *) list="$list $path" ;; esac
+note_matching() { # WHAT PATTERN…: the paths that match, at most 64; also into `matched`
+  what=$1 count=0 matched=''
+  shift
+  set +f
+  for pattern in "$@"; do
+    case $pattern in '' | [!/]* | *[!A-Za-z0-9_./:@%+=,*?-]*) continue ;; esac
+    for path in $R$pattern; do
+      [ -e "$path" ] || [ -L "$path" ] || continue
+      count=$((count + 1))
+      [ "$count" -le 64 ] || { say "fact $what-truncated only 64 are told" && break 2; }
+      note_path "${path#"$R"}"
+      matched="$matched ${path#"$R"}"
+    done
   done
+  set -f
+}
+
+note_kubelet() { # what the running kubelet reads, and what it keeps
+  command_line "$main_pid"
+  option ' --config '
+  note_path "$value" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
+    /var/lib/kubelet/config.yaml "/etc/systemd/system/$unit.d/90-rollout.conf" \
+    /var/lib/kubelet/cpu_manager_state /var/lib/kubelet/memory_manager_state
+  option ' --config-dir '
+  [ -n "$value" ] || return 0
+  note_folder "$value"
+  case $NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$main_pid/environ")$NL in # 1.28 and 1.29 want it
+    *"${NL}KUBELET_CONFIG_DROPIN_DIR_ALPHA="*) say "fact config-dir-alpha set" ;;
+  esac
+}
+
+note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too; at most 64 in 64 folders
+  note_path "$1"
+  waiting=${1%/} walked=0 count=0
+  set +f
+  while [ -n "$waiting" ]; do
+    folder=${waiting%%"$NL"*} walked=$((walked + 1))
+    case $waiting in *"$NL"*) waiting=${waiting#*"$NL"} ;; *) waiting='' ;; esac
+    for path in "$R$folder"/* "$R$folder"/.[!.]*; do
+      [ -e "$path" ] || [ -L "$path" ] || continue
+      if [ "$count" -ge 64 ] || [ "$walked" -gt 64 ]; then
+        say "fact config-dir-truncated only $count files in $walked folders are told"
+        break 2
+      fi
+      if [ -d "$path" ] && [ ! -L "$path" ]; then
+        waiting=$waiting${waiting:+$NL}${path#"$R"}
+      else
+        case $path in *.conf) count=$((count + 1)) && note_path "${path#"$R"}" ;; esac
+      fi
+    done
+  done
+  set -f
+}
+
+note_runtimes() { # the configuration of the container runtimes that are there
+  for served in $services; do
+    command_line "${served#*:}"
+    note_path "/etc/systemd/system/${served%:*}.d/90-rollout.conf"
+    case $served in
+      containerd.service:*) note_containerd ;;
+      crio.service:*) note_crio ;;
+      docker.service:*)
+        option ' --config-file '
+        note_path "${value:-/etc/docker/daemon.json}"
+        ;;
+    esac
+  done
+}
+
+note_crio() {
+  option ' --config -c '
+  note_path "${value:-/etc/crio/crio.conf}"
+  option ' --config-dir -d '
+  value=${value:-/etc/crio/crio.conf.d}
+  note_path "$value" "$value/90-rollout.conf"
+  note_matching crio-conf "$value/*"
+}
+
+note_containerd() { # its file, those that it imports and that these import, and the registries' hosts.toml
+  option ' --config -c -config '
+  value=${value:-/etc/containerd/config.toml}
+  note_path "$value"
+  base=${value%/*} hosts='/etc/containerd/certs.d /etc/docker/certs.d' seen=' ' imports=$value round=0
+  note_matching containerd-conf '/etc/containerd/conf.d/*.toml'
+  imports="$imports$matched"
+  while [ -n "$imports" ] && [ "$round" -lt 4 ]; do
+    round=$((round + 1)) unread=''
+    for path in $imports; do
+      case $seen in *" $path "*) continue ;; esac
+      seen="$seen$path "
+      [ ! -f "$R$path" ] || unread="$unread $R$path"
+    done
+    imports=''
+    [ -z "$unread" ] || read_containerd
+  done
+  for folder in $hosts; do
+    note_path "$folder"
+    note_matching hosts "$folder/*/hosts.toml"
+  done
+}
+
+read_containerd() { # `unread`: what these files import, into `list` and `imports`; the folders of their config_path into `hosts`
+  # shellcheck disable=SC2086 # a list of paths
+  lines=$(sed -n -e '/^[[:blank:]]*imports[[:blank:]]*=.*]/{p;d;}' -e '/^[[:blank:]]*imports[[:blank:]]*=/,/]/p' \
+    -e '/^[[:blank:]]*config_path[[:blank:]]*=/p' -- $unread 2>/dev/null)
+  IFS=$NL
+  for line in $lines; do
+    quoted "$line"
+    case $line in
+      *config_path*) note_hosts "$strings" ;;
+      *) note_imports "$strings" ;;
+    esac
+    IFS=$NL
+  done
+  unset IFS
+}
+
+quoted() { # LINE: what stands between quotes, into `strings`
+  IFS="\"'"
+  # shellcheck disable=SC2086 # split at quotes
+  set -- $1
+  unset IFS
+  strings=''
+  while [ "$#" -gt 1 ]; do
+    strings="$strings $2"
+    shift 2
+  done
+}
+
+note_hosts() { # PATHS, as in $PATH
+  IFS=': '
+  # shellcheck disable=SC2086 # split into paths
+  set -- $1
+  unset IFS
+  for path in "$@"; do
+    case $path in [!/]* | *[!A-Za-z0-9_./@%+=,-]*) continue ;; esac
+    case " $hosts " in *" $path "*) ;; *) hosts="$hosts $path" ;; esac
+  done
+}
+
+note_imports() { # PATTERNS, beside the main file where they are not absolute
+  # shellcheck disable=SC2086 # split into patterns
+  set -- $1
+  for pattern in "$@"; do
+    shift
+    case $pattern in /*) set -- "$@" "$pattern" ;; *) set -- "$@" "$base/$pattern" ;; esac
+  done
+  note_matching containerd-imports "$@"
+  imports="$imports$matched"
+}
+
+show_kubeadm() { # when kubeadm last rewrote the kubelet's file: it keeps a copy of what was there
+  newest=''
+  set +f
+  for path in "$R"/etc/kubernetes/tmp/kubeadm-kubelet-config*/config.yaml; do
+    [ -f "$path" ] || continue
+    # shellcheck disable=SC3013 # dash, bash and busybox have -nt
+    if [ -z "$newest" ] || [ "$path" -nt "$newest" ]; then newest=$path; fi
+  done
+  set -f
+  [ -z "$newest" ] || say "fact kubeadm-upgraded $(stat -c %Y -- "$newest") ${newest#"$R"}"
+}
+
+show_cgroup() { # 1.35 refuses v1 by default
+  [ -d "$R/sys/fs/cgroup" ] || return 0
+  if [ -e "$R/sys/fs/cgroup/cgroup.controllers" ]; then say "fact cgroup v2"; else say "fact cgroup v1"; fi
 }
 
 marks() { # NAME PATH-OR-UNIT…: what is here of something else that configures this node. Costs no process
@@ -1437,11 +1629,14 @@ verb_snapshot() {
   say "fact state-dir-fs ${1-unknown}"
   say "fact room-kib $((${2-0} * (${3-0} / 512) / 2))"
   read -r name 2>/dev/null <"$R/etc/hostname" && say "fact hostname $name"
+  show_cgroup
+  show_kubeadm
   measure_unit
-  config_path
+  list=''
   # shellcheck disable=SC2086 # a list of paths
-  unique $unit_files $config /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
-    /var/lib/kubelet/config.yaml "/etc/systemd/system/$unit.d/90-rollout.conf"
+  note_path $unit_files
+  note_kubelet
+  note_runtimes
   show_files with
 }
 

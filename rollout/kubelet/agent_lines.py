@@ -14,7 +14,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rollout.core.model.remote import RemoteAnswer
-from rollout.core.model.snapshot import FileState, Measurement, Process, Receipt, ReceiptState, Token, UnitState
+from rollout.core.model.snapshot import (
+    FileState,
+    Measurement,
+    Process,
+    Receipt,
+    ReceiptState,
+    Service,
+    Token,
+    UnitState,
+)
 from rollout.core.model.verification import UNDER_WAY, Binary, Expected, Stale
 
 MAX_LINE = 256 * 1024
@@ -28,6 +37,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 _KIND = re.compile(r"regular|absent|directory|symlink|other")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _KEY = re.compile(r"[A-Za-z0-9_.@:-]{1,200}")
+_IMAGE = re.compile(r"[A-Za-z0-9_./:@%+=,-]{1,300}|\(unnamed\)")
 _CONTROL = re.compile(r"[^ -~]")
 
 
@@ -50,6 +60,9 @@ class Reading:
     unit: str = ""
     properties: dict[str, str] = field(default_factory=dict)
     process: Process | None = None
+    services: dict[str, dict[str, str]] = field(default_factory=dict)
+    serving: dict[str, Process] = field(default_factory=dict)
+    pulls: tuple[str, ...] | None = None
     healthz: str | None = None
     lenient: int | None = None
     files: dict[str, FileState] = field(default_factory=dict)
@@ -72,6 +85,11 @@ class Reading:
             files=dict(self.files),
             commands=dict(self.commands),
             outputs=dict(self.outputs),
+            services={
+                name: Service(UnitState(name, dict(found)), self.serving.get(name))
+                for name, found in self.services.items()
+            },
+            pulls=self.pulls,
         )
 
 
@@ -166,9 +184,26 @@ def _unit(reading: Reading, rest: str) -> None:
 
 
 def _process(reading: Reading, rest: str) -> None:
-    pid, encoded = _words(rest, 2)
+    reading.process = _process_of(*_words(rest, 2))
+
+
+def _process_of(pid: str, encoded: str) -> Process:
     words = _decoded(encoded).decode("utf-8", "replace").split("\0")
-    reading.process = Process(_number(pid), tuple(map(printable, words[:-1] if words[-1] == "" else words)))
+    return Process(_number(pid), tuple(map(printable, words[:-1] if words[-1] == "" else words)))
+
+
+def _service(reading: Reading, rest: str) -> None:
+    unit, key, text = (*rest.split(" ", 2), "", "")[:3]
+    reading.services.setdefault(_match(_KEY, unit), {})[_match(_KEY, key)] = printable(text)
+
+
+def _serving(reading: Reading, rest: str) -> None:
+    unit, pid, encoded = _words(rest, 3)
+    reading.serving[_match(_KEY, unit)] = _process_of(pid, encoded)
+
+
+def _pulls(reading: Reading, rest: str) -> None:
+    reading.pulls = () if rest == "-" else tuple(_match(_IMAGE, word) for word in rest.split(" "))
 
 
 def _healthz(reading: Reading, rest: str) -> None:
@@ -268,6 +303,9 @@ READERS: Mapping[str, Callable[[Reading, str], None]] = {
     "fact": _fact,
     "unit": _unit,
     "process": _process,
+    "service": _service,
+    "serving": _serving,
+    "pulls": _pulls,
     "healthz": _healthz,
     "lenient": _lenient,
     "file": _file,

@@ -132,6 +132,11 @@ class Node:
         uptime = float(self.at("/proc/uptime").read_text().split()[0])
         self.standin("unit", f"started={round((uptime - ago) * 1e6)}\n")
 
+    def serve(self, unit: str, *words: str, pid: int = 300) -> None:
+        """A container runtime's unit, running, and its process with this command line."""
+        self.standin(f"{unit}.{pid}.running")
+        self.write(f"/proc/{pid}/cmdline", "".join(f"{word}\0" for word in words).encode())
+
     def reboot(self) -> None:
         """Power loss: another boot id, no transient units."""
         self.at("/proc/sys/kernel/random/boot_id").write_text(f"{uuid.uuid4()}\n")

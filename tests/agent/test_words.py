@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rollout.core.model.remote import RemoteAnswer
 from rollout.core.model.report import Outcome, Report
-from rollout.core.model.snapshot import ReceiptState, Snapshot, Token, Unread
+from rollout.core.model.snapshot import Process, ReceiptState, Service, Snapshot, Token, UnitState, Unread
 from rollout.core.model.verification import Binary, Expected, Stale, Verification
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report, parse_snapshot, parse_verification
@@ -137,6 +137,26 @@ def test_a_verification_is_whole_or_unread() -> None:
     assert parse_verification("n1", answer(refused)) == Unread("n1", "bad-argument", "unit")
 
 
+def test_services_and_pulls() -> None:
+    process = base64.b64encode(b"dockerd\0-H\0fd://\0").decode()
+    text = f"service docker.service ActiveState active\nserving docker.service 7 {process}\npulls a/b:1 (unnamed)\n"
+    units = "unit kubelet.service ActiveState active\nservice crio.service MainPID 0\n"
+    measured = report(f"{units}{text}end status\n".encode(), "status").measurement
+    assert measured is not None
+    assert measured.services == {
+        "crio.service": Service(UnitState("crio.service", {"MainPID": "0"})),
+        "docker.service": Service(
+            UnitState("docker.service", {"ActiveState": "active"}), Process(7, ("dockerd", "-H", "fd://"))
+        ),
+    }
+    assert measured.pulls == ("a/b:1", "(unnamed)")
+    assert [
+        found.pulls
+        for line in ("", "pulls -\n")
+        if (found := report(f"{units}{line}end status\n".encode(), "status").measurement)
+    ] == [None, ()]
+
+
 def test_the_receipt_asked_about_is_not_the_history() -> None:
     done = report(RECEIPT.replace(b"receipt", b"history") + b"end status\n", "status")
     assert done.receipt is None
@@ -189,6 +209,12 @@ def test_a_node_that_was_not_reached() -> None:
         b"command a b c",
         b"command a 1",
         b"command a 1 ???",
+        b"service",
+        b"serving docker.service 7",
+        b"serving docker.service x ZA==",
+        b"pulls",
+        b"pulls a;b",
+        b"pulls  a",
         b"expected t1 confirmed " + b"0" * 64 + b" 644 0:0",
         b"expected t1 confirmed - 644 0:0 /etc/a",
         b"expected t1 armed " + b"0" * 64 + b" - - /etc/a",
