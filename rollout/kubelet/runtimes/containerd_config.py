@@ -1,0 +1,168 @@
+"""containerd's configuration as containerd loads it: the main file and what it imports, and which file a key is decided in.
+
+``LoadConfig`` (1.x ``services/server/config``, 2.x ``cmd/containerd/server/config``): the main file, then its imports in
+order, then theirs; the later file wins. In 1.x a plugin's table in a later file replaces the whole table of an earlier
+one; in 2.x tables are merged key by key. In 2.x each file is migrated from its own ``version``: the table of version 2
+becomes that of version 3, and beats it where both are in one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from rollout.core.model.snapshot import Snapshot
+from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.runtime_versions import RuntimeVersion
+from rollout.kubelet.runtimes import node_files, toml_edit
+from rollout.kubelet.runtimes.service import Command
+from rollout.kubelet.runtimes.toml_edit import KeyPath
+
+MAIN = "/etc/containerd/config.toml"
+CRI_V2: KeyPath = ("plugins", "io.containerd.grpc.v1.cri")
+CRI_V3: KeyPath = ("plugins", "io.containerd.cri.v1.images")
+TRANSFER: KeyPath = ("plugins", "io.containerd.transfer.v1.local")
+_MOST_FILES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """One file; ``version`` is the one it gives itself, 0 when it gives none."""
+
+    path: str
+    text: str
+    document: Mapping[str, Any]
+
+    @property
+    def version(self) -> int:
+        found = self.document.get("version", 0)
+        return found if isinstance(found, int) else -1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a key is decided: a file, the key's path in it, and its value there (``None``: not set anywhere)."""
+
+    path: str
+    keys: KeyPath
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Every file in load order, main file first; ``made``: there is none, containerd runs on its defaults."""
+
+    containerd: RuntimeVersion
+    files: tuple[ConfigFile, ...]
+    made: bool
+
+    @property
+    def merges(self) -> bool:
+        """Are plugins' tables merged key by key?"""
+        return self.containerd.number >= (2, 0, 0)
+
+    @property
+    def images(self) -> KeyPath:
+        """The CRI's image table as a new key is written."""
+        return CRI_V2 if self.files[0].version == 2 else CRI_V3
+
+    def image_key(self, *keys: str) -> Place:
+        """Where a key of the CRI's image table is decided."""
+        if not self.merges:
+            return self._in_last_table(CRI_V2, keys)
+        found = [(file, table) for file in self.files for table in (CRI_V2, CRI_V3) if _holds(file, (*table, *keys))]
+        if not found:
+            return Place(self.files[0].path, (*self.images, *keys), None)
+        file, table = found[-1]
+        self._check_table(file, table, twice=len([other for other, _ in found if other is file]) > 1)
+        return Place(file.path, (*table, *keys), toml_edit.value_at(file.document, (*table, *keys)))
+
+    def transfer_key(self, key: str) -> Place:
+        """Where a key of the transfer service's table is decided (2.x)."""
+        file = next((file for file in reversed(self.files) if _holds(file, (*TRANSFER, key))), self.files[0])
+        return Place(file.path, (*TRANSFER, key), toml_edit.value_at(file.document, (*TRANSFER, key)))
+
+    def _in_last_table(self, table: KeyPath, keys: KeyPath) -> Place:
+        file = next((file for file in reversed(self.files) if _holds(file, table)), self.files[0])
+        return Place(file.path, (*table, *keys), toml_edit.value_at(file.document, (*table, *keys)))
+
+    def _check_table(self, file: ConfigFile, table: KeyPath, *, twice: bool) -> None:
+        """A table that does not fit its file's version is read by some containerds and not by others."""
+        fits = file.version < 2 or (table == CRI_V2) == (file.version == 2)
+        if twice or not fits:
+            name = f'[plugins."{table[1]}"]'
+            raise LayoutError(
+                "containerd-config", f"{file.path} (version {file.version}) sets our key in {name}, of another version"
+            )
+
+
+def load(snapshot: Snapshot, command: Command, containerd: RuntimeVersion) -> Config:
+    """The node's configuration, or ``LayoutError``: a file not known, not TOML, or of a version rollout does not edit."""
+    flagged = command.flag("--config", "--c")
+    text = node_files.text(snapshot.files, flagged or MAIN)
+    if text is None and flagged:
+        raise LayoutError("containerd-config", f"containerd is told --config {flagged}, which is absent")
+    if text is None:
+        version = 3 if containerd.major >= 2 else 2
+        return Config(containerd, (ConfigFile(MAIN, "", {"version": version}),), made=True)
+    main = ConfigFile(flagged or MAIN, text, toml_edit.read(text, flagged or MAIN))
+    config = Config(containerd, _with_imports(snapshot, main), made=False)
+    _check_version(config)
+    return config
+
+
+def _with_imports(snapshot: Snapshot, main: ConfigFile) -> tuple[ConfigFile, ...]:
+    loaded = {main.path: main}
+    pending = _imports(snapshot, main)
+    while pending:
+        path, *pending = pending
+        if path in loaded:
+            continue
+        text = node_files.text(snapshot.files, path)
+        if text is None or len(loaded) >= _MOST_FILES:
+            raise LayoutError("containerd-config", f"{main.path} imports {path}, which is absent or one of too many")
+        loaded[path] = ConfigFile(path, text, toml_edit.read(text, path))
+        pending = [*pending, *_imports(snapshot, loaded[path])]
+    return tuple(loaded.values())
+
+
+def _imports(snapshot: Snapshot, file: ConfigFile) -> list[str]:
+    """The files this one imports, in containerd's order (``resolveImports``): only ``*`` makes a pattern."""
+    said = file.document.get("imports", [])
+    if not isinstance(said, list) or not all(isinstance(entry, str) for entry in said):
+        raise LayoutError("containerd-config", f"{file.path}: imports is not a list of paths")
+    return [path for entry in said for path in _matches(snapshot, node_files.beside(file.path, entry))]
+
+
+def _matches(snapshot: Snapshot, path: str) -> list[str]:
+    if "*" not in path:
+        return [path]
+    if any(mark in path for mark in "?[\\"):
+        raise LayoutError("containerd-config", f"imports {path}: only * is understood in a pattern")
+    if any(name.startswith("containerd-") and name.endswith("-truncated") for name in snapshot.facts):
+        raise LayoutError("containerd-config", f"imports {path}: more files than the agent tells")
+    return sorted(
+        found
+        for found, state in snapshot.files.items()
+        if found.count("/") == path.count("/")
+        and fnmatchcase(found, path)
+        and state.kind not in {"absent", "directory"}
+    )
+
+
+def _holds(file: ConfigFile, keys: KeyPath) -> bool:
+    return toml_edit.value_at(file.document, keys) is not None
+
+
+def _check_version(config: Config) -> None:
+    """1.x goes by the last version given, 2.x by each file's own; below 2 the plugins have other names."""
+    main, versions = config.files[0], [file.version for file in config.files if file.version]
+    latest = 2 if not config.merges else 4 if config.containerd.number >= (2, 3, 0) else 3
+    if main.version < 2:
+        said = "gives no version (so 1)" if main.version == 0 else f"is of version {main.version}"
+        raise LayoutError("containerd-config", f"{main.path} {said}; rollout edits files that say version = 2 or later")
+    if any(not 2 <= version <= latest for version in versions):
+        message = f"containerd {config.containerd.text} reads config versions 2 to {latest}, {main.path} and its imports say {versions}"
+        raise LayoutError("containerd-config", message)

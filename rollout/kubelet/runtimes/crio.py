@@ -1,0 +1,96 @@
+"""The progress deadline on CRI-O: a drop-in of ours under crio.conf.d, in force unless something later says otherwise.
+
+``internal/criocli`` and ``pkg/config`` (1.30.11 to 1.36.3): crio.conf, then every file under crio.conf.d in lexical
+order, then environment (``CONTAINER_PULL_PROGRESS_TIMEOUT``) and flags; the later wins. Not among the keys that SIGHUP
+reloads (``pkg/config/reload.go``), so crio restarts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rollout.core.model.disruption import Disruption
+from rollout.core.model.settings import Setting
+from rollout.core.model.snapshot import Snapshot
+from rollout.kubelet import intents
+from rollout.kubelet.edits import Edit, reason
+from rollout.kubelet.intents import DEADLINE, Row
+from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
+from rollout.kubelet.runtimes import direction, node_files, service, toml_edit
+from rollout.kubelet.runtimes.outcome import RuntimeChange
+from rollout.kubelet.runtimes.service import Command
+
+UNIT = "crio.service"
+MAIN, DIRECTORY = "/etc/crio/crio.conf", "/etc/crio/crio.conf.d"
+DROP_IN = f"{DIRECTORY}/99-rollout.conf"
+_TABLE = ("crio", "image")
+_ELSEWHERE = (("--config", "--c", "CONTAINER_CONFIG", MAIN), ("--config-dir", "--d", "CONTAINER_CONFIG_DIR", DIRECTORY))
+_SHORT = "this CRI-O's own default of 10s cuts pulls that pause; 1.30.14, 1.31.9 and 1.32.4 took it back to off"
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The value in force and where it stands; ``value`` is ``None`` where only the default speaks."""
+
+    value: Any
+    path: str
+
+
+def change(snapshot: Snapshot, setting: Setting, version: RuntimeVersion) -> RuntimeChange:
+    """The drop-in and a restart of crio, nothing where the value is in force, or ``LayoutError``."""
+    row = intents.row(DEADLINE, Runtime.CRIO, version)
+    if row is None or row.refusal:
+        raise LayoutError("setting-unsupported", row.refusal if row else f"CRI-O {version.text} is not known")
+    command = service.find(snapshot, UNIT)
+    _check_where(command)
+    said = _said(snapshot, command, row)
+    if said.value is not None and direction.same(setting, said.value):
+        return RuntimeChange()
+    if said.value is None and direction.same(setting, row.default) and not setting.pin:
+        return RuntimeChange(notes=(direction.by_default(setting, row.default, "CRI-O"),))
+    return _written(snapshot, setting, row, said)
+
+
+def _check_where(command: Command) -> None:
+    for name, short, variable, usual in _ELSEWHERE:
+        told = command.flag(name, short) or command.variables.get(variable)
+        if told and told.rstrip("/") != usual:
+            raise LayoutError("crio-config-elsewhere", f"crio is told {name} {told}; rollout knows {usual} only")
+
+
+def _said(snapshot: Snapshot, command: Command, row: Row) -> _Said:
+    """Flags beat the environment, the environment beats files, the last file wins."""
+    flag, variable = "--pull-progress-timeout", "CONTAINER_PULL_PROGRESS_TIMEOUT"
+    if command.flag(flag) is not None:
+        return _Said(command.flag(flag), f"{flag} on crio's command line")
+    if command.variables.get(variable):
+        return _Said(command.variables[variable], f"{variable} in crio's environment")
+    found = _Said(None, "CRI-O's default")
+    for path in (MAIN, *_drop_ins(snapshot)):
+        text = node_files.text(snapshot.files, path)
+        value = None if text is None else toml_edit.value_at(toml_edit.read(text, path), (*_TABLE, row.key))
+        found = found if value is None else _Said(value, path)
+    return found
+
+
+def _drop_ins(snapshot: Snapshot) -> tuple[str, ...]:
+    if "crio-conf-truncated" in snapshot.facts:
+        raise LayoutError("layout-not-understood", f"{DIRECTORY} holds more files than the agent tells")
+    return node_files.below(snapshot.files, DIRECTORY)
+
+
+def _written(snapshot: Snapshot, setting: Setting, row: Row, said: _Said) -> RuntimeChange:
+    """Into our drop-in, unless what speaks now would beat it."""
+    in_directory = said.path.startswith(f"{DIRECTORY}/")
+    beaten = said.path.split("/") > DROP_IN.split("/") if in_directory else said.value is not None and said.path != MAIN
+    if beaten:
+        raise LayoutError("crio-config-shadowed", f"{said.path} says {said.value} and would beat {DROP_IN}")
+    before = node_files.text(snapshot.files, DROP_IN)
+    after = toml_edit.assign(before or "", (*_TABLE, row.key), str(setting.value), DROP_IN)
+    now = row.default if said.value is None else said.value
+    why = reason(row.key, "not set" if said.value is None else str(said.value), str(setting.value), setting)
+    edit = Edit(DROP_IN, None if before is None else before.encode(), after.encode(), (why,))
+    notes = (direction.direction(setting, now, said.path), *((_SHORT,) if row.default == "10s" else ()))
+    return RuntimeChange((edit,), units=(UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=notes)

@@ -1,0 +1,102 @@
+"""hosts.toml: mirrors in the order in which containerd tries them, somebody else's lines kept byte for byte.
+
+containerd takes the order of ``[host."URL"]`` tables in the file (``getSortedHosts``) and tries the registry itself last,
+whether ``server`` is given or not. Ours come first, in their order; other hosts stay behind them in theirs.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.runtimes import toml_edit
+
+_NEEDED = ("pull", "resolve")
+_HEADER = re.compile(r"^[ \t]*\[[ \t]*host[ \t]*\..*\][ \t]*(?:#.*)?$", re.MULTILINE)
+
+
+def hosts(text: str, path: str) -> tuple[str, ...]:
+    """The mirrors of a file, in order."""
+    return tuple(_tables(toml_edit.read(text, path), path))
+
+
+def merged(text: str, wanted: tuple[str, ...], path: str) -> str:
+    """``text`` with these mirrors first; only tables are added. ``LayoutError`` where that cannot bring the order."""
+    before = toml_edit.read(text, path)
+    there = _tables(before, path)
+    names = {_plain(name): name for name in there}
+    for mirror in wanted:
+        _check_capable(mirror, there.get(names.get(_plain(mirror), "")), path)
+    rest = [name for name in there if _plain(name) not in {_plain(mirror) for mirror in wanted}]
+    order = [*(names.get(_plain(mirror), mirror) for mirror in wanted), *rest]
+    if [name for name in order if name in there] != list(there):
+        raise LayoutError("mirrors-order", f"{path} has {', '.join(there)} in another order; rollout only adds to it")
+    after = _with(text, order, frozenset(there), path)
+    _prove(before, after, order, path)
+    return after
+
+
+def _plain(url: str) -> str:
+    return url.rstrip("/")
+
+
+def _tables(document: Mapping[str, Any], path: str) -> Mapping[str, Mapping[str, Any]]:
+    found = document.get("host", {})
+    if not isinstance(found, dict) or not all(isinstance(entry, dict) for entry in found.values()):
+        raise LayoutError("toml-unprovable", f"{path}: host is not a map of tables")
+    return found
+
+
+def _check_capable(mirror: str, table: Mapping[str, Any] | None, path: str) -> None:
+    """A mirror that is there must be one to pull from; no capabilities written means all."""
+    said = (table or {}).get("capabilities")
+    if said and not set(_NEEDED) <= {str(entry).lower() for entry in said}:
+        raise LayoutError("mirror-not-capable", f"{path} has {mirror} without the capabilities {' and '.join(_NEEDED)}")
+
+
+def _with(text: str, order: list[str], there: frozenset[str], path: str) -> str:
+    """From the last to the first: each missing table goes before the one that follows it, or at the end."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    for at in range(len(order) - 1, -1, -1):
+        if order[at] in there:
+            continue
+        block = end.join([f'[host."{order[at]}"]', f'  capabilities = ["{_NEEDED[0]}", "{_NEEDED[1]}"]', ""])
+        if at + 1 < len(order):
+            before = _start(text, order[at + 1], path)
+            text = text[:before] + block + end + text[before:]
+        else:
+            gap = "" if not text else end if text.endswith("\n") else end + end
+            text = text + gap + block
+    return text
+
+
+def _start(text: str, host: str, path: str) -> int:
+    """Where this host's first table begins, with the comment lines right above it."""
+    for found in _HEADER.finditer(text):
+        try:
+            named = tomllib.loads(found[0].strip()).get("host", {})
+        except tomllib.TOMLDecodeError:
+            continue
+        if host in named:
+            return _with_comments(text, found.start())
+    raise LayoutError("toml-unprovable", f"{path}: {host} has no table of its own")
+
+
+def _with_comments(text: str, at: int) -> int:
+    while at:
+        above = text.rfind("\n", 0, at - 1) + 1
+        if not text[above:at].lstrip(" \t").startswith("#"):
+            return at
+        at = above
+    return at
+
+
+def _prove(before: Mapping[str, Any], after: str, order: list[str], path: str) -> None:
+    there = _tables(before, path)
+    wanted = {name: there.get(name, {"capabilities": list(_NEEDED)}) for name in order}
+    document = toml_edit.read(after, path)
+    if document != {**before, "host": wanted} or list(_tables(document, path)) != order:
+        raise LayoutError("toml-unprovable", f"{path} as edited would not read back as the old file with our mirrors")

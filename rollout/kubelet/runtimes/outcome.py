@@ -1,0 +1,32 @@
+"""What a runtime's part of a change comes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rollout.core.model.disruption import Disruption, worst
+from rollout.kubelet.edits import Edit
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeChange:
+    """The runtime's part of a change; nothing to do is no edits, no units and no hangups."""
+
+    edits: tuple[Edit, ...] = ()
+    units: tuple[str, ...] = ()  # to restart, in order, before the kubelet
+    hangups: tuple[str, ...] = ()  # units to send SIGHUP
+    reload: bool = False  # daemon-reload first: a drop-in of a runtime's unit changes
+    disruption: Disruption = Disruption.NONE
+    notes: tuple[str, ...] = ()  # the direction of an intent, traps, what is as wanted by default
+
+
+def together(*changes: RuntimeChange) -> RuntimeChange:
+    """Changes of different files as one."""
+    return RuntimeChange(
+        tuple(edit for change in changes for edit in change.edits),
+        tuple(dict.fromkeys(unit for change in changes for unit in change.units)),
+        tuple(dict.fromkeys(unit for change in changes for unit in change.hangups)),
+        any(change.reload for change in changes),
+        worst(*(change.disruption for change in changes)),
+        tuple(note for change in changes for note in change.notes),
+    )

@@ -1,0 +1,135 @@
+"""How a node starts its container runtime: from the unit's files and the running process, never assumed.
+
+The same care as for the kubelet's unit (``layout``): what the files ask for must be what runs, or a restart would put
+somebody else's edit in force, and the node is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rollout.core.model.snapshot import Service, Snapshot
+from rollout.core.text import diff
+from rollout.kubelet import arguments, layout, unit_file
+from rollout.kubelet import env_file as environment_file
+from rollout.kubelet.layout import LayoutError
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A runtime's command line as its files ask for it. ``texts`` and ``environments`` are by path, as systemd reads them."""
+
+    unit: str
+    start: unit_file.Start
+    texts: Mapping[str, str]
+    environments: Mapping[str, str]
+    running: tuple[str, ...]  # the command line that runs, program first
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment that the process gets; files beat ``Environment=``, later files beat earlier ones."""
+        found = dict(self.start.environment)
+        for entry in self.start.files:
+            found.update(environment_file.values(self.environments.get(entry.path, "")))
+        return found
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Variable → the environment file it is from."""
+        return {
+            name: entry.path
+            for entry in self.start.files
+            for name in environment_file.values(self.environments.get(entry.path, ""))
+        }
+
+    @property
+    def pieces(self) -> tuple[unit_file.Piece, ...]:
+        """The command line's words with their origins, program first."""
+        return unit_file.expand(self.start.command, self.start.file, self.variables, self.sources)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The arguments that the files ask for."""
+        return tuple(piece.text for piece in self.pieces[1:])
+
+    def flag(self, *names: str) -> str | None:
+        """The value of a flag under one of its names, as asked for."""
+        found = (arguments.last(self.asked, name) for name in names)
+        return next((flag.value for flag in found if flag is not None), None)
+
+    def origin(self, name: str) -> unit_file.Piece | None:
+        """The word that gives this flag."""
+        found = arguments.last(self.asked, name)
+        return self.pieces[1 + found.start] if found else None
+
+
+def find(snapshot: Snapshot, unit: str, ours: frozenset[str] = frozenset()) -> Command:
+    """The command line of a runtime's unit; flags in ``ours`` may be asked for and not run yet. ``LayoutError`` otherwise."""
+    service = snapshot.measurement.services.get(unit)
+    if service is None or not service.unit.properties.get("FragmentPath"):
+        raise LayoutError(
+            "no-runtime-unit", f"systemd knows no {unit}, so rollout does not know how this runtime is started"
+        )
+    try:
+        command = _read(snapshot, unit, service)
+        _check_running(command, ours)
+    except LayoutError:
+        raise
+    except ValueError as error:
+        raise LayoutError("layout-not-understood", f"{unit}: {error}") from None
+    return command
+
+
+def _read(snapshot: Snapshot, unit: str, service: Service) -> Command:
+    said = service.unit.properties
+    if said.get("NeedDaemonReload") == "yes":
+        raise LayoutError("need-daemon-reload", f"somebody changed {unit} without systemctl daemon-reload")
+    if service.process is None:
+        raise LayoutError("runtime-not-running", f"{unit} does not run; it was sick before")
+    paths = (said["FragmentPath"], *said.get("DropInPaths", "").split())
+    texts = {path: layout.text_of(snapshot.files.get(path), path) for path in paths}
+    start = unit_file.start(texts)
+    return Command(unit, start, texts, _environments(snapshot, start), service.process.command_line)
+
+
+def _environments(snapshot: Snapshot, start: unit_file.Start) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for entry in start.files:
+        state = snapshot.files.get(entry.path)
+        if state is not None and state.kind == "absent":
+            if not entry.optional:
+                raise LayoutError("layout-not-understood", f"{entry.path} is absent and the unit needs it")
+            continue
+        found[entry.path] = layout.text_of(state, entry.path)
+    return found
+
+
+def _check_running(command: Command, ours: frozenset[str]) -> None:
+    if command.running[1:] == command.asked:
+        return
+    runs, asked = others(command.running[1:], ours), others(command.asked, ours)
+    if runs == asked:
+        return
+    said = [diff.redacted(word) for word in (*runs, *asked) if (word in runs) != (word in asked)]
+    different = ", ".join(said) or "the order"
+    raise LayoutError("layout-drifted", f"{command.unit} does not run as its unit and files say: {different} differs")
+
+
+def others(words: tuple[str, ...], ours: frozenset[str]) -> list[str]:
+    """The arguments that are not flags of ours, a flag and its value as one."""
+    skipped = {at for flag in arguments.given(words) if flag.name in ours for at in range(flag.start, flag.end)}
+    return [word for at, word in enumerate(words) if at not in skipped]
+
+
+def with_environment(command: Command, path: str, text: str) -> Command:
+    """The command once this environment file holds ``text``."""
+    return replace(command, environments={**command.environments, path: text})
+
+
+def with_drop_in(command: Command, path: str, text: str) -> Command:
+    """The command once this drop-in holds ``text``; systemd applies drop-ins sorted by file name."""
+    fragment, *rest = command.texts.items()
+    drop_ins = sorted({**dict(rest), path: text}.items(), key=lambda entry: entry[0].rsplit("/", 1)[-1])
+    texts = dict([fragment, *drop_ins])
+    return replace(command, texts=texts, start=unit_file.start(texts))
