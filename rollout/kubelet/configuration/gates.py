@@ -47,6 +47,16 @@ def default(name: str, minor: int) -> bool:
     return _of_minor(minor)[name].default
 
 
+def required(name: str, minor: int) -> tuple[str, ...]:
+    """The gates that must be on where this one is: from 1.35 a kubelet that has it on without them does not start.
+
+    Source: ``Validate`` in ``component-base/featuregate/feature_gate.go`` (1.35), whose words are ``A is enabled, but
+    depends on features that are disabled: [B C]``. Sorted; the kubelet prints them in the order of its own table.
+    """
+    spans = _data()["requires"].get(name, ())
+    return tuple(gate for span in spans if span["since"] <= minor <= span["last"] for gate in span["gates"])
+
+
 @cache
 def _data() -> Mapping[str, Any]:
     text = resources.files("rollout.kubelet").joinpath("feature_gates.json").read_text(encoding="utf-8")
