@@ -7,15 +7,17 @@ folder, one for each kubeconfig and context; they are read for an emergency only
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from rollout.app.ports import NodeSources
+from rollout.app.ports import ApiSources, NodeSources
 from rollout.core.model.live import LiveNode
+from rollout.core.model.placed import PlacedPod
 from rollout.core.text import dataclass_json
 from rollout.errors import RemoteError
 
@@ -29,7 +31,7 @@ class _Kept:
 class RememberingSources:
     """Asks ``sources``, and keeps what API servers say in ``folder``."""
 
-    def __init__(self, sources: NodeSources, folder: Path) -> None:
+    def __init__(self, sources: ApiSources, folder: Path) -> None:
         self._sources = sources
         self._folder = folder
 
@@ -47,6 +49,12 @@ class RememberingSources:
             fresh.write_text(json.dumps(dataclass_json.encode(kept)), encoding="utf-8")
             fresh.replace(path)
         return nodes
+
+    def pods(self, kubeconfig: str, context: str, nodes: Collection[str]) -> tuple[PlacedPod, ...]:
+        return self._sources.pods(kubeconfig, context, nodes)
+
+    def configz(self, kubeconfig: str, context: str, node: str) -> Mapping[str, Any]:
+        return self._sources.configz(kubeconfig, context, node)
 
 
 class RecallingSources:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from rollout.core.gates.measured import Alert, Page, Samples
 from rollout.core.model.live import LiveNode, Sight
+from rollout.core.model.placed import PlacedPod
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.core.run.commands import Command
 from rollout.core.run.events import Event
@@ -132,6 +133,18 @@ class NodeSources(Protocol):
         """Every Node of a kubeconfig's API server; context ``""``: the current one. ``InputError`` for a kubeconfig that is
         wrong, ``RemoteError`` for a server that cannot be asked.
         """
+        ...
+
+
+class ApiSources(NodeSources, Protocol):
+    """The same, and what else of the nodes an API server is asked for when planning."""
+
+    def pods(self, kubeconfig: str, context: str, nodes: Collection[str]) -> tuple[PlacedPod, ...]:
+        """The pods on these nodes that have not ended. Errors as with ``live``."""
+        ...
+
+    def configz(self, kubeconfig: str, context: str, node: str) -> Mapping[str, Any]:
+        """Field → value as a node's kubelet says it is in force. Errors as with ``live``."""
         ...
 
 

@@ -29,7 +29,7 @@ from rollout.adapters.ssh import Resolver, SshNodes
 from rollout.app.backends import Backends
 from rollout.app.load import load_cluster
 from rollout.app.node_worker import Way
-from rollout.app.ports import Journal, NodeSources, Observer, Target
+from rollout.app.ports import ApiSources, Journal, Observer, Target
 from rollout.app.reading import way_to
 from rollout.app.runs import Tools
 from rollout.core.model.inventory import Inventory
@@ -84,7 +84,7 @@ class Session:
         sources = RecallingSources(RealSources(self.kubeconfig), self.state, _say)
         return load_cluster(self.files(), sources, cluster)
 
-    def sources(self) -> NodeSources:
+    def sources(self) -> ApiSources:
         return RememberingSources(RealSources(self.kubeconfig), self.state)
 
     def nodes(self) -> SshNodes:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from rollout.adapters.json_answers import listing, mapping, text
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.objects import lease, live_node, pod
+from rollout.adapters.kubernetes.placed import over, placed_pod
 from rollout.core.model.live import Lease, LiveNode, Sight
+from rollout.core.model.placed import PlacedPod
 from rollout.errors import RemoteError
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -18,6 +20,11 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 PAGE = 500
 MOST_PAGES = 200
 LIST_SECONDS = 60.0
+FEW_NODES = 20
+"""Up to so many nodes their pods are asked for one node at a time."""
+
+T = TypeVar("T")
+NOT_OVER = "status.phase!=Succeeded,status.phase!=Failed"
 REVIEW_SECONDS = 15.0
 NEEDED: tuple[tuple[str, str, str, str], ...] = (  # verb, group, resource, namespace ("": all of them)
     ("get", "", "nodes", ""),
@@ -34,26 +41,50 @@ class KubernetesCluster:
         self._client = client
 
     def nodes(self) -> tuple[LiveNode, ...]:
-        """In pages; a list whose pages have expired on the way is begun again once."""
+        """In pages."""
+        return tuple(self._every("/api/v1/nodes", {}, live_node))
+
+    def pods(self, nodes: Collection[str]) -> tuple[PlacedPod, ...]:
+        """The pods of these nodes that have not ended. Of a few nodes each is asked for from the server's cache, as a kubelet
+        asks; of more, all of the cluster's are read in pages, and only what is needed of each is kept.
+        """
+        if len(nodes) <= FEW_NODES:
+            until = time.monotonic() + LIST_SECONDS
+            lists = [self._pods_of(node, until) for node in nodes]
+            return tuple(placed_pod(entry) for entries in lists for entry in entries if not over(entry))
+        found = self._every("/api/v1/pods", {"fieldSelector": NOT_OVER}, placed_pod)
+        return tuple(each for each in found if each.node in nodes)
+
+    def _pods_of(self, node: str, until: float) -> list[Any]:
+        query = urlencode({"fieldSelector": f"spec.nodeName={node}", "resourceVersion": "0"})
+        return listing(self._client.get(f"/api/v1/pods?{query}", _left(until)).get("items"), "items")
+
+    def _every(self, path: str, query: Mapping[str, str], made: Callable[[Any], T]) -> list[T]:
+        """A list in pages; one whose pages have expired on the way is begun again once."""
         until = time.monotonic() + LIST_SECONDS
         try:
-            return self._all_nodes(until)
+            return self._paged(path, query, made, until)
         except RemoteError as error:
             if error.reference != "http-410":
                 raise
-        return self._all_nodes(until)
+        return self._paged(path, query, made, until)
 
-    def _all_nodes(self, until: float) -> tuple[LiveNode, ...]:
-        found: list[LiveNode] = []
+    def _paged(self, path: str, query: Mapping[str, str], made: Callable[[Any], T], until: float) -> list[T]:
+        found: list[T] = []
         going_on = ""
         for _ in range(MOST_PAGES):
-            query = urlencode({"limit": PAGE, **({"continue": going_on} if going_on else {})})
-            page = self._client.get(f"/api/v1/nodes?{query}", _left(until))
-            found += [live_node(entry) for entry in listing(page.get("items"), "items")]
+            asked = urlencode({**query, "limit": PAGE, **({"continue": going_on} if going_on else {})})
+            page = self._client.get(f"{path}?{asked}", _left(until))
+            found += map(made, listing(page.get("items"), "items"))
             going_on = text(mapping(page.get("metadata"), "metadata").get("continue"), "continue")
             if not going_on:
-                return tuple(found)
-        raise RemoteError("too-large", f"more than {PAGE * MOST_PAGES} nodes")
+                return found
+        raise RemoteError("too-large", f"more than {PAGE * MOST_PAGES} entries of {path}")
+
+    def configz(self, node: str, timeout: float) -> Mapping[str, Any]:
+        """What the node's kubelet says is in force, through the API server."""
+        answer = self._client.get(f"/api/v1/nodes/{quote(node, safe='')}/proxy/configz", timeout)
+        return mapping(answer.get("kubeletconfig"), "kubeletconfig")
 
     def look(self, node: str, timeout: float) -> Sight:
         """Pods come from the server's cache (resourceVersion 0, as a kubelet asks): a list of one node's pods from the
@@ -67,11 +98,8 @@ class KubernetesCluster:
             if error.reference == "not-found":
                 raise RemoteError("no-such-node", f"the API server knows no Node {node}") from None
             raise
-        query = urlencode({"fieldSelector": f"spec.nodeName={node}", "resourceVersion": "0"})
-        pods = self._client.get(f"/api/v1/pods?{query}", _left(until))
-        return Sight(
-            found, self._lease(name, until), tuple(pod(entry) for entry in listing(pods.get("items"), "items"))
-        )
+        pods = tuple(map(pod, self._pods_of(node, until)))
+        return Sight(found, self._lease(name, until), pods)
 
     def _lease(self, name: str, until: float) -> Lease | None:
         try:

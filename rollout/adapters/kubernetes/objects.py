@@ -34,6 +34,8 @@ def live_node(document: object) -> LiveNode:
         os_image=_word(info, "osImage"),
         ready=_word(ready, "status"),
         ready_message=": ".join(filter(None, (_word(ready, "reason"), _word(ready, "message")))),
+        capacity=_pairs(status, "capacity"),
+        allocatable=_pairs(status, "allocatable"),
     )
 
 
@@ -88,6 +90,11 @@ def _container(entry: Json) -> Container:
 def _taint(entry: Json) -> str:
     key, value, effect = (_word(entry, name) for name in ("key", "value", "effect"))
     return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+
+
+def _pairs(document: Json, key: str) -> tuple[tuple[str, str], ...]:
+    """A map of quantities; the API writes them as text."""
+    return tuple((name, text(value, name)) for name, value in mapping(document.get(key), key).items())
 
 
 def _word(document: Json, key: str) -> str:

@@ -110,7 +110,9 @@ def _lease(query: _Query) -> Reply:
 
 def _pods(query: _Query) -> Reply:
     names: Sequence[str] = query.lookup.names
-    wanted = dict(part.split("=", 1) for part in query.options.get("fieldSelector", "").split(",") if "=" in part)
+    said = [part for part in query.options.get("fieldSelector", "").split(",") if part]
+    ended = {part.removeprefix("status.phase!=") for part in said if part.startswith("status.phase!=")}
+    wanted = dict(part.split("=", 1) for part in said if not part.startswith("status.phase!=") and "=" in part)
     if wanted.keys() - {"spec.nodeName"}:
         return status(400, "BadRequest", f"field label not supported: {min(wanted.keys() - {'spec.nodeName'})}")
     if wanted:
@@ -120,7 +122,8 @@ def _pods(query: _Query) -> Reply:
 
     def find(name: str) -> list[Object]:
         found = pod_objects.all_pods(query.lookup.see(name))
-        return [pod for pod in found if namespace in {None, pod["metadata"]["namespace"]}]
+        there = [pod for pod in found if namespace in {None, pod["metadata"]["namespace"]}]
+        return [pod for pod in there if pod["status"]["phase"] not in ended]
 
     return _listed(query, "PodList", "v1", names, find)
 

@@ -25,6 +25,8 @@ class LiveNode:
     os_image: str  # "Bottlerocket OS 1.20 (aws-k8s-1.33)"
     ready: str
     ready_message: str = ""  # the condition's reason and message
+    capacity: tuple[tuple[str, str], ...] = ()  # ("cpu", "8"), ("memory", "32Gi"), ("pods", "110"), …
+    allocatable: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
