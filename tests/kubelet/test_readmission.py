@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from rollout.core.model.live import LiveNode
 from rollout.core.model.placed import Ask, HostPort, PlacedPod, Requirement, Toleration
+from rollout.core.model.settings import Value
 from rollout.kubelet import pod_requests
 from rollout.kubelet.quantities import milli, quantity, whole
 from rollout.kubelet.readmission import Rejected, rejected
@@ -27,8 +29,14 @@ def pod(at: int, **asked: str) -> PlacedPod:
     return PlacedPod(NODE.name, f"default/p{at}", f"2026-11-20T10:00:{at:02d}Z", (Ask(requests),))
 
 
-def reasons(*pods: PlacedPod, node: LiveNode = NODE, minor: int = 30, **after: object) -> dict[str, str]:
-    found = rejected(node, pods, minor, {"maxPods": 110}, {"maxPods": 110, **after})  # type: ignore[dict-item]
+def reasons_of(pods: Sequence[PlacedPod], after: Mapping[str, Value]) -> dict[str, str]:
+    found = rejected(NODE, pods, 30, {"maxPods": 110}, {"maxPods": 110, **after})
+    assert found is not None
+    return {entry.pod.removeprefix("default/"): entry.reason for entry in found}
+
+
+def reasons(*pods: PlacedPod, node: LiveNode = NODE, minor: int = 30, **after: Value) -> dict[str, str]:
+    found = rejected(node, pods, minor, {"maxPods": 110}, {"maxPods": 110, **after})
     assert found is not None
     return {entry.pod.removeprefix("default/"): entry.reason for entry in found}
 
@@ -68,16 +76,16 @@ def test_pods_per_core_limit_where_they_are_fewer() -> None:
         ({"evictionHard": {"imagefs.available": "15%"}}, ""),
     ],
 )
-def test_what_is_kept_back_is_taken_from_the_last(after: dict[str, object], reason: str) -> None:
+def test_what_is_kept_back_is_taken_from_the_last(after: dict[str, Value], reason: str) -> None:
     full = (
         pod(1, cpu="2", memory="4Gi", ephemeral_storage="50Gi"),
         pod(2, cpu="2", memory="4Gi", ephemeral_storage="50Gi"),
     )
-    assert reasons(*full, **after) == ({"p2": reason} if reason else {})
+    assert reasons_of(full, after) == ({"p2": reason} if reason else {})
 
 
 def test_reserved_cpus_take_the_place_of_reserved_cpu() -> None:
-    before = {"kubeReserved": {"cpu": "1"}, "systemReserved": {"cpu": "1"}}
+    before: dict[str, Value] = {"kubeReserved": {"cpu": "1"}, "systemReserved": {"cpu": "1"}}
     node = replace(NODE, allocatable=(("cpu", "2"), *CAPACITY[1:]))
     assert rejected(node, [pod(1, cpu="2")], 30, before, {**before, "reservedSystemCPUs": "0-1"}) == ()
 
