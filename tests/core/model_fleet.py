@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from rollout.core.model.playbook import DEFAULT_BUDGETS, Budget, Limits, RevertScope, Share
+from rollout.core.model.playbook import (
+    DEFAULT_BUDGETS,
+    DEFAULT_PULLS,
+    Budget,
+    Limits,
+    PullsInFlight,
+    RevertScope,
+    Share,
+)
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import (
@@ -49,7 +57,12 @@ class ModelNode:
     refuse: str = ""
     refuse_read: bool = False
     held: str = ""  # another run has it: "claimed" or "fenced"
+    pulls: tuple[str, ...] | None = ()  # images it pulls until ``pulls_until``; None: it cannot tell
+    pulls_until: float = float("inf")
     dies_reverting: int = 0  # how often the agent dies in the middle of a revert of a confirmed change
+
+    def pulling(self, now: float) -> bool:
+        return self.pulls != () and now < self.pulls_until
 
     def newest(self, tx: str, now: float) -> str:
         if self.receipt.get(tx) == "armed" and now >= self.guard_at[tx]:
@@ -82,10 +95,12 @@ def make_order(
     hold: frozenset[str] = frozenset(),
     at_once: Mapping[str, int] | None = None,
     zone_of: Mapping[str, str] | None = None,
+    pulls: PullsInFlight = DEFAULT_PULLS,
+    kind_of: Callable[[str], str] = lambda _: "g1",
 ) -> Order:
     """Racks of ``racks[name]`` nodes called ``rack-n``; each wave takes what its predicate accepts of what is left.
 
-    ``zone_of`` says the zone of a rack.
+    ``zone_of`` says the zone of a rack, ``kind_of`` the kind of a node.
     """
     names = {f"{rack}-{n}": rack for rack, size in racks.items() for n in range(1, size + 1)}
     left, rolled = list(names), []
@@ -99,7 +114,9 @@ def make_order(
         run="r1",
         cluster="test",
         goal=goal,
-        nodes={name: NodeOrder(name, rack, wave_of[name], 5.0, zones[name]) for name, rack in names.items()},
+        nodes={
+            name: NodeOrder(name, rack, wave_of[name], 5.0, zones[name], kind_of(name)) for name, rack in names.items()
+        },
         waves=tuple(rolled),
         racks=dict(racks),
         limits=limits or Limits(per_rack=Share(percent=10.0)),
@@ -111,6 +128,7 @@ def make_order(
         rehearsal=rehearsal,
         transactions=dict.fromkeys(names, "r0-1") if goal is Goal.REVERT else {},
         zones=Counter(zones.values()),
+        pulls=pulls,
     )
 
 
@@ -214,10 +232,12 @@ class Play:
 
     def answer(self, ask: Ask, at: float) -> Answered:
         node = self.fleet[ask.node]
+        pulls = node.pulls or () if ask.verb is Verb.APPLY and node.pulling(at) else ()
         trigger = self._do(node, ask, at)
         reference = node.held or node.refuse
         said = reference if trigger is Trigger.REFUSED else ""
-        return Answered(at, ask.node, ask.serial, ask.verb, trigger, said, seconds=self.took.get(ask.verb, 0.0))
+        took = self.took.get(ask.verb, 0.0)
+        return Answered(at, ask.node, ask.serial, ask.verb, trigger, said, seconds=took, pulls=pulls)
 
     def _do(self, node: ModelNode, ask: Ask, at: float) -> Trigger:
         if not node.reachable:
@@ -228,6 +248,8 @@ class Play:
             return Trigger.REFUSED
         if (ask.verb is Verb.APPLY and node.refuse) or (ask.verb is Verb.READ and node.refuse_read):
             return Trigger.REFUSED
+        if ask.verb is Verb.APPLY and node.pulling(at) and not ask.regardless:
+            return Trigger.PULLING
         if ask.verb is Verb.REVERT and node.dies_reverting:
             node.dies_reverting -= 1
             node.files, node.receipt[ask.tx] = "mixed", "reverting"

@@ -9,7 +9,7 @@ import pytest
 from rollout.core.model.playbook import Cause, Limits, Share
 from rollout.core.run.laws import broken_laws
 from rollout.core.run.machine import opening
-from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, RunState, Verb
+from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, Pulling, RunState, Verb
 from tests.core.model_fleet import make_order
 
 S = NodeState
@@ -33,6 +33,7 @@ def ended(state: RunState, ending: Ending = Ending.HALTED) -> RunState:
 
 SICK = NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)
 APPLYING = NodeRecord(S.APPLYING)
+PULLING = Pulling(0.0, 15.0, ("redis",))
 HALTED = Halt(Ending.HALTED, "x", "x", 1.0)
 
 BROKEN = [
@@ -43,6 +44,9 @@ BROKEN = [
     ("law 4: 3 nodes of a went wrong", given(a_2=SICK, a_3=SICK, a_4=SICK)),
     ("law 5: a-2 was released", replace(given(a_2=replace(APPLYING, since=2.0)), halt=HALTED)),
     ("waves: a-2 of wave 1 moves", replace(given(a_2=APPLYING), wave=0)),
+    ("pulls: a-2 waits for its pulls and is applied", given(a_2=NodeRecord(S.APPLIED, pulling=PULLING))),
+    ("pulls: a-2 waits for its pulls while", replace(given(a_2=NodeRecord(pulling=PULLING)), phase=Phase.SOAKING)),
+    ("pulls: a-2 is charged", given(a_2=NodeRecord(S.REFUSED, cause=Cause.FAILED, pulling=PULLING))),
     ("law 1: the run ended with a-2 unknown", ended(given(a_2=NodeRecord(S.UNKNOWN)))),
     ("law 1: the run is done but", ended(fresh(), Ending.DONE)),
     ("law 8: the run ended before a-2", ended(given(a_2=NodeRecord(S.CONFIRMED, asked=Verb.CLEAN)))),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
+from rollout.core.model.playbook import Budget, Busy, Cause, Limits, PullsInFlight, RevertScope, Scope, Share
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Answered, ContinueAsked, InterruptAsked, Ticked, Trigger
@@ -501,7 +501,9 @@ def test_an_impossible_move_is_a_bug_and_raises() -> None:
 
 FEW = {"a": 6, "b": 5, "c": 2}
 NODES = [f"{rack}-{n}" for rack, size in FEW.items() for n in range(1, size + 1)]
-FAULTS = st.sampled_from(["sick", "still-sick", "soak", "gone", "refuse", "lose-apply", "lose-confirm", "lose-revert"])
+FAULTS = st.sampled_from(
+    ["sick", "still-sick", "soak", "gone", "refuse", "lose-apply", "lose-confirm", "lose-revert", "pulls", "pulls-on"]
+)
 
 
 def to_the_end(play: Play) -> RunState:
@@ -530,6 +532,7 @@ def to_the_end(play: Play) -> RunState:
     hold=st.frozensets(st.sampled_from(["canary", "first", "rest"])),
     per_zone=st.sampled_from([None, Share(count=1), Share(percent=50.0)]),
     at_once=st.sampled_from([{}, {"rest": 1}]),
+    then=st.sampled_from(list(Busy)),
 )
 def test_whatever_happens_every_node_ends_old_or_new_and_the_journal_says_which(
     faults: dict[str, str],
@@ -543,6 +546,7 @@ def test_whatever_happens_every_node_ends_old_or_new_and_the_journal_says_which(
     hold: frozenset[str],
     per_zone: Share | None,
     at_once: dict[str, int],
+    then: Busy,
 ) -> None:
     import random
 
@@ -550,6 +554,7 @@ def test_whatever_happens_every_node_ends_old_or_new_and_the_journal_says_which(
     order = make_order(
         FEW, THREE_WAVES, on_failure=scope, rehearsal=rehearsal, wave_gates=wave_gates, hold=hold, at_once=at_once,
         limits=Limits(per_rack=Share(percent=50.0), per_zone=per_zone), zone_of={"a": "north"},
+        pulls=PullsInFlight(60.0, then), kind_of=lambda name: name[0],
     )  # fmt: skip
     play = Play(order, seed=lambda: delays.uniform(0.05, 3.0))
     play.silences = ("s",)
@@ -561,6 +566,8 @@ def test_whatever_happens_every_node_ends_old_or_new_and_the_journal_says_which(
         node.sick_after = 12.0 if fault == "soak" else None
         node.reachable = fault != "gone"
         node.refuse = "drifted" if fault == "refuse" else ""
+        node.pulls = ("img",) if fault.startswith("pulls") else ()
+        node.pulls_until = 40.0 if fault == "pulls" else float("inf")
         node.lose = {
             "lose-apply": {Verb.APPLY}, "lose-confirm": {Verb.CONFIRM}, "lose-revert": {Verb.REVERT}
         }.get(fault, set())  # fmt: skip

@@ -19,6 +19,11 @@ class Disruption(StrEnum):
         """0 for the least."""
         return list(Disruption).index(self)
 
+    @property
+    def restarts(self) -> bool:
+        """Whether the kubelet or a runtime is restarted: pulls in flight are cancelled, and the node has to settle."""
+        return self.rank >= Disruption.RESTART_RUNTIME.rank
+
 
 def worst(*classes: Disruption) -> Disruption:
     """The most disruptive of these; none at all is ``NONE``."""

@@ -12,6 +12,7 @@ class Ask:
     """Ask ``node`` to do ``verb`` about transaction ``tx`` under token ``counter``; the answer carries ``serial``.
 
     ``baseline`` (measure only) is what the answer to the apply brought; ``since`` when the node entered its state.
+    ``regardless`` (apply only): the node is changed whatever it pulls.
     """
 
     node: str
@@ -21,6 +22,7 @@ class Ask:
     counter: int
     baseline: str = ""
     since: float = 0.0
+    regardless: bool = False
 
 
 @dataclass(frozen=True, slots=True)

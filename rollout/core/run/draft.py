@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rollout.core.model.playbook import Cause, RevertScope
+from rollout.core.run import pulls
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import Trigger
 from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
@@ -58,7 +59,17 @@ class Draft:
             self.set(started=(*self.state.started, self.now)[-window:])
         self.put(name, asked=verb, serial=record.serial + 1)
         tx = replace(self.state, nodes=self.nodes).transaction(name)
-        self._commands.append(Ask(name, verb, record.serial + 1, tx, self.state.counter, record.baseline, record.since))
+        regardless = verb is Verb.APPLY and pulls.goes_regardless(record, self.state.order, self.now)
+        self._commands.append(
+            Ask(name, verb, record.serial + 1, tx, self.state.counter, record.baseline, record.since, regardless)
+        )
+
+    def did_not_restart(self, name: str) -> None:
+        """What was to restart a node did not touch it: it leaves the pace's window."""
+        asked_at = self.nodes[name].since
+        if asked_at in self.state.started:
+            at = self.state.started.index(asked_at)
+            self.set(started=self.state.started[:at] + self.state.started[at + 1 :])
 
     def open_wave(self) -> None:
         self.set(gate_asked=True)
@@ -232,7 +243,7 @@ def _charge(record: NodeRecord, found: Move) -> Cause | None:
 _GOOD_NEWS = frozenset(
     {
         Trigger.RELEASED, Trigger.UNTOUCHED, Trigger.ARMED, Trigger.CONFIRMED, Trigger.TAKEN_BACK_ASKED,
-        Trigger.GATES_PASSED, Trigger.TAKE_BACK, Trigger.CLEANED, Trigger.RESUMED,
+        Trigger.GATES_PASSED, Trigger.TAKE_BACK, Trigger.CLEANED, Trigger.RESUMED, Trigger.PULLING,
     }
 )  # fmt: skip
 """Triggers whose words do not replace what is remembered of the node's last trouble."""

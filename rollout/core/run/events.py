@@ -28,6 +28,7 @@ class Trigger(StrEnum):
     GATES_PASSED = "gates-passed"
     GATES_FAILED = "gates-failed"
     GATES_UNKNOWN = "gates-unknown"
+    PULLING = "pulling"  # it pulls images, or cannot tell: not touched
     TAKE_BACK = "take-back"  # our decision: the change is to go
     CLEANED = "cleaned"
     RESUMED = "resumed"  # a new controller took over; what was in flight is not known
@@ -48,7 +49,8 @@ class Ticked:
 class Answered:
     """A node answered verb number ``serial``, or was found not to. ``counter``: the highest token it knows.
 
-    ``seconds`` is how long the answer took; ``baseline`` (apply only) what the API said of the node right before.
+    ``seconds`` is how long the answer took; ``baseline`` (apply only) what the API said of the node right before;
+    ``pulls`` (apply only) the images it pulled right before, whether it was changed all the same or not touched.
     """
 
     at: float
@@ -62,6 +64,7 @@ class Answered:
     leftovers: tuple[str, ...] = ()
     seconds: float = 0.0
     baseline: str = ""
+    pulls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

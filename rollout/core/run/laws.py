@@ -30,6 +30,7 @@ def broken_laws(state: RunState) -> tuple[str, ...]:
             _nothing_while_paused,
             _nothing_beyond_a_hold,
             _waves_in_order,
+            _pulls,
             _endings,
         )
         for problem in law(state)
@@ -133,6 +134,23 @@ def _waves_in_order(state: RunState) -> Iterator[str]:
             and not record.want_back
         ):
             yield f"waves: {name} of wave {state.order.nodes[name].wave} moves during wave {state.wave}"
+
+
+def _pulls(state: RunState) -> Iterator[str]:
+    """Who waits for its pulls is untouched, its wave waits for it, and nobody is charged for pulling."""
+    soaking = state.order.waves[state.wave].nodes if state.phase is Phase.SOAKING else ()
+    for name, record in state.nodes.items():
+        if record.pulling is None:
+            continue
+        if record.state not in _UNTOUCHED:
+            yield f"pulls: {name} waits for its pulls and is {record.state}"
+        if record.state is NodeState.PENDING and name in soaking:
+            yield f"pulls: {name} waits for its pulls while its wave soaks"
+        if record.cause is not None:
+            yield f"pulls: {name} is charged ({record.cause}) and pulls images"
+
+
+_UNTOUCHED = frozenset({NodeState.PENDING, NodeState.APPLYING, NodeState.REFUSED})
 
 
 def _endings(state: RunState) -> Iterator[str]:

@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from rollout.core.model.verdict import Verdict
+from rollout.core.run import pulls
 from rollout.core.run.commands import Command
 from rollout.core.run.draft import Draft, not_begun
 from rollout.core.run.events import (
@@ -54,6 +55,7 @@ from rollout.core.run.state import (
     RunState,
     Verb,
 )
+from rollout.core.run.transitions import Sharp
 
 
 def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Command, ...]]:
@@ -112,15 +114,30 @@ def _answered(draft: Draft, event: Answered) -> None:
         return
     if event.trigger is Trigger.GATES_PASSED and record.state is NodeState.CONFIRMED:
         draft.put(event.node, passes=record.passes + 1)
+    if event.trigger is Trigger.PULLING:
+        _pulling(draft, event)
+        return
     _remember(draft, event)
     draft.meet(event.node, event.trigger, event.reference, event.message)
+
+
+def _pulling(draft: Draft, event: Answered) -> None:
+    """Its pulls stand in the way of its change: it waits its turn again, or has waited long enough and is left alone."""
+    record = draft.nodes[event.node]
+    left_alone = pulls.is_left_alone(record, draft.state.order, draft.now)
+    draft.did_not_restart(event.node)
+    draft.put(event.node, pulling=pulls.still_pulling(record, event.pulls, draft.now), want_back=False)
+    if left_alone:
+        draft.meet(event.node, Sharp.PULLS_ON, pulls.REFERENCE, pulls.words(event.pulls))
+    else:
+        draft.meet(event.node, Trigger.PULLING)
 
 
 def _remember(draft: Draft, event: Answered) -> None:
     """What an answer brings that no state hangs on, before anything is asked by it: times, and what the API said before."""
     if event.verb is Verb.APPLY:
         took = event.seconds if event.trigger is Trigger.ARMED else draft.nodes[event.node].apply_seconds
-        draft.put(event.node, apply_seconds=took, baseline=event.baseline)
+        draft.put(event.node, apply_seconds=took, baseline=event.baseline, pulling=None, cancelled=event.pulls)
     elif event.verb is Verb.REVERT and event.trigger is Trigger.TAKEN_BACK_ASKED:
         draft.put(event.node, revert_seconds=event.seconds)
 
@@ -169,11 +186,14 @@ def _asked(draft: Draft, event: Asked) -> None:
 
 
 def _continue(draft: Draft) -> None:
-    """A soak that was waiting has all its rounds again: a night's are not held against a node."""
+    """A soak that was waiting has all its rounds again, and pulls all their time: a night is not held against a node."""
     paused = draft.state.paused
     if paused is not None:
         promoted = draft.state.reached if paused.held else draft.state.promoted  # ``wave`` may be an earlier one again
         draft.set(paused=None, promoted=promoted, round=0)
+        for name, record in tuple(draft.nodes.items()):
+            if record.state is NodeState.PENDING and record.pulling is not None:
+                draft.put(name, pulling=None)
 
 
 def _abort(draft: Draft, event: AbortAsked) -> None:
@@ -193,7 +213,7 @@ def _resumed(draft: Draft, event: Resumed) -> None:
     """A new controller reads every node back, then goes on from where the run stood.
 
     A halt that had ended is accepted by being resumed: its nodes are no longer charged, and who was taken back for
-    others' sake goes again. A halt that was still taking nodes back when its controller died goes on halting. The wave
+    others' sake, or left alone for its pulls, goes again. A halt that was still taking nodes back when its controller died goes on halting. The wave
     is opened again: its silences may be over.
     """
     halt = draft.state.halt
@@ -209,6 +229,10 @@ def _resumed(draft: Draft, event: Resumed) -> None:
             draft.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
         elif again and record.state is NodeState.CONFIRMED:
             draft.put(name, want_back=False, rehearsal=not_begun(record.rehearsal))
+        elif again and pulls.was_skipped(record):
+            draft.put(name, state=NodeState.PENDING, reference="", message="")
+        if not pulls.was_skipped(draft.nodes[name]):
+            draft.put(name, pulling=None)
         accept = record.accepted or (accepted and bool(record.cause))
         draft.put(name, asked=None, orphaned=True, reads=0, accepted=accept)
         if record.reference in FENCES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from rollout.core.model.plan import Plan, Standing
+from rollout.core.model.plan import Change, Plan, Standing
 from rollout.core.model.playbook import EMERGENCY_LIMITS, GateScope, Limits, RevertScope
 from rollout.core.model.way_back import way_back_seconds
 from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, WaveOrder
@@ -15,12 +15,14 @@ from rollout.core.text.nodesets import fold
 
 def apply_order(run: str, plan: Plan) -> Order:
     """The order to carry a plan out."""
-    settle = {group.name: group.change.settle for group in plan.groups}
+    settle = {group.name: _settle(group.change) for group in plan.groups}
     return Order(
         run=run,
         cluster=plan.cluster,
         goal=Goal.APPLY,
-        nodes={n.name: NodeOrder(n.name, n.rack, n.wave, settle[n.group], n.zone) for n in plan.nodes.values()},
+        nodes={
+            n.name: NodeOrder(n.name, n.rack, n.wave, settle[n.group], n.zone, n.group) for n in plan.nodes.values()
+        },
         waves=tuple(WaveOrder(w.name, w.nodes, w.soak, w.hold, w.at_once) for w in plan.waves),
         racks=plan.racks,
         limits=plan.limits,
@@ -32,7 +34,13 @@ def apply_order(run: str, plan: Plan) -> Order:
         left_out=left_out(plan),
         rehearsal=plan.rehearsal,
         zones=plan.zones,
+        pulls=plan.pulls,
     )
+
+
+def _settle(change: Change) -> float:
+    """A change that restarts nothing leaves nothing to settle."""
+    return change.settle if change.disruption.restarts else 0.0
 
 
 def left_out(plan: Plan) -> tuple[LeftOut, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rollout.core.run.capacity import pace_allows, who_may_go, who_may_return
 from rollout.core.run.draft import Draft
 from rollout.core.run.events import FENCES, Trigger
+from rollout.core.run.pulls import in_turn
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Rehearsal, Verb
 from rollout.core.run.transitions import Sharp
 
@@ -56,6 +57,7 @@ def _release_the_wave(draft: Draft, allowed: int) -> None:
         return  # nothing of a wave is touched before its baseline was taken
     wave = draft.state.order.waves[draft.state.wave]
     pending = [n for n in wave.nodes if draft.nodes[n].state is NodeState.PENDING and not draft.nodes[n].asked]
+    pending = in_turn(pending, draft.nodes, draft.now)
     if not pending:
         return
     candidates, capacity = who_may_go(draft.state.order, draft.nodes, pending, draft.now)

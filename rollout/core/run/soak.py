@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from rollout.core.model.playbook import RevertScope
 from rollout.core.run.capacity import IN_MOTION
 from rollout.core.run.draft import Draft
+from rollout.core.run.pulls import unshown
 from rollout.core.run.state import Ending, NodeState, Pause, Verb
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted
 
 MOST_ROUNDS = 4
 """A soak ends at the latest after this many times K rounds."""
@@ -42,6 +46,8 @@ def _steady(draft: Draft, confirmed: list[str]) -> None:
     """The wave has passed. Held or paused, its gates go on being asked: a night is long."""
     state = draft.state
     wave = state.order.waves[state.wave]
+    if state.paused is None and _shows_nothing(draft):
+        return
     if wave.hold and state.promoted < state.wave and state.paused is None:
         draft.set(paused=Pause("the playbook", f"holds after wave {wave.name}", state.now, held=True))
         draft.set(round_at=state.now + watch_every(len(confirmed)))
@@ -49,6 +55,16 @@ def _steady(draft: Draft, confirmed: list[str]) -> None:
         draft.next_wave()
     elif confirmed and state.now >= state.round_at:
         _round(draft, confirmed, every=watch_every(len(confirmed)))
+
+
+def _shows_nothing(draft: Draft) -> bool:
+    """Halt before a change goes to more nodes of a kind of which none could show what it does."""
+    names = unshown(draft.state.order, draft.nodes, draft.state.wave)
+    if names:
+        wave = draft.state.order.waves[draft.state.wave].name
+        why = f"{counted(len(names), 'node')} left alone for the images pulled, no other like it was changed"
+        draft.halt(Ending.HALTED, "nothing-shown", f"wave {wave}: {fold(names)}: {why}", RevertScope.NODE)
+    return bool(names)
 
 
 def watch_every(nodes: int) -> float:

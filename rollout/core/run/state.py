@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope
+from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
 
-RULES = 1
+RULES = 2
 """The machine's rules by which a run goes. A journal is events only: replayed by other rules it would tell another story.
 Raise it with every change after which ``tests/core/recorded`` replays to another state.
 """
@@ -59,13 +59,17 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeOrder:
-    """What is fixed about a node for the whole run. ``settle`` is seconds it counts as unavailable after a restart."""
+    """What is fixed about a node for the whole run. ``settle`` is seconds it counts as unavailable after a restart.
+
+    Nodes of one ``kind`` get the same change.
+    """
 
     name: str
     rack: str
     wave: int
     settle: float
     zone: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,7 @@ class Order:
     force: bool = False  # revert over bytes that others wrote since: the operator's word
     rehearsal: bool = False  # the first wave's nodes are taken back once for real, then changed again
     zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes; only used with a limit per zone
+    pulls: PullsInFlight = DEFAULT_PULLS
     rules: int = RULES
 
 
@@ -122,6 +127,19 @@ class Rehearsal(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Pulling:
+    """A node that was found to pull images right before its change, and so was not touched.
+
+    ``since`` is when it was first found so; it is asked again at ``again``. ``images`` are those it pulled when it was
+    asked last; none: it could not tell.
+    """
+
+    since: float
+    again: float
+    images: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRecord:
     """One node's standing.
 
@@ -130,6 +148,7 @@ class NodeRecord:
     change is to be taken back as soon as limits allow. ``orphaned``: its controller died, so a guard that fired is not
     the node's fault. ``accepted``: an operator resumed after the halt this node led to. ``apply_seconds`` and
     ``revert_seconds`` are how long its last apply and revert took, ``baseline`` is what the API said before its apply.
+    ``pulling``: its change waits for its pulls; ``cancelled`` are the images whose pulls its last apply cancelled.
     """
 
     state: NodeState = NodeState.PENDING
@@ -153,6 +172,8 @@ class NodeRecord:
     apply_seconds: float = 0.0
     revert_seconds: float = 0.0
     baseline: str = ""
+    pulling: Pulling | None = None
+    cancelled: tuple[str, ...] = ()
 
 
 class Ending(StrEnum):

@@ -4,13 +4,14 @@ Theory. A node has a state; an answer from it, or a decision of the run, is a *t
 the next state, what to ask of the node next, and what the node is charged for. Whatever is not in the table is
 impossible and raises: silence would hide a bug. Everything that changes a node's state is in this file.
 
-Four rules shape the table:
+Five rules shape the table:
 
 * An answer that says where the transaction stands (``armed``, ``confirmed``, ``taken back``, ``untouched``) is believed
   whatever we thought: it was read from the node.
 * No answer is no answer: after ``unreached`` or ``lost`` the node is ``unknown`` and is read until it speaks, or until
   its guard must long have fired; then it is ``unreachable`` and *owed*.
 * What goes back is brought to its end: who died on the way there is followed by the next, for as long as a node is read.
+* A node that pulls images was not touched: it is ``pending`` again, and ``pulls`` says when it is asked again.
 * A sick node goes back at once (``reverting``); a healthy one that is to go back waits, ``confirmed``, for the limits.
 
 ``sharpen`` turns a raw trigger into the one the table knows, from the few facts a record carries.
@@ -59,6 +60,7 @@ class Sharp(StrEnum):
     OTHERS_AT_WORK = "others-at-work"  # the guard is at it
     REHEARSED = "rehearsed"  # taken back, as a rehearsal: its turn comes again
     TAKEN_BACK_BY_OTHERS = "taken-back-by-others"  # nobody here has asked for it
+    PULLS_ON = "pulls-on"  # as long as the playbook waits, which then leaves it alone
 
 
 _SICK = Cause.UNHEALTHY
@@ -87,6 +89,8 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.APPLYING, On.CONFIRMED): Move(S.CONFIRMED),
     (S.APPLYING, On.UNTOUCHED): Move(S.REFUSED, charge=_FAILED),
     (S.APPLYING, On.REFUSED): Move(S.REFUSED, charge=_FAILED),
+    (S.APPLYING, On.PULLING): Move(S.PENDING),
+    (S.APPLYING, Sharp.PULLS_ON): Move(S.REFUSED),
     (S.APPLYING, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
     (S.APPLYING, On.TAKEN_BACK_ALONE): Move(S.REVERTED, charge=_FAILED),
     (S.APPLYING, On.TAKEN_BACK_ASKED): Move(S.REVERTED, charge=_FAILED),

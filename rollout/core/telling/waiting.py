@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from rollout.core.model.playbook import Busy
 from rollout.core.run.budgets import rack_words
 from rollout.core.run.capacity import IN_MOTION, pace_allows, who_may_go
 from rollout.core.run.draft import GRACE
@@ -78,7 +79,8 @@ def _running(state: RunState, now: float) -> str:
     if back:
         return f"the rehearsal: {counted(back, 'node')} of wave {wave.name} to be taken back and changed again"
     brake = _brake(state, now, wave.nodes) if state.paused is None else ""
-    return "; ".join(part for part in (_moving(state), brake) if part) or "the next look at the clock"
+    parts = (_moving(state), _pulls(state, now, wave.nodes), brake)
+    return "; ".join(part for part in parts if part) or "the next look at the clock"
 
 
 def _moving(state: RunState) -> str:
@@ -99,7 +101,7 @@ def _doing(record: NodeRecord) -> str:
 
 def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
     """Why no more nodes are released at this moment; ``""`` when none wait."""
-    pending = [name for name in names if state.nodes[name].state is NodeState.PENDING]
+    pending = [name for name in names if state.nodes[name].state is NodeState.PENDING and not state.nodes[name].pulling]
     if not pending:
         return ""
     limits = state.order.limits
@@ -116,6 +118,30 @@ def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
     racks = {state.order.nodes[name].rack for name in pending}
     full = f"{rack_words(next(iter(racks)))} has" if len(racks) == 1 else f"{len(racks)} racks have"
     return f"{waiting}: {full} no room at once{_settling(state, now)}"
+
+
+def _pulls(state: RunState, now: float, names: Iterable[str]) -> str:
+    """Who waits for its pulls, until when at most, and what then; ``""`` when nobody does."""
+    waiting = {
+        name: found
+        for name in names
+        if (found := state.nodes[name].pulling) and state.nodes[name].state is not NodeState.REFUSED
+    }
+    if not waiting:
+        return ""
+    images = list(dict.fromkeys(image for found in waiting.values() for image in found.images))
+    said = ", ".join(printable(image, 60) for image in images[:_MOST_IMAGES]) or "it cannot be told which"
+    more = f" and {len(images) - _MOST_IMAGES} more" if len(images) > _MOST_IMAGES else ""
+    left = max(found.since for found in waiting.values()) + state.order.pulls.within - now
+    then = "left alone" if state.order.pulls.then is Busy.SKIP else "changed all the same"
+    until = (
+        f"asked again for {seconds_text(left)} at most, then {then}" if left > 0 else f"asked once more, then {then}"
+    )
+    verb = "pulls" if len(waiting) == 1 else "pull"
+    return f"{counted(len(waiting), 'node')} {verb} images ({printable(fold(waiting), 60)}): {said}{more}; {until}"
+
+
+_MOST_IMAGES = 3
 
 
 def _settling(state: RunState, now: float) -> str:
