@@ -281,7 +281,7 @@ here() { # TX: its folder
 }
 
 load() { # TX: its receipt into r_…; false if it has none
-  r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_files=0 r_units='' r_unit='' r_port=0
+  r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_files=0 r_units='' r_hangups='' r_unit='' r_port=0
   r_reload=0 r_kubelet=''
   here "$1"
   [ -f "$T/receipt" ] || return 1
@@ -297,6 +297,7 @@ load() { # TX: its receipt into r_…; false if it has none
       deadline) r_deadline=$value ;;
       files) r_files=$value ;;
       units) r_units=$value ;;
+      hangups) r_hangups=$value ;;
       unit) r_unit=$value ;;
       port) r_port=$value ;;
       reload) r_reload=$value ;;
@@ -430,7 +431,7 @@ guard_is_proven() { # asked of systemd, whatever systemd-run returned
   [ "$enabled" = enabled ]
 }
 
-# ------------------------------------------------------------------------------------------------------ the unit's health
+# ----------------------------------------------------------------------------------------------------- the units' health
 
 look() { # UNIT: its properties into u_…
   u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_pause=100ms u_reload=no u_file=''
@@ -499,37 +500,99 @@ has_argument() { # BASE64: the process has it as one word of its command line
   esac
 }
 
-comes_up() { # the unit runs in a process of after the restart; why, if it does not
+concern() { # the units whose health counts, those of the loaded change and the kubelet's, into `concerned`
+  concerned=''
+  for name in $r_units $r_hangups "$unit"; do
+    case " $concerned " in *" $name "*) ;; *) concerned="$concerned${concerned:+ }$name" ;; esac
+  done
+}
+
+is_restarted() { case " $r_units " in *" $1 "*) ;; *) return 1 ;; esac }
+
+remember() { # UNIT, just looked at: what must be another after its restart, or the same without one; the longest RestartSec
+  memory="$memory$1 $u_pid $u_started $u_restarts$NL"
+  case " $r_units $r_hangups " in *" $1 "*) ;; *) return ;; esac
+  # shellcheck disable=SC2086 # split into the words of a time span
+  milliseconds $u_pause
+  [ "$span" -lt "$longest" ] || longest=$span pause=$u_pause
+}
+
+remember_units() { # what is concerned by the loaded change, as it is now
+  concern
+  memory=$NL longest=0
+  for name in $concerned; do
+    look "$name"
+    remember "$name"
+  done
+}
+
+recall() { # MEMORY UNIT: its process as it was remembered
+  line=${1#*"$NL$2 "}
+  # shellcheck disable=SC2086 # split into words
+  set -- ${line%%"$NL"*}
+  was_pid=$1 was_started=$2 was_restarts=$3
+}
+
+ill() { # UNIT TEXT
+  why=$2
+  [ "$1" = "$unit" ] || why="$1: $2"
+  return 1
+}
+
+comes_up() { # UNIT: it runs, in a process of after its restart, or without one in the process of before; why, if it does not
+  recall "$memory" "$1"
   clock
   grave=$((now + 20000)) # a dead process gets 20 s: the node controller's grace is 40
   [ "$grave" -lt "$until" ] || grave=$until
   while :; do
-    if look "$unit"; then
-      [ "$u_restarts" -eq 0 ] || [ "$u_restarts" -eq "$restarts_before" ] || { why="restarted by systemd" && return 1; }
+    if look "$1"; then
+      if is_restarted "$1" && [ "$u_restarts" -ne 0 ] && [ "$u_restarts" -ne "$was_restarts" ]; then
+        ill "$1" "restarted by systemd" || return
+      fi
       case $u_active/$u_sub in
-        failed/* | */auto-restart) why="exited ($u_active, $u_sub)" && return 1 ;;
-        active/*) [ "$u_pid" = 0 ] || [ "$u_started" = "$started_before" ] || return 0 ;;
+        failed/* | inactive/* | */auto-restart) ill "$1" "exited ($u_active, $u_sub)" || return ;;
+        active/*)
+          if is_restarted "$1"; then
+            [ "$u_pid" = 0 ] || [ "$u_started" = "$was_started" ] || return 0
+          elif [ "$was_pid" = 0 ] || [ "$u_pid" = "$was_pid" ]; then
+            [ "$u_pid" = 0 ] || return 0
+          else
+            ill "$1" "its process went from $was_pid to $u_pid though nobody restarted it" || return
+          fi
+          ;;
       esac
     fi
     clock
-    [ "$now" -lt "$grave" ] || { why="not running (${u_active:-systemd silent}, $u_sub)" && return 1; }
+    [ "$now" -lt "$grave" ] || ill "$1" "not running (${u_active:-systemd silent}, $u_sub)" || return
     nap
   done
 }
 
-stays_up() { # for longer than RestartSec in one process. Between two looks /proc tells, which costs nothing
-  # shellcheck disable=SC2086 # split into the words of a time span
-  milliseconds $u_pause
-  pid=$u_pid restarts=$u_restarts started=$u_started
+come_up() { # all of them; their processes into `alive`
+  alive=$NL
+  for name in $concerned; do
+    comes_up "$name" || return 1
+    alive="$alive$name $u_pid $u_started $u_restarts$NL"
+  done
+}
+
+stay_up() { # for longer than the longest RestartSec, each in one process. Between two looks /proc tells, which costs nothing
   clock
-  steady=$((now + span + span / 10 + 100))
-  why="its process exited"
+  steady=$now
+  [ "$longest" -eq 0 ] || steady=$((now + longest + longest / 10 + 100))
   while clock && [ "$now" -lt "$steady" ]; do
-    [ -e "$R/proc/$pid/cmdline" ] || return 1
-    [ "$now" -lt "$until" ] || { why="the guard was about to fire" && return 1; }
+    for name in $concerned; do
+      recall "$alive" "$name"
+      [ -e "$R/proc/$was_pid/cmdline" ] || ill "$name" "its process exited" || return
+    done
+    [ "$now" -lt "$until" ] || ill "$unit" "the guard was about to fire" || return
     nap
   done
-  look "$unit" && [ "$u_pid $u_restarts $u_started $u_active" = "$pid $restarts $started active" ]
+  for name in $concerned; do
+    recall "$alive" "$name"
+    look "$name" && [ "$u_pid $u_started $u_restarts $u_active" = "$was_pid $was_started $was_restarts active" ] ||
+      ill "$name" "its process exited" || return
+  done
 }
 
 answers() { # /healthz, as long as there is time; off (port 0) and nothing to ask with count as answered
@@ -544,14 +607,17 @@ answers() { # /healthz, as long as there is time; off (port 0) and nothing to as
   done
 }
 
-is_healthy() { # started_before and restarts_before are from before the restart; why says what is wrong
-  comes_up && stays_up && answers || return 1
+is_healthy() { # what is remembered is from before the restart; why says what is wrong
+  come_up && stay_up || return 1
+  recall "$alive" "$unit"
+  pid=$was_pid
+  answers || return 1
   words=$NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$pid/cmdline")$NL
   each argument has_argument || return 1
-  lenient=0 # after a revert (nothing is asked of it) the files are whatever they were before us
-  [ -z "$PAYLOAD" ] || count_lenient "$pid"
+  lenient=0 # after a revert (nothing is asked of it) the files are whatever they were before us; without a restart unread
+  [ -z "$PAYLOAD" ] || ! is_restarted "$unit" || count_lenient "$pid"
   [ "${lenient:-0}" -eq 0 ] || { why="$lenient lines of lenient decoding: a field of its configuration is unknown" && return 1; }
-  why="$((span / 1000)) s without a restart, healthz ${health:-off}"
+  why="$((longest / 1000)) s without a restart, healthz ${health:-off}"
 }
 
 tell_health() { # of the old files, after a restart with them
@@ -559,9 +625,30 @@ tell_health() { # of the old files, after a restart with them
   if is_healthy; then say "healthy yes $why"; else say "healthy no $why"; fi
 }
 
-restart_units() { # in order; why, if one would not
+hang_up() { # UNIT: its main process reads its configuration anew
+  bounded 10 systemctl kill -s HUP --kill-who=main "$1" >/dev/null 2>&1
+}
+
+restart_unit() { bounded 90 systemctl restart "$1" >/dev/null 2>&1; }
+
+restart_units() { # in order, after those that need no more than a SIGHUP; why, if one would not
+  for name in $r_hangups; do
+    hang_up "$name" || { why="$name has no process that takes a SIGHUP" && return 1; }
+  done
   for name in $r_units; do
-    bounded 90 systemctl restart "$name" >/dev/null 2>&1 || { why="systemctl restart $name failed or hung" && return 1; }
+    restart_unit "$name" || { why="systemctl restart $name failed or hung" && return 1; }
+  done
+}
+
+restart_again() { # with the old files: each of them, whatever becomes of the others
+  for name in $r_hangups; do # who died of a SIGHUP is started
+    hang_up "$name" || restart_unit "$name" || say "say restart-failed $name has no process and does not start"
+  done
+  [ -n "$r_units" ] || return 0
+  # shellcheck disable=SC2086 # a list of units
+  bounded 5 systemctl reset-failed $r_units >/dev/null 2>&1 # else a crash loop's start limit refuses the old files too
+  for name in $r_units; do
+    restart_unit "$name" || say "say restart-failed systemctl restart $name failed or hung"
   done
 }
 
@@ -600,6 +687,15 @@ remove_made() { # N: the folders that were made for file N, if nobody uses them
   for folder in $made; do rmdir "$folder" 2>/dev/null || :; done
 }
 
+remove_all_made() { # for every file, the last one's first
+  n=1
+  while [ -e "$T/file.$n" ]; do n=$((n + 1)); done
+  while [ "$n" -gt 1 ]; do
+    n=$((n - 1))
+    remove_made "$n"
+  done
+}
+
 unstage() { # what lies outside the transaction's folder
   n=1
   while load_file "$n"; do
@@ -629,19 +725,12 @@ take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when th
     give_back "$n" || return 1
     n=$((n + 1))
   done
-  while [ "$n" -gt 1 ]; do
-    n=$((n - 1))
-    remove_made "$n"
-  done
+  remove_all_made
   folders
   # shellcheck disable=SC2086 # a list of paths
   flush $dirs
   [ "$how" = nothing ] || reload_units
-  if [ "$how" = restart ]; then
-    # shellcheck disable=SC2086 # a list of units
-    bounded 5 systemctl reset-failed $r_units >/dev/null 2>&1 # else a crash loop's start limit refuses the old files too
-    restart_units || say "say restart-failed $why"
-  fi
+  [ "$how" != restart ] || restart_again
   become "reverted-$r_cause" || return 1
   r_state=reverted
   if [ "$2" = files ]; then remove_boot_unit; else disarm; fi
@@ -650,14 +739,10 @@ take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when th
 
 tidy() { # of a reverted transaction only its receipt and foreign bytes stay
   unstage
+  remove_all_made # in which a twin lay until now
   set +f
   rm -rf "$T"/old.* "$T"/new.* "$T/next"
   set -f
-}
-
-remember_unit() { # looked at before a restart: what must have changed after it
-  started_before=$u_started restarts_before=$u_restarts
-  case " $r_units " in *" $unit "*) ;; *) started_before=other ;; esac
 }
 
 # -------------------------------------------------------------------------------------------------------------- apply
@@ -700,19 +785,30 @@ check_mounts() { # what is mounted by itself (a file, a .d folder) cannot be exc
 
 check_before() { is_as "$3" "$2" || { drifted=$2 && return 1; }; }
 
-check_unit() { # NAME
+check_unit() { # NAME: it is as units must be that are touched; remembered as it is
   is_name "$1" || refuse bad-argument "unit $1"
   look "$1" || refuse systemd-not-answering "systemctl show $1"
   [ "$u_reload" != yes ] || refuse need-daemon-reload "$1: its unit files changed since systemd read them"
   case $u_load/$u_file in masked/* | */masked*) refuse unit-masked "$1" ;; esac
   [ "$u_load" = loaded ] || refuse unit-not-found "$1 is $u_load"
+  remember "$1"
+}
+
+check_restart() { # NAME
   r_units="$r_units${r_units:+ }$1"
+  check_unit "$1"
+}
+
+check_hangup() { # NAME
+  r_hangups="$r_hangups${r_hangups:+ }$1"
+  check_unit "$1"
+  [ "$u_pid" != 0 ] || refuse unit-not-running "$1 has no process that would take a SIGHUP"
 }
 
 check_node() { # everything that could refuse, before anything is written but the lock and the token
   read -r is_machine 2>/dev/null <"$R/etc/machine-id"
   [ "$machine" = "$is_machine" ] || refuse machine-id-changed "this is $is_machine"
-  files=0 paths='' points='' room=1024 r_units='' r_reload=0
+  files=0 paths='' points='' room=1024 r_units='' r_hangups='' r_reload=0 memory=$NL longest=0
   each file check_file
   [ "$files" -gt 0 ] || refuse bad-argument "no file"
   check_mounts
@@ -720,16 +816,11 @@ check_node() { # everything that could refuse, before anything is written but th
   set -- $(stat -f -c '%T %a %S' "$S")
   case ${1-} in tmpfs | ramfs) refuse state-not-persistent "$S is on $1" ;; esac
   [ $((${2-0} * (${3-0} / 512) / 2)) -ge "$room" ] || refuse no-room "$room KiB are needed in $S"
-  each unit check_unit
-  [ -n "$r_units" ] || refuse bad-argument "no unit"
-  case " $r_units " in
-    *" $unit ") ;; # the last one looked at
-    *) look "$unit" || refuse systemd-not-answering "systemctl show $unit" ;;
-  esac
-  remember_unit
-  # shellcheck disable=SC2086 # split into the words of a time span
-  milliseconds $u_pause
-  [ $((span + 3000)) -le $((guard * 1000)) ] || refuse guard-too-short "RestartSec is $u_pause, the guard $guard s"
+  each unit check_restart
+  each hangup check_hangup
+  concern
+  case $memory in *"$NL$unit "*) ;; *) check_unit "$unit" ;; esac
+  [ $((longest + 3000)) -le $((guard * 1000)) ] || refuse guard-too-short "RestartSec is $pause, the guard $guard s"
   # shellcheck disable=SC2086 # a list of paths
   digest $paths
   each file check_before || refuse drifted "$drifted changed since it was read"
@@ -760,6 +851,7 @@ abandon() { # nothing was renamed; forget that this transaction ever began
   rm -f "$T/receipt"
   [ ! -e "$T/guarded" ] || disarm
   unstage
+  remove_all_made
   rm -rf "$T"
 }
 
@@ -784,6 +876,13 @@ place() { # N PATH BEFORE: `old` and `new`, from where a rename reaches the targ
   fi
 }
 
+make_folders() { # those that the file needs, noted already: a disk may be full later
+  for made_one in $made; do
+    [ -d "$R$made_one/" ] || mkdir -m 755 "$R$made_one" || return 1
+    news="$news $R${made_one%/*} $R$made_one"
+  done
+}
+
 note_file() { printf '%s %s %s %s %s %s\n' "$2" "$3" "$4" "$old" "$new" "$made" >"$T/file.$1"; }
 
 inside() { # N PATH BEFORE: both in the transaction's folder
@@ -801,7 +900,7 @@ twin() { # N PATH: on another file system, a copy here for a later rollback and 
 }
 
 stage_file() { # N PATH BEFORE AFTER MODE BASE64
-  place "$@" || return 1
+  place "$@" && make_folders || return 1
   if [ "$3" != absent ]; then
     cp -a "$R$2" "$R$new" || return 1 # mode, owner, label and attributes of the target; then the bytes
   else
@@ -841,10 +940,10 @@ stage() { # all that is needed later, and the boot unit; durable when this retur
   clock
   r_deadline=$((now + guard * 1000))
   common="run=$run${NL}counter=$counter${NL}seq=$((top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}files=$files
-units=$r_units${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet"
+units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet"
   lay_receipts || return 1
   folders
-  true >"$T/guarded" && write_boot_unit "$r_units" "$(logical "$dirs")" || return 1
+  true >"$T/guarded" && write_boot_unit "$concerned" "$(logical "$dirs")" || return 1
   set +f
   # shellcheck disable=SC2086 # a list of paths
   flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "${WANTED%/*}" "$SYSTEM"
@@ -900,8 +999,7 @@ apply_locked() {
   else
     say "healthy no $why"
     allow 150
-    look "$unit"
-    remember_unit
+    remember_units
     take_back health restart && PAYLOAD='' && tell_health
   fi
 }
@@ -988,7 +1086,7 @@ rearm_boot_unit() { # a confirmed transaction has no guard; its way back must su
   targets
   folders
   # shellcheck disable=SC2086 # a list of paths
-  if ! { write_boot_unit "$r_units" "$(logical "$dirs")" && flush "$SYSTEM/$BOOT_UNIT" "${WANTED%/*}" "$SYSTEM"; }; then
+  if ! { write_boot_unit "$concerned" "$(logical "$dirs")" && flush "$SYSTEM/$BOOT_UNIT" "${WANTED%/*}" "$SYSTEM"; }; then
     say "say boot-unit-not-armed a reboot before the end leaves the rest to the next revert"
   fi
 }
@@ -1007,10 +1105,9 @@ revert_locked() {
   remove_strays
   load "$asked"
   check_ours
-  [ "$r_state" != confirmed ] || rearm_boot_unit
   unit=$r_unit healthz=$r_port
-  look "$unit"
-  remember_unit
+  remember_units
+  [ "$r_state" != confirmed ] || rearm_boot_unit
   take_back asked restart || { say "say revert-unfinished it goes on at boot, or when it is asked for again" && return; }
   tell_health
 }

@@ -75,7 +75,11 @@ class FileOrder:
 
 @dataclass(frozen=True, slots=True)
 class ApplyOrder:
-    """One node's transaction, in full. ``guard`` is in seconds, ``keep`` is how many transactions stay on the node."""
+    """One node's transaction, in full. ``guard`` is in seconds, ``keep`` is how many transactions stay on the node.
+
+    ``unit`` is the kubelet's, whose health counts whether it is restarted or not. ``hangups`` get SIGHUP, before ``units`` are
+    restarted in their order; both may be empty.
+    """
 
     tx: str
     run: str
@@ -88,6 +92,7 @@ class ApplyOrder:
     files: tuple[FileOrder, ...]
     units: tuple[str, ...]
     arguments: tuple[str, ...] = ()
+    hangups: tuple[str, ...] = ()
 
 
 def snapshot(program: str, *, unit: str, sudo: bool, deadline: float, healthz_port: int = 10248) -> RemoteCommand:
@@ -144,6 +149,7 @@ def apply(program: str, order: ApplyOrder, *, sudo: bool, deadline: float) -> Re
     ]
     lines = [_file(number, file) for number, file in enumerate(order.files, start=1)]
     lines += [f"unit {_name(unit)}" for unit in order.units]
+    lines += [f"hangup {_name(unit)}" for unit in order.hangups]
     lines += [f"argument {_encoded(argument.encode())}" for argument in order.arguments]
     return _command(program, "apply", words, lines, sudo=sudo, deadline=deadline)
 

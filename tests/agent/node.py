@@ -47,6 +47,8 @@ def order(
     machine_id: str = MACHINE,
     arguments: tuple[str, ...] = ("--config=/var/lib/kubelet/config.yaml",),
     healthz_port: int = 10248,
+    units: tuple[str, ...] = ("kubelet.service",),
+    hangups: tuple[str, ...] = (),
 ) -> ApplyOrder:
     files = tuple(
         FileOrder(path, digest(old.get(path)), digest(content), "640", content)
@@ -54,7 +56,7 @@ def order(
         if content is not None
     )
     return ApplyOrder(
-        tx, run, counter, machine_id, guard, 3, "kubelet.service", healthz_port, files, ("kubelet.service",), arguments
+        tx, run, counter, machine_id, guard, 3, "kubelet.service", healthz_port, files, units, arguments, hangups
     )
 
 
