@@ -15,7 +15,8 @@ from rollout.core.run.events import AbortAsked, ContinueAsked, PauseAsked
 from rollout.core.run.journal_codec import decode_event, encode_event
 from rollout.core.run.pulls import ASK_AGAIN
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
-from rollout.core.telling.summary import exit_code
+from rollout.core.telling.summary import exit_code, summarize
+from rollout.core.telling.summary_text import summary_lines
 from rollout.core.telling.waiting import waits_for
 from tests.core.model_fleet import Play, make_order
 
@@ -103,6 +104,8 @@ def test_or_it_is_changed_all_the_same_and_what_was_cancelled_is_remembered() ->
     assert (end.ending, exit_code(end)) == (Ending.DONE, 0)
     assert end.nodes["a-3"].state is NodeState.CONFIRMED
     assert end.nodes["a-3"].cancelled == IMAGES
+    said = list(summary_lines(summarize(end)))
+    assert "  changed although they pulled images, which was cancelled: a-3" in said
     *asked, last = applies(game, "a-3")
     assert asked
     assert not any(asked)

@@ -64,6 +64,7 @@ class Summary:
     left_out: tuple[LeftOut, ...]
     owed: str
     leftovers: tuple[str, ...]
+    cancelled: str  # nodes that were changed although they pulled images
     exit_code: int | None
 
 
@@ -93,6 +94,7 @@ def summarize(state: RunState) -> Summary:
             *state.leftovers,
             *(f"{name}: {left}" for name, record in state.nodes.items() for left in record.leftovers),
         ),
+        cancelled=fold(name for name, record in state.nodes.items() if record.cancelled),
         exit_code=exit_code(state),
     )
 

@@ -55,6 +55,8 @@ def _not_done(summary: Summary) -> Iterator[str]:
         yield f"  owed (the change is still to be done or taken back there): {summary.owed}"
         if summary.ending is Ending.DONE:
             yield f"  on: rollout catch-up {summary.run}, once they are back"
+    if summary.cancelled:
+        yield f"  changed although they pulled images, which was cancelled: {printable(summary.cancelled, 200)}"
     for leftover in summary.leftovers[:20]:
         yield f"  left behind: {printable(leftover, 200)}"
 
