@@ -174,6 +174,7 @@ class NodeWorker:
             files=tuple(FileOrder(f.path, f.before, f.after, f.mode, plan.blobs[f.after]) for f in change.files),
             units=change.units,
             arguments=change.arguments,
+            hangups=change.hangups,
         )
 
     def _measure(self, node: str) -> Measure:
