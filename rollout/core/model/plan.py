@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Gate, Limits, PullsInFlight, RevertScope
+from rollout.core.model.registry_load import RegistryLoad
 from rollout.core.model.way_back import WayBack
 
 
@@ -97,6 +98,16 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
+class Consequence:
+    """What a group's change does to its nodes besides what it is for. ``nodes`` are those it was foreseen of; ``()``: all."""
+
+    group: str  # ChangeGroup.name
+    reference: str
+    text: str
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Wave:
     name: str  # "canary", "1 per rack", "5 %", "25 %", "rest", "devices", "control plane"
     nodes: tuple[str, ...]  # in the order of release
@@ -134,3 +145,5 @@ class Plan:
     remarks: tuple[Remark, ...] = ()
     way_back: WayBack | None = None  # what the last run measured of a node's way forth and back
     pulls: PullsInFlight = DEFAULT_PULLS
+    consequences: tuple[Consequence, ...] = ()
+    loads: tuple[RegistryLoad, ...] = ()

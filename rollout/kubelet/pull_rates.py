@@ -1,0 +1,45 @@
+"""What one kubelet lets itself ask of registries, by its values in force.
+
+Source: pkg/kubelet/images/image_manager.go, puller.go and helpers.go. A token bucket that is empty refuses at once
+(``TryAccept``): a pull over ``registryPullQPS`` fails, it does not wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rollout.core.model.registry_load import PullRate
+from rollout.core.model.settings import Value
+
+DEFAULT_QPS = 5
+DEFAULT_BURST = 10
+
+
+def rate_of(effective: Mapping[str, Value]) -> PullRate | None:
+    """``effective`` is field → value in force; ``None``: it says nothing, for the kubelet would not start."""
+    if not effective:
+        return None
+    serial = effective.get("serializeImagePulls", True) is not False
+    qps = _number(effective.get("registryPullQPS"), DEFAULT_QPS)
+    burst = _number(effective.get("registryBurst"), DEFAULT_BURST)
+    parallel = effective.get("maxParallelImagePulls")
+    return PullRate(
+        parallel=1 if serial else parallel if isinstance(parallel, int) and parallel > 0 else None,
+        qps=qps if qps > 0 else None,
+        burst=burst,
+    )
+
+
+def would_fail(rate: PullRate) -> str:
+    """Why pulls of one node may fail by its own limit, or ``""``."""
+    if rate.qps is None or (rate.parallel is not None and rate.parallel <= rate.burst):
+        return ""
+    many = "any number of pulls" if rate.parallel is None else f"{rate.parallel} pulls"
+    return (
+        f"{many} may begin at once on a node, and registryBurst is {rate.burst}: those beyond it and {rate.qps} a second"
+        " fail at once with `pull QPS exceeded`, they do not wait"
+    )
+
+
+def _number(value: Value, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
