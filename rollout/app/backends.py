@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from rollout.app.ports import Alerts, Cluster, Metrics, Pages, Silence
 from rollout.core.gates.measured import Alert, Page, Samples
@@ -25,6 +25,9 @@ class Absent:
         _absent("kubeconfig")
 
     def look(self, node: str, timeout: float) -> Sight:  # noqa: ARG002 - the port's signature, as below
+        _absent("kubeconfig")
+
+    def configz(self, node: str, timeout: float) -> Mapping[str, Any]:  # noqa: ARG002
         _absent("kubeconfig")
 
     def missing_rights(self) -> tuple[str, ...]:

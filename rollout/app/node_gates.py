@@ -12,6 +12,7 @@ from functools import partial
 
 from rollout.app.backends import EVERY, Backends, patiently
 from rollout.app.ports import Clock
+from rollout.app.shown_config import ShownConfig
 from rollout.core.model.live import Lease, Sight
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.playbook import API_GATES, Gate, GateKind, GateScope
@@ -61,6 +62,10 @@ class NodeGates:
     before: dict[str, Measurement] = field(default_factory=dict)
     watched: dict[str, _Watched] = field(default_factory=dict)
     restarted: set[str] = field(default_factory=set)
+    shown: ShownConfig = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.shown = ShownConfig(self.backends)
 
     def forget(self, node: str) -> None:
         """A restart by our own doing is not held against the node."""
@@ -101,7 +106,10 @@ class NodeGates:
         self.before[node] = measurement
         for gate in self.plan.gates:
             if gate.scope is GateScope.NODE and gate.kind not in API_GATES:
-                yield Reading(gate.name, *judge(gate, change, measurement, previous))
+                found = judge(gate, change, measurement, previous)
+                if gate.kind is GateKind.EFFECTIVE_CONFIG:
+                    found = self.shown.judged(node, change, gate.timeout, found)
+                yield Reading(gate.name, *found)
 
     # Through the API server.
 

@@ -74,6 +74,10 @@ class Cluster(Protocol):
         """One node, its lease and its pods, in at most ``timeout`` seconds."""
         ...
 
+    def configz(self, node: str, timeout: float) -> Mapping[str, Any]:
+        """Field → value as the node's kubelet says it is in force."""
+        ...
+
     def missing_rights(self) -> tuple[str, ...]:
         """What ``nodes`` and ``look`` need and may not do: "get nodes", … ``()``: everything is allowed."""
         ...

@@ -10,7 +10,7 @@ from rollout.app.backends import Absent, Backends
 from rollout.app.ports import Cluster
 from rollout.core.gates.gate_needs import needs_cluster, unnamed
 from rollout.core.model.inventory import Endpoints, Inventory
-from rollout.core.model.playbook import Gate
+from rollout.core.model.playbook import Gate, GateKind
 from rollout.errors import InputError, RemoteError, UsageError
 
 # ruff: noqa: PLC0415 - what asks over HTTP takes 0.1 s to import, and most calls ask nothing
@@ -50,7 +50,7 @@ def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:
 
 
 def _backends(endpoints: Endpoints, gates: Sequence[Gate], stack: ExitStack) -> Backends:
-    if not any(gate.prometheus or gate.alertmanager or gate.http for gate in gates) and not needs_cluster(gates):
+    if not any(gate.prometheus or gate.alertmanager or gate.http for gate in gates) and not _looks(endpoints, gates):
         return Backends()
     from rollout.adapters.alertmanager import Alertmanager
     from rollout.adapters.endpoints import Endpoint, authorities
@@ -66,11 +66,17 @@ def _backends(endpoints: Endpoints, gates: Sequence[Gate], stack: ExitStack) -> 
     http = Http(authorities(""))
     stack.callback(http.close)
     return Backends(
-        cluster=_cluster(endpoints, stack) if needs_cluster(gates) else Absent(),
+        cluster=_cluster(endpoints, stack) if _looks(endpoints, gates) else Absent(),
         metrics=Prometheus(endpoint(endpoints.prometheus)),
         alerts=Alertmanager(endpoint(endpoints.alertmanager)),
         pages=HttpPages(http),
     )
+
+
+def _looks(endpoints: Endpoints, gates: Sequence[Gate]) -> bool:
+    """Whether the API server is asked: by gates that need it, and by the effective-config gate where there is one."""
+    shows = any(gate.kind is GateKind.EFFECTIVE_CONFIG for gate in gates)
+    return needs_cluster(gates) or (shows and bool(endpoints.kubeconfig))
 
 
 def _cluster(endpoints: Endpoints, stack: ExitStack) -> Cluster:

@@ -6,12 +6,16 @@ so each gate looks at something else and none is enough alone.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from rollout.core.model.plan import Change
 from rollout.core.model.playbook import Gate, GateKind
 from rollout.core.model.snapshot import FileState, Measurement, UnitState
 from rollout.core.model.verdict import Verdict
+from rollout.core.text.terminal import counted
+from rollout.kubelet import in_force
 
 Judged = tuple[Verdict, str]
 
@@ -99,6 +103,16 @@ def _effective_config(change: Change, measurement: Measurement, _previous: Measu
             return verdict, evidence
     what = "1 file" if len(change.files) == 1 else f"{len(change.files)} files"
     return Verdict.PASS, f"command line and {what} as planned"
+
+
+def shown_as_planned(change: Change, shown: Mapping[str, Any]) -> Judged:
+    """Does ``/configz`` show each field as it was planned?"""
+    for name, text in change.effective:
+        planned = json.loads(text)
+        if not in_force.holds(shown.get(name), planned, (name,)):
+            said = in_force.canonical(in_force.part(shown.get(name), planned))
+            return Verdict.FAIL, f"configz shows {name} {said}, planned {text}"
+    return Verdict.PASS, f"configz shows {counted(len(change.effective), 'field')} as planned"
 
 
 def _file(path: str, digest: str, files: Mapping[str, FileState]) -> Judged:

@@ -1,0 +1,45 @@
+"""What ``/configz`` shows against what is wanted: fields compared as a kubelet prints them.
+
+A kubelet leaves out what is empty (``omitempty`` in KubeletConfiguration v1beta1 types.go), so what it does not show is the
+empty value: ``readOnlyPort: 0`` is in force where no ``readOnlyPort`` is shown.
+"""
+
+from __future__ import annotations
+
+import json
+
+from rollout.core.model.settings import Value
+from rollout.kubelet import values
+
+Path = tuple[str, ...]
+
+
+def holds(shown: Value, wanted: Value, path: Path) -> bool:
+    """Is ``wanted`` in force: of maps the keys that are wanted, everything else as a whole? ``None``: not shown."""
+    if wanted is None:
+        return shown is None or _empty(shown, path)
+    if shown is None:
+        return _empty(wanted, path)
+    if isinstance(wanted, dict):
+        return isinstance(shown, dict) and all(
+            holds(shown.get(key), value, (*path, key)) for key, value in wanted.items()
+        )
+    return values.same(path, shown, wanted)
+
+
+def _empty(wanted: Value, path: Path) -> bool:
+    if isinstance(wanted, dict):
+        return all(_empty(value, (*path, key)) for key, value in wanted.items())
+    return not wanted or values.same(path, "0s", wanted)
+
+
+def part(shown: Value, wanted: Value) -> Value:
+    """What is shown of that which is wanted, ``null`` for what is not shown."""
+    if isinstance(shown, dict) and isinstance(wanted, dict):
+        return {key: part(shown.get(key), value) for key, value in wanted.items()}
+    return shown
+
+
+def canonical(value: Value) -> str:
+    """The one JSON text of a value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
