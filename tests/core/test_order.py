@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
+from rollout.core.model.disruption import Disruption
+from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedNode, Wave
+from rollout.core.model.playbook import EMERGENCY_LIMITS, Busy, Limits, PullsInFlight, RevertScope, Share
 from rollout.core.run.capacity import unavailable
-from rollout.core.run.order import predicted_seconds, revert_order
-from rollout.core.run.state import Goal, NodeState, Phase, RunState
+from rollout.core.run.order import apply_order, predicted_seconds, revert_order
+from rollout.core.run.state import Goal, NodeOrder, NodeState, Phase, RunState
 from tests.core.model_fleet import Play
 
 
@@ -42,6 +46,28 @@ def test_a_control_plane_goes_back_one_at_a_time_and_the_rest_meanwhile() -> Non
     assert {record.state for record in end.nodes.values()} == {NodeState.REVERTED}
     assert most == 1
     assert predicted_seconds(made, per_node=20.0) == 60.0
+
+
+CHANGE = Change(
+    files=(), units=("kubelet.service",), reload=False, disruption=Disruption.RESTART_KUBELET, arguments=(),
+    config_path="", healthz_port=0, settle=60.0,
+)  # fmt: skip
+PLAN = Plan(
+    cluster="c", playbook="p", inventory_digest="", playbook_digest="", taken="", counter=0, limit="",
+    groups=(ChangeGroup("g1", "one kind", CHANGE),),
+    nodes={"n1": PlannedNode("n1", "n1", "r", "z", "g1", 0, "0" * 32)},
+    left=(), waves=(Wave("canary", ("n1",), 1.0),), racks={"r": 1}, limits=Limits(), budgets=(), gates=(),
+    on_failure=RevertScope.NODE, passes=3, guard=30.0, keep=3, blobs={}, pulls=PullsInFlight(30.0, Busy.OVERRIDE),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("disruption", list(Disruption))
+def test_a_node_of_which_nothing_is_restarted_has_nothing_to_settle(disruption: Disruption) -> None:
+    restarts = disruption in (Disruption.RESTART_RUNTIME, Disruption.RESTART_KUBELET, Disruption.DRAIN_AND_RESTART)
+    group = ChangeGroup("g1", "one kind", replace(CHANGE, disruption=disruption))
+    order = apply_order("r1", replace(PLAN, groups=(group,)))
+    assert order.nodes["n1"] == NodeOrder("n1", "r", 0, CHANGE.settle if restarts else 0.0, "z", "g1")
+    assert order.pulls == PLAN.pulls
 
 
 @pytest.mark.parametrize(
