@@ -129,7 +129,7 @@ def test_a_node_that_cannot_tell_waits_too() -> None:
     end = game.go_on()
     assert (end.nodes["a-3"].state, end.nodes["a-3"].message) == (
         NodeState.REFUSED,
-        "it cannot tell whether it pulls images",
+        "it cannot tell whether it pulls images; with `pullsInFlight: override` it would not be asked",
     )
 
 

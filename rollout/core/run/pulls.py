@@ -58,7 +58,9 @@ def was_skipped(record: NodeRecord) -> bool:
 
 def words(images: tuple[str, ...]) -> str:
     """What a node pulls, for messages."""
-    return f"it pulls {', '.join(images)}" if images else "it cannot tell whether it pulls images"
+    if images:
+        return f"it pulls {', '.join(images)}"
+    return "it cannot tell whether it pulls images; with `pullsInFlight: override` it would not be asked"
 
 
 def unshown(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> list[str]:
