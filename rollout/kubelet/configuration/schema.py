@@ -42,6 +42,7 @@ class Shown(StrEnum):
     ALWAYS = "always"
     NONEMPTY = "nonempty"  # not when it is "", 0, false, [] or {}
     SET = "set"  # not when nobody set it; a zero that was written is printed
+    NEVER = "never"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,110 @@
+"""What a kubelet takes where nobody says anything, by minor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from rollout.core.model.settings import Value
+from rollout.kubelet.configuration import default_values, gates, schema
+from rollout.kubelet.configuration.default_values import GatedDefault
+from rollout.kubelet.configuration.schema import ROOT, Form, Shown
+
+MINORS = range(20, 37)
+
+
+@pytest.mark.parametrize(
+    ("name", "minor", "value"),
+    [
+        ("maxPods", 20, 110),
+        ("registryBurst", 36, 10),
+        ("runtimeRequestTimeout", 20, "2m0s"),
+        ("streamingConnectionIdleTimeout", 20, "4h0m0s"),
+        ("eventRecordQPS", 26, 5),
+        ("eventRecordQPS", 27, 50),
+        ("memoryThrottlingFactor", 26, 0.8),
+        ("memoryThrottlingFactor", 27, 0.9),
+        ("contentType", 24, "application/vnd.kubernetes.protobuf"),
+        ("failCgroupV1", 34, False),
+        ("failCgroupV1", 35, True),
+        ("memorySwap", 22, {}),
+        ("shutdownGracePeriod", 20, "0s"),
+        ("enforceNodeAllocatable", 20, ["pods"]),
+        ("authentication", 36, {"x509": {}, "webhook": {"enabled": True, "cacheTTL": "2m0s"}, "anonymous": {"enabled": False}}),
+        ("logging", 22, {"format": "text"}),
+        ("logging", 23, {"format": "text", "flushFrequency": 5_000_000_000, "verbosity": 0, "options": {"json": {"infoBufferSize": "0"}}}),
+        ("kind", 36, "KubeletConfiguration"),
+    ],
+)  # fmt: skip
+def test_a_default(name: str, minor: int, value: Value) -> None:
+    assert default_values.defaults(minor)[name] == value
+
+
+def test_thresholds_of_eviction() -> None:
+    before, after = (default_values.defaults(minor)["evictionHard"] for minor in (29, 30))
+    assert isinstance(before, dict)
+    assert after == {**before, "imagefs.inodesFree": "5%"}
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_every_default_fits_its_field(minor: int) -> None:
+    fits(default_values.defaults(minor), ROOT, minor)
+    fits(default_values.legacy(minor), ROOT, minor)
+
+
+TAKES: Mapping[Form, type | tuple[type, ...]] = {
+    Form.BOOL: bool, Form.STRING: str, Form.INT32: int, Form.INT64: int, Form.UINT32: int, Form.FLOAT64: float, Form.DURATION: str,
+    Form.NANOSECONDS: int, Form.DURATION_OR_NANOSECONDS: (str, int), Form.QUANTITY: str, Form.TIME: str, Form.OBJECT: dict,
+    Form.LIST: list, Form.MAP: dict,
+}  # fmt: skip
+
+
+def fits(values: Mapping[str, Value], type_name: str, minor: int) -> None:
+    types = schema.fields_of(type_name, minor)
+    for name, value in values.items():
+        kind = types[name]
+        assert kind.shown is not Shown.NEVER
+        assert isinstance(value, TAKES[kind.form]), name
+        assert kind.form is Form.BOOL or not isinstance(value, bool), name
+        if isinstance(value, dict) and kind.form is Form.OBJECT:
+            fits(value, kind.type_name, minor)
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_what_is_always_shown_has_a_default(minor: int) -> None:
+    complete(default_values.defaults(minor), ROOT, minor)
+
+
+def complete(values: Mapping[str, Value], type_name: str, minor: int) -> None:
+    for name, kind in schema.fields_of(type_name, minor).items():
+        value = values.get(name)
+        assert kind.shown is not Shown.ALWAYS or name in values, f"{type_name}.{name}"
+        if isinstance(value, dict) and kind.form is Form.OBJECT:
+            complete(value, kind.type_name, minor)
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_kubelet_without_a_file_is_open(minor: int) -> None:
+    legacy, given = default_values.legacy(minor), default_values.defaults(minor)
+    differs = {name for name in given.keys() | legacy.keys() if given.get(name) != legacy.get(name)}
+    assert differs == {"authentication", "authorization", "readOnlyPort"} | ({"evictionHard"} if minor >= 26 else set())
+    assert legacy["readOnlyPort"] == 10255
+    assert isinstance(legacy["authorization"], dict)
+    assert legacy["authorization"]["mode"] == "AlwaysAllow"
+
+
+def test_what_hangs_on_gates() -> None:
+    restart = GatedDefault(("crashLoopBackOff", "maxContainerRestartPeriod"), "KubeletCrashLoopBackOffMax", "5m0s")
+    assert default_values.gated(31) == ()
+    assert default_values.gated(32) == (restart,)
+    assert [one.path for one in default_values.gated(33)] == [restart.path, ("imagePullCredentialsVerificationPolicy",)]
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_gates_of_gated_defaults_are_known(minor: int) -> None:
+    assert {one.gate for one in default_values.gated(minor)} <= gates.known(minor).keys()
+
+
+def test_a_minor_out_of_the_table() -> None:
+    assert default_values.defaults(19) == default_values.defaults(37) == {}

@@ -1,0 +1,96 @@
+"""Feature gates by minor: registered, stage, default, lock, and what they need."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.kubelet.configuration import gates
+from rollout.kubelet.configuration.gates import ALL_ALPHA, ALL_BETA, Gate, Stage
+
+MINORS = range(20, 37)
+
+
+@pytest.mark.parametrize(
+    ("name", "minor", "stage", "default", "locked"),
+    [
+        ("GracefulNodeShutdown", 20, Stage.ALPHA, False, False),
+        ("GracefulNodeShutdown", 21, Stage.BETA, True, False),
+        ("DynamicKubeletConfig", 21, Stage.BETA, True, False),
+        ("DynamicKubeletConfig", 22, Stage.DEPRECATED, False, False),
+        ("CustomCPUCFSQuotaPeriod", 20, Stage.ALPHA, False, False),  # its name in Go is another: CPUCFSQuotaPeriod
+        ("SupportPodPidsLimit", 20, Stage.GA, True, True),
+        ("VolumeSubpath", 20, Stage.GA, True, False),  # general, and still can be switched off
+        ("CSIMigration", 24, Stage.BETA, True, False),
+        ("CSIMigration", 25, Stage.GA, True, True),
+        ("NodeLogQuery", 35, Stage.BETA, False, False),
+        ("NodeLogQuery", 36, Stage.GA, True, True),
+        ("KubeletEnsureSecretPulledImages", 34, Stage.ALPHA, False, False),
+        ("KubeletEnsureSecretPulledImages", 35, Stage.BETA, True, False),
+        ("ContextualLogging", 24, Stage.ALPHA, False, False),  # component-base's
+        ("ContextualLogging", 30, Stage.BETA, True, False),
+        ("ComponentSLIs", 27, Stage.BETA, True, False),
+        ("WatchListClient", 30, Stage.BETA, False, False),  # client-go's
+        ("APIServerTracing", 27, Stage.BETA, True, False),  # the API server's library is in a kubelet too
+    ],
+)  # fmt: skip
+def test_a_gate_in_a_minor(name: str, minor: int, stage: Stage, default: bool, locked: bool) -> None:
+    assert gates.known(minor)[name] == Gate(name, stage, default, locked)
+    assert gates.default(name, minor) is default
+
+
+@pytest.mark.parametrize(
+    ("name", "last_without", "first_without"),
+    [
+        ("MemoryManager", 20, 36),
+        ("ImageMaximumGCAge", 28, None),
+        ("TopologyManager", None, 29),
+        ("CPUManager", None, 33),
+    ],
+)
+def test_a_gate_comes_and_goes(name: str, last_without: int | None, first_without: int | None) -> None:
+    expected = [
+        minor
+        for minor in MINORS
+        if (last_without is None or minor > last_without) and (first_without is None or minor < first_without)
+    ]
+    assert [minor for minor in MINORS if name in gates.known(minor)] == expected
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_two_gates_for_all_are_always_there_and_off(minor: int) -> None:
+    assert gates.known(minor)[ALL_ALPHA] == Gate(ALL_ALPHA, Stage.ALPHA, default=False, locked=False)
+    assert gates.known(minor)[ALL_BETA] == Gate(ALL_BETA, Stage.BETA, default=False, locked=False)
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_only_a_settled_gate_is_locked_and_no_alpha_gate_is_on(minor: int) -> None:
+    odd = {"WindowsHostNetwork"}  # alpha and on in Kubernetes itself, 1.26 to 1.32
+    for gate in gates.known(minor).values():
+        assert not gate.locked or gate.stage in {Stage.GA, Stage.DEPRECATED}, gate
+        assert gate.stage is not Stage.ALPHA or not gate.default or gate.name in odd, gate
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_forks_own_gates_are_not_among_them(minor: int) -> None:
+    assert not {"RouteExternalCertificate", "MinimumKubeletVersion"} & gates.known(minor).keys()
+
+
+def test_what_a_gate_needs() -> None:
+    assert gates.required("DRAAdminAccess", 34) == ()
+    assert gates.required("DRAAdminAccess", 35) == ("DynamicResourceAllocation",)
+    assert gates.required("AllAlpha", 36) == ()
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_defaults_need_nothing_that_is_off(minor: int) -> None:
+    known = gates.known(minor)
+    for name, gate in known.items():
+        if gate.default:
+            assert all(known[other].default for other in gates.required(name, minor)), name
+
+
+def test_a_gate_or_a_minor_out_of_the_table() -> None:
+    assert gates.known(19) == {}
+    assert gates.known(37) == {}
+    with pytest.raises(KeyError):
+        gates.default("NoSuchGate", 30)
