@@ -8,9 +8,9 @@ from rollout.core.model.settings import Value
 from rollout.kubelet import values
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, DOWNLOADS, MIRRORS
 
-_NAME = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])"
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"
 _HOST = re.compile(rf"{_NAME}(?::[0-9]{{1,5}})?")
-_URL = re.compile(rf"https?://{_NAME}(?::[0-9]{{1,5}})?(?:/[A-Za-z0-9._~/-]*)?")
+_URL = re.compile(rf"https?://(?:{_NAME}|\[[0-9A-Fa-f:]+\])(?::[0-9]{{1,5}})?(?:/[A-Za-z0-9._~/-]*)?")
 _MOST = 2**31 - 1
 
 

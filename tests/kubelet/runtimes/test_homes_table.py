@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.model.settings import Setting
+from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.intents import DEADLINE, DOWNLOADS, INTENTS, MIRRORS, ROWS
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet.nodes import regular
 from tests.kubelet.runtimes.nodes import CONTAINERD, V2, V3, node, told
 
-VALUES = {DEADLINE: "3m", DOWNLOADS: 6, MIRRORS: {"docker.io": ["https://mirror.rno.example"]}}
+VALUES: dict[str, Value] = {DEADLINE: "3m", DOWNLOADS: 6, MIRRORS: {"docker.io": ["https://mirror.rno.example"]}}
 
 FLAG = "--image-pull-progress-deadline=3m | kubelet.service | restart-kubelet"
 DAEMON = '/etc/docker/daemon.json | {; "max-concurrent-downloads": 6; } | HUP docker.service | reload'

@@ -1,0 +1,276 @@
+"""containerd's config.toml: which file and table a key goes to, by config version, imports and way of pulling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.disruption import Disruption
+from rollout.core.model.settings import Setting
+from rollout.core.model.snapshot import FileState, Snapshot
+from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.changes import RuntimeChange
+from tests.kubelet.nodes import regular
+from tests.kubelet.runtimes.nodes import (
+    CONTAINERD,
+    V2,
+    V3,
+    added,
+    applied,
+    changed,
+    node,
+    wanted,
+    with_files,
+    with_service,
+)
+
+DEADLINE = wanted(imagePullProgressDeadline="3m")
+EXTRA = "/etc/containerd/conf.d/20-pulls.toml"
+
+
+def containerd(version: str, *files: FileState) -> Snapshot:
+    return node(Runtime.CONTAINERD, version, *files)
+
+
+def change(found: Snapshot, settings: Mapping[str, Setting] = DEADLINE) -> RuntimeChange:
+    return changed(found, Runtime.CONTAINERD, settings)
+
+
+def refused(found: Snapshot, settings: Mapping[str, Setting] = DEADLINE) -> LayoutError:
+    with pytest.raises(LayoutError) as error:
+        change(found, settings)
+    return error.value
+
+
+def test_a_version_2_file_to_the_byte() -> None:
+    (edit,) = change(containerd("1.7.24", regular(CONTAINERD, V2))).edits
+    line = '    image_pull_progress_timeout = "3m"\n'
+    above = '    sandbox_image = "registry.k8s.io/pause:3.9"   # as kubeadm wants it\n'
+    assert edit.after.decode() == V2.replace(above, above + line)
+    assert edit.reasons == ("image_pull_progress_timeout: not set → 3m (playbook p)",)
+
+
+def test_a_version_3_file_to_the_byte() -> None:
+    (edit,) = change(containerd("2.1.0", regular(CONTAINERD, V3))).edits
+    above = "    snapshotter = 'overlayfs'\n"
+    assert edit.after.decode() == V3.replace(above, above + '    image_pull_progress_timeout = "3m"\n')
+
+
+def test_containerd_2_migrates_a_version_2_file_so_its_table_stays_the_home() -> None:
+    (edit,) = change(containerd("2.3.4", regular(CONTAINERD, V2))).edits
+    assert added(edit) == ['image_pull_progress_timeout = "3m"']
+    assert b'\n  [plugins."io.containerd.grpc.v1.cri"]\n' in edit.after
+
+
+def test_a_value_that_is_there_is_replaced_and_its_comment_kept() -> None:
+    text = V3 + "\n[plugins.'io.containerd.transfer.v1.local']\n  max_concurrent_downloads = 9 # was 3\n"
+    (edit,) = change(containerd("2.1.0", regular(CONTAINERD, text)), wanted(maxConcurrentDownloads=6)).edits
+    assert edit.after.decode() == text.replace("= 9 # was 3", "= 6 # was 3")
+
+
+def test_two_intents_are_one_edit_of_one_file_and_one_restart() -> None:
+    both = wanted(imagePullProgressDeadline="3m", maxConcurrentDownloads=6)
+    found = change(containerd("1.7.24", regular(CONTAINERD, V2)), both)
+    assert [edit.path for edit in found.edits] == [CONTAINERD]
+    assert added(found.edits[0]) == ['image_pull_progress_timeout = "3m"', "max_concurrent_downloads = 6"]
+    assert (found.units, found.disruption) == (("containerd.service",), Disruption.RESTART_RUNTIME)
+
+
+@pytest.mark.parametrize(("version", "config"), [("1.7.24", 2), ("2.0.0", 3), ("2.3.4", 3)])
+def test_without_a_file_containerd_runs_on_defaults_and_a_smallest_file_is_made(version: str, config: int) -> None:
+    (edit,) = change(containerd(version)).edits
+    table = {2: '"io.containerd.grpc.v1.cri"', 3: '"io.containerd.cri.v1.images"'}[config]
+    text = f'version = {config}\n\n[plugins.{table}]\n  image_pull_progress_timeout = "3m"\n'
+    assert (edit.before, edit.after.decode()) == (None, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "gives no version (so 1)"),
+        ('disabled_plugins = []\n[plugins.cri]\nsandbox_image = "p"\n', "gives no version (so 1)"),
+        ("version = 1\n", "is of version 1"),
+        ("version = 3\n", "reads config versions 2 to 2"),
+        ("version = 2\nthis is not toml\n", "is not TOML that can be read"),
+    ],
+)
+def test_files_that_are_refused_on_containerd_1(text: str, said: str) -> None:
+    assert said in str(refused(containerd("1.7.24", regular(CONTAINERD, text))))
+
+
+def test_version_4_is_for_containerd_2_3() -> None:
+    text = V3.replace("version = 3", "version = 4")
+    assert change(containerd("2.3.4", regular(CONTAINERD, text))).edits
+    assert "reads config versions 2 to 3" in str(refused(containerd("2.2.0", regular(CONTAINERD, text))))
+
+
+def test_a_file_that_the_agent_did_not_tell_is_not_guessed_at() -> None:
+    found = containerd("2.1.0")
+    files = {path: state for path, state in found.files.items() if path != CONTAINERD}
+    assert refused(replace(found, files=files)).reference == "layout-not-understood"
+
+
+# --------------------------------------------------------------------------------------------------------- as wanted
+
+
+@pytest.mark.parametrize(
+    ("version", "default"), [("1.7.0", "1m"), ("1.7.9", "60s"), ("1.7.10", "5m"), ("2.1.0", "300s")]
+)
+def test_a_default_that_is_as_wanted_is_not_written_unless_pinned(version: str, default: str) -> None:
+    main = regular(CONTAINERD, V3 if version[0] == "2" else V2)
+    found = change(containerd(version, main), wanted(imagePullProgressDeadline=default))
+    assert found.edits == ()
+    assert found.units == ()
+    assert "as wanted and not written" in found.notes[0]
+    pinned = change(containerd(version, main), wanted(imagePullProgressDeadline=default, pin=True))
+    assert added(pinned.edits[0]) == [f'image_pull_progress_timeout = "{default}"']
+
+
+def test_a_value_that_means_the_same_is_as_wanted() -> None:
+    text = V2.replace("sandbox_image =", 'image_pull_progress_timeout = "180s"\n    sandbox_image =')
+    assert change(containerd("1.7.24", regular(CONTAINERD, text))) == RuntimeChange()
+
+
+@pytest.mark.parametrize(
+    ("version", "wants", "way"),
+    [
+        ("1.7.3", "3m", "loosens: 1m0s (containerd's default) → 3m"),
+        ("1.7.24", "3m", "tightens: 5m0s (containerd's default) → 3m"),
+        ("2.0.0", "10m", "loosens: 5m0s (containerd's default) → 10m"),
+    ],
+)
+def test_the_direction_is_said(version: str, wants: str, way: str) -> None:
+    main = regular(CONTAINERD, V3 if version[0] == "2" else V2)
+    notes = change(containerd(version, main), wanted(imagePullProgressDeadline=wants)).notes
+    assert notes[0] == f"imagePullProgressDeadline {way}"
+
+
+def test_a_deadline_that_was_off_is_tightened() -> None:
+    text = V2.replace("sandbox_image =", 'image_pull_progress_timeout = "0s"\n    sandbox_image =')
+    notes = change(containerd("1.7.24", regular(CONTAINERD, text))).notes
+    assert notes == (f"imagePullProgressDeadline tightens: off ({CONTAINERD}) → 3m",)
+
+
+# ------------------------------------------------------------------------------------------ files that it imports
+
+
+def test_containerd_2_merges_imports_key_by_key_so_the_file_that_sets_the_key_is_edited() -> None:
+    text = "[plugins.'io.containerd.cri.v1.images']\nimage_pull_progress_timeout = '1m' # seed 1\n"
+    (edit,) = change(containerd("2.1.0", regular(CONTAINERD, V3), regular(EXTRA, text))).edits
+    assert (edit.path, edit.after.decode()) == (EXTRA, text.replace("'1m'", '"3m"'))
+
+
+def test_containerd_2_leaves_an_import_that_does_not_set_the_key() -> None:
+    text = "[plugins.'io.containerd.cri.v1.images']\nsnapshotter = 'native'\n"
+    (edit,) = change(containerd("2.1.0", regular(CONTAINERD, V3), regular(EXTRA, text))).edits
+    assert edit.path == CONTAINERD
+
+
+def test_containerd_1_replaces_the_whole_table_of_the_plugin_so_the_last_file_that_has_it_is_edited() -> None:
+    main = V2.replace("sandbox_image =", 'image_pull_progress_timeout = "3m"\n    sandbox_image =')
+    text = '[plugins."io.containerd.grpc.v1.cri"]\n  sandbox_image = "pause"\n'
+    (edit,) = change(containerd("1.7.24", regular(CONTAINERD, main), regular(EXTRA, text))).edits
+    assert (edit.path, added(edit)) == (EXTRA, ['image_pull_progress_timeout = "3m"'])
+
+
+def test_the_later_of_two_imports_wins_and_imports_of_imports_come_last() -> None:
+    deep = "/etc/containerd/deep.toml"
+    sets = "[plugins.'io.containerd.cri.v1.images']\nimage_pull_progress_timeout = '1m'\n"
+    first = regular("/etc/containerd/conf.d/10-a.toml", 'imports = ["../deep.toml"]\n' + sets)
+    found = containerd("2.1.0", regular(CONTAINERD, V3), first, regular(EXTRA, sets), regular(deep, sets))
+    assert [edit.path for edit in change(found).edits] == [deep]
+    assert [edit.path for edit in change(with_files(found, regular(deep, ""))).edits] == [EXTRA]
+
+
+def test_an_import_that_is_not_told_is_refused() -> None:
+    text = V3.replace('imports = ["/etc/containerd/conf.d/*.toml"]', 'imports = ["/opt/site.toml"]')
+    assert "does not hold /opt/site.toml" in str(refused(containerd("2.1.0", regular(CONTAINERD, text))))
+
+
+def test_a_table_of_another_config_version_is_refused() -> None:
+    stray = V3 + '[plugins."io.containerd.grpc.v1.cri"]\nimage_pull_progress_timeout = "1m"\n'
+    assert refused(containerd("2.3.4", regular(CONTAINERD, stray))).reference == "containerd-config"
+
+
+# ----------------------------------------------------------------------------------------- the transfer service's trap
+
+
+def test_from_2_1_downloads_go_to_the_transfer_service_and_the_plan_says_why() -> None:
+    found = change(containerd("2.1.0", regular(CONTAINERD, V3)), wanted(maxConcurrentDownloads=6))
+    assert added(found.edits[0]) == ["[plugins.'io.containerd.transfer.v1.local']", "max_concurrent_downloads = 6"]
+    assert found.notes[0] == "maxConcurrentDownloads raises the limit: 3 (containerd's default) → 6"
+    assert "fall back to local pulls" in found.notes[1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "use_local_image_pull = true",
+        "disable_snapshot_annotations = false",
+        "discard_unpacked_layers = true",
+        "image_pull_with_sync_fs = true",
+        "max_concurrent_downloads = 5",
+        "registry.mirrors.'docker.io'.endpoint = ['https://m.example']",
+    ],
+)
+def test_a_containerd_that_pulls_locally_reads_the_cri_table(line: str) -> None:
+    text = V3.replace("snapshotter =", f"{line}\n    snapshotter =")
+    found = change(containerd("2.1.0", regular(CONTAINERD, text)), wanted(maxConcurrentDownloads=6))
+    assert added(found.edits[0]) == ["max_concurrent_downloads = 6"]
+    assert "pulls locally because of" in found.notes[1]
+
+
+def test_three_in_the_cri_table_would_change_how_it_pulls_and_is_refused() -> None:
+    text = V3.replace("snapshotter =", "max_concurrent_downloads = 5\n    snapshotter =")
+    assert "would end that" in str(
+        refused(containerd("2.1.0", regular(CONTAINERD, text)), wanted(maxConcurrentDownloads=3))
+    )
+
+
+def test_what_the_deadline_does_not_cut_with_the_transfer_service_is_said() -> None:
+    assert "hangs before the first layer" in change(containerd("2.1.0", regular(CONTAINERD, V3))).notes[1]
+    assert len(change(containerd("2.0.0", regular(CONTAINERD, V3))).notes) == 1
+
+
+# ------------------------------------------------------------------------------------------------------------ the unit
+
+
+def test_another_config_by_flag_is_the_one_that_is_edited() -> None:
+    command = "/usr/bin/containerd --config /etc/site/containerd.toml"
+    found = with_service(
+        containerd("2.1.0", regular("/etc/site/containerd.toml", V3)), "containerd.service", f"[Service]\nExecStart={command}\n", command
+    )  # fmt: skip
+    assert [edit.path for edit in change(found).edits] == ["/etc/site/containerd.toml"]
+
+
+def test_a_containerd_that_does_not_run_as_its_unit_says_is_refused() -> None:
+    found = with_service(
+        containerd("2.1.0"),
+        "containerd.service",
+        "[Service]\nExecStart=/usr/bin/containerd\n",
+        "/usr/bin/containerd -l debug",
+    )
+    assert refused(found).reference == "layout-drifted"
+
+
+def test_no_unit_no_process_and_a_pending_reload_are_refused() -> None:
+    text, command = "[Service]\nExecStart=/usr/bin/containerd\n", "/usr/bin/containerd"
+    none = node(Runtime.UNKNOWN, "1")
+    none = replace(none, runtimes={"containerd": "containerd v2.1.0"})
+    assert refused(none).reference == "no-runtime-unit"
+    stale = with_service(containerd("2.1.0"), "containerd.service", text, command, NeedDaemonReload="yes")
+    assert refused(stale).reference == "need-daemon-reload"
+
+
+@pytest.mark.parametrize("version", ["1.7.3", "2.0.0", "2.3.4"])
+def test_editing_twice_is_editing_once(version: str) -> None:
+    everything = wanted(
+        imagePullProgressDeadline="3m", maxConcurrentDownloads=6, registryMirrors={"docker.io": ["https://m.example"]}
+    )
+    found = containerd(version, regular(CONTAINERD, V3 if version[0] == "2" else V2))
+    once = change(found, everything)
+    again = change(applied(found, once), everything)
+    assert (again.edits, again.units, again.disruption) == ((), (), Disruption.NONE)

@@ -1,0 +1,158 @@
+"""Registry mirrors on containerd: hosts.toml without a restart where it is looked at, config.toml too where it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.core.model.disruption import Disruption
+from rollout.core.model.snapshot import FileState
+from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes import hosts_toml
+from rollout.kubelet.runtimes.changes import RuntimeChange
+from tests.kubelet.nodes import regular
+from tests.kubelet.runtimes.nodes import CERTS, CONTAINERD, V2, V3, added, changed, directory, node, wanted
+
+MIRRORS = wanted(registryMirrors={"docker.io": ["https://a.example", "http://b.example:5000"]})
+HOSTS = f"{CERTS}/docker.io/hosts.toml"
+SET = '\n    [plugins."io.containerd.grpc.v1.cri".registry]\n      config_path = "{}"\n'
+OURS = """\
+[host."https://a.example"]
+  capabilities = ["pull", "resolve"]
+
+[host."http://b.example:5000"]
+  capabilities = ["pull", "resolve"]
+"""
+
+
+def v2(paths: str) -> FileState:
+    return regular(CONTAINERD, V2 + SET.format(paths))
+
+
+def v3(more: str = "") -> FileState:
+    return regular(CONTAINERD, V3.replace("snapshotter =", f"{more}\n    snapshotter ="))
+
+
+def change(version: str, *files: FileState) -> RuntimeChange:
+    return changed(node(Runtime.CONTAINERD, version, *files), Runtime.CONTAINERD, MIRRORS)
+
+
+def refused(version: str, *files: FileState) -> LayoutError:
+    with pytest.raises(LayoutError) as error:
+        change(version, *files)
+    return error.value
+
+
+@pytest.mark.parametrize("version", ["1.6.39", "1.7.24", "2.0.0", "2.3.4"])
+def test_where_config_path_is_set_hosts_toml_alone_changes_and_nothing_restarts(version: str) -> None:
+    found = change(version, v2(CERTS))
+    assert [(edit.path, edit.before, edit.after.decode()) for edit in found.edits] == [(HOSTS, None, OURS)]
+    assert (found.units, found.hangups, found.disruption) == ((), (), Disruption.NONE)
+    assert found.edits[0].reasons == (
+        "mirrors of docker.io: none → https://a.example, http://b.example:5000 (playbook p)",
+    )
+
+
+@pytest.mark.parametrize(("version", "main"), [("1.7.24", regular(CONTAINERD, V2)), ("2.0.0", v3()), ("2.1.0", v3())])
+def test_where_it_is_not_set_config_toml_changes_too_and_containerd_restarts(version: str, main: FileState) -> None:
+    found = change(version, main)
+    assert [edit.path for edit in found.edits] == [CONTAINERD, HOSTS]
+    assert added(found.edits[0])[-1] == f'config_path = "{CERTS}"'
+    assert (found.units, found.disruption) == (("containerd.service",), Disruption.RESTART_RUNTIME)
+
+
+def test_the_default_of_several_directories_does_not_work_with_the_transfer_service() -> None:
+    found = change("2.2.0", v3())
+    assert [edit.path for edit in found.edits] == [CONTAINERD, HOSTS]
+    assert added(found.edits[0])[-1] == f'config_path = "{CERTS}"'
+    assert "#12415" in found.notes[0]
+
+
+def test_the_default_of_several_directories_works_with_local_pulls() -> None:
+    found = change("2.2.0", v3("use_local_image_pull = true"))
+    assert ([edit.path for edit in found.edits], found.disruption) == ([HOSTS], Disruption.NONE)
+
+
+def test_of_several_directories_the_first_that_knows_the_registry_is_edited() -> None:
+    docker = "/etc/docker/certs.d"
+    there = regular(f"{docker}/docker.io/hosts.toml", '[host."https://old.example"]\n')
+    found = change("2.0.0", v2(f"{CERTS}:{docker}"), directory(CERTS), directory(docker), there)
+    assert [edit.path for edit in found.edits] == [f"{docker}/docker.io/hosts.toml"]
+
+
+@pytest.mark.parametrize("key", ["mirrors", "configs"])
+def test_the_old_way_does_not_go_together_with_config_path(key: str) -> None:
+    old = f'\n[plugins."io.containerd.grpc.v1.cri".registry.{key}."docker.io"]\n  endpoint = ["https://m.example"]\n'
+    assert refused("1.7.24", regular(CONTAINERD, V2 + old)).reference == "containerd-old-mirrors"
+    assert refused("2.3.4", regular(CONTAINERD, V2 + old)).reference == "containerd-old-mirrors"
+
+
+def test_a_registry_with_a_port_keeps_the_directory_that_it_has() -> None:
+    mirrors = wanted(registryMirrors={"registry.example:5000": ["https://a.example"]})
+
+    def path(*files: FileState) -> str:
+        found = node(Runtime.CONTAINERD, "1.7.24", v2(CERTS), directory(CERTS), *files)
+        return changed(found, Runtime.CONTAINERD, mirrors).edits[0].path
+
+    escaped = f"{CERTS}/registry.example_5000_/hosts.toml"
+    assert path() == f"{CERTS}/registry.example:5000/hosts.toml"
+    assert path(regular(escaped, 'server = "https://registry.example:5000"\n')) == escaped
+
+
+def test_a_registry_that_went_by_the_default_directory_is_told() -> None:
+    default = regular(f"{CERTS}/_default/hosts.toml", '[host."https://all.example"]\n')
+    found = change("1.7.24", v2(CERTS), directory(CERTS), default)
+    assert [edit.path for edit in found.edits] == [HOSTS]
+    assert found.notes[0] == f"docker.io no longer goes by {CERTS}/_default, which spoke for it"
+
+
+def test_a_directory_that_was_not_told_is_not_guessed_at() -> None:
+    assert refused("1.7.24", v2("/opt/registries")).reference == "layout-not-understood"
+
+
+# --------------------------------------------------------------------------------------------------------- hosts.toml
+
+EXISTING = """\
+# rack 12's registries
+server = "https://registry-1.docker.io"
+
+# the old one, kept until March
+[host."https://old.example"]
+  capabilities = ["pull"]   # never resolve
+  [host."https://old.example".header]
+    X-Rack = "12"
+"""
+
+
+def test_ours_come_before_the_hosts_that_are_there_whose_bytes_stay() -> None:
+    merged = hosts_toml.merged(EXISTING, ("https://a.example", "http://b.example:5000"), "hosts.toml")
+    head, old = EXISTING.split("# the old one")
+    assert merged == f"{head}{OURS}\n# the old one{old}"
+    assert hosts_toml.hosts(merged, "") == ("https://a.example", "http://b.example:5000", "https://old.example")
+
+
+def test_merging_twice_is_merging_once() -> None:
+    once = hosts_toml.merged(EXISTING, ("https://a.example",), "hosts.toml")
+    assert hosts_toml.merged(once, ("https://a.example",), "hosts.toml") == once
+    assert hosts_toml.merged(once, ("https://a.example/",), "hosts.toml") == once
+
+
+def test_a_mirror_between_others_is_put_where_it_belongs() -> None:
+    merged = hosts_toml.merged(OURS, ("https://a.example", "https://m.example", "http://b.example:5000"), "hosts.toml")
+    assert hosts_toml.hosts(merged, "") == ("https://a.example", "https://m.example", "http://b.example:5000")
+
+
+@pytest.mark.parametrize(
+    ("text", "wants", "reference"),
+    [
+        (OURS, ("http://b.example:5000", "https://a.example"), "mirrors-order"),
+        (EXISTING, ("https://old.example",), "mirror-not-capable"),
+        ('host = {"https://x.example" = {}}\n', ("https://a.example",), "toml-unprovable"),
+        ("host = 5\n", ("https://a.example",), "toml-unprovable"),
+        ("[host\n", ("https://a.example",), "toml-unreadable"),
+    ],
+)
+def test_files_that_are_refused(text: str, wants: tuple[str, ...], reference: str) -> None:
+    with pytest.raises(LayoutError) as error:
+        hosts_toml.merged(text, wants, "hosts.toml")
+    assert error.value.reference == reference

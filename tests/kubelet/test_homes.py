@@ -1,0 +1,135 @@
+"""Intents: what values they take, what a kubelet and a runtime make of them, and what is said where there is no home."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.core.model.settings import IfUnsupported, Setting, Value
+from rollout.kubelet import homes, runtime_versions, versions
+from rollout.kubelet.homes import InFlag, InRuntime, NoHome, Skipped
+from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, DOWNLOADS, INTENTS, MIRRORS
+from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
+
+
+def at(setting: Setting, kubelet: str, runtime: Runtime, printed: str = "") -> object:
+    return homes.home(setting, versions.known(kubelet), runtime, runtime_versions.parse(printed))
+
+
+@pytest.mark.parametrize(
+    ("printed", "number", "text"),
+    [
+        ("containerd github.com/containerd/containerd v1.7.24 88bf19b2105c", (1, 7, 24), "1.7.24"),
+        ("containerd containerd.io 1.6.39 ab12", (1, 6, 39), "1.6.39"),
+        ("containerd github.com/containerd/containerd/v2 v2.3.0-rc.1 ab12", (2, 3, 0), "2.3.0-rc.1"),
+        ("containerd github.com/containerd/containerd 1.7.12 ", (1, 7, 12), "1.7.12"),
+        ("containerd github.com/containerd/containerd 1.7.24~ds1-6+b2 1.7.24", (1, 7, 24), "1.7.24~ds1-6+b2"),
+        ("crio version 1.30.14", (1, 30, 14), "1.30.14"),
+        ("cri-dockerd 0.3.15 (c1c566e)", (0, 3, 15), "0.3.15"),
+        ("Docker version 24.0.7, build afdd53b", (24, 0, 7), "24.0.7"),
+    ],
+)
+def test_versions_as_runtimes_print_them(printed: str, number: tuple[int, int, int], text: str) -> None:
+    found = runtime_versions.parse(printed)
+    assert found is not None
+    assert (found.number, found.text) == (number, text)
+
+
+@pytest.mark.parametrize("printed", ["", "containerd", "containerd 1.7", "crio version unknown"])
+def test_versions_that_cannot_be_placed(printed: str) -> None:
+    assert runtime_versions.parse(printed) is None
+
+
+def test_an_intent_lives_in_the_runtime_whatever_the_kubelet() -> None:
+    for kubelet in ("1.20.15", "1.23.17", "1.24.0", "1.36.3"):
+        assert at(Setting(DEADLINE, "5m"), kubelet, Runtime.CONTAINERD, "v1.7.24") == InRuntime(DEADLINE, "5m")
+        assert at(Setting(DEADLINE, "5m"), kubelet, Runtime.CRI_DOCKERD) == InRuntime(DEADLINE, "5m")
+    assert at(Setting(DEADLINE, "5m"), "1.23.17", Runtime.DOCKERSHIM) == InFlag(DEADLINE_FLAG, "5m", "duration")
+    assert at(Setting(DOWNLOADS, 6), "1.23.17", Runtime.DOCKERSHIM) == InRuntime(DOWNLOADS, 6)
+
+
+def test_the_kubelets_flag_by_its_own_name_stays_the_kubelets() -> None:
+    flag = Setting(DEADLINE_FLAG, "5m")
+    assert at(flag, "1.23.17", Runtime.DOCKERSHIM) == InFlag(DEADLINE_FLAG, "5m", "duration")
+    gone = at(flag, "1.24.0", Runtime.CONTAINERD, "v2.1.0")
+    assert isinstance(gone, NoHome)
+    assert gone.reason.startswith(f"{DEADLINE_FLAG} was removed in 1.24; this kubelet would not start")
+    deaf = at(flag, "1.23.17", Runtime.CRIO, "1.23.0")
+    assert isinstance(deaf, NoHome)
+    assert "only dockershim heeds it" in deaf.reason
+
+
+@pytest.mark.parametrize(
+    ("runtime", "printed", "reference"),
+    [
+        (Runtime.UNKNOWN, "v1.7.0", "runtime-unknown"),
+        (Runtime.CONTAINERD, "", "runtime-version-unknown"),
+        (Runtime.CONTAINERD, "v3.0.0", "runtime-version-unknown"),
+        (Runtime.CRIO, "", "runtime-version-unknown"),
+        (Runtime.CONTAINERD, "v1.6.39", "setting-unsupported"),
+        (Runtime.CRIO, "1.29.1", "setting-unsupported"),
+    ],
+)
+def test_where_there_is_no_home_the_node_is_refused_or_the_setting_skipped(
+    runtime: Runtime, printed: str, reference: str
+) -> None:
+    found = at(Setting(DEADLINE, "5m"), "1.29.3", runtime, printed)
+    assert isinstance(found, NoHome)
+    assert found.reference == reference
+    skipped = at(Setting(DEADLINE, "5m", IfUnsupported.SKIP), "1.29.3", runtime, printed)
+    assert skipped == Skipped(f"{DEADLINE} skipped: {found.reason}")
+
+
+def test_versions_are_ordered_as_numbers() -> None:
+    assert RuntimeVersion(1, 7, 9) < RuntimeVersion(1, 7, 10) < RuntimeVersion(2, 0, 0)
+
+
+GOOD: list[tuple[str, Value]] = [
+    (DEADLINE, "5m"),
+    (DEADLINE_FLAG, "1m30s"),
+    (DOWNLOADS, 1),
+    (MIRRORS, {"docker.io": ["https://mirror.example"]}),
+    (MIRRORS, {"registry.example:5000": ["http://10.0.0.1:5000/v2/proxy", "https://[fd00::1]:443"]}),
+]
+BAD: list[tuple[str, Value]] = [
+    (DEADLINE, "0s"),
+    (DEADLINE, "-1m"),
+    (DEADLINE, 300),
+    (DEADLINE_FLAG, "5 minutes"),
+    (DOWNLOADS, 0),
+    (DOWNLOADS, -1),
+    (DOWNLOADS, True),
+    (DOWNLOADS, "6"),
+    (DOWNLOADS, 2**31),
+    (MIRRORS, {}),
+    (MIRRORS, ["https://mirror.example"]),
+    (MIRRORS, {"docker.io": []}),
+    (MIRRORS, {"docker.io": "https://mirror.example"}),
+    (MIRRORS, {"docker.io": ["mirror.example"]}),
+    (MIRRORS, {"docker.io": ["https://user:secret@mirror.example"]}),
+    (MIRRORS, {"docker.io": ["https://mirror.example?x=1"]}),
+    (MIRRORS, {"docker.io": ['https://mirror.example"]\n[x']}),
+    (MIRRORS, {"docker.io": ["https://m.example", "https://m.example/"]}),
+    (MIRRORS, {"https://docker.io": ["https://m.example"]}),
+    (MIRRORS, {"../etc": ["https://m.example"]}),
+    (MIRRORS, {"..": ["https://m.example"]}),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), GOOD)
+def test_values_that_are_taken(name: str, value: Value) -> None:
+    assert homes.check({name: Setting(name, value)}) == ()
+
+
+@pytest.mark.parametrize(("name", "value"), BAD)
+def test_values_that_are_not(name: str, value: Value) -> None:
+    (problem,) = homes.check({name: Setting(name, value, source="playbook p")})
+    assert problem.reference == "setting-value"
+    assert name in problem.message
+    assert problem.message.endswith("(playbook p)")
+    assert "secret" not in problem.message
+
+
+def test_intents_are_offered_to_whoever_misspells_one() -> None:
+    for name in INTENTS:
+        (problem,) = homes.check({name[:-1]: Setting(name[:-1], "5m")})
+        assert name in problem.hint
