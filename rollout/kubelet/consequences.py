@@ -54,6 +54,12 @@ class AtStake:
     live: LiveNode | None = None
     probed: int | None = None  # pods with a readiness probe
     lost: tuple[Rejected, ...] | None = None
+    fails: str = ""  # why pulls can fail by the kubelet's own limit
+
+    @property
+    def pulls_cancelled(self) -> tuple[str, ...]:
+        """The images that were being pulled when the node was read, where the change cancels them."""
+        return (self.snapshot.measurement.pulls or ()) if self.change.disruption.restarts else ()
 
 
 def settle(minor: int) -> float:
@@ -63,6 +69,8 @@ def settle(minor: int) -> float:
 
 def of_node(here: AtStake) -> Iterator[Said]:
     """What the change does to one node that is alike on others: without names or numbers of its own."""
+    if here.fails:
+        yield "pull-qps", here.fails
     if UNIT in here.change.units:
         yield from _of_version(here)
         yield (
@@ -108,7 +116,7 @@ def _containers(here: AtStake) -> Iterator[Said]:
 
 def pulls_text(here: Sequence[AtStake]) -> str:
     """The image pulls that the change cancels on these nodes, as read; ``""``: none were seen."""
-    busy = [images for each in here if each.change.disruption.restarts and (images := each.snapshot.measurement.pulls)]
+    busy = [each.pulls_cancelled for each in here if each.pulls_cancelled]
     names = list(dict.fromkeys(image for images in busy for image in images))
     if not names:
         return ""

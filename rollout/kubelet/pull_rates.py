@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rollout.core.model.inventory import Node
 from rollout.core.model.registry_load import PullRate
 from rollout.core.model.settings import Value
+from rollout.core.model.snapshot import Snapshot
+from rollout.kubelet import fields, found, versions
+from rollout.kubelet.layout import LayoutError
 
 DEFAULT_QPS = 5
 DEFAULT_BURST = 10
@@ -28,6 +32,26 @@ def rate_of(effective: Mapping[str, Value]) -> PullRate | None:
         qps=qps if qps > 0 else None,
         burst=burst,
     )
+
+
+def rate_now(snapshot: Snapshot, node: Node, assumed: int | None = None) -> PullRate | None:
+    """What a node's kubelet lets itself ask today; ``None``: its version or its files are not understood."""
+    version = versions.parse(snapshot.kubelet_version)
+    if version is None:
+        return None
+    taken = versions.taken_for(snapshot.kubelet_version, assumed)
+    if taken.minor not in fields.known_minors():
+        return None
+    try:
+        return rate_of(found.find(snapshot, taken, node).outcome.effective)
+    except LayoutError:
+        return None
+
+
+def newly_failing(before: Mapping[str, Value], after: Mapping[str, Value]) -> str:
+    """Why pulls can fail by the limit that a change leaves, or ``""``: they cannot, or could before just the same."""
+    was, will = rate_of(before), rate_of(after)
+    return would_fail(will) if will is not None and will != was else ""
 
 
 def would_fail(rate: PullRate) -> str:

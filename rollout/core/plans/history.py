@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
+from rollout.core.model.placed import PlacedPod
 from rollout.core.model.plan import Plan, Remark
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 
@@ -27,12 +28,15 @@ class Seen:
 class Around:
     """``seen`` is ``None`` where there is no earlier plan, ``live`` where the API server was not or could not be asked.
 
-    ``not_asked`` says why it could not be; ``""``: it was, or the inventory names no kubeconfig.
+    ``not_asked`` says why it could not be; ``""``: it was, or the inventory names no kubeconfig. ``pods`` are those on the
+    nodes to be planned for, ``None`` where they were not or could not be asked for; ``pods_not_asked`` says why not.
     """
 
     seen: Seen | None = None
     live: tuple[LiveNode, ...] | None = None
     not_asked: str = ""
+    pods: tuple[PlacedPod, ...] | None = None
+    pods_not_asked: str = "no kubeconfig is named"
 
 
 def seen_in(plans: Sequence[Plan]) -> Seen | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout.core.model.plan import ChangeGroup, FileChange, Plan
+from rollout.core.model.plan import ChangeGroup, Consequence, FileChange, Plan
+from rollout.core.model.registry_load import RegistryLoad, Sum
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
 from rollout.core.text import diff, nodesets
@@ -59,6 +60,7 @@ def plan_json(plan: Plan, file: str) -> dict[str, Any]:
             }
             for remark in plan.remarks
         ],
+        "registries": [_registry_load(load) for load in plan.loads],
         "limits": {
             "inFlight": plan.limits.in_flight,
             "pace": plan.limits.pace,
@@ -88,10 +90,36 @@ def _group(plan: Plan, group: ChangeGroup, names: list[str]) -> dict[str, Any]:
         "units": list(change.units),
         "reload": change.reload,
         "disruption": change.disruption.value,
+        "hangups": list(change.hangups),
+        "consequences": [_consequence(each, names) for each in plan.consequences if each.group == group.name],
         "arguments": [diff.redacted(argument) for argument in change.arguments],
         "settle": change.settle,
         "notes": list(change.notes),
     }
+
+
+def _consequence(found: Consequence, members: list[str]) -> dict[str, Any]:
+    names = list(found.nodes) or members
+    return {"reference": found.reference, "text": found.text, "count": len(names), "nodes": nodesets.fold(names)}
+
+
+def _registry_load(load: RegistryLoad) -> dict[str, Any]:
+    """``registry`` and ``zone`` are null for whichever, and for the fleet; ``unbounded`` are nodes without a bound."""
+    return {
+        "registry": load.registry or None,
+        "zone": load.zone or None,
+        "nodes": load.nodes,
+        "unknown": load.unknown,
+        "parallelPulls": _step(load.parallel_before, load.parallel_after),
+        "qps": _step(load.qps_before, load.qps_after),
+    }
+
+
+def _step(before: Sum, after: Sum) -> dict[str, Any]:
+    def said(found: Sum) -> dict[str, int]:
+        return {"total": found.total, "unbounded": found.unbounded}
+
+    return {"before": said(before), "after": said(after)}
 
 
 def _file(plan: Plan, file: FileChange) -> dict[str, Any]:

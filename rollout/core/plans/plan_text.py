@@ -12,6 +12,7 @@ from rollout.core.gates.gate_text import gates_text
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Left, Plan, Standing, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, GateScope, Scope
 from rollout.core.plans import estimate
+from rollout.core.plans.foreseen_text import consequences_lines, loads_lines
 from rollout.core.plans.planning import kind_of
 from rollout.core.text import diff, durations, nodesets
 from rollout.core.text.nameless import nameless
@@ -39,7 +40,17 @@ def plan_text(plan: Plan) -> str:
     """The whole plan as text for people, without colours."""
     return (
         "\n".join(
-            [*_head(plan), *_kinds(plan), *_waves(plan), *_halting(plan), *_known(plan), *_left(plan), *_tail(plan)]
+            [
+                *_head(plan),
+                *_kinds(plan),
+                *consequences_lines(plan),
+                *loads_lines(plan),
+                *_waves(plan),
+                *_halting(plan),
+                *_known(plan),
+                *_left(plan),
+                *_tail(plan),
+            ]
         )
         + "\n"
     )
@@ -98,14 +109,14 @@ def _kinds(plan: Plan) -> Iterator[str]:
         yield ""
         yield from _header(kind)
         change = kind.first.change
-        body = (*_reasons_and_diffs(plan, change), *_consequences(change))
+        body = (*_reasons_and_diffs(plan, change), *_then(change))
         where = changes.setdefault(tuple(body), kind.first.name)
         if where != kind.first.name:
             yield f"    the same change as {where}"
             continue
         for file in change.files:
             yield from _file(plan, kind.first.name, file, diffs)
-        yield from (f"    {line}" for line in _consequences(change))
+        yield from (f"    {line}" for line in _then(change))
     rest = found[MOST_KINDS:]
     if rest:
         yield ""
@@ -144,9 +155,14 @@ def _file(plan: Plan, group: str, file: FileChange, seen: dict[tuple[str, ...], 
         yield f"      … {len(lines) - MOST_DIFF} more lines"
 
 
-def _consequences(change: Change) -> Iterator[str]:
-    reload = "systemctl daemon-reload, " if change.reload else ""
-    yield f"then: {reload}restart {', '.join(change.units)} ({change.disruption.value})"
+def _then(change: Change) -> Iterator[str]:
+    """What is done once the files are there, its class, and what to know."""
+    doing = [
+        *(["systemctl daemon-reload"] if change.reload else []),
+        *(f"SIGHUP to {unit}" for unit in change.hangups),
+        *([f"restart {', '.join(change.units)}"] if change.units else []),
+    ]
+    yield f"then: {', '.join(doing) or 'nothing is restarted'} ({change.disruption.value})"
     yield from (f"note: {printable(note, 400)}" for note in change.notes)
 
 

@@ -1,0 +1,152 @@
+"""What a plan will do besides what it is for: to the pods on its nodes, and to the registries they pull from.
+
+A node that would lose pods is refused, unless the playbook lets a change be of class ``drain-and-restart``. A plan that asks
+more of a registry than the playbook's caps allow is refused as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from rollout.core.model.disruption import Disruption
+from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.live import LiveNode
+from rollout.core.model.placed import PlacedPod
+from rollout.core.model.plan import Consequence, Left, Plan, Remark, Standing
+from rollout.core.model.playbook import Policy
+from rollout.core.model.roles import role_of
+from rollout.core.model.snapshot import FleetSnapshot, Snapshot
+from rollout.core.plans.history import Around
+from rollout.core.plans.registry_load import Asking, beyond_caps, registry_loads
+from rollout.errors import InputError
+from rollout.kubelet import consequences, pull_rates, versions
+from rollout.kubelet.changes import Proposal
+from rollout.kubelet.consequences import AtStake, Said
+from rollout.kubelet.layout import UNIT
+from rollout.kubelet.readmission import Rejected, rejected
+
+NOT_FORESEEN = "pods-not-foreseen"
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """What is known for looking ahead. ``assumed`` as in ``app.plan.build_plan``."""
+
+    inventory: Inventory
+    policy: Policy
+    fleet: FleetSnapshot
+    around: Around
+    assumed: int | None = None
+
+    @cached_property
+    def live(self) -> Mapping[str, LiveNode]:
+        return {node.name: node for node in self.around.live or ()}
+
+    @cached_property
+    def pods(self) -> Mapping[str, Sequence[PlacedPod]]:
+        """Node → the pods on it."""
+        placed: dict[str, list[PlacedPod]] = {}
+        for pod in self.around.pods or ():
+            placed.setdefault(pod.node, []).append(pod)
+        return placed
+
+    def refusal(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> Left | None:
+        """The node left alone because its pods would not survive the change; ``None``: they would, or may be lost."""
+        if self.policy.disruption is Disruption.DRAIN_AND_RESTART:
+            return None
+        lost = self._lost(node, snapshot, proposal)
+        if not lost:
+            return None
+        reason = (
+            f"{consequences.lost_text(lost)}; drain it first, or let `disruption` be {Disruption.DRAIN_AND_RESTART}"
+        )
+        return Left(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
+
+    def on(self, plan: Plan, proposals: Mapping[str, Proposal]) -> Plan:
+        """The plan with what it will do; ``InputError`` ``registry-cap`` when that is more than the playbook allows."""
+        at_stake = {name: self._at_stake(self.inventory.nodes[name], proposals[name]) for name in plan.nodes}
+        loads = registry_loads(self._asking(plan, proposals))
+        problems = tuple(beyond_caps(loads, self.policy.caps))
+        if problems:
+            raise InputError(problems)
+        return replace(
+            plan,
+            consequences=tuple(_consequences(plan, at_stake)),
+            loads=loads,
+            remarks=(*plan.remarks, *self._not_foreseen(at_stake.values())),
+        )
+
+    def _at_stake(self, node: Node, proposal: Proposal) -> AtStake:
+        snapshot = self.fleet.nodes[node.name]
+        assert isinstance(snapshot, Snapshot)  # noqa: S101 - only nodes that were read are planned
+        pods = self.pods.get(node.name, ()) if self.around.pods is not None else None
+        return AtStake(
+            snapshot=snapshot,
+            change=proposal.change,
+            minor=versions.taken_for(snapshot.kubelet_version, self.assumed).minor,
+            role=role_of(node.labels),
+            live=self.live.get(node.name),
+            probed=None if pods is None else sum(pod.probed for pod in pods),
+            lost=self._lost(node, snapshot, proposal),
+            fails=pull_rates.newly_failing(proposal.before, proposal.after),
+        )
+
+    def _lost(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Rejected, ...] | None:
+        live = self.live.get(node.name)
+        if self.around.pods is None or live is None or UNIT not in proposal.change.units:
+            return None
+        minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
+        return rejected(live, self.pods.get(node.name, ()), minor, proposal.before, proposal.after)
+
+    def _not_foreseen(self, at_stake: Iterable[AtStake]) -> Iterator[Remark]:
+        restarted = [each for each in at_stake if UNIT in each.change.units]
+        if restarted and self.around.pods is None:
+            text = f"whether pods would not be admitted again was not asked: {self.around.pods_not_asked}"
+            yield Remark(NOT_FORESEEN, text, ())
+            return
+        unsaid = tuple(each.snapshot.node for each in restarted if each.lost is None)
+        if unsaid:
+            yield Remark(
+                NOT_FORESEEN,
+                "the API server does not say enough of them to tell whether pods would not be admitted again",
+                unsaid,
+            )
+
+    def _asking(self, plan: Plan, proposals: Mapping[str, Proposal]) -> Iterator[Asking]:
+        """Every node of the plan's selection, those that it leaves alone too."""
+        for name in (*plan.nodes, *(entry.name for entry in plan.left)):
+            node = self.inventory.nodes[name]
+            if name in plan.nodes:
+                proposal = proposals[name]
+                yield Asking(node, pull_rates.rate_of(proposal.before), pull_rates.rate_of(proposal.after))
+            else:
+                snapshot = self.fleet.nodes.get(name)
+                now = pull_rates.rate_now(snapshot, node, self.assumed) if isinstance(snapshot, Snapshot) else None
+                yield Asking(node, now, now)
+
+
+def _consequences(plan: Plan, at_stake: Mapping[str, AtStake]) -> Iterator[Consequence]:
+    """Group by group; what holds for all nodes of a group names none."""
+    for group in plan.groups:
+        members = {name: at_stake[name] for name, node in plan.nodes.items() if node.group == group.name}
+        said: dict[Said, list[str]] = {}
+        for name, here in members.items():
+            for each in consequences.of_node(here):
+                said.setdefault(each, []).append(name)
+        for (reference, text), names in said.items():
+            yield Consequence(group.name, reference, text, () if len(names) == len(members) else tuple(names))
+        yield from _of_group(group.name, members)
+
+
+def _of_group(group: str, members: Mapping[str, AtStake]) -> Iterator[Consequence]:
+    pulling = consequences.pulls_text(list(members.values()))
+    if pulling:
+        yield Consequence(
+            group, "pulls-cancelled", pulling, tuple(n for n, each in members.items() if each.pulls_cancelled)
+        )
+    lost = {name: each.lost for name, each in members.items() if each.lost}
+    if lost:
+        text = consequences.lost_text([pod for found_ in lost.values() for pod in found_ or ()])
+        yield Consequence(group, "pods-rejected", text, tuple(lost))

@@ -1,0 +1,84 @@
+"""What a plan does besides what it is for, for people: consequences folded over groups, and what registries may be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rollout.core.model.plan import Consequence, Plan
+from rollout.core.model.registry_load import RegistryLoad, Sum
+from rollout.core.text.terminal import counted, printable
+
+MOST = 12
+_GRAVE = ("pods-rejected", "containers-restart", "pulls-cancelled", "pull-qps")
+"""What is told first."""
+
+
+def consequences_lines(plan: Plan) -> Iterator[str]:
+    """One line for what is the same of several groups."""
+    folded: dict[tuple[str, str], list[Consequence]] = {}
+    for each in sorted(plan.consequences, key=lambda each: each.reference not in _GRAVE):
+        folded.setdefault((each.reference, each.text), []).append(each)
+    if folded:
+        yield ""
+        yield "Besides"
+    members = _members(plan)
+    for (reference, text), entries in list(folded.items())[:MOST]:
+        nodes = sum(len(entry.nodes) or members[entry.group] for entry in entries)
+        yield f"  {_groups(plan, entries)}: {counted(nodes, 'node')}: {printable(text, 400)} [{reference}]"
+    if len(folded) > MOST:
+        yield f"  … {counted(len(folded) - MOST, 'more consequence')}: see them all with -o json"
+
+
+def loads_lines(plan: Plan) -> Iterator[str]:
+    """The fleet's load of each registry; a zone's where there are several and it changes."""
+    fleet = [load for load in plan.loads if not load.zone]
+    zones = [load for load in plan.loads if load.zone]
+    if not plan.nodes or not fleet:
+        return
+    yield ""
+    yield "Registries, at most"
+    several = len({load.zone for load in zones}) > 1
+    shown = [*fleet, *(load for load in zones if several and _changes(load))]
+    for load in shown[:MOST]:
+        yield f"  {_whose(load)}: {_load(load)}"
+    if len(shown) > MOST:
+        yield f"  … {len(shown) - MOST} more: see them all with -o json"
+
+
+def _members(plan: Plan) -> dict[str, int]:
+    found = {group.name: 0 for group in plan.groups}
+    for node in plan.nodes.values():
+        found[node.group] += 1
+    return found
+
+
+def _groups(plan: Plan, entries: list[Consequence]) -> str:
+    names = [entry.group for entry in entries]
+    if len(names) == len(plan.groups) > 1:
+        return "every group"
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _whose(load: RegistryLoad) -> str:
+    return printable(load.registry or "whatever they pull from", 80) + (f", zone {load.zone}" if load.zone else "")
+
+
+def _load(load: RegistryLoad) -> str:
+    unknown = f", {counted(load.unknown, 'node')} not known" if load.unknown else ""
+    parallel = _step(load.parallel_before, load.parallel_after)
+    return f"{parallel} pulls at once, {_step(load.qps_before, load.qps_after)} pulls a second ({counted(load.nodes, 'node')}{unknown})"
+
+
+def _step(before: Sum, after: Sum) -> str:
+    return _sum(after) if before == after else f"{_sum(before)} → {_sum(after)}"
+
+
+def _sum(found: Sum) -> str:
+    if not found.unbounded:
+        return f"{found.total:,}"
+    return f"{found.total:,} and, without a bound, those of {counted(found.unbounded, 'node')}"
+
+
+def _changes(load: RegistryLoad) -> bool:
+    return (load.parallel_before, load.qps_before) != (load.parallel_after, load.qps_after)
