@@ -7,7 +7,7 @@ for the registry does not care why a node asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rollout.core.model.inventory import Node
@@ -82,7 +82,7 @@ def _beyond(load: RegistryLoad, cap: RegistryCap) -> Iterator[Problem]:
 
 
 def scope_text(load: RegistryLoad) -> str:
-    """``2,000 nodes of zone a of registry harbor``."""
+    """``2,000 nodes of zone a, of registry harbor,``"""
     registry = f"of registry {load.registry}" if load.registry else "of any registry"
     zone = f" of zone {load.zone}" if load.zone else ""
     return f"{counted(load.nodes, 'node')}{zone}, {registry},"
@@ -91,8 +91,3 @@ def scope_text(load: RegistryLoad) -> str:
 def sum_text(found: Sum) -> str:
     """``5,000``, or that there is no bound and for how many nodes."""
     return f"no bound on {counted(found.unbounded, 'node')}, {found.total}" if found.unbounded else str(found.total)
-
-
-def rates_by_node(asking: Iterable[Asking]) -> Mapping[str, Asking]:
-    """By the node's name."""
-    return {each.node.name: each for each in asking}
