@@ -1370,7 +1370,7 @@ run_command() { # NAME SECONDS BASE64
   esac
 }
 
-measure_unit() { # the kubelet's unit and the runtimes': properties and processes; healthz, lenient
+measure_unit() { # the kubelet's unit and the runtimes': properties and processes; healthz, lenient, pulls
   # shellcheck disable=SC2086 # a list of units
   blocks=$(bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
@@ -1389,10 +1389,9 @@ measure_unit() { # the kubelet's unit and the runtimes': properties and processe
       show_process "serving $served"
     fi
   done
-  if [ "$main_pid" != 0 ] && [ -r "$R/proc/$main_pid/cmdline" ]; then
-    count_lenient "$main_pid"
-    [ -z "$lenient" ] || say "lenient $lenient"
-  fi
+  read_journal
+  [ -z "$lenient" ] || say "lenient $lenient"
+  show_pulls
   if [ "$healthz" = 0 ]; then health=off; else probe "$healthz"; fi
   [ -z "$health" ] || say "healthz $health"
 }
@@ -1416,6 +1415,178 @@ show_unit() { # WORD: the lines of `block`, a unit that is called `served`; its 
 show_process() { # WORDS: the command line of `pid`
   [ "$pid" != 0 ] && [ -r "$R/proc/$pid/cmdline" ] || return 0
   say "$1 $pid $(encoded "$R/proc/$pid/cmdline")"
+}
+
+read_journal() { # of the processes that run: how many "lenient decoding" lines the kubelet has; what is being pulled, as
+  # NAME#REQUEST, into `pulling`. A pull ends with the kubelet that asked for it: lines since its start count, by a clock that
+  # never steps
+  lenient='' pulling='' readable=0 sources='' since=999999999999
+  if [ "$main_pid" != 0 ]; then
+    sources="_PID=$main_pid"
+    ! is_number "$main_started" || since=$((main_started / 1000000))
+  fi
+  for served in $services; do [ "${served#*:}" = 0 ] || sources="$sources _PID=${served#*:}"; done
+  [ -n "$sources" ] || return 0
+  # shellcheck disable=SC2086 # a list of matches
+  lines=$({ bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 8000 $sources 2>/dev/null || echo '!unreadable'; } |
+    grep -e 'lenient decoding' -e 'PullImage' -e 'ulling image' -e 'Pulled image: ' -e '^!unreadable$')
+  case $lines in *!unreadable) return ;; esac
+  readable=1
+  [ "$main_pid" = 0 ] || lenient=0
+  IFS=$NL
+  for line in $lines; do
+    unset IFS
+    moment=${line#[} request=''
+    moment=${moment%%.*}
+    moment=${moment##* }
+    case $line in
+      *"[$main_pid]: "*'lenient decoding'*) lenient=$((lenient + 1)) ;;
+      *) ! is_number "$moment" || [ "$moment" -lt "$since" ] || follow ;;
+    esac
+  done
+  unset IFS
+}
+
+follow() { # `line`: a pull that begins or ends. Of containerd 1.5 to 2.3, CRI-O, cri-dockerd and kubelets: calls that failed,
+  # of which CRI-O says nothing, and dockershim's progress, every 10 s if it runs with -v=2
+  case $line in
+    *'msg":"PullImage \"'* | *'msg="PullImage \"'*)
+      image=${line#*'PullImage \"'}
+      text=${image#*'\"'} image=${image%%'\"'*}
+      case $text in '"'*) began ;; ' returns image reference '* | ' failed'*) ended "$image#" ;; esac
+      ;;
+    *'] PullImage "'*'" from image service failed: '*)
+      image=${line#*'] PullImage "'}
+      ended "${image%%'"'*}#*"
+      ;;
+    *'"PullImage from image service failed"'*' image="'*)
+      image=${line##*' image="'}
+      ended "${image%%'"'*}#*"
+      ;;
+    *'msg="Pulling image: '*' id='*) # CRI-O; its request has a number
+      image=${line#*'msg="Pulling image: '} request=${line##*' id='}
+      image=${image%%'"'*} request=${request%% *}
+      began
+      ;;
+    *'msg="Pulled image: '*' id='*)
+      request=${line##*' id='}
+      ended "*#${request%% *}"
+      ;;
+    *kube_docker_client.go:*'ulling image'* | *'msg="Pulling image '* | *'msg="Stop pulling image '* | \
+      *'msg="Cancel pulling image '*) follow_docker ;;
+  esac
+}
+
+follow_docker() { # `line` of dockershim, of two ages, or of cri-dockerd
+  image=${line#*'ulling image'}
+  case $image in
+    ' "'*) image=${image#' "'} && image=${image%%'"'*} ;;
+    *' image="'*) image=${image#*' image="'} && image=${image%%'"'*} ;;
+    *) image=${image#' '} && image=${image%%': '*} && image=${image%%' because '*} ;;
+  esac
+  ended "$image#"
+  case $line in *'] Pulling image "'* | *'] "Pulling image" '* | *'msg="Pulling image '*) began ;; esac
+}
+
+began() { # `image`, `request`
+  case $image#$request in '#'* | *[!A-Za-z0-9_./:@%+=,#-]*) image='(unnamed)' ;; esac
+  pulling="$pulling $image#$request"
+}
+
+ended() { # PATTERN: the first that matches
+  others='' gone=0
+  for entry in $pulling; do
+    # shellcheck disable=SC2254 # a pattern
+    case $gone$entry in 0$1) gone=1 ;; *) others="$others $entry" ;; esac
+  done
+  pulling=$others
+}
+
+show_pulls() { # what is being pulled, or `-`; no line where that cannot be known
+  known=0
+  for served in $services; do
+    process=${served#*:}
+    case $served in
+      *:0) continue ;;
+      docker.service:*) find_docker_layers || return 0 ;;
+      *) [ "$readable" = 1 ] || return 0 ;;
+    esac
+    case $served in containerd.service:*) find_ingests ;; esac
+    known=1
+  done
+  [ "$known" = 1 ] || return 0
+  names='' count=0
+  for entry in $pulling; do
+    count=$((count + 1))
+    [ "$count" -gt 20 ] || names="$names ${entry%%#*}"
+  done
+  say "pulls${names:- -}"
+}
+
+unnamed() { # something is pulled; if nobody has named it, it has no name
+  [ -n "$pulling" ] || pulling=' (unnamed)#'
+}
+
+mentions() { # PID TEXT: its command line does; costs no process (a shell's read drops the NULs)
+  read -r line 2>/dev/null <"$R/proc/$1/cmdline"
+  case $line in *"$2"*) ;; *) return 1 ;; esac
+}
+
+find_docker_layers() { # each layer lies in a file of its own until it is extracted; false where that cannot be looked up
+  data='' config=''
+  if mentions "$process" --data-root || mentions "$process" --config-file; then
+    command_line "$process"
+    option ' --config-file '
+    config=$value
+    option ' --data-root '
+    data=$value
+  fi
+  [ -n "$data" ] || read_data_root "$R${config:-/etc/docker/daemon.json}"
+  data=$R${data:-/var/lib/docker}
+  [ -d "$data/tmp" ] || return 1
+  set +f
+  for path in "$data"/tmp/GetImageBlob*; do [ ! -e "$path" ] || { unnamed && break; }; done
+  set -f
+}
+
+read_data_root() { # FILE of dockerd's, into `data`
+  while read -r line || [ -n "$line" ]; do
+    case $line in *'"data-root"'*:*) text=${line#*'"data-root"'} ;; *) continue ;; esac
+    text=${text#*'"'}
+    data=${text%%'"'*}
+    return
+  done 2>/dev/null <"$1"
+}
+
+read_root() { # FILE of containerd's, into `data`: before its first table
+  while read -r line || [ -n "$line" ]; do
+    case $line in
+      '['*) return ;;
+      'root '*=* | root=*) quoted "$line" && data=${strings# } ;;
+    esac
+  done 2>/dev/null <"$1"
+}
+
+find_ingests() { # a layer under way is written to now and then; what was broken off stays for a day
+  data=''
+  if mentions "$process" --root; then
+    command_line "$process"
+    option ' --root '
+    data=$value
+  elif [ ! -d "$R/var/lib/containerd/io.containerd.content.v1.content" ]; then
+    read_root "$R/etc/containerd/config.toml"
+  fi
+  set +f
+  set -- "$R${data:-/var/lib/containerd}"/io.containerd.content.v1.content/ingest/*/data
+  set -f
+  [ -e "$1" ] || return 0
+  # shellcheck disable=SC2046 # a list of numbers
+  set -- $(stat -c %Y -- "$@" 2>/dev/null) $(date +%s)
+  for latest; do :; done
+  for moment in "$@"; do
+    shift
+    [ "$#" -eq 0 ] || [ $((latest - moment)) -gt 60 ] || unnamed
+  done
 }
 
 encoded() { # FILE: base64 on one line
