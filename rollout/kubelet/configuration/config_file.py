@@ -1,0 +1,166 @@
+"""One configuration file as the kubelet's loader reads it, up to and not including the defaults.
+
+A file that begins with ``{`` is read as JSON alone, any other as YAML. Strict decoding comes first; when only strictness
+failed (unknown fields, keys written twice) the kubelet warns and goes on. Source: ``kubeletconfig/util/codec/codec.go``.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from dataclasses import dataclass
+from typing import Any
+
+from rollout.kubelet.configuration.decoding import Decoded, Object, decode
+from rollout.kubelet.configuration.outcome import File
+from rollout.kubelet.configuration.yaml_document import Document, DocumentError, Duplicate, Json, Path, read
+
+API_VERSION = "kubelet.config.k8s.io/v1beta1"
+KIND = "KubeletConfiguration"
+
+_PEEKED = 2048
+_TYPE_META_STRUCT = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
+_PATHS = ("staticPodPath", "tlsCertFile", "tlsPrivateKeyFile", "resolvConf", "volumePluginDir", "podLogsDir")
+_SPACE = " \t\n\v\f\r\x85\xa0"
+
+
+class LoadError(ValueError):
+    """The kubelet cannot load the file; the text is its own. ``path`` is the field, ``line`` 0: no place in the file."""
+
+    def __init__(self, reference: str, text: str, path: Path = (), line: int = 0, column: int = 0) -> None:
+        super().__init__(text)
+        self.reference = reference
+        self.text = text
+        self.path = path
+        self.line = line
+        self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class TypeMeta:
+    """What the file says it is; encoding/json finds these two in any case of letters."""
+
+    api_version: str
+    kind: str
+
+
+def document(file: File) -> Document:
+    """The file as JSON, or ``LoadError``."""
+    if not file.content:
+        raise LoadError("empty-file", f'kubelet config file "{file.path}" was empty')
+    try:
+        return _json(file.content) if is_json(file.content) else read(file.content)
+    except DocumentError as error:
+        reference = "yaml-syntax" if error.text.startswith("yaml: ") else "bad-document"
+        raise LoadError(reference, f"failed to decode: {error.text}", (), error.line, error.column) from None
+
+
+def is_json(content: bytes) -> bool:
+    """Does the kubelet's recogniser take this for JSON?"""
+    return content[:_PEEKED].decode("utf-8", "replace").lstrip(_SPACE).startswith("{")
+
+
+def type_meta(value: Json) -> TypeMeta:
+    """Kind and version, or ``LoadError`` when these cannot be read."""
+    if value is None:
+        return TypeMeta("", "")
+    if not isinstance(value, dict):
+        found = {str: "string", list: "array", bool: "bool"}.get(type(value), "number")
+        raise LoadError(
+            "bad-document", f"{_UNREAD} json: cannot unmarshal {found} into Go value of type {_TYPE_META_STRUCT}"
+        )
+    found_meta = {"apiversion": "", "kind": ""}
+    for name in sorted(value):
+        folded = name.casefold()
+        if folded in found_meta and value[name] is not None:
+            found_meta[folded] = _meta_text(value[name], name)
+    return TypeMeta(found_meta["apiversion"], found_meta["kind"])
+
+
+_UNREAD = "failed to decode: couldn't get version/kind; json parse error:"
+
+
+def _meta_text(value: Any, name: str) -> str:
+    if isinstance(value, str):
+        return value
+    found = {list: "array", dict: "object", bool: "bool"}.get(type(value), "number")
+    said = f"{_UNREAD} json: cannot unmarshal {found} into Go struct field .{name} of type string"
+    raise LoadError("bad-value", said, (name,))
+
+
+def check_kind(meta: TypeMeta) -> None:
+    """``LoadError`` unless this is a KubeletConfiguration of the one version that there is."""
+    if not meta.kind:
+        raise LoadError("no-kind", "failed to decode: Object 'Kind' is missing in '...'")
+    if not meta.api_version:
+        raise LoadError("no-api-version", "failed to decode: Object 'apiVersion' is missing in '...'")
+    if meta.api_version.count("/") > 1:
+        said = f"couldn't get version/kind; json parse error: unexpected GroupVersion string: {meta.api_version}"
+        raise LoadError("unknown-kind", f"failed to decode: {said}")
+    if (meta.api_version, meta.kind) != (API_VERSION, KIND):
+        said = f'no kind "{meta.kind}" is registered for version "{meta.api_version}"'
+        raise LoadError(
+            "unknown-kind", f'failed to decode: {said} in scheme "pkg/kubelet/apis/config/scheme/scheme.go"'
+        )
+
+
+def decoded(value: Json, minor: int) -> Decoded:
+    """The typed configuration without its kind and version."""
+    found = decode(value, minor)
+    for name in ("kind", "apiVersion"):
+        found.value.pop(name, None)
+    return found
+
+
+def with_absolute_paths(configuration: Object, file: File) -> Object:
+    """Relative paths begin where the file is (``KubeletConfigurationPathRefs``)."""
+    folder = posixpath.dirname(file.path)
+    full = dict(configuration)
+    for name in _PATHS:
+        if name in full:
+            full[name] = _absolute(full[name], folder)
+    authority = full.get("authentication", {}).get("x509", {}).get("clientCAFile")
+    if authority:
+        x509 = {**full["authentication"]["x509"], "clientCAFile": _absolute(authority, folder)}
+        full["authentication"] = {**full["authentication"], "x509": x509}
+    return full
+
+
+def _absolute(path: str, folder: str) -> str:
+    return path if not path or path.startswith("/") else posixpath.normpath(posixpath.join(folder, path))
+
+
+def _json(content: bytes) -> Document:
+    """JSON as encoding/json reads it; a whole number with a point or an exponent stays a float."""
+    duplicates: list[Duplicate] = []
+
+    def entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:
+                duplicates.append(Duplicate((name,), 0))
+                value = _both(found[name], value)  # noqa: PLW2901 (the later one over the earlier)
+            found[name] = value
+        return found
+
+    try:
+        text = content.decode("utf-8", "replace")
+        return Document(json.loads(text, object_pairs_hook=entries, parse_constant=_no_constant), tuple(duplicates))
+    except RecursionError:
+        raise DocumentError("couldn't get version/kind; json parse error: exceeded max depth") from None
+    except json.JSONDecodeError as error:
+        said = f"couldn't get version/kind; json parse error: {error.msg}"
+        raise DocumentError(said, error.lineno, error.colno) from None
+
+
+def _both(first: Any, second: Any) -> Any:
+    """JSON objects are decoded into one another; anything else is replaced."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return {**first, **{name: _both(first.get(name), value) for name, value in second.items()}}
+    return first if second is None else second
+
+
+def _no_constant(name: str) -> Any:
+    raise json.JSONDecodeError(f"invalid character '{name[0]}' looking for beginning of value", "", 0)

@@ -1,0 +1,172 @@
+"""JSON into a KubeletConfiguration, by the types of one minor; names are case sensitive (kubernetes #64612).
+
+The object is a mapping by JSON names. A field that is not in it is nil or zero. Durations are kept as Go prints them, so
+that one that was written ``60s`` equals a default of ``1m0s``. ``null`` is "not written", except for a duration that is no
+pointer: to Go it is the text ``""``, which is no duration.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from rollout.core.text.durations import go_format_nanoseconds
+from rollout.kubelet.configuration import quantities, schema
+from rollout.kubelet.configuration.go_values import GoValueError, duration
+from rollout.kubelet.configuration.schema import FieldType, Form
+from rollout.kubelet.configuration.type_errors import Where, wrong_type
+from rollout.kubelet.configuration.yaml_document import Json, Path
+
+Object = dict[str, Any]
+"""A KubeletConfiguration by its JSON names."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[-+]\d\d:\d\d)", re.ASCII)
+_SPANS = {
+    Form.INT32: (-(2**31), 2**31),
+    Form.INT64: (-(2**63), 2**63),
+    Form.NANOSECONDS: (-(2**63), 2**63),
+    Form.UINT32: (0, 2**32),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """What the kubelet cannot decode: it does not start. ``text`` is its own."""
+
+    path: Path
+    text: str
+
+
+@dataclass(slots=True)
+class Decoded:
+    """``unknown`` are the paths of fields that no type has, ``mistakes`` those of values that do not fit."""
+
+    value: Object
+    unknown: list[Path] = field(default_factory=list)
+    mistakes: list[Mistake] = field(default_factory=list)
+
+
+def decode(document: Json, minor: int) -> Decoded:
+    """A KubeletConfiguration 1.``minor``; keys in the order in which Go writes a map: sorted."""
+    decoded = Decoded({})
+    if isinstance(document, dict):
+        decoded.value = _Decoder(minor, decoded).object(document, schema.ROOT, ())
+    return decoded
+
+
+def dotted(path: Path) -> str:
+    """``a.b[0].c``, as the kubelet names a field."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return "".join(parts).removeprefix(".")
+
+
+class _Decoder:
+    def __init__(self, minor: int, into: Decoded) -> None:
+        self._minor = minor
+        self._into = into
+
+    def object(self, entries: dict[str, Any], type_name: str, path: Path) -> Object:
+        known = schema.fields_of(type_name, self._minor)
+        found: Object = {}
+        for name in sorted(entries):
+            kind = known.get(name)
+            if kind is None:
+                self._into.unknown.append((*path, name))
+                continue
+            value = self._field(entries[name], kind, (*path, name), type_name)
+            if value is not None:
+                found[name] = value
+        return found
+
+    def _field(self, value: Json, kind: FieldType, path: Path, owner: str) -> Any:
+        if value is None:
+            return self._null(kind, path)
+        return self._value(value, kind, path, owner)
+
+    def _null(self, kind: FieldType, path: Path) -> None:
+        if kind.form is Form.DURATION and not kind.pointer:
+            self._into.mistakes.append(Mistake(path, 'time: invalid duration ""'))
+
+    def _value(self, value: Json, kind: FieldType, path: Path, owner: str) -> Any:
+        form = kind.form
+        if form is Form.OBJECT and isinstance(value, dict):
+            return self.object(value, kind.type_name, path)
+        if form is Form.MAP and isinstance(value, dict) and kind.element:
+            return self._map(value, kind.element, path, owner)
+        if form is Form.LIST and isinstance(value, list) and kind.element:
+            return self._list(value, kind.element, path, owner)
+        try:
+            return _scalar(value, form)
+        except GoValueError as error:
+            self._into.mistakes.append(Mistake(path, str(error)))
+        except TypeError:
+            where = Where(dotted(tuple(part for part in path if isinstance(part, str))), owner)
+            self._into.mistakes.append(Mistake(path, wrong_type(value, kind, where, self._minor)))
+        return None
+
+    def _map(self, entries: dict[str, Any], element: FieldType, path: Path, owner: str) -> Object:
+        return {key: self._element(entries[key], element, (*path, key), owner) for key in sorted(entries)}
+
+    def _list(self, entries: list[Any], element: FieldType, path: Path, owner: str) -> list[Any]:
+        return [self._element(entry, element, (*path, at), owner) for at, entry in enumerate(entries)]
+
+    def _element(self, value: Json, element: FieldType, path: Path, owner: str) -> Any:
+        """A ``null`` in a list or a map is the element's zero."""
+        if value is None:
+            self._null(element, path)
+            return zero(element)
+        return self._value(value, element, path, owner)
+
+
+def zero(kind: FieldType) -> Any:
+    """Go's zero value of a kind, as JSON."""
+    if kind.form is Form.BOOL:
+        return False
+    if kind.form in _SPANS or kind.form is Form.FLOAT64:
+        return 0
+    if kind.form is Form.OBJECT:
+        return {}
+    if kind.form in {Form.LIST, Form.MAP, Form.TIME}:
+        return None
+    return {Form.DURATION: "0s", Form.DURATION_OR_NANOSECONDS: "0s", Form.QUANTITY: "0"}.get(kind.form, "")
+
+
+def _scalar(value: Json, form: Form) -> Any:
+    """The value as kept; ``TypeError`` when it is of another type, ``GoValueError`` when its text is wrong."""
+    if isinstance(value, bool):
+        return _fitting(value, form is Form.BOOL)
+    if isinstance(value, str):
+        return _text(value, form)
+    if isinstance(value, int) and form in _SPANS:
+        least, beyond = _SPANS[form]
+        return _fitting(value, least <= value < beyond)
+    if isinstance(value, int | float):
+        return _number(value, form)
+    raise TypeError(value)
+
+
+def _text(value: str, form: Form) -> str:
+    if form in {Form.DURATION, Form.DURATION_OR_NANOSECONDS}:
+        return go_format_nanoseconds(duration(value))
+    if form is Form.QUANTITY:
+        quantities.parse(value.strip())
+        return value.strip()
+    if form is Form.TIME and not _TIME.fullmatch(value):
+        raise GoValueError(f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}"')
+    return str(_fitting(value, form in {Form.STRING, Form.TIME}))
+
+
+def _number(value: float, form: Form) -> Any:
+    if form is Form.DURATION_OR_NANOSECONDS:
+        return _fitting(value, isinstance(value, int) and -(2**63) <= value < 2**63)
+    if form is Form.QUANTITY:
+        quantities.parse(str(value))
+        return str(value)
+    return _fitting(value, form is Form.FLOAT64)
+
+
+def _fitting(value: Any, fits: bool) -> Any:  # noqa: FBT001 (a condition, said once)
+    if not fits:
+        raise TypeError(value)
+    return value

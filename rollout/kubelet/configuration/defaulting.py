@@ -1,0 +1,89 @@
+"""What nobody wrote, filled in: ``SetDefaults_KubeletConfiguration`` of each minor, and the default thresholds of eviction.
+
+A pointer is filled in when it is nil, anything else when it is zero: ``maxPods: 0`` means 110, ``registryPullQPS: 0`` means 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rollout.kubelet.configuration import schema
+from rollout.kubelet.configuration.decoding import Object
+from rollout.kubelet.configuration.default_values import defaults
+from rollout.kubelet.configuration.enabled_gates import enabled
+from rollout.kubelet.configuration.schema import FieldType, Form
+
+_ZEROS = ("", 0, "0s")
+_PARALLEL_SINCE = 27
+_LOADER_EVICTS_SINCE = 26
+_VERIFYING = "imagePullCredentialsVerificationPolicy"
+
+
+def fill(written: Object, minor: int) -> Object:
+    """``written`` with every default of a kubelet 1.``minor`` that is given a file."""
+    full = dict(written)
+    _by_other_fields(full, minor)
+    _by_gates(full, minor)
+    values = defaults(minor)
+    if minor >= _LOADER_EVICTS_SINCE:
+        values = {name: value for name, value in values.items() if name != "evictionHard"}
+    _fill(full, values, schema.ROOT, minor)
+    return full
+
+
+def _fill(into: Object, values: Mapping[str, Any], type_name: str, minor: int) -> None:
+    types = schema.fields_of(type_name, minor)
+    for name, value in values.items():
+        kind = types.get(name)
+        if kind is None:
+            continue
+        if kind.form is Form.OBJECT and isinstance(value, Mapping) and not (kind.pointer and name not in into):
+            inner = dict(into.get(name) or {})
+            _fill(inner, value, kind.type_name, minor)
+            into[name] = inner
+        elif not is_set(into, name, kind):
+            into[name] = value
+
+
+def is_set(fields: Mapping[str, Any], name: str, kind: FieldType) -> bool:
+    """Did somebody write it, as far as the kubelet can tell?"""
+    if name not in fields:
+        return False
+    if kind.pointer or kind.form in {Form.LIST, Form.MAP, Form.OBJECT}:
+        return True
+    value = fields[name]
+    return isinstance(value, bool) or value not in _ZEROS
+
+
+def _by_other_fields(full: Object, minor: int) -> None:
+    update = full.get("nodeStatusUpdateFrequency", "0s")
+    if full.get("nodeStatusReportFrequency", "0s") == "0s" and update != "0s":
+        full["nodeStatusReportFrequency"] = update
+    if full.get("podPidsLimit", 0) < 0:
+        full["podPidsLimit"] = -1
+    if minor >= _PARALLEL_SINCE and "serializeImagePulls" not in full and full.get("maxParallelImagePulls", 0) >= 2:
+        full["serializeImagePulls"] = False
+
+
+def _by_gates(full: Object, minor: int) -> None:
+    written = full.get("featureGates") or {}
+    types = schema.fields_of(schema.ROOT, minor)
+    if _VERIFYING in types and not full.get(_VERIFYING) and enabled("KubeletEnsureSecretPulledImages", written, minor):
+        full[_VERIFYING] = "NeverVerifyPreloadedImages"
+    if "crashLoopBackOff" in types and enabled("KubeletCrashLoopBackOffMax", written, minor):
+        full["crashLoopBackOff"] = {"maxContainerRestartPeriod": "5m0s", **(full.get("crashLoopBackOff") or {})}
+
+
+def fill_file(written: Object, minor: int) -> Object:
+    """The same for the file that ``--config`` names: its loader adds the thresholds of eviction (``loadConfigFile``).
+
+    Up to 1.25 these were defaults like any other.
+    """
+    full = fill(written, minor)
+    thresholds: Any = defaults(minor).get("evictionHard") or {}
+    if "evictionHard" not in full:
+        full["evictionHard"] = thresholds
+    elif full.get("mergeDefaultEvictionSettings") is True:
+        full["evictionHard"] = {**thresholds, **full["evictionHard"]}
+    return full

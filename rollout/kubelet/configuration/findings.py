@@ -1,0 +1,113 @@
+"""What there is to say about one start: messages with their places, fields that are ignored, and who said each field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rollout.core.text.suggest import closest
+from rollout.errors import Place
+from rollout.kubelet import fields
+from rollout.kubelet.configuration import schema
+from rollout.kubelet.configuration.config_file import LoadError
+from rollout.kubelet.configuration.decoding import dotted
+from rollout.kubelet.configuration.outcome import File, Layer, Level, Message, Origin
+from rollout.kubelet.configuration.places import place
+from rollout.kubelet.configuration.yaml_document import Path
+
+_STRUCTURED_SINCE = 21
+
+
+class StoppedError(Exception):
+    """The kubelet does not start; why stands among the messages."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """Gathered on the way; ``origins`` by top-level field."""
+
+    minor: int
+    messages: list[Message] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    files: dict[str, File] = field(default_factory=dict)
+
+    def fatal(self, reference: str, text: str, where: Place | None = None) -> None:
+        """The kubelet stops here, or will when it has read what it reads at once."""
+        self.messages.append(Message(Level.FATAL, reference, text, where))
+
+    def stop(self, reference: str, text: str, where: Place | None = None) -> StoppedError:
+        """The kubelet stops here: raise what this returns."""
+        self.fatal(reference, text, where)
+        return StoppedError()
+
+    def unreadable(self, file: File, error: LoadError, said: str) -> StoppedError:
+        """A file that could not be loaded."""
+        known = Place(file.path, error.line, error.column) if error.line else place(file, error.path)
+        return self.stop(error.reference, said, known or Place(file.path, 1, 1))
+
+    def unknown_field(self, file: File, path: Path) -> None:
+        """The kubelet warns and drops it."""
+        name = dotted(path)
+        self.ignored.append(name)
+        where = place(file, path)
+        self._warn("unknown-field", f'unknown field "{name}"', f"found unknown field: {path[-1]}", where)
+        self.dropped_field(file, path)
+
+    def dropped_field(self, file: File, path: Path) -> None:
+        """Ours: the kubelet says nothing, or nothing that anybody reads."""
+        said = f"`{dotted(path)}` is no field of a kubelet {_short(self.minor)} and is ignored{self._instead(path)}"
+        self.messages.append(Message(Level.POLICY, "unknown-field", said, place(file, path)))
+
+    def duplicate_key(self, file: File, path: Path, line: int) -> None:
+        """The kubelet warns and takes the last one."""
+        where = place(file, path)
+        said = f'yaml: unmarshal errors:\n  line {line}: key "{path[-1]}" already set in map'
+        self._warn("duplicate-key", said, said, where)
+        first = place(file, path, last=False)
+        earlier = f", first in line {first.line}" if first else ""
+        text = f"`{dotted(path)}` is written twice{earlier}; the last one counts"
+        self.messages.append(Message(Level.POLICY, "duplicate-key", text, where))
+
+    def _warn(self, reference: str, said: str, before: str, where: Place | None) -> None:
+        text = (
+            f"Using lenient decoding as strict decoding failed: strict decoding error: {said}"
+            if self.minor >= _STRUCTURED_SINCE
+            else f"using lenient decoding as strict decoding failed: strict decoder error: {before}"
+        )
+        self.messages.append(Message(Level.WARNING, reference, text, where))
+
+    def place_of(self, name: str) -> Place | None:
+        """Where the layer that wins says this top-level field; ``None`` for a flag and a default."""
+        origin = self.origins.get(name)
+        file = self.files.get(origin.where) if origin and origin.layer in {Layer.FILE, Layer.DROP_IN} else None
+        return place(file, (name,)) if file else None
+
+    def _instead(self, path: Path) -> str:
+        name = str(path[-1])
+        if len(path) == 1 and (known := fields.field(name)):
+            return _other_minors(known, self.minor)
+        meant = closest(name, self._siblings(path))
+        return f" (did you mean `{meant}`?)" if meant else ""
+
+    def _siblings(self, path: Path) -> tuple[str, ...]:
+        """The fields that may stand where ``path`` stands."""
+        type_name = schema.ROOT
+        for part in path[:-1]:
+            if isinstance(part, int):
+                continue
+            kind = schema.fields_of(type_name, self.minor).get(part)
+            kind = kind.element or kind if kind else None
+            if kind is None or not kind.type_name:
+                return ()
+            type_name = kind.type_name
+        return tuple(schema.fields_of(type_name, self.minor))
+
+
+def _other_minors(known: fields.Field, minor: int) -> str:
+    if known.since > minor:
+        return f"; kubelets know it since {_short(known.since)}"
+    return f"; {_short(known.last)} was the last to know it"
+
+
+def _short(minor: int) -> str:
+    return f"1.{minor}"

@@ -1,0 +1,213 @@
+"""What each kind of kubelet flag takes, and what it makes of being given more than once.
+
+Sources: pflag 1.0.5, component-base ``cli/flag``, ``pkg/util/flag`` and ``pkg/util/taints`` of 1.20.2. A flag that is a map or a
+list replaces the file's value when it is first given and adds to itself after that.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rollout.core.text.durations import go_format_nanoseconds
+from rollout.kubelet.configuration import go_values, quantities
+from rollout.kubelet.configuration.go_values import GoValueError
+
+Set = Callable[[str, Any], Any]
+"""Text as given and the value so far (``None`` at first) → the value now; ``GoValueError`` in Go's words."""
+
+_TAINT_KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
+_TAINT_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
+_SEVERITIES = frozenset({"INFO", "WARNING", "ERROR", "FATAL"})
+_EFFECTS = frozenset({"NoSchedule", "PreferNoSchedule", "NoExecute"})
+
+
+def _duration(text: str, _: Any) -> str:
+    return go_format_nanoseconds(go_values.duration(text))
+
+
+def _strings(text: str, before: Any) -> list[str]:
+    """``StringSlice``: one line of comma separated values."""
+    try:
+        rows = list(csv.reader([text], strict=True)) if text else []
+    except csv.Error as error:
+        raise GoValueError(f"parse error on line 1, column 0: {error}") from None
+    return [*(before or []), *(rows[0] if rows else [])]
+
+
+def _ip(text: str, before: Any) -> str | None:
+    """``IPVar``: an empty text leaves the value as it is."""
+    return go_values.ip_address(text) if text else before
+
+
+def _pairs(text: str, separator: str, expected: str) -> list[tuple[str, str]]:
+    found = []
+    for part in text.split(","):
+        name, separated, value = part.partition(separator)
+        if part and not separated:
+            raise GoValueError(f"malformed pair, expect {expected}")
+        if part:
+            found.append((name.strip(), value.strip()))
+    return found
+
+
+def _map(text: str, before: Any) -> dict[str, str]:
+    return {**(before or {}), **dict(_pairs(text, "=", "string=string"))}
+
+
+def _one_pair(text: str, before: Any) -> dict[str, str]:
+    """``MapStringStringNoSplit``: commas belong to the value."""
+    name, separated, value = text.partition("=")
+    if not separated:
+        raise GoValueError("malformed pair, expect string=string")
+    return {**(before or {}), name.strip(): value.strip()}
+
+
+def _thresholds(text: str, before: Any) -> dict[str, str]:
+    return {**(before or {}), **dict(_pairs(text, "<", "string<string"))}
+
+
+def _headers(text: str, before: Any) -> dict[str, list[str]]:
+    found = {name: list(values) for name, values in (before or {}).items()}
+    for name, value in _pairs(text, ":", "string:string"):
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _gates(text: str, before: Any) -> dict[str, bool]:
+    found = dict(before or {})
+    for name, value in _pairs(text, "=", "string=bool"):
+        try:
+            found[name] = go_values.boolean(value)
+        except GoValueError as error:
+            raise GoValueError(f"invalid value of {name}: {value}, err: {error}") from None
+    return found
+
+
+def _labels(text: str, before: Any) -> dict[str, str]:
+    """``ConfigurationMap``: a name without a value is one with an empty value."""
+    parts = (part.partition("=") for part in text.split(",") if part)
+    return {**(before or {}), **{name.strip(): value.strip() for name, _, value in parts}}
+
+
+def _taints(text: str, _: Any) -> list[dict[str, str]]:
+    """The last ``--register-with-taints`` is the whole list."""
+    return [_taint(part) for part in text.split(",")] if text else []
+
+
+def _taint(text: str) -> dict[str, str]:
+    pair, colon, effect = text.partition(":")
+    key, equals, value = pair.partition("=")
+    if colon and ":" not in effect and effect not in _EFFECTS:
+        raise GoValueError(f"invalid taint effect: {effect}, unsupported taint effect")
+    fits = _TAINT_KEY.fullmatch(key) and _TAINT_VALUE.fullmatch(value) and (colon or not equals)
+    if not fits or ":" in effect:
+        raise GoValueError(f"invalid taint spec: {text}")
+    return {"key": key, **({"value": value} if value else {}), "effect": effect}
+
+
+def _reserved_memory(text: str, before: Any) -> list[dict[str, Any]]:
+    """``0:memory=1Gi,hugepages-2Mi=1Gi;1:memory=2Gi``."""
+    return [*(before or []), *(_numa_node(part) for part in text.split(";"))] if text else list(before or [])
+
+
+def _numa_node(text: str) -> dict[str, Any]:
+    node, separated, listed = text.partition(":")
+    if not separated or ":" in listed:
+        said = "the reserved memory has incorrect format, expected numaNodeID:type=quantity[,type=quantity...], got"
+        raise GoValueError(f"{said} {text}")
+    if not re.fullmatch(r"[-+]?[0-9]+", node, re.ASCII):
+        raise GoValueError(f"failed to convert the NUMA node ID, exptected integer, got {node}")
+    return {"numaNode": int(node), "limits": dict(_memory_limit(part) for part in listed.split(","))}
+
+
+def _memory_limit(text: str) -> tuple[str, str]:
+    name, separated, amount = text.partition("=")
+    if not separated or "=" in amount:
+        raise GoValueError(f"the reserved limit has incorrect value, expected type=quantatity, got {text}")
+    try:
+        quantities.parse(amount)
+    except GoValueError:
+        raise GoValueError(f"failed to parse the quantity, expected quantity, got {amount}") from None
+    return name, amount
+
+
+def _version(text: str, _: Any) -> str:
+    """``--version``, ``--version=raw``, ``--version=false``."""
+    return text if text == "raw" else str(go_values.boolean(text))
+
+
+def _plain_flag(read: Callable[[str], Any]) -> Set:
+    """A flag of Go's own ``flag`` package: it does not say more than this."""
+
+    def set_(text: str, _: Any) -> Any:
+        try:
+            return read(text)
+        except GoValueError as error:
+            out_of_range = str(error).endswith("value out of range")
+            raise GoValueError("value out of range" if out_of_range else "parse error") from None
+
+    return set_
+
+
+def _severity(text: str, _: Any) -> str:
+    return text if text.upper() in _SEVERITIES else str(go_values.integer(text, 32))
+
+
+def _quantity(text: str, _: Any) -> str:
+    quantities.parse(text)
+    return text
+
+
+def _text(text: str, _: Any) -> str:
+    return text
+
+
+KINDS: Mapping[str, Set] = {
+    "bool": lambda text, _: go_values.boolean(text),
+    "int32": lambda text, _: go_values.integer(text, 32),
+    "int64": lambda text, _: go_values.integer(text, 64),
+    "float64": lambda text, _: go_values.decimal(text),
+    "duration": _duration,
+    "string": _text,
+    "stringslice": _strings,
+}
+"""By the kind that the table of flags gives."""
+
+BY_NAME: Mapping[str, Set] = {
+    "--address": _ip,
+    "--application-metrics-count-limit": _plain_flag(lambda text: go_values.integer(text, 64)),
+    "--cpu-manager-policy-options": _one_pair,
+    "--eviction-hard": _thresholds,
+    "--eviction-minimum-reclaim": _map,
+    "--eviction-soft": _thresholds,
+    "--eviction-soft-grace-period": _map,
+    "--feature-gates": _gates,
+    "--global-housekeeping-interval": _plain_flag(go_values.duration),
+    "--healthz-bind-address": _ip,
+    "--housekeeping-interval": _plain_flag(go_values.duration),
+    "--kube-reserved": _map,
+    "--log-flush-frequency": _duration,
+    "--log-json-info-buffer-size": _quantity,
+    "--log-text-info-buffer-size": _quantity,
+    "--manifest-url-header": _headers,
+    "--max-housekeeping-interval": _plain_flag(go_values.duration),
+    "--node-labels": _labels,
+    "--qos-reserved": _map,
+    "--register-with-taints": _taints,
+    "--reserved-memory": _reserved_memory,
+    "--stderrthreshold": _severity,
+    "--storage-driver-buffer-duration": _plain_flag(go_values.duration),
+    "--system-reserved": _map,
+    "--topology-manager-policy-options": _map,
+    "--v": lambda text, _: go_values.integer(text, 32),
+    "--version": _version,
+}
+"""Flags of a kind of their own. Of any other the text is taken as it is."""
+
+
+def setter(name: str, kind: str) -> Set:
+    """How a flag takes its text."""
+    return BY_NAME.get(name) or KINDS.get(kind, _text)

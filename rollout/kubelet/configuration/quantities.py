@@ -1,0 +1,56 @@
+"""Resource quantities as ``resource.ParseQuantity`` reads them: ``500m``, ``1.5Gi``, ``1e3``; exact, errors in its words.
+
+Source: apimachinery ``pkg/api/resource/quantity.go`` and ``suffix.go`` of 1.20.2; later minors have the same grammar.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rollout.kubelet.configuration.go_values import GoValueError
+
+_SPLIT = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+_SCANNED = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+_EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_MOST_EXPONENT = 10_000  # what is larger is infinite or nothing to the kubelet as well
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """``amount`` is exact. ``whole`` is what ``AsInt64`` answers: ``None`` where Go keeps no int64."""
+
+    amount: Fraction
+    whole: int | None
+
+
+def parse(text: str) -> Quantity:
+    """The quantity, or ``GoValueError``."""
+    found = _SCANNED.fullmatch(text) if text else None
+    if found is None:
+        raise GoValueError(f"quantities must match the regular expression '{_SPLIT}'")
+    sign, digits, fraction, suffix = found[1], found[2] or "0", found[3] or "", found[4]
+    number = Fraction(int(digits + fraction), 10 ** len(fraction)) * (-1 if sign == "-" else 1)
+    if suffix in _BINARY:
+        exponent = _BINARY[suffix]
+        exact = not fraction and 15 - len(digits) - exponent * 3 // 10 - 1 >= 0
+        return _quantity(number * 2**exponent, exact=exact)
+    power = _power(suffix)
+    exact = len(digits) + len(fraction) <= 18 and power - len(fraction) >= 0
+    return _quantity(number * Fraction(10) ** power, exact=exact)
+
+
+def _power(suffix: str) -> int:
+    if suffix in _DECIMAL:
+        return _DECIMAL[suffix]
+    found = _EXPONENT.fullmatch(suffix)
+    if found is None:
+        raise GoValueError("unable to parse quantity's suffix")
+    return max(-_MOST_EXPONENT, min(_MOST_EXPONENT, int(found[1])))
+
+
+def _quantity(amount: Fraction, *, exact: bool) -> Quantity:
+    return Quantity(amount, int(amount) if exact and abs(amount) < 2**63 else None)

@@ -1,0 +1,228 @@
+"""What a kubelet refuses after validation, on its way up: ``run`` and ``NewMainKubelet`` stop at the first of these.
+
+Only what follows from the configuration and the flags alone. Whether a certificate, a cgroup, a CPU or a runtime is there is
+the host's business. Sources: ``cmd/kubelet/app/server.go``, ``pkg/kubelet/kubelet.go`` and the managers they build, 1.20.2;
+what 1.20.2 really said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from rollout.kubelet.configuration import go_values, quantities, resource_maps
+from rollout.kubelet.configuration.flags import Flags
+from rollout.kubelet.configuration.go_values import GoValueError, quoted
+from rollout.kubelet.configuration.tls_names import CIPHER_SUITES, VERSIONS
+from rollout.kubelet.configuration.validation.checked import Checked, Complaint
+
+_REMOTE_ONLY_SINCE = 24
+_CLOUDS = frozenset({"", "external", "aws", "azure", "gce", "openstack", "vsphere"})
+_NAMESPACED = ("kernel.shm", "kernel.msg", "fs.mqueue.", "net.")
+_SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_PATTERN = rf"({_SEGMENT}\.)*[a-z0-9][-_a-z0-9]*[a-z0-9*]"
+_SYSCTL = re.compile(rf"({_SEGMENT}[./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]", re.ASCII)
+
+Check = Callable[[Checked, Flags], Iterator[Complaint]]
+
+
+def refusal(checked: Checked, flags: Flags) -> Complaint | None:
+    """The first thing that stops it, or ``None``."""
+    return next((complaint for check in _CHECKS for complaint in check(checked, flags)), None)
+
+
+def _remote(checked: Checked, flags: Flags) -> bool:
+    return checked.minor >= _REMOTE_ONLY_SINCE or flags.text("--container-runtime") == "remote"
+
+
+def _tls(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    for name in checked.entries("tlsCipherSuites"):
+        if name not in CIPHER_SUITES:
+            yield Complaint("tlsCipherSuites", f"Cipher suite {name} not supported or doesn't exist")
+    version = checked.text("tlsMinVersion")
+    if version and version not in VERSIONS:
+        yield Complaint("tlsMinVersion", f"unknown tls version {quoted(version)}")
+
+
+def _lock(_: Checked, flags: Flags) -> Iterator[Complaint]:
+    if flags.values.get("--exit-on-lock-contention") and not flags.text("--lock-file"):
+        yield Complaint("", "cannot exit on lock file contention: no lock file specified")
+
+
+def _authorization(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    mode = checked.inner("authorization").get("mode")
+    if not mode:
+        yield Complaint("authorization", "no authorization mode specified")
+    elif mode not in {"AlwaysAllow", "Webhook"}:
+        yield Complaint("authorization", f"unknown authorization mode {mode}")
+
+
+def _cpus(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """Parts that name no CPU leave an empty list, and the kubelet takes its first entry: a panic."""
+    listed = checked.text("reservedSystemCPUs")
+    if listed and not any(_names_a_cpu(part) for part in listed.split(",")):
+        yield Complaint("reservedSystemCPUs", "panic: runtime error: index out of range [0] with length 0")
+
+
+def _names_a_cpu(part: str) -> bool:
+    bounds = part.split("-")
+    return len(bounds) == 1 or (len(bounds) == 2 and int(bounds[0]) <= int(bounds[1]))
+
+
+def _reservations(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    for name in ("kubeReserved", "systemReserved"):
+        said = resource_maps.reservation(checked.inner(name))
+        if said:
+            yield Complaint(name, said)
+
+
+def _hard_eviction(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    said = resource_maps.eviction(checked.inner("evictionHard"), {}, {}, {}, checked.minor)
+    if said:
+        yield Complaint("evictionHard", said)
+
+
+def _qos(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    said = resource_maps.qos_reservation(checked.inner("qosReserved"))
+    if said:
+        yield Complaint("qosReserved", said)
+
+
+def _cpu_policy(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """Unknown policies, and ``static`` with no CPU kept for the system."""
+    policy = checked.text("cpuManagerPolicy")
+    if policy == "none" or checked.gate_off("CPUManager"):
+        return
+    if policy != "static":
+        yield Complaint("cpuManagerPolicy", f'unknown policy: "{policy}"')
+    elif not checked.text("reservedSystemCPUs") and not _reserved_cpu(checked):
+        said = "[cpumanager] unable to determine reserved CPU resources for static policy"
+        yield Complaint("cpuManagerPolicy", said)
+
+
+def _reserved_cpu(checked: Checked) -> bool:
+    amounts = (checked.inner(name).get("cpu", "0") for name in ("kubeReserved", "systemReserved"))
+    return sum(quantities.parse(str(amount)).amount for amount in amounts) > 0
+
+
+def _sync(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    if checked.duration("syncFrequency") <= 0:
+        yield Complaint("syncFrequency", f"invalid sync frequency {checked.duration('syncFrequency')}")
+
+
+def _iptables(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """Since 1.28 the kubelet leaves these two alone (KEP 3178)."""
+    same = checked.number("iptablesMasqueradeBit") == checked.number("iptablesDropBit")
+    if checked.minor < 28 and checked.flag("makeIPTablesUtilChains") and same:
+        yield Complaint("iptablesDropBit", "iptables-masquerade-bit and iptables-drop-bit must be different")
+
+
+def _eviction(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    said = resource_maps.eviction(
+        checked.inner("evictionHard"),
+        checked.inner("evictionSoft"),
+        checked.inner("evictionSoftGracePeriod"),
+        checked.inner("evictionMinimumReclaim"),
+        checked.minor,
+    )
+    if said:
+        yield Complaint("evictionSoft", said)
+
+
+def _change_detection(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """Newer kubelets ask only when they have an API server, as every node of a cluster has."""
+    mode = checked.text("configMapAndSecretChangeDetectionStrategy")
+    if mode not in {"Watch", "Cache", "Get"}:
+        yield Complaint(
+            "configMapAndSecretChangeDetectionStrategy", f"unknown configmap and secret manager mode: {mode}"
+        )
+
+
+def _log_manager(checked: Checked, flags: Flags) -> Iterator[Complaint]:
+    if not _remote(checked, flags) or checked.gate_off("CRIContainerLogRotation"):
+        return
+    ahead = "failed to initialize container log manager:"
+    files, size = checked.number("containerLogMaxFiles"), checked.text("containerLogMaxSize")
+    if files <= 1:
+        yield Complaint("containerLogMaxFiles", f"{ahead} invalid MaxFiles {files}, must be > 1")
+    said = _size_error(size)
+    if said:
+        parsing = f"failed to parse container log max size {quoted(size)}"
+        yield Complaint("containerLogMaxSize", f"{ahead} {parsing}: {said}")
+
+
+def _size_error(size: str) -> str:
+    try:
+        whole = quantities.parse(size).whole
+    except GoValueError as error:
+        return str(error)
+    if whole is None:
+        return "invalid max log size"
+    return f"negative max log size {whole}" if whole < 0 else ""
+
+
+def _runtime(checked: Checked, flags: Flags) -> Iterator[Complaint]:
+    runtime = flags.text("--container-runtime")
+    if runtime not in {"", "docker", "remote"}:
+        yield Complaint("", f"unsupported CRI runtime: {quoted(runtime)}")
+    if checked.duration("runtimeRequestTimeout") <= 0:
+        said = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+        yield Complaint(
+            "runtimeRequestTimeout", f"failed to create kubelet: get remote runtime typed version failed: {said}"
+        )
+
+
+def _sysctls(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    if checked.gate_off("Sysctls"):
+        return
+    for pattern in checked.entries("allowedUnsafeSysctls"):
+        if len(pattern) > 253 or not _SYSCTL.fullmatch(pattern):
+            said = f"sysctl {quoted(pattern)} must have at most 253 characters and match regex {_PATTERN}"
+            yield Complaint("allowedUnsafeSysctls", said)
+        elif pattern != "kernel.sem" and not pattern.startswith(_NAMESPACED):
+            subject = "the sysctls" if pattern.endswith("*") else "the sysctl"
+            yield Complaint("allowedUnsafeSysctls", f"{subject} {quoted(pattern)} are not known to be namespaced")
+
+
+def _cloud_provider(checked: Checked, flags: Flags) -> Iterator[Complaint]:
+    """Until 1.26, while providers are built in (1.27 began to take them out)."""
+    name = flags.text("--cloud-provider")
+    if checked.minor <= 26 and name not in _CLOUDS:
+        yield Complaint("", f"unknown cloud provider {quoted(name)}")
+
+
+def _run_once(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """It ends when it has looked once for pods; where there are none at all, with this."""
+    if checked.flag("runOnce"):
+        yield Complaint("runOnce", "runonce failed: no pod manifest update after 1s")
+
+
+def _address(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """The server's goroutine ends the process when it cannot listen."""
+    try:
+        go_values.ip_address(checked.text("address"))
+    except GoValueError:
+        if checked.flag("enableServer"):
+            yield Complaint("address", "listen tcp: lookup <nil>: no such host")
+
+
+_CHECKS: tuple[Check, ...] = (
+    _tls,
+    _lock,
+    _cloud_provider,
+    _authorization,
+    _cpus,
+    _reservations,
+    _hard_eviction,
+    _qos,
+    _cpu_policy,
+    _runtime,
+    _sync,
+    _iptables,
+    _eviction,
+    _change_detection,
+    _log_manager,
+    _sysctls,
+    _run_once,
+    _address,
+)

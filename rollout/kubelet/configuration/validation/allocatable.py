@@ -1,0 +1,114 @@
+"""What is kept for the system, and which limits enforce it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rollout.kubelet.configuration.go_values import quoted
+from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
+
+_FIELD = "enforceNodeAllocatable"
+_NAMED = "enforceNodeAllocatable (--enforce-node-allocatable)"
+_CGROUPS = {
+    "system-reserved": ("systemReservedCgroup", "system-reserved-cgroup"),
+    "kube-reserved": ("kubeReservedCgroup", "kube-reserved-cgroup"),
+}
+_COMPRESSIBLE = "-compressible"
+_ATOI = re.compile(r"[-+]?[0-9]+", re.ASCII)
+
+
+def cgroups(checked: Checked) -> Iterator[Complaint]:
+    """Until 1.30 any enforcement, ``none`` too, needs ``cgroupsPerQOS``; ``systemCgroups`` always needs a root."""
+    if checked.minor < 31 and not checked.flag("cgroupsPerQOS") and checked.entries(_FIELD):
+        said = f"{_NAMED} is not supported unless cgroupsPerQOS (--cgroups-per-qos) is set to true"
+        yield wrong("cgroupsPerQOS", said)
+    if checked.text("systemCgroups") and not checked.text("cgroupRoot"):
+        said = "systemCgroups (--system-cgroups) was specified and cgroupRoot (--cgroup-root) was not specified"
+        yield wrong("systemCgroups", said)
+
+
+def enforcement(checked: Checked) -> Iterator[Complaint]:
+    """Each word of ``enforceNodeAllocatable``."""
+    words = checked.entries(_FIELD)
+    if checked.minor >= 32:
+        yield from _together(words)
+    seen: set[str] = set()
+    for word in words:
+        if checked.minor >= 31 and word in seen:
+            yield wrong(_FIELD, f"duplicated enforcements {quoted(word)} in {_NAMED}")
+            continue
+        seen.add(word)
+        yield from _word(checked, word, len(words))
+
+
+def _together(words: list[str]) -> Iterator[Complaint]:
+    for word in _CGROUPS:
+        if word in words and word + _COMPRESSIBLE in words:
+            said = f'both "{word}" and "{word}{_COMPRESSIBLE}" cannot be specified together in {_NAMED}'
+            yield wrong(_FIELD, said)
+
+
+def _word(checked: Checked, word: str, count: int) -> Iterator[Complaint]:
+    base = word.removesuffix(_COMPRESSIBLE) if checked.minor >= 32 else word
+    if word == "none":
+        if count > 1:
+            shown = '"none"' if checked.minor >= 24 else "'none'"
+            yield wrong(_FIELD, f"{_NAMED} may not contain additional enforcements when {shown} is specified")
+        return
+    if base in _CGROUPS:
+        yield from _cgroup(checked, base)
+    elif word != "pods":
+        yield wrong(_FIELD, f"option {quoted(word)} specified for {_NAMED}. Valid options are {_valid(checked.minor)}")
+        return
+    if checked.minor >= 31 and not checked.flag("cgroupsPerQOS"):
+        said = f"cgroupsPerQOS (--cgroups-per-qos) must be set to true when {quoted(word)} contained in {_NAMED}"
+        yield wrong("cgroupsPerQOS", said)
+
+
+def _cgroup(checked: Checked, word: str) -> Iterator[Complaint]:
+    field, flag = _CGROUPS[word]
+    if checked.text(field):
+        return
+    if checked.minor >= 32:
+        end = f'when "{word}" or "{word}{_COMPRESSIBLE}" included'
+    else:
+        end = f"when {quoted(word)} contained" if checked.minor >= 24 else f"when '{word}' contained"
+    yield wrong(_FIELD, f"{field} (--{flag}) must be specified {end} in {_NAMED}")
+
+
+def _valid(minor: int) -> str:
+    if minor >= 32:
+        return '"pods", "system-reserved", "system-reserved-compressible", "kube-reserved", "kube-reserved-compressible" or "none"'
+    return '"pods", "system-reserved", "kube-reserved", or "none"'
+
+
+def reserved_cpus(checked: Checked) -> Iterator[Complaint]:
+    """A list such as ``0-3,8``, and not together with the cgroups."""
+    listed = checked.text("reservedSystemCPUs")
+    if not listed:
+        return
+    prefix = "invalid configuration: " if checked.minor >= 24 else ""
+    if checked.text("systemReservedCgroup") or checked.text("kubeReservedCgroup"):
+        said = (
+            "can't use reservedSystemCPUs (--reserved-cpus) with systemReservedCgroup (--system-reserved-cgroup) "
+            "or kubeReservedCgroup (--kube-reserved-cgroup)"
+        )
+        yield Complaint("reservedSystemCPUs", prefix + said)
+    error = cpu_list_error(listed)
+    if error:
+        shown = f" {listed}" if checked.minor >= 24 else ""
+        said = f"unable to parse reservedSystemCPUs (--reserved-cpus){shown}, error: {error}"
+        yield Complaint("reservedSystemCPUs", prefix + said)
+
+
+def cpu_list_error(listed: str) -> str:
+    """``cpuset.Parse``: what it says of the first part that is no number, or ``""``. A part with two dashes it skips."""
+    for part in listed.split(","):
+        bounds = part.split("-")
+        if len(bounds) > 2:
+            continue
+        for bound in bounds:
+            if not _ATOI.fullmatch(bound):
+                return f"strconv.Atoi: parsing {quoted(bound)}: invalid syntax"
+    return ""

@@ -1,0 +1,76 @@
+"""The configuration under validation: a mapping with every default in it, read by the kind of value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rollout.kubelet.configuration import gates
+from rollout.kubelet.configuration.enabled_gates import enabled
+from rollout.kubelet.configuration.go_values import duration
+
+SECOND = 10**9
+MILLISECOND = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One configuration of one minor. What is not there is zero, as in Go."""
+
+    values: Mapping[str, Any]
+    minor: int
+    cgroup_v1: bool | None = None
+
+    def number(self, name: str) -> int:
+        value = self.values.get(name)
+        return value if isinstance(value, int) else 0
+
+    def text(self, name: str) -> str:
+        value = self.values.get(name)
+        return value if isinstance(value, str) else ""
+
+    def duration(self, name: str) -> int:
+        """Nanoseconds."""
+        return duration(self.text(name) or "0s")
+
+    def shown_duration(self, name: str) -> str:
+        return self.text(name) or "0s"
+
+    def flag(self, name: str) -> bool:
+        return self.values.get(name) is True
+
+    def entries(self, name: str) -> list[Any]:
+        value = self.values.get(name)
+        return value if isinstance(value, list) else []
+
+    def inner(self, name: str) -> Mapping[str, Any]:
+        value = self.values.get(name)
+        return value if isinstance(value, Mapping) else {}
+
+    def gate_on(self, name: str) -> bool:
+        """Is there such a gate in this minor, and is it on?"""
+        return self._has_gate(name) and enabled(name, self.inner("featureGates"), self.minor)
+
+    def gate_off(self, name: str) -> bool:
+        """Is there such a gate, and is it off? A gate that is gone asks nothing any more."""
+        return self._has_gate(name) and not enabled(name, self.inner("featureGates"), self.minor)
+
+    def _has_gate(self, name: str) -> bool:
+        return name in gates.known(self.minor)
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What the kubelet says, and the top-level field to look at."""
+
+    field: str
+    text: str
+
+
+Check = Callable[[Checked], Iterator[Complaint]]
+
+
+def wrong(field: str, text: str) -> Complaint:
+    """With the prefix that nearly all of them have."""
+    return Complaint(field, f"invalid configuration: {text}")

@@ -1,0 +1,132 @@
+"""Words that must be one of a few, and fields that ask for a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rollout.kubelet.configuration.go_values import quoted
+from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
+
+_TOPOLOGIES = ("none", "best-effort", "restricted", "single-numa-node")
+_SCOPES = ("container", "pod")
+_HAIRPINS = ("none", "hairpin-veth", "promiscuous-bridge")
+
+
+def topology(checked: Checked) -> Iterator[Complaint]:
+    """Until 1.26 anything but the defaults also asks for the gate."""
+    policy, scope = checked.text("topologyManagerPolicy"), checked.text("topologyManagerScope")
+    if policy != "none":
+        yield from _topology_gate(checked, "topologyManagerPolicy", policy)
+    if policy not in _TOPOLOGIES:
+        listed = f"[{' '.join(quoted(name) for name in _TOPOLOGIES)}]"
+        newer = f"topologyManagerPolicy (--topology-manager-policy) {quoted(policy)} must be one of: {listed}"
+        older = f"topologyManagerPolicy non-allowable value: {policy}"
+        yield wrong("topologyManagerPolicy", newer if checked.minor >= 24 else older)
+    if scope != "container":
+        yield from _topology_gate(checked, "topologyManagerScope", scope)
+    if scope not in _SCOPES:
+        newer = f'topologyManagerScope (--topology-manager-scope) {quoted(scope)} must be one of: "container", or "pod"'
+        older = f"topologyManagerScope non-allowable value: {scope}"
+        yield wrong("topologyManagerScope", newer if checked.minor >= 24 else older)
+
+
+def _topology_gate(checked: Checked, field: str, value: str) -> Iterator[Complaint]:
+    if checked.minor <= 26 and checked.gate_off("TopologyManager"):
+        yield wrong(field, f"{field} {value} requires feature gate TopologyManager")
+
+
+def hairpin(checked: Checked) -> Iterator[Complaint]:
+    """How a Service's pod reaches itself."""
+    mode = checked.text("hairpinMode")
+    if mode not in _HAIRPINS:
+        said = f'option {quoted(mode)} specified for hairpinMode (--hairpin-mode). Valid options are "none", "hairpin-veth" or "promiscuous-bridge"'
+        yield wrong("hairpinMode", said)
+
+
+def certificates(checked: Checked) -> Iterator[Complaint]:
+    """The gate is beta and on in 1.20 and later."""
+    if checked.flag("serverTLSBootstrap") and checked.gate_off("RotateKubeletServerCertificate"):
+        said = "serverTLSBootstrap true requires feature gate RotateKubeletServerCertificate"
+        yield wrong("serverTLSBootstrap", said)
+
+
+def hidden_metrics(checked: Checked) -> Iterator[Complaint]:
+    """Only those hidden since the minor before may be shown."""
+    version, before = checked.text("showHiddenMetricsForVersion"), f"1.{checked.minor - 1}"
+    if version and version != before:
+        yield Complaint(
+            "showHiddenMetricsForVersion",
+            f"--show-hidden-metrics-for-version must be omitted or have the value '{before}'. "
+            "Only the previous minor version is allowed",
+        )
+
+
+def system_log_query(checked: Checked) -> Iterator[Complaint]:
+    """1.27 and later; until 1.34 the text names the wrong field."""
+    if checked.minor < 27 or not checked.flag("enableSystemLogQuery"):
+        return
+    if checked.gate_off("NodeLogQuery"):
+        named = "enableSystemLogQuery" if checked.minor >= 35 else "enableSystemLogHandler"
+        yield wrong("enableSystemLogQuery", f"NodeLogQuery feature gate is required for {named}")
+    if not checked.flag("enableSystemLogHandler"):
+        yield wrong("enableSystemLogQuery", "enableSystemLogHandler is required for enableSystemLogQuery")
+
+
+def runtime_endpoint(checked: Checked) -> Iterator[Complaint]:
+    """A field since 1.27."""
+    if checked.minor >= 27 and not checked.text("containerRuntimeEndpoint"):
+        yield wrong("containerRuntimeEndpoint", "the containerRuntimeEndpoint was not specified or empty")
+
+
+def run_once(checked: Checked) -> Iterator[Complaint]:
+    """Refused since 1.32."""
+    if checked.minor >= 32 and checked.flag("runOnce"):
+        yield wrong("runOnce", "runOnce (--runOnce) true, Runonce mode has been deprecated and should not be set")
+
+
+def pod_logs_folder(checked: Checked) -> Iterator[Complaint]:
+    """1.30 and later: absolute, with nothing to clean up, ASCII."""
+    if checked.minor < 30:
+        return
+    path = checked.text("podLogsDir")
+    if not path:
+        yield wrong("podLogsDir", "podLogsDir was not specified")
+    if not path.startswith("/"):
+        yield wrong("podLogsDir", f"pod logs path {quoted(path)} must be absolute path")
+    if not _clean(path):
+        yield wrong("podLogsDir", f"pod logs path {quoted(path)} must be normalized")
+    if not path.isascii():
+        yield wrong("podLogsDir", f"pod logs path {quoted(path)} mut contains ASCII characters only")
+
+
+def _clean(path: str) -> bool:
+    """Go's ``filepath.Clean`` would change nothing."""
+    parts = path.removeprefix("/").split("/")
+    return path == "/" or all(part not in {"", ".", ".."} for part in parts)
+
+
+def cgroup_version(checked: Checked) -> Iterator[Complaint]:
+    """``failCgroupV1``, since 1.31; true by default since 1.35. Where the host's version is not known, nothing is said."""
+    if checked.cgroup_v1 and checked.flag("failCgroupV1"):
+        end = (
+            "cgroup v1 support is unsupported and will be removed in a future release"
+            if checked.minor >= 35
+            else "cgroup v1 support is in maintenance mode"
+        )
+        said = f"kubelet is configured to not run on a host using cgroup v1. {end}"
+        yield Complaint("failCgroupV1", said)
+
+
+def restart_period(checked: Checked) -> Iterator[Complaint]:
+    """``crashLoopBackOff``, since 1.32."""
+    period = checked.inner("crashLoopBackOff").get("maxContainerRestartPeriod")
+    if checked.minor < 32 or not isinstance(period, str):
+        return
+    if checked.gate_off("KubeletCrashLoopBackOffMax"):
+        said = "FeatureGate KubeletCrashLoopBackOffMax not enabled, CrashLoopBackOff.MaxContainerRestartPeriod must not be set"
+        yield wrong("crashLoopBackOff", said)
+        return
+    seconds = Checked({"period": period}, checked.minor).duration("period") / 10**9
+    if not 1 <= int(seconds * 1000) / 1000 <= 300:
+        said = f"CrashLoopBackOff.MaxContainerRestartPeriod (got: {seconds:g} seconds) must be set between 1s and 300s"
+        yield wrong("crashLoopBackOff", said)

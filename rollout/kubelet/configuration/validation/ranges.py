@@ -1,0 +1,115 @@
+"""Numbers and durations that must lie in a range of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rollout.kubelet.configuration.validation.checked import MILLISECOND, SECOND, Checked, Complaint, wrong
+
+_LARGEST = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """``least`` to ``most``, both included. ``zero`` is fine all the same where it means "off"."""
+
+    field: str
+    flag: str
+    rest: str
+    least: int = 0
+    most: int = _LARGEST
+    zero: bool = False
+
+
+_NEGATIVE = "must not be a negative number"
+_RANGES = (
+    _Range("eventBurst", "event-burst", _NEGATIVE),
+    _Range("eventRecordQPS", "event-qps", _NEGATIVE),
+    _Range("healthzPort", "healthz-port", "must be between 1 and 65535, inclusive", 1, 65535, zero=True),
+    _Range("imageGCHighThresholdPercent", "image-gc-high-threshold", "must be between 0 and 100, inclusive", 0, 100),
+    _Range("imageGCLowThresholdPercent", "image-gc-low-threshold", "must be between 0 and 100, inclusive", 0, 100),
+    _Range("iptablesDropBit", "iptables-drop-bit", "must be between 0 and 31, inclusive", 0, 31),
+    _Range("iptablesMasqueradeBit", "iptables-masquerade-bit", "must be between 0 and 31, inclusive", 0, 31),
+    _Range("kubeAPIBurst", "kube-api-burst", _NEGATIVE),
+    _Range("kubeAPIQPS", "kube-api-qps", _NEGATIVE),
+    _Range("maxOpenFiles", "max-open-files", _NEGATIVE),
+    _Range("maxPods", "max-pods", _NEGATIVE),
+    _Range("oomScoreAdj", "oom-score-adj", "must be between -1000 and 1000, inclusive", -1000, 1000),
+    _Range("podsPerCore", "pods-per-core", _NEGATIVE),
+    _Range("port", "port", "must be between 1 and 65535, inclusive", 1, 65535),
+    _Range("readOnlyPort", "read-only-port", "must be between 0 and 65535, inclusive", 0, 65535),
+    _Range("registryBurst", "registry-burst", _NEGATIVE),
+    _Range("registryPullQPS", "registry-qps", _NEGATIVE),
+)
+
+
+def ranges(checked: Checked) -> Iterator[Complaint]:
+    """Each number against its range."""
+    if checked.number("nodeLeaseDurationSeconds") <= 0:
+        yield wrong("nodeLeaseDurationSeconds", "nodeLeaseDurationSeconds must be greater than 0")
+    for span in _RANGES:
+        value = checked.number(span.field)
+        if not (span.least <= value <= span.most or (span.zero and value == 0)):
+            yield wrong(span.field, f"{span.field} (--{span.flag}) {value} {span.rest}")
+
+
+def thresholds(checked: Checked) -> Iterator[Complaint]:
+    """The low mark of image garbage collection lies below the high one."""
+    low, high = checked.number("imageGCLowThresholdPercent"), checked.number("imageGCHighThresholdPercent")
+    if low >= high:
+        yield wrong(
+            "imageGCLowThresholdPercent",
+            f"imageGCLowThresholdPercent (--image-gc-low-threshold) {low} must be less than "
+            f"imageGCHighThresholdPercent (--image-gc-high-threshold) {high}",
+        )
+
+
+def status_images(checked: Checked) -> Iterator[Complaint]:
+    """-1 means all of them."""
+    value = checked.number("nodeStatusMaxImages")
+    if value < -1:
+        shown = f"{value} " if checked.minor >= 24 else ""
+        yield wrong(
+            "nodeStatusMaxImages", f"nodeStatusMaxImages (--node-status-max-images) {shown}must be -1 or greater"
+        )
+
+
+def quota_period(checked: Checked) -> Iterator[Complaint]:
+    """Only with its gate can it be anything but 100 ms, and then it has a range."""
+    period, shown = checked.duration("cpuCFSQuotaPeriod"), checked.shown_duration("cpuCFSQuotaPeriod")
+    name = "cpuCFSQuotaPeriod (--cpu-cfs-quota-period)"
+    least, said = (MILLISECOND, "1ms") if checked.minor >= 26 else (1000, "1usec")
+    if checked.gate_off("CustomCPUCFSQuotaPeriod") and period != 100 * MILLISECOND:
+        named = name if checked.minor >= 24 else "cpuCFSQuotaPeriod"
+        yield wrong("cpuCFSQuotaPeriod", f"{named} {shown} requires feature gate CustomCPUCFSQuotaPeriod")
+    if checked.gate_on("CustomCPUCFSQuotaPeriod") and not least <= period <= SECOND:
+        yield wrong("cpuCFSQuotaPeriod", f"{name} {shown} must be between {said} and 1sec, inclusive")
+
+
+def container_logs(checked: Checked) -> Iterator[Complaint]:
+    """Workers and interval since 1.30, the number of files since 1.33 (before, only the runtime's log manager asks)."""
+    if checked.minor >= 30 and checked.number("containerLogMaxWorkers") < 1:
+        yield wrong("containerLogMaxWorkers", "containerLogMaxWorkers must be greater than or equal to 1")
+    if checked.minor >= 30 and checked.duration("containerLogMonitorInterval") < 3 * SECOND:
+        said = "containerLogMonitorInterval must be a positive time duration greater than or equal to 3s"
+        yield wrong("containerLogMonitorInterval", said)
+    if checked.minor >= 33 and checked.number("containerLogMaxFiles") <= 1:
+        yield wrong("containerLogMaxFiles", "containerLogMaxFiles must be greater than 1")
+
+
+def image_ages(checked: Checked) -> Iterator[Complaint]:
+    """``imageMaximumGCAge`` since 1.29; a negative minimum is refused since 1.36."""
+    least, most = checked.duration("imageMinimumGCAge"), checked.duration("imageMaximumGCAge")
+    shown = checked.shown_duration("imageMaximumGCAge")
+    if most and checked.gate_off("ImageMaximumGCAge"):
+        option = "imageMaximumGCAge" if checked.minor >= 30 else "ImageMaximumGCAge"
+        said = f"ImageMaximumGCAge feature gate is required for Kubelet configuration option {option}"
+        yield wrong("imageMaximumGCAge", said)
+    if checked.minor >= 36 and least < 0:
+        yield wrong("imageMinimumGCAge", f"imageMinimumGCAge {checked.text('imageMinimumGCAge')} must not be negative")
+    if most < 0:
+        yield wrong("imageMaximumGCAge", f"imageMaximumGCAge {shown} must not be negative")
+    if 0 < most <= least:
+        said = f"imageMaximumGCAge {shown} must be greater than imageMinimumGCAge {checked.text('imageMinimumGCAge')}"
+        yield wrong("imageMaximumGCAge", said)

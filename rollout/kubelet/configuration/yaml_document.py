@@ -1,0 +1,261 @@
+"""YAML bytes as a kubelet turns them into JSON: sigs.k8s.io/yaml over yaml.v2, first without, then with its strictness.
+
+The first document alone is read, whatever follows it. Anchors, aliases and merge keys (``<<``) work; the last of two equal
+keys wins, and each one that came before is reported, since only the strict reading objects. Keys become text as Go does it
+(``yes:`` is ``"true"``). Source: ``vendor/gopkg.in/yaml.v2/decode.go`` and ``vendor/sigs.k8s.io/yaml/yaml.go`` of 1.20.2.
+libyaml, which yaml.v2 is a port of, does the parsing.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from rollout.kubelet.configuration.yaml_words import Scalar, ScalarError, resolve
+
+Json = Scalar | list[Any] | dict[str, Any]
+Path = tuple[str | int, ...]
+
+_FLOATS_IN_FULL = 1e21  # encoding/json writes floats below this without an exponent
+_MOST_DEPTH = 500
+_MOST_VALUES = 100_000
+_LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+
+class DocumentError(ValueError):
+    """The kubelet cannot read this; the text is its own. ``line`` and ``column`` count from 1."""
+
+    def __init__(self, text: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(text)
+        self.text = text
+        self.line = line
+        self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A key written again: where, and the line from 1 as yaml.v2 counts it (that of the value)."""
+
+    path: Path
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What JSON it becomes, and the keys that were written more than once."""
+
+    value: Json
+    duplicates: tuple[Duplicate, ...] = ()
+
+
+def read(content: bytes) -> Document:
+    """The first document, or ``DocumentError``."""
+    loader = _LOADER(content)
+    try:
+        return _Reader(loader.get_event).document()
+    except yaml.MarkedYAMLError as error:
+        raise _syntax(error) from None
+    except yaml.YAMLError as error:
+        raise DocumentError(f"yaml: {getattr(error, 'reason', error)}") from None
+    finally:
+        loader.dispose()
+
+
+def _syntax(error: yaml.MarkedYAMLError) -> DocumentError:
+    """yaml.v2 counts lines from 0 in errors of its parser and from 1 in those of its scanner, and leaves out line 0."""
+    mark = error.problem_mark or error.context_mark
+    said = error.problem or error.context or "unknown problem parsing YAML content"
+    if mark is None:
+        return DocumentError(f"yaml: {said}")
+    counted = mark.line + 1 if mark.line and isinstance(error, yaml.scanner.ScannerError) else mark.line
+    where = f"line {counted}: " if counted else ""
+    return DocumentError(f"yaml: {where}{said}", mark.line + 1, mark.column + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """The key ``<<``."""
+
+
+@dataclass(slots=True)
+class _Anchor:
+    """What an alias stands for. ``whole`` is false until its end was read; ``size`` counts the values in it."""
+
+    value: Json = None
+    whole: bool = False
+    size: int = 1
+
+
+class _Reader:
+    """Events in, JSON out. Follows yaml.v2's decoder step by step, so that its errors come in its order."""
+
+    def __init__(self, next_event: Callable[[], Any]) -> None:
+        self._next = next_event
+        self._anchors: dict[str, _Anchor] = {}
+        self._duplicates: list[Duplicate] = []
+        self._path: list[str | int] = []
+        self._values = 0
+
+    def document(self) -> Document:
+        self._next()  # the stream's start
+        event = self._next()
+        if isinstance(event, yaml.StreamEndEvent):
+            return Document(None)
+        if event.version is not None and tuple(event.version) != (1, 1):
+            raise self._error("found incompatible YAML document", event)
+        value = self._value(self._next())
+        self._next()  # the document's end: an error right behind the document is one of the document
+        return Document(_jsonable(value), tuple(self._duplicates))
+
+    def _value(self, event: Any) -> Json:
+        self._values += 1
+        if len(self._path) > _MOST_DEPTH or self._values > _MOST_VALUES:
+            raise self._error("document is too large or too deep to be judged", event)
+        if isinstance(event, yaml.ScalarEvent):
+            return self._anchored(event, self._scalar(event))
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._collection(event, self._mapping)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._collection(event, self._sequence)
+        return self._alias(event)
+
+    def _scalar(self, event: Any) -> Scalar:
+        if event.tag is None and not event.implicit[0]:
+            return str(event.value)
+        try:
+            return resolve(event.tag or "", event.value)
+        except ScalarError as error:
+            raise self._error(str(error), event) from None
+
+    def _anchored(self, event: Any, value: Json) -> Json:
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchor(value, whole=True)
+        return value
+
+    def _collection(self, event: Any, read_inside: Callable[[], Json]) -> Json:
+        anchor = _Anchor()
+        before = self._values
+        if event.anchor is not None:
+            self._anchors[event.anchor] = anchor
+        anchor.value = read_inside()
+        anchor.whole, anchor.size = True, self._values - before + 1
+        return anchor.value
+
+    def _sequence(self) -> Json:
+        entries: list[Json] = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            self._path.append(len(entries))
+            entries.append(self._value(event))
+            self._path.pop()
+        return entries
+
+    def _mapping(self) -> Json:
+        entries: dict[str, Json] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            key = self._key(event)
+            self._path.append(key if isinstance(key, str) else "<<")
+            following = self._next()
+            value = self._value(following)
+            self._path.pop()
+            if isinstance(key, str):
+                self._set(entries, key, value, following)
+            else:
+                self._merge(entries, value, following)
+        return entries
+
+    def _set(self, entries: dict[str, Json], key: str, value: Json, event: Any) -> None:
+        if key in entries:
+            self._duplicates.append(Duplicate((*self._path, key), event.start_mark.line + 1))
+        entries[key] = value
+
+    def _merge(self, entries: dict[str, Json], value: Json, event: Any) -> None:
+        """Later maps of a list give way to earlier ones: they are set first."""
+        maps = value[::-1] if isinstance(value, list) else [value]
+        for merged in maps:
+            if not isinstance(merged, dict):
+                raise self._error("map merge requires map or sequence of maps as the value", event)
+            for key, inner in merged.items():
+                self._set(entries, key, inner, event)
+
+    def _key(self, event: Any) -> str | _Merge:
+        if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and (event.implicit[0] or _is_merge(event.tag)):
+            self._anchored(event, "<<")
+            return _Merge()
+        value = self._value(event)
+        if isinstance(value, list | dict):
+            raise self._error("invalid map key", event)
+        if value is None:
+            raise DocumentError("Unsupported map key of type: %!s(<nil>), key: <nil>", *_at(event))
+        return _key_text(value)
+
+    def _alias(self, event: Any) -> Json:
+        anchor = self._anchors.get(event.anchor)
+        if anchor is None:
+            raise self._error(f"unknown anchor '{event.anchor}' referenced", event)
+        if not anchor.whole:
+            raise self._error(f"anchor '{event.anchor}' value contains itself", event)
+        self._values += anchor.size
+        if self._values > _MOST_VALUES:
+            raise self._error("document contains excessive aliasing", event)
+        return anchor.value
+
+    def _error(self, text: str, event: Any) -> DocumentError:
+        return DocumentError(f"yaml: {text}", *_at(event))
+
+
+def _at(event: Any) -> tuple[int, int]:
+    return event.start_mark.line + 1, event.start_mark.column + 1
+
+
+def _is_merge(tag: str | None) -> bool:
+    return tag == "tag:yaml.org,2002:merge"
+
+
+def _key_text(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _float_key(value)
+    return str(value)
+
+
+def _float_key(value: float) -> str:
+    """``FormatFloat(f, 'g', -1, 32)``: the shortest text that gives the same 32-bit float; exponents from 21 on."""
+    if not math.isfinite(value):
+        return {math.inf: ".inf", -math.inf: "-.inf"}.get(value, ".nan")
+    short = next(text for digits in range(1, 18) if _same_32((text := f"{value:.{digits}g}"), value) or digits == 17)
+    number = float(short)
+    exponent = math.floor(math.log10(abs(number))) if number else 0
+    if exponent < -4 or exponent >= 21:
+        return f"{number:e}" if "e" not in short else short
+    return str(int(number)) if number.is_integer() else short
+
+
+def _same_32(text: str, value: float) -> bool:
+    try:
+        return struct.pack("f", float(text)) == struct.pack("f", value)
+    except OverflowError:
+        return False
+
+
+def _jsonable(value: Json) -> Json:
+    """encoding/json writes whole floats without a point, so that they pass for integers; NaN and infinity it refuses."""
+    if isinstance(value, dict):
+        return {key: _jsonable(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_jsonable(inner) for inner in value]
+    if isinstance(value, float):
+        return _json_number(value)
+    return value
+
+
+def _json_number(value: float) -> int | float:
+    if not math.isfinite(value):
+        shown = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+        raise DocumentError(f"json: unsupported value: {shown}")
+    return int(value) if value.is_integer() and abs(value) < _FLOATS_IN_FULL else value

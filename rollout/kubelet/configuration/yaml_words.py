@@ -1,0 +1,110 @@
+"""What Go's yaml.v2 makes of one scalar: the kubelet's reader in every minor, through sigs.k8s.io/yaml.
+
+YAML 1.1 with Go's own numbers: ``yes`` and ``on`` are true, ``010`` is 8, ``08`` is the float 8, ``0b11`` and ``1_000``
+are numbers, ``1:30`` and dates stay text. Source: ``vendor/gopkg.in/yaml.v2/resolve.go`` of 1.20.2; sigs.k8s.io/yaml 1.4
+and later carry the same rules as their own copy.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+Scalar = str | int | float | bool | None
+
+_PREFIX = "tag:yaml.org,2002:"
+_STR, _BOOL, _INT, _FLOAT, _NULL, _TIMESTAMP, _BINARY = (
+    _PREFIX + name for name in ("str", "bool", "int", "float", "null", "timestamp", "binary")
+)
+_RESOLVABLE = frozenset({"", _STR, _BOOL, _INT, _FLOAT, _NULL, _TIMESTAMP})
+_TRUE = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
+_FALSE = ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
+_WORDS: dict[str, tuple[str, Scalar]] = {
+    **dict.fromkeys(_TRUE, (_BOOL, True)),
+    **dict.fromkeys(_FALSE, (_BOOL, False)),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), (_NULL, None)),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), (_FLOAT, float("nan"))),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), (_FLOAT, float("inf"))),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), (_FLOAT, float("-inf"))),
+}
+_HINTS = frozenset("+-0123456789yYnNtTfFoO~.")
+_NUMBERS = frozenset("+-0123456789")
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
+_PREFIXED = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+))", re.ASCII)
+_DECIMAL_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_LARGEST = 2**64 - 1
+_SMALLEST = -(2**63)
+_MOST_DIGITS = 4000  # Python refuses to read longer numbers; Go makes them a float that is too large, so: text
+
+
+class ScalarError(ValueError):
+    """A tag that does not fit its value; the text is yaml.v2's."""
+
+
+def resolve(tag: str, text: str) -> Scalar:
+    """An unquoted or tagged scalar; ``tag`` is the long form or ``""``. ``ScalarError`` for a tag that does not fit."""
+    if tag == _BINARY:
+        return _binary(text)
+    if tag == _STR or tag not in _RESOLVABLE:
+        return text
+    found, value = _plain(text)
+    if tag in {"", found}:
+        return value
+    if tag == _FLOAT and found == _INT and isinstance(value, int):
+        return float(value)
+    if tag == _TIMESTAMP and found == _STR:
+        return value
+    raise ScalarError(f"cannot decode {_short(found)} `{text}` as a {_short(tag)}")
+
+
+def _plain(text: str) -> tuple[str, Scalar]:
+    if text and text[0] not in _HINTS:
+        return _STR, text
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] in _NUMBERS:
+        return _number(text)
+    if text[0] == "." and _DECIMAL_FLOAT.fullmatch(text):
+        return _float(text, text)
+    return _STR, text
+
+
+def _number(text: str) -> tuple[str, Scalar]:
+    plain = text.replace("_", "")
+    if len(plain) > _MOST_DIGITS:
+        return _STR, text
+    whole = _whole(plain)
+    if whole is not None and _SMALLEST <= whole <= _LARGEST and not (plain.startswith("+") and whole >= 2**63):
+        return _INT, whole
+    if _DECIMAL_FLOAT.fullmatch(plain):
+        return _float(plain, text)
+    return _STR, text
+
+
+def _whole(plain: str) -> int | None:
+    """Go's ``ParseInt`` and ``ParseUint`` with base 0: a leading 0 is octal."""
+    if _DECIMAL.fullmatch(plain):
+        return int(plain)
+    found = _PREFIXED.fullmatch(plain)
+    if found is None:
+        return None
+    sign, hexadecimal, binary, octal = found.groups()
+    number = int(hexadecimal, 16) if hexadecimal else int(binary, 2) if binary else int(octal, 8)
+    return -number if sign == "-" else number
+
+
+def _float(plain: str, text: str) -> tuple[str, Scalar]:
+    number = float(plain)
+    return (_STR, text) if number in {float("inf"), float("-inf")} else (_FLOAT, number)
+
+
+def _binary(text: str) -> str:
+    try:
+        return base64.b64decode("".join(text.splitlines()), validate=True).decode("utf-8", "replace")
+    except binascii.Error:
+        raise ScalarError("!!binary value contains invalid base64 data") from None
+
+
+def _short(tag: str) -> str:
+    return "!!" + tag.removeprefix(_PREFIX) if tag.startswith(_PREFIX) else tag
