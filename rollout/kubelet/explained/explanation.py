@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from rollout.core.model.disruption import Disruption
+from rollout.core.model.disruption import Disruption, worst
 from rollout.core.text import suggest
 from rollout.errors import UsageError
-from rollout.kubelet import fields, homes
-from rollout.kubelet.explained.words import Intent, RuntimeHome, Words, intents, words_of
+from rollout.kubelet import fields, homes, intents
+from rollout.kubelet.explained.field_defaults import field_defaults
+from rollout.kubelet.explained.words import Words, intent_words, words_of
+from rollout.kubelet.intents import Row
+from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
 
 _CONFIG = "a field of the file that --config names (and of drop-ins where --config-dir is passed)"
 _FLAG = "on the kubelet's command line: KUBELET_EXTRA_ARGS, or ExecStart of its unit"
@@ -36,7 +38,8 @@ class Explanation:
     here: str
     defaults: tuple[tuple[int, str], ...]
     lives: str
-    homes: tuple[RuntimeHome, ...]
+    homes: tuple[Row, ...]
+    home_traps: tuple[tuple[str, str], ...]  # runtime, trap
     twins: tuple[str, ...]
     wins: str
     disruption: Disruption
@@ -46,8 +49,10 @@ class Explanation:
     source: str
 
 
-def explain(name: str, minor: int | None = None, runtime: str = "") -> Explanation:
-    """What there is to say of ``name``, narrowed to a kubelet 1.``minor`` and a runtime where they are said.
+def explain(
+    name: str, minor: int | None = None, runtime: Runtime | None = None, version: RuntimeVersion | None = None
+) -> Explanation:
+    """What there is to say of ``name``, narrowed to a kubelet 1.``minor`` and a runtime (and its version) where they are said.
 
     ``UsageError`` ``setting-unknown`` for a name that no kubelet and no intent has, ``kubelet-unknown`` for a minor that the
     table does not speak about.
@@ -60,19 +65,26 @@ def explain(name: str, minor: int | None = None, runtime: str = "") -> Explanati
         found,
         here=_here(found, minor),
         defaults=_defaults(found.defaults, minor),
-        homes=tuple(home for home in found.homes if not runtime or _same(home.runtime, runtime)),
+        homes=tuple(row for row in found.homes if _speaks_of(row, runtime, version)),
+        home_traps=tuple(each for each in found.home_traps if runtime is None or each[0] == runtime.value),
     )
 
 
 def every_name() -> tuple[str, ...]:
     """All that can be explained."""
-    aliases = (alias for intent in intents().values() for alias in intent.aliases)
-    return (*intents(), *aliases, *fields.every_name(), *_inner())
+    aliases = (alias for words in intent_words().values() for alias in words.aliases)
+    return (*intents.INTENTS, *aliases, *fields.every_name(), *_inner())
+
+
+def _speaks_of(row: Row, runtime: Runtime | None, version: RuntimeVersion | None) -> bool:
+    if runtime is not None and row.runtime is not runtime:
+        return False
+    return version is None or row.since <= version.number < row.before
 
 
 def _found(name: str) -> Explanation:
-    intent = next((entry for entry in intents().values() if name in (entry.name, *entry.aliases)), None)
-    if intent is not None:
+    intent = next((known for known, words in intent_words().items() if name in (known, *words.aliases)), "")
+    if intent:
         return _intent(intent)
     if (flag := fields.flag(name) or fields.flag(f"--{name}")) is not None:
         return _flag(flag)
@@ -121,7 +133,7 @@ def _flag(flag: fields.Flag) -> Explanation:
         made,
         gone=flag.removed_text,
         purpose=said.what or twin.what,
-        defaults=said.defaults or twin.defaults,
+        defaults=said.defaults or (field_defaults(flag.field) if flag.field else ()),
         traps=said.traps or twin.traps,
         source=said.source or twin.source,
     )
@@ -142,9 +154,10 @@ def _kubelets(
         last=last,
         gone=f"1.{last + 1}" if last else "",
         here="",
-        defaults=said.defaults,
+        defaults=field_defaults(name) if what is What.FIELD else said.defaults,
         lives=lives,
         homes=(),
+        home_traps=(),
         twins=twins,
         wins=wins,
         disruption=Disruption.RESTART_KUBELET,
@@ -155,26 +168,29 @@ def _kubelets(
     )
 
 
-def _intent(intent: Intent) -> Explanation:
+def _intent(name: str) -> Explanation:
+    said = intent_words()[name]
+    rows = tuple(row for row in intents.ROWS if row.intent == name)
     return Explanation(
-        name=intent.name,
+        name=name,
         what=What.INTENT,
-        kind=intent.kind,
-        purpose=intent.words.what,
+        kind=said.kind,
+        purpose=said.words.what,
         since=None,
         last=None,
         gone="",
         here="",
         defaults=(),
         lives="where the node's runtime has it",
-        homes=intent.homes,
+        homes=rows,
+        home_traps=tuple((runtime, trap) for runtime, traps in said.runtime_traps.items() for trap in traps),
         twins=(),
         wins="",
-        disruption=max((home.disruption for home in intent.homes), key=lambda each: each.rank),
+        disruption=worst(*(row.disruption for row in rows if not row.refusal)),
         may_drain=False,
         not_ours="",
-        traps=intent.words.traps,
-        source=intent.words.source,
+        traps=said.words.traps,
+        source=said.words.source,
     )
 
 
@@ -199,21 +215,3 @@ def _defaults(all_of_them: tuple[tuple[int, str], ...], minor: int | None) -> tu
     if minor is None:
         return all_of_them
     return tuple([entry for entry in all_of_them if entry[0] <= minor][-1:])
-
-
-def _same(name: str, wanted: str) -> bool:
-    return _plain(name) == _plain(wanted)
-
-
-def _plain(name: str) -> str:
-    """``CRI-O``, ``crio`` and ``cri-o`` are one."""
-    return name.casefold().replace("-", "")
-
-
-def runtimes() -> tuple[str, ...]:
-    """The runtimes that may be asked about."""
-    return tuple(_ordered(home.runtime for intent in intents().values() for home in intent.homes))
-
-
-def _ordered(names: Iterator[str]) -> dict[str, None]:
-    return dict.fromkeys(names)

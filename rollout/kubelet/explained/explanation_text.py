@@ -8,7 +8,8 @@ from typing import Any
 from rollout.core.model.disruption import Disruption
 from rollout.kubelet import fields
 from rollout.kubelet.explained.explanation import Explanation, What
-from rollout.kubelet.explained.words import RuntimeHome
+from rollout.kubelet.intents import Row
+from rollout.kubelet.runtime_versions import Runtime
 
 VERSION = 1
 _OLDEST = fields.known_minors()[0]
@@ -17,16 +18,14 @@ _OLDEST = fields.known_minors()[0]
 def explanation_lines(found: Explanation) -> Iterator[str]:
     """Lines for people."""
     yield f"{found.name}  {found.what.value}{_kind(found)}"
-    if found.purpose:
-        yield f"  {found.purpose}"
+    yield from ([f"  {found.purpose}"] if found.purpose else [])
     yield from _versions(found)
     for since, text in found.defaults:
         yield f"  default: {text}" + (f" (from 1.{since})" if len(found.defaults) > 1 else "")
     yield f"  lives: {found.lives}"
     if found.twins:
         yield f"  the same as: {', '.join(found.twins)}; {found.wins}"
-    for home in found.homes:
-        yield from _home(home)
+    yield from _homes(found)
     yield f"  a change: {_change(found)}"
     if found.not_ours:
         yield f"  rollout does not set it: {found.not_ours}"
@@ -50,12 +49,12 @@ def explanation_document(found: Explanation) -> dict[str, Any]:
         "here": found.here,
         "defaults": [{"since": since, "text": text} for since, text in found.defaults],
         "lives": found.lives,
-        "homes": [_home_document(home) for home in found.homes],
+        "homes": [_home_document(row) for row in found.homes],
         "twins": list(found.twins),
         "disruption": found.disruption.value,
         "mayRejectPods": found.may_drain,
         "notOurs": found.not_ours,
-        "traps": list(found.traps),
+        "traps": [*found.traps, *(f"on {runtime}: {trap}" for runtime, trap in found.home_traps)],
         "source": found.source,
     }
 
@@ -72,15 +71,38 @@ def _versions(found: Explanation) -> Iterator[str]:
         yield f"  {found.here}"
 
 
-def _home(home: RuntimeHome) -> Iterator[str]:
-    yield f"  on {home.runtime} ({home.versions}): {home.lives}"
-    yield f"    {_restart(home.unit, home.disruption)}; default {home.default}"
-    yield from (f"    trap: {trap}" for trap in home.traps)
+def _homes(found: Explanation) -> Iterator[str]:
+    for row in found.homes:
+        yield from _home(row)
+    for runtime, trap in found.home_traps:
+        yield f"  trap on {runtime}: {trap}"
 
 
-def _restart(unit: str, disruption: Disruption) -> str:
-    doing = "sends SIGHUP to" if disruption is Disruption.RELOAD else "restarts"
-    return f"a change {doing} {unit} ({disruption.value})" if unit else f"read anew by itself ({disruption.value})"
+def _home(row: Row) -> Iterator[str]:
+    yield f"  on {row.runtime.value}{_of(row)}: {row.refusal or f'{row.key}, in {row.place}'}"
+    if not row.refusal:
+        default = f"default {row.default}" if row.default else "not set by default"
+        yield f"    {_restart(row)}; {default}"
+
+
+def _of(row: Row) -> str:
+    """The versions that a row speaks of: `` 1.7.0 to 1.7.9``."""
+    if row.runtime is Runtime.DOCKERSHIM:
+        return " (kubelets before 1.24)"
+    since = f" from {_number(row.since)}" if any(row.since) else ""
+    open_end = row.before[1:] == (0, 0)
+    return since if open_end else f"{since} to before {_number(row.before)}"
+
+
+def _number(version: tuple[int, int, int]) -> str:
+    return ".".join(map(str, version))
+
+
+def _restart(row: Row) -> str:
+    if row.disruption is Disruption.NONE:
+        return f"a change is read anew by itself ({row.disruption.value})"
+    doing = "sends SIGHUP to" if row.disruption is Disruption.RELOAD else "restarts"
+    return f"a change {doing} {row.unit} ({row.disruption.value})"
 
 
 def _change(found: Explanation) -> str:
@@ -90,13 +112,16 @@ def _change(found: Explanation) -> str:
     return f"restarts kubelet.service ({found.disruption.value}){stricter}"
 
 
-def _home_document(home: RuntimeHome) -> dict[str, Any]:
+def _home_document(row: Row) -> dict[str, Any]:
+    """Versions are ``from`` and, not included, ``before``; ``refusal`` is why there is no home."""
     return {
-        "runtime": home.runtime,
-        "versions": home.versions,
-        "lives": home.lives,
-        "unit": home.unit,
-        "disruption": home.disruption.value,
-        "default": home.default,
-        "traps": list(home.traps),
+        "runtime": row.runtime.value,
+        "from": _number(row.since),
+        "before": _number(row.before),
+        "key": row.key,
+        "place": row.place,
+        "unit": row.unit,
+        "disruption": row.disruption.value,
+        "default": row.default,
+        "refusal": row.refusal,
     }

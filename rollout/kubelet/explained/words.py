@@ -1,20 +1,18 @@
-"""What is known of settings beyond the table: purpose, defaults, traps, source; and the intents' homes (``words.json``)."""
+"""What people should know of settings beyond what the tables hold: purpose, traps, source (``words.json``)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from rollout.core.model.disruption import Disruption
-
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """``defaults`` are (first minor it holds for, text), in order."""
+    """``defaults`` are a flag's, (first minor it holds for, text), in order; fields' are in ``kubelet_defaults.json``."""
 
     what: str = ""
     defaults: tuple[tuple[int, str], ...] = ()
@@ -23,27 +21,13 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeHome:
-    """Where an intent lives under one runtime. ``unit`` is restarted, or sent SIGHUP (``reload``); ``""``: neither."""
+class IntentWords:
+    """``aliases`` are the names that an intent's homes give it; ``runtime_traps`` are by the runtime's name."""
 
-    runtime: str
-    versions: str
-    lives: str
-    unit: str
-    disruption: Disruption
-    default: str
-    traps: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """A setting whose home depends on the node. ``aliases`` are the names that its homes give it."""
-
-    name: str
     kind: str
     aliases: tuple[str, ...]
     words: Words
-    homes: tuple[RuntimeHome, ...]
+    runtime_traps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @cache
@@ -65,26 +49,16 @@ def said() -> tuple[str, ...]:
 
 
 @cache
-def intents() -> Mapping[str, Intent]:
-    """Every intent, by name."""
-    return {
-        name: Intent(name, entry["type"], tuple(entry["aliases"]), _words(entry), tuple(map(_home, entry["homes"])))
-        for name, entry in _data()["intents"].items()
-    }
+def intent_words() -> Mapping[str, IntentWords]:
+    """Every intent that something is said of, by name."""
+    return {name: _intent(entry) for name, entry in _data()["intents"].items()}
+
+
+def _intent(entry: Mapping[str, Any]) -> IntentWords:
+    traps = {runtime: tuple(each) for runtime, each in entry["runtimeTraps"].items()}
+    return IntentWords(entry["type"], tuple(entry["aliases"]), _words(entry), traps)
 
 
 def _words(entry: Mapping[str, Any]) -> Words:
     defaults = tuple((since, text) for since, text in entry.get("defaults", ()))
     return Words(entry["what"], defaults, tuple(entry["traps"]), entry["source"])
-
-
-def _home(entry: Mapping[str, Any]) -> RuntimeHome:
-    return RuntimeHome(
-        entry["runtime"],
-        entry["versions"],
-        entry["lives"],
-        entry["unit"],
-        Disruption(entry["disruption"]),
-        entry["default"],
-        tuple(entry["traps"]),
-    )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rollout.core.model.disruption import Disruption
 from rollout.errors import UsageError
 from rollout.kubelet import fields, homes
+from rollout.kubelet.configuration import default_values
 from rollout.kubelet.explained import words
 from rollout.kubelet.explained.explanation import What, every_name, explain
 from rollout.kubelet.explained.explanation_text import explanation_document, explanation_lines
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.intents import DEADLINE, INTENTS, ROWS
+from rollout.kubelet.runtime_versions import Runtime, parse
 
 MINORS = fields.known_minors()
 
@@ -49,12 +53,19 @@ def test_the_default_is_that_of_the_kubelet_asked_about() -> None:
     assert len(explain("eventRecordQPS").defaults) == 2
 
 
-def test_an_intent_lives_where_the_runtime_has_it() -> None:
-    found = explain("imagePullProgressDeadline", runtime="crio")
-    assert [(home.runtime, home.unit) for home in found.homes] == [("CRI-O", "crio.service")]
-    assert {home.runtime for home in explain("imagePullProgressDeadline").homes} == {
-        runtime.value for runtime in Runtime if runtime is not Runtime.UNKNOWN
-    }
+def test_an_intent_lives_where_the_table_of_intents_says() -> None:
+    crio = explain("imagePullProgressDeadline", runtime=Runtime.CRIO, version=parse("1.32.2"))
+    assert [(row.key, row.unit, row.default) for row in crio.homes] == [
+        ("pull_progress_timeout", "crio.service", "10s")
+    ]
+    assert explain("imagePullProgressDeadline").homes == tuple(row for row in ROWS if row.intent == DEADLINE)
+    assert {trap for trap, _ in explain("imagePullProgressDeadline", runtime=Runtime.CRIO).home_traps} == {"CRI-O"}
+
+
+def test_every_intent_is_explained_and_so_are_the_names_that_its_homes_give_it() -> None:
+    assert set(words.intent_words()) == set(INTENTS)
+    keys = {row.key for row in ROWS if row.key and not row.key.startswith("--")}
+    assert [key for key in keys if explain(key).what is not What.INTENT] == []
 
 
 def test_an_intent_is_found_by_the_name_its_home_gives_it() -> None:
@@ -86,15 +97,20 @@ def test_what_is_said_besides_is_said_of_names_that_exist() -> None:
     assert [name for name in said if not words.words_of(name).what] == []
 
 
-@pytest.mark.parametrize("name", words.said())
-def test_defaults_are_in_order_and_begin_where_the_setting_does(name: str) -> None:
-    found = explain(name)
-    minors = [since for since, _ in found.defaults]
-    assert minors == sorted(set(minors))
-    assert minors[:1] in ([], [max(found.since or MINORS[0], MINORS[0])])
+@pytest.mark.parametrize("name", sorted({*fields.every_name()} - {n for n in fields.every_name() if fields.flag(n)}))
+def test_a_fields_default_is_that_of_the_table_for_each_kubelet(name: str) -> None:
+    for minor in (20, 27, 31, 36):
+        top = fields.field(name)
+        assert top
+        if not top.since <= minor <= top.last:
+            continue
+        ((_, text),) = explain(name, minor).defaults
+        value = default_values.defaults(minor).get(name)
+        shown = "not set" if value is None else value if isinstance(value, str) and value else json.dumps(value)
+        assert text == shown or text.startswith(f"{shown} with --config, ")
 
 
 def test_the_disruption_of_an_intent_is_that_of_its_worst_home() -> None:
     assert explain("registryMirrors").disruption is Disruption.NONE
-    assert explain("maxConcurrentDownloads").disruption is Disruption.RELOAD
+    assert explain("maxConcurrentDownloads").disruption is Disruption.RESTART_RUNTIME
     assert explain("imagePullProgressDeadline").what is What.INTENT
