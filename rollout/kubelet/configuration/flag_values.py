@@ -6,13 +6,13 @@ list replaces the file's value when it is first given and adds to itself after t
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollout.core.text.durations import go_format_nanoseconds
 from rollout.kubelet.configuration import go_values, quantities
+from rollout.kubelet.configuration.go_csv import comma_separated
 from rollout.kubelet.configuration.go_values import GoValueError
 
 Set = Callable[[str, Any], Any]
@@ -30,11 +30,7 @@ def _duration(text: str, _: Any) -> str:
 
 def _strings(text: str, before: Any) -> list[str]:
     """``StringSlice``: one line of comma separated values."""
-    try:
-        rows = list(csv.reader([text], strict=True)) if text else []
-    except csv.Error as error:
-        raise GoValueError(f"parse error on line 1, column 0: {error}") from None
-    return [*(before or []), *(rows[0] if rows else [])]
+    return [*(before or []), *(comma_separated(text) if text else [])]
 
 
 def _ip(text: str, before: Any) -> str | None:
@@ -152,6 +148,17 @@ def _plain_flag(read: Callable[[str], Any]) -> Set:
     return set_
 
 
+def _modules(text: str, _: Any) -> str:
+    """``--vmodule``: ``file=2,other=3``."""
+    for part in (part for part in text.split(",") if part):
+        name, _, level = part.partition("=")
+        if not name or not re.fullmatch(r"[-+]?[0-9]+", level, re.ASCII):
+            raise GoValueError("syntax error: expect comma-separated list of filename=N")
+        if int(level) < 0:
+            raise GoValueError("negative value for vmodule level")
+    return text
+
+
 def _severity(text: str, _: Any) -> str:
     return text if text.upper() in _SEVERITIES else str(go_values.integer(text, 32))
 
@@ -204,6 +211,7 @@ BY_NAME: Mapping[str, Set] = {
     "--topology-manager-policy-options": _map,
     "--v": lambda text, _: go_values.integer(text, 32),
     "--version": _version,
+    "--vmodule": _modules,
 }
 """Flags of a kind of their own. Of any other the text is taken as it is."""
 

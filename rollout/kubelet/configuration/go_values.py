@@ -64,7 +64,7 @@ def _underscores_stand_well(text: str) -> bool:
 
 def decimal(text: str) -> float:
     """``strconv.ParseFloat``."""
-    if not _FLOAT.fullmatch(text) or not re.search(r"[0-9]|inf|nan", text, re.IGNORECASE) or "_" in text:
+    if not _FLOAT.fullmatch(text) or not re.search(r"[0-9]|inf|nan", text, re.IGNORECASE):
         raise GoValueError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax")
     return float(text)
 

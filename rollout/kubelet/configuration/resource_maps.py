@@ -92,6 +92,12 @@ def _percentage(signal: str, value: str) -> None:
         raise GoValueError(f"eviction percentage threshold {signal} must be <= 100%: {value}")
 
 
+def over_capacity(hard: Texts) -> bool:
+    """More than all of the node's memory is kept free: nothing can be allocated, whatever the node."""
+    value = hard.get("memory.available", "")
+    return value.endswith("%") and not go_values.decimal(value.rstrip("%")) <= 100
+
+
 def _grace_periods(statements: Texts, minor: int) -> None:
     for signal, value in sorted(statements.items()):
         _known(signal, minor)

@@ -13,10 +13,14 @@ from collections.abc import Callable, Iterator
 from rollout.kubelet.configuration import go_values, quantities, resource_maps
 from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.go_values import GoValueError, quoted
-from rollout.kubelet.configuration.tls_names import CIPHER_SUITES, VERSIONS
-from rollout.kubelet.configuration.validation.checked import Checked, Complaint
+from rollout.kubelet.configuration.tls_names import CIPHER_SUITES, REQUIRED_BY_HTTP2, VERSIONS
+from rollout.kubelet.configuration.validation.allocatable import cpus
+from rollout.kubelet.configuration.validation.checked import MILLISECOND, Checked, Complaint
 
 _REMOTE_ONLY_SINCE = 24
+_ANSWERABLE = MILLISECOND
+"""No runtime answers in less: a kubelet 1.20.2 with 100µs never got up."""
+
 _CLOUDS = frozenset({"", "external", "aws", "azure", "gce", "openstack", "vsphere"})
 _NAMESPACED = ("kernel.shm", "kernel.msg", "fs.mqueue.", "net.")
 _SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -44,6 +48,16 @@ def _tls(checked: Checked, _: Flags) -> Iterator[Complaint]:
         yield Complaint("tlsMinVersion", f"unknown tls version {quoted(version)}")
 
 
+def _http2(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """Go's HTTP/2 server asks for one of two suites, unless TLS 1.3 makes the list meaningless."""
+    suites = checked.entries("tlsCipherSuites")
+    asked = checked.flag("enableServer") and checked.text("tlsMinVersion") != "VersionTLS13"
+    if suites and asked and not REQUIRED_BY_HTTP2.intersection(suites):
+        said = "http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 cipher"
+        either = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
+        yield Complaint("tlsCipherSuites", f"{said} (need at least one of {either})")
+
+
 def _lock(_: Checked, flags: Flags) -> Iterator[Complaint]:
     if flags.values.get("--exit-on-lock-contention") and not flags.text("--lock-file"):
         yield Complaint("", "cannot exit on lock file contention: no lock file specified")
@@ -60,13 +74,8 @@ def _authorization(checked: Checked, _: Flags) -> Iterator[Complaint]:
 def _cpus(checked: Checked, _: Flags) -> Iterator[Complaint]:
     """Parts that name no CPU leave an empty list, and the kubelet takes its first entry: a panic."""
     listed = checked.text("reservedSystemCPUs")
-    if listed and not any(_names_a_cpu(part) for part in listed.split(",")):
+    if listed and not cpus(listed):
         yield Complaint("reservedSystemCPUs", "panic: runtime error: index out of range [0] with length 0")
-
-
-def _names_a_cpu(part: str) -> bool:
-    bounds = part.split("-")
-    return len(bounds) == 1 or (len(bounds) == 2 and int(bounds[0]) <= int(bounds[1]))
 
 
 def _reservations(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -117,6 +126,11 @@ def _iptables(checked: Checked, _: Flags) -> Iterator[Complaint]:
         yield Complaint("iptablesDropBit", "iptables-masquerade-bit and iptables-drop-bit must be different")
 
 
+def _allocatable(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    if resource_maps.over_capacity(checked.inner("evictionHard")):
+        yield Complaint("evictionHard", "Failed to start ContainerManager invalid Node Allocatable configuration")
+
+
 def _eviction(checked: Checked, _: Flags) -> Iterator[Complaint]:
     said = resource_maps.eviction(
         checked.inner("evictionHard"),
@@ -165,7 +179,10 @@ def _runtime(checked: Checked, flags: Flags) -> Iterator[Complaint]:
     runtime = flags.text("--container-runtime")
     if runtime not in {"", "docker", "remote"}:
         yield Complaint("", f"unsupported CRI runtime: {quoted(runtime)}")
-    if checked.duration("runtimeRequestTimeout") <= 0:
+    if _remote(checked, flags) and flags.values.get("--container-runtime-endpoint") == "":
+        said = "failed to create kubelet: get remote runtime typed version failed: rpc error: code = Unavailable"
+        yield Complaint("containerRuntimeEndpoint", said)
+    if checked.duration("runtimeRequestTimeout") < _ANSWERABLE:
         said = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
         yield Complaint(
             "runtimeRequestTimeout", f"failed to create kubelet: get remote runtime typed version failed: {said}"
@@ -223,6 +240,8 @@ _CHECKS: tuple[Check, ...] = (
     _change_detection,
     _log_manager,
     _sysctls,
+    _allocatable,
+    _http2,
     _run_once,
     _address,
 )

@@ -27,6 +27,7 @@ from rollout.kubelet.configuration.flags import FlagError, Flags, over, parse, t
 from rollout.kubelet.configuration.outcome import File, Layer, Origin, Outcome, Sources
 from rollout.kubelet.configuration.places import place
 from rollout.kubelet.configuration.shown import shown
+from rollout.kubelet.configuration.started import as_started
 from rollout.kubelet.configuration.validation.checked import Checked
 from rollout.kubelet.configuration.validation.rules import complaints
 from rollout.kubelet.versions import Version
@@ -52,7 +53,7 @@ def outcome(version: Version, sources: Sources) -> Outcome:
         _check(configuration, flags, sources, findings)
     except StoppedError:
         return Outcome(starts=False, ignored=tuple(findings.ignored), messages=tuple(findings.messages))
-    effective = shown(_as_started(configuration, flags), version.minor)
+    effective = shown(as_started(configuration, flags), version.minor)
     origins = {name: findings.origins.get(name, Origin(Layer.DEFAULT)) for name in effective}
     return Outcome(
         starts=True,
@@ -255,19 +256,6 @@ def _check(configuration: Object, flags: Flags, sources: Sources, findings: Find
     if refused is not None:
         said = f"failed to run Kubelet: {refused.text}"
         raise findings.stop("cannot-run", said, findings.place_of(refused.field))
-
-
-_CERTIFICATES = "/var/lib/kubelet/pki"
-
-
-def _as_started(configuration: Object, flags: Flags) -> Object:
-    """With the certificate that a kubelet makes for itself when it is given none (``InitializeTLS``)."""
-    given = configuration.get("tlsCertFile") or configuration.get("tlsPrivateKeyFile")
-    if given or configuration.get("serverTLSBootstrap") is True:
-        return configuration
-    folder = flags.text("--cert-dir") or _CERTIFICATES
-    own = {"tlsCertFile": f"{folder}/kubelet.crt", "tlsPrivateKeyFile": f"{folder}/kubelet.key"}
-    return {**configuration, **own}
 
 
 @lru_cache(maxsize=4096)

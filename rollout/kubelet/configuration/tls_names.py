@@ -33,3 +33,6 @@ CIPHER_SUITES = frozenset({
 })  # fmt: skip
 
 VERSIONS = frozenset({"VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"})
+
+REQUIRED_BY_HTTP2 = frozenset({"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"})
+"""RFC 7540, 9.2.2: golang.org/x/net/http2 wants one of them in a list of suites."""

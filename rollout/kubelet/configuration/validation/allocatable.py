@@ -15,6 +15,7 @@ _CGROUPS = {
     "kube-reserved": ("kubeReservedCgroup", "kube-reserved-cgroup"),
 }
 _COMPRESSIBLE = "-compressible"
+_MOST_CPUS = 65_536
 _ATOI = re.compile(r"[-+]?[0-9]+", re.ASCII)
 
 
@@ -112,3 +113,13 @@ def cpu_list_error(listed: str) -> str:
             if not _ATOI.fullmatch(bound):
                 return f"strconv.Atoi: parsing {quoted(bound)}: invalid syntax"
     return ""
+
+
+def cpus(listed: str) -> int:
+    """How many CPUs a list names that ``cpu_list_error`` has nothing to say of."""
+    named: set[int] = set()
+    for bounds in (part.split("-") for part in listed.split(",")):
+        if len(bounds) <= 2:
+            first, last = int(bounds[0]), int(bounds[-1])
+            named.update(range(first, min(last, first + _MOST_CPUS) + 1))
+    return len(named)
