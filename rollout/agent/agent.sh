@@ -1724,7 +1724,7 @@ note_crio() {
   note_path "${value:-/etc/crio/crio.conf}"
   option ' --config-dir -d '
   value=${value:-/etc/crio/crio.conf.d}
-  note_path "$value" "$value/90-rollout.conf"
+  note_path "$value" "$value/99-rollout.conf"
   note_matching crio-conf "$value/*"
 }
 
@@ -1748,6 +1748,7 @@ note_containerd() { # its file, those that it imports and that these import, and
   for folder in $hosts; do
     note_path "$folder"
     note_matching hosts "$folder/*/hosts.toml"
+    note_matching host-folders "$folder/*"
   done
 }
 

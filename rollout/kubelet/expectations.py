@@ -30,14 +30,40 @@ def judge(gate: Gate, change: Change, measurement: Measurement, previous: Measur
     return _JUDGES[gate.kind](change, measurement, previous)
 
 
-def _unit(_change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
+def _unit(change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
+    """The kubelet's unit runs, and so does each unit beside it that the change concerns: the first that does not is told."""
     if measurement.unit is None:
         return Verdict.UNKNOWN, "systemd did not answer"
-    active, sub = _properties(measurement.unit, "ActiveState", "SubState")
+    judged = [_running(measurement.unit.name, measurement.unit)]
+    judged += [_running(name, _unit_of(name, measurement)) for name in _beside(change, measurement)]
+    for verdict in (Verdict.FAIL, Verdict.UNKNOWN):
+        found = next((each for each in judged if each[0] is verdict), None)
+        if found is not None:
+            return found
+    return Verdict.PASS, ", ".join(evidence for _, evidence in judged)
+
+
+def _running(name: str, unit: UnitState | None) -> Judged:
+    if unit is None:
+        return Verdict.UNKNOWN, f"systemd did not tell of {name}"
+    active, sub = _properties(unit, "ActiveState", "SubState")
     if not active or not sub:
-        return Verdict.UNKNOWN, "systemd did not give the unit's state"
+        return Verdict.UNKNOWN, f"systemd did not give {name}'s state"
     verdict = Verdict.PASS if (active, sub) == ("active", "running") else Verdict.FAIL
-    return verdict, f"{measurement.unit.name} is {active} ({sub})"
+    return verdict, f"{name} is {active} ({sub})"
+
+
+def _beside(change: Change, measurement: Measurement) -> tuple[str, ...]:
+    """The units of the change that are not the kubelet's, once each."""
+    kubelet = measurement.unit.name if measurement.unit else ""
+    return tuple(dict.fromkeys(name for name in (*change.units, *change.hangups) if name != kubelet))
+
+
+def _unit_of(name: str, measurement: Measurement) -> UnitState | None:
+    if measurement.unit is not None and measurement.unit.name == name:
+        return measurement.unit
+    service = measurement.services.get(name)
+    return service.unit if service else None
 
 
 def _process(change: Change, measurement: Measurement, previous: Measurement | None) -> Judged:
@@ -48,7 +74,9 @@ def _process(change: Change, measurement: Measurement, previous: Measurement | N
         return Verdict.FAIL, "no kubelet process"
     if not pid or measurement.process is None:
         return Verdict.UNKNOWN, "the kubelet's process could not be read"
-    wrong = _restarted(measurement, previous) or _ignoring(measurement) or _not_holding(change, measurement)
+    wrong = (
+        _exchanged(change, measurement, previous) or _ignoring(change, measurement) or _not_holding(change, measurement)
+    )
     if wrong:
         return Verdict.FAIL, wrong
     if measurement.lenient is None:
@@ -56,22 +84,38 @@ def _process(change: Change, measurement: Measurement, previous: Measurement | N
     return Verdict.PASS, f"MainPID {pid}, NRestarts {restarts}"
 
 
-def _restarted(measurement: Measurement, previous: Measurement | None) -> str:
-    now = _identity(measurement)
-    if measurement.process is not None and str(measurement.process.pid) != now[0]:
-        return f"MainPID went from {measurement.process.pid} to {now[0]} while it was read"
-    if previous is None or previous.unit is None or _identity(previous) == now:
+def _exchanged(change: Change, measurement: Measurement, previous: Measurement | None) -> str:
+    """Which unit's process is not the one of the last reading, or of a moment ago."""
+    pid = _identity(measurement.unit)[0]
+    if measurement.process is not None and str(measurement.process.pid) != pid:
+        return f"MainPID went from {measurement.process.pid} to {pid} while it was read"
+    if previous is None or previous.unit is None or measurement.unit is None:
         return ""
-    before = _identity(previous)
-    return f"restarted: MainPID {before[0]} → {now[0]}, NRestarts {before[1]} → {now[1]}"
+    restarted = _restarted(previous.unit, measurement.unit)
+    if restarted:
+        return f"restarted: {restarted}"
+    for name in _beside(change, measurement):
+        restarted = _restarted(_unit_of(name, previous), _unit_of(name, measurement))
+        if restarted:
+            return f"{name} restarted: {restarted}"
+    return ""
 
 
-def _identity(measurement: Measurement) -> tuple[str, ...]:
-    return _properties(measurement.unit, "MainPID", "NRestarts") if measurement.unit else ("", "")
+def _restarted(before: UnitState | None, now: UnitState | None) -> str:
+    then, today = _identity(before), _identity(now)
+    if before is None or now is None or then == today:
+        return ""
+    return f"MainPID {then[0]} → {today[0]}, NRestarts {then[1]} → {today[1]}"
 
 
-def _ignoring(measurement: Measurement) -> str:
-    if not measurement.lenient:
+def _identity(unit: UnitState | None) -> tuple[str, ...]:
+    return _properties(unit, "MainPID", "NRestarts") if unit else ("", "")
+
+
+def _ignoring(change: Change, measurement: Measurement) -> str:
+    """A kubelet that the change did not restart said such lines of what it was started with before."""
+    restarted = measurement.unit is not None and measurement.unit.name in change.units
+    if not measurement.lenient or not restarted:
         return ""
     return f'{measurement.lenient} "lenient decoding" lines: the kubelet ignores something in its configuration'
 

@@ -127,6 +127,15 @@ def test_registries_where_config_path_says_and_where_they_are_as_a_rule(node: No
     assert files["/etc/docker/certs.d"].kind == "absent"
 
 
+def test_a_registrys_folder_that_holds_certificates_only(node: Node) -> None:
+    """Nothing is read there but certificates; a hosts.toml beside them would change that."""
+    node.serve("containerd.service", "containerd")
+    node.write("/etc/containerd/certs.d/a.example/ca.crt", b"x")
+    files = snapshot(node).files
+    assert files["/etc/containerd/certs.d/a.example"].kind == "directory"
+    assert "/etc/containerd/certs.d/a.example/hosts.toml" not in files
+
+
 @pytest.mark.parametrize(
     "line", [b'imports = ["/etc/$(reboot)/*"]', b'imports = ["../../etc/x;y"]', b"imports = [", b"\xff"]
 )
@@ -161,7 +170,7 @@ def test_crio_and_docker(node: Node) -> None:
     files = snapshot(node).files
     assert all(files[path].kind == "regular" for path in paths)
     assert files["/etc/crio/crio.conf.d"].kind == "directory"
-    assert files["/etc/crio/crio.conf.d/90-rollout.conf"].kind == "absent"
+    assert files["/etc/crio/crio.conf.d/99-rollout.conf"].kind == "absent"
 
 
 def test_the_kubelets_drop_ins_with_those_in_folders_below(node: Node) -> None:

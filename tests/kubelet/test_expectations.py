@@ -9,7 +9,7 @@ import pytest
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.playbook import Gate, GateKind, GateScope
-from rollout.core.model.snapshot import FileState, Measurement, Process, UnitState
+from rollout.core.model.snapshot import FileState, Measurement, Process, Service, UnitState
 from rollout.core.model.verdict import Verdict
 from rollout.kubelet.expectations import judge
 
@@ -62,7 +62,7 @@ def test_nothing_read_is_unknown(kind: GateKind) -> None:
     ("kind", "measurement", "verdict", "evidence"),
     [
         (GateKind.UNIT, unit(ActiveState="activating", SubState="auto-restart"), Verdict.FAIL, "kubelet.service is activating (auto-restart)"),
-        (GateKind.UNIT, unit(ActiveState=""), Verdict.UNKNOWN, "systemd did not give the unit's state"),
+        (GateKind.UNIT, unit(ActiveState=""), Verdict.UNKNOWN, "systemd did not give kubelet.service's state"),
         (GateKind.PROCESS, unit(MainPID="0"), Verdict.FAIL, "no kubelet process"),
         (GateKind.PROCESS, unit(MainPID=""), Verdict.UNKNOWN, "the kubelet's process could not be read"),
         (GateKind.PROCESS, unit(MainPID="8"), Verdict.FAIL, "MainPID went from 7 to 8 while it was read"),
@@ -102,3 +102,45 @@ def test_a_change_of_two_files_is_told_so() -> None:
         Verdict.PASS,
         "command line and 2 files as planned",
     )
+
+
+# ---------------------------------------------------------------------------------------------- units beside the kubelet
+
+RUNTIME = replace(CHANGE, units=("containerd.service", "kubelet.service"), hangups=("docker.service",))
+
+
+def beside(**changed: dict[str, str]) -> Measurement:
+    """Containerd and docker as they should be, but for these properties."""
+    units = {"containerd.service": {**UNIT, "MainPID": "8"}, "docker.service": {**UNIT, "MainPID": "9"}}
+    found = {name: {**said, **changed.get(name.partition(".")[0], {})} for name, said in units.items()}
+    return replace(GOOD, services={name: Service(UnitState(name, said)) for name, said in found.items()})
+
+
+def test_every_unit_of_the_change_must_run() -> None:
+    verdict, evidence = judge(gate(GateKind.UNIT), RUNTIME, beside(), None)
+    assert verdict is Verdict.PASS
+    assert evidence == (
+        "kubelet.service is active (running), containerd.service is active (running), docker.service is active (running)"
+    )
+    dead = beside(docker={"ActiveState": "failed", "SubState": "failed"}, containerd={"ActiveState": ""})
+    assert judge(gate(GateKind.UNIT), RUNTIME, dead, None) == (Verdict.FAIL, "docker.service is failed (failed)")
+    assert judge(gate(GateKind.UNIT), RUNTIME, GOOD, None) == (
+        Verdict.UNKNOWN,
+        "systemd did not tell of containerd.service",
+    )
+    assert judge(gate(GateKind.UNIT), CHANGE, dead, None)[0] is Verdict.PASS  # not this change's business
+
+
+def test_no_unit_of_the_change_may_restart_between_two_readings() -> None:
+    now = beside(containerd={"MainPID": "88", "NRestarts": "1"})
+    assert judge(gate(GateKind.PROCESS), RUNTIME, beside(), beside())[0] is Verdict.PASS
+    assert judge(gate(GateKind.PROCESS), RUNTIME, now, beside()) == (
+        Verdict.FAIL,
+        "containerd.service restarted: MainPID 8 → 88, NRestarts 0 → 1",
+    )
+    assert judge(gate(GateKind.PROCESS), CHANGE, now, beside())[0] is Verdict.PASS
+
+
+def test_what_a_kubelet_ignored_before_a_change_that_does_not_restart_it_is_not_that_changes_doing() -> None:
+    files_only = replace(CHANGE, units=())
+    assert judge(gate(GateKind.PROCESS), files_only, replace(GOOD, lenient=3), None)[0] is Verdict.PASS
