@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rollout.app.foreseen import Foresight
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.plan import Left, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy
@@ -15,7 +16,7 @@ from rollout.core.plans import history
 from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
 from rollout.errors import InputError, Problem
-from rollout.kubelet import homes, managers
+from rollout.kubelet import fitness, homes, managers
 from rollout.kubelet.changes import Proposal, change_for
 from rollout.kubelet.fitness import SICK
 
@@ -33,24 +34,32 @@ def build_plan(
     limit: str,
     way_back: WayBack | None = None,
     around: Around = NOTHING_KNOWN,
+    assumed: int | None = None,
 ) -> Plan:
-    """The plan for the selected nodes (names of the inventory). Mistakes in settings are one ``InputError``."""
+    """The plan for the selected nodes (names of the inventory). Mistakes in settings are one ``InputError``.
+
+    ``assumed``: the minor (37 is 1.37) that kubelets newer than every known one are taken for; ``None``: they are refused.
+    """
     _check_fleet(inventory, fleet)
     _check_settings(settings, selection)
     passed_over = _passed_over(inventory, policy, selection, around)
     decided: list[Decided] = []
     left: list[Left] = []
     blobs: dict[str, bytes] = {}
+    foresight = Foresight(inventory, policy, fleet, around, assumed)
+    proposals: dict[str, Proposal] = {}
     for name in selection:
-        found = passed_over.get(name) or _decide(inventory.nodes[name], fleet, settings.get(name, {}), policy)
+        found = passed_over.get(name) or _decide(foresight, inventory.nodes[name], settings.get(name, {}))
         if isinstance(found, Left):
             left.append(found)
             continue
         machine_id, proposal = found
+        proposals[name] = proposal
         decided.append(Decided(inventory.nodes[name], machine_id, proposal.change, proposal.label))
         blobs |= proposal.blobs
-    known = _remarks(inventory, fleet, [name for name in selection if name not in passed_over], around)
-    return plan_of(inventory, policy, fleet, limit, decided, left, blobs, known, way_back=way_back)
+    known = _remarks(inventory, fleet, [name for name in selection if name not in passed_over], around, assumed)
+    made = plan_of(inventory, policy, fleet, limit, decided, left, blobs, known, way_back=way_back)
+    return foresight.on(made, proposals)
 
 
 def check_preflight(plan: Plan) -> Preflight:
@@ -74,27 +83,26 @@ def _passed_over(
 
 
 def _remarks(
-    inventory: Inventory, fleet: FleetSnapshot, selection: Sequence[str], around: Around
+    inventory: Inventory, fleet: FleetSnapshot, selection: Sequence[str], around: Around, assumed: int | None
 ) -> tuple[Remark, ...]:
-    read = [(name, fleet.nodes.get(name)) for name in selection]
-    said = [
-        (name, each) for name, snapshot in read if isinstance(snapshot, Snapshot) for each in managers.remarks(snapshot)
-    ]
-    return (*history.remarks(inventory, selection, fleet, around), *history.folded(said))
+    read = [(name, snapshot) for name in selection if isinstance(snapshot := fleet.nodes.get(name), Snapshot)]
+    said = [(name, each) for name, snapshot in read for each in managers.remarks(snapshot)]
+    taken = [(name, each) for name, snapshot in read for each in fitness.remarks(snapshot, assumed)]
+    return (*history.remarks(inventory, selection, fleet, around), *history.folded([*taken, *said]))
 
 
-def _decide(
-    node: Node, fleet: FleetSnapshot, settings: Mapping[str, Setting], policy: Policy
-) -> tuple[str, Proposal] | Left:
-    snapshot = fleet.nodes.get(node.name)
+def _decide(foresight: Foresight, node: Node, settings: Mapping[str, Setting]) -> tuple[str, Proposal] | Left:
+    snapshot = foresight.fleet.nodes.get(node.name)
     if snapshot is None:
         return Left(
             node.name, node.rack, Standing.UNREACHABLE, "not-in-snapshot", "the snapshot does not hold this node"
         )
     if isinstance(snapshot, Unread):
         return Left(node.name, node.rack, Standing.UNREACHABLE, snapshot.reference, snapshot.message)
-    found = change_for(snapshot, settings, policy, node)
-    return found if isinstance(found, Left) else (snapshot.machine_id, found)
+    found = change_for(snapshot, settings, foresight.policy, node, foresight.assumed)
+    if isinstance(found, Left):
+        return found
+    return foresight.refusal(node, snapshot, found) or (snapshot.machine_id, found)
 
 
 def _check_fleet(inventory: Inventory, fleet: FleetSnapshot) -> None:

@@ -30,6 +30,8 @@ from rollout.core.plans.planning import Preflight
 from rollout.core.reading.precedence import parse_override, settings_of
 from rollout.core.text.nodesets import fold, select
 from rollout.errors import InputError, Problem, UsageError
+from rollout.kubelet import versions
+from rollout.kubelet.fields import known_minors
 
 LARGEST = 2**30
 HAS_CHANGES = 10
@@ -44,6 +46,9 @@ HAS_CHANGES = 10
 @click.option("--snapshot", type=click.Path(path_type=Path), default=None, help="Plan from this file; no node is read.")
 @click.option("--save-snapshot", type=click.Path(path_type=Path), default=None, help="Keep what was read of the nodes.")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Instead of CLUSTER-….plan.json here.")
+@click.option(
+    "--assume-kubelet", default="", metavar="1.N", help="What kubelets newer than rollout knows are taken for."
+)
 @click.option("--exit-code", is_flag=True, help="Exit with 10 when there is something to do.")
 @session_options
 def plan(
@@ -55,9 +60,11 @@ def plan(
     snapshot: Path | None,
     save_snapshot: Path | None,
     out: Path | None,
+    assume_kubelet: str,
     exit_code: bool,  # noqa: FBT001 - click's flag
 ) -> int:
     """Read the nodes, change nothing, write CLUSTER-….plan.json."""
+    assumed = _assumed(assume_kubelet)
     files = session.files()
     inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
@@ -67,7 +74,7 @@ def plan(
     fleet = _saved(snapshot) if snapshot else read_fleet(session, inventory, selection)
     if save_snapshot:
         _write(save_snapshot, snapshot_codec.encode(fleet))
-    made = make_plan(session, inventory, policy, fleet, selection, limit, overrides)
+    made = make_plan(session, inventory, policy, fleet, selection, limit, overrides, assumed)
     path = out or Path(plan_codec.file_name(made))
     _write(path, plan_codec.encode(made))
     _show(session, made, path)
@@ -105,11 +112,27 @@ def make_plan(
     selection: tuple[str, ...],
     limit: str,
     overrides: Sequence[str],
+    assumed: int | None = None,
 ) -> Plan:
+    """``assumed``: the minor that kubelets newer than rollout knows are taken for."""
     said = {setting.name: setting for setting in map(parse_override, overrides)}
     known = last_way_back(session.past(), inventory.cluster)
-    around = look_around(inventory, session.past(), session.sources(), session.kubeconfig)
-    return build_plan(inventory, policy, fleet, settings_of(inventory, policy, said), selection, limit, known, around)
+    around = look_around(inventory, session.past(), session.sources(), session.kubeconfig, selection)
+    settings = settings_of(inventory, policy, said)
+    return build_plan(inventory, policy, fleet, settings, selection, limit, known, around, assumed)
+
+
+def _assumed(text: str) -> int | None:
+    """The minor of ``--assume-kubelet 1.37``."""
+    if not text:
+        return None
+    known, found = known_minors(), versions.parse(text)
+    if found is None or found.minor not in known:
+        span = f"1.{known.start} to 1.{known.stop - 1}"
+        raise UsageError(
+            "assume-kubelet", f"--assume-kubelet takes a version that rollout knows ({span}), not {text!r}"
+        )
+    return found.minor
 
 
 def preflight_text(preflight: Preflight) -> str:

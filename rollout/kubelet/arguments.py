@@ -7,7 +7,7 @@ EXTRACT_UNQUOTE: quotes of both kinds anywhere in a word, a backslash takes the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -141,3 +141,13 @@ def merge(line: str, ours: Sequence[str]) -> str:
         else:
             line = line[: words[old.start].start] + quote(argument) + line[words[old.end - 1].end :]
     return line
+
+
+def without(line: str, names: Collection[str]) -> str:
+    """``line`` without the flags of these names, each with the blanks before it; all other words keep their bytes."""
+    words = split(line)
+    found = [flag for flag in given([word.text for word in words]) if flag.name in names]
+    for flag in reversed(found):
+        start = len(line[: words[flag.start].start].rstrip(_BLANKS))
+        line = line[:start] + line[words[flag.end - 1].end :]
+    return line.lstrip(_BLANKS) if found and found[0].start == 0 else line

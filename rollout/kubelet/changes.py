@@ -1,27 +1,28 @@
 """What must happen to one node so that its settings are in force: exact bytes with a reason each, or why not.
 
 Pure: the same snapshot and settings give the same bytes. Every result is proven before it is proposed: the command line
-is expanded again from the new files, the new configuration is read again.
+is expanded again from the new files, and what the kubelet will make of the new files and flags is worked out as the
+kubelet itself does.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from rollout.core.model.disruption import Disruption
+from rollout.core.model.disruption import Disruption, worst
 from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Change, Left, Standing
-from rollout.core.model.playbook import Policy, Templates
+from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.blobs import digest
-from rollout.kubelet import config_changes, fitness, flag_changes, homes, layout, versions
-from rollout.kubelet.edits import Edit
-from rollout.kubelet.homes import InField, InFlag, NoHome
+from rollout.kubelet import fitness, flag_changes, found, homes, layout, versions, wishes
+from rollout.kubelet.found import Found
+from rollout.kubelet.kubelet_changes import KubeletChange, Wanted, kubelet_change
 from rollout.kubelet.layout import UNIT, LayoutError
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtime_versions import Runtime, version_of
+from rollout.kubelet.runtimes.changes import RuntimeChange, runtime_change
 from rollout.kubelet.versions import Version
 
 
@@ -32,87 +33,97 @@ class Proposal:
     change: Change
     label: str
     blobs: Mapping[str, bytes]
+    before: Mapping[str, Value] = field(default_factory=dict)  # field → what is in force in the kubelet today
+    after: Mapping[str, Value] = field(default_factory=dict)  # and once the change is made
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The settings by where they live on this node, and notes on those skipped."""
+def change_for(
+    snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None = None
+) -> Proposal | Left:
+    """The change for one node, or why it is left alone (as wanted, or refused with a reference).
 
-    fields: Mapping[str, Value]
-    flags: tuple[InFlag, ...]
-    notes: tuple[str, ...]
-
-
-def change_for(snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node) -> Proposal | Left:
-    """The change for one node, or why it is left alone (as wanted, or refused with a reference)."""
-    refused = fitness.refusal(snapshot, policy.guard)
+    ``assumed``: the minor that a kubelet newer than every known one is taken for; ``None``: it is refused.
+    """
+    refused = fitness.refusal(snapshot, policy.guard, assumed)
     if refused is not None:
         return Left(node.name, node.rack, Standing.REFUSED, *refused)
     try:
-        found = _propose(snapshot, settings, policy.templates, node)
+        made = _propose(snapshot, settings, policy, node, assumed)
     except LayoutError as error:
         return Left(node.name, node.rack, Standing.REFUSED, error.reference, str(error))
-    if isinstance(found, str):
-        return Left(node.name, node.rack, Standing.AS_WANTED, "as-wanted", found)
-    return found
+    if isinstance(made, str):
+        return Left(node.name, node.rack, Standing.AS_WANTED, "as-wanted", made)
+    return made
 
 
-def _propose(snapshot: Snapshot, settings: Mapping[str, Setting], templates: Templates, node: Node) -> Proposal | str:
-    version = versions.known(snapshot.kubelet_version)
-    now = layout.find(snapshot)
-    config = config_changes.find(snapshot, now)
-    runtime = layout.runtime(now, version, config.document.get("containerRuntimeEndpoint"))
-    wanted = _wanted(settings, version, runtime)
-    by_flag = flag_changes.flag_change(snapshot, now, wanted.flags, settings, templates, version, node)
-    flag_changes.check_running(now, by_flag.flags)
-    by_file = config_changes.config_change(config, wanted.fields, settings, templates, version, now, node)
-    config_changes.check_document(by_file.document, by_flag.then, version)
-    edits = tuple(edit for edit in (by_file.edit, by_flag.edit) if edit is not None)
-    pending = flag_changes.pending(now, by_flag.flags)
-    if not edits and not pending:
-        return "; ".join(["files and running kubelet are as wanted", *wanted.notes])
-    settle, why = _settle(version)
-    change = Change(
+def _propose(
+    snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None
+) -> Proposal | str:
+    here = found.find(snapshot, versions.taken_for(snapshot.kubelet_version, assumed), node)
+    wanted = wishes.sorted_out(here, settings)
+    by_kubelet = kubelet_change(here, Wanted(wanted.fields, wanted.flags, settings, policy))
+    by_runtime = runtime_change(snapshot, wanted.runtime, settings, here.version, here.runtime)
+    edits = (*by_runtime.edits, *by_kubelet.edits)
+    if not (edits or by_runtime.units or by_runtime.hangups or by_kubelet.restarts):
+        said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes)
+        return "; ".join(["files and running kubelet are as wanted", *said])
+    change = _change(here, wanted.notes, by_kubelet, by_runtime)
+    if change.disruption.rank > policy.disruption.rank:
+        raise LayoutError("disruption-capped", _capped(change, policy.disruption, by_kubelet))
+    blobs = {digest(content): content for edit in edits for content in edit.contents}
+    return Proposal(change, _label(here), blobs, here.outcome.effective, by_kubelet.outcome.effective)
+
+
+def _change(here: Found, notes: tuple[str, ...], by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Change:
+    edits = (*by_runtime.edits, *by_kubelet.edits)
+    restarted = by_kubelet.restarts
+    settle, why = _settle(here.version) if restarted else (0.0, ())
+    return Change(
         files=tuple(edit.change for edit in edits),
-        units=(UNIT,),
-        reload=any(edit.path == layout.DROP_IN for edit in edits),
-        disruption=Disruption.RESTART_KUBELET,
-        arguments=flag_changes.must_hold(by_flag.then, by_flag.flags),
-        config_path=config.path,
-        healthz_port=config_changes.healthz_port(by_flag.then, by_file.document),
+        units=(*by_runtime.units, *([UNIT] if restarted else [])),
+        reload=by_runtime.reload or any(edit.path == layout.DROP_IN for edit in by_kubelet.edits),
+        disruption=worst(by_runtime.disruption, Disruption.RESTART_KUBELET if restarted else Disruption.NONE),
+        arguments=flag_changes.must_hold(by_kubelet.then, by_kubelet.flags),
+        config_path=by_kubelet.then.config_path,
+        healthz_port=by_kubelet.healthz_port,
         settle=settle,
-        notes=(*_restart_only(edits, pending), *wanted.notes, *_risks(wanted.fields), *why),
-    )
-    label = f"kubelet {version.text}, {_runtime(snapshot, runtime)}, {now.name}"
-    return Proposal(change, label, {digest(content): content for edit in edits for content in edit.contents})
-
-
-def _runtime(snapshot: Snapshot, runtime: Runtime) -> str:
-    """The runtime with its minor version where the node told it: a canary stands for containerd 1.7 or for 2.1."""
-    printed = _SERIES.search(snapshot.runtimes.get(_PROGRAMS.get(runtime, ""), ""))
-    return f"{runtime.value} {printed[1]}" if printed else runtime.value
-
-
-_PROGRAMS = {Runtime.CONTAINERD: "containerd", Runtime.CRIO: "crio", Runtime.CRI_DOCKERD: "cri-dockerd"}
-_SERIES = re.compile(r"\bv?(\d+\.\d+)\.\d+")
-
-
-def _wanted(settings: Mapping[str, Setting], version: Version, runtime: Runtime) -> _Wanted:
-    found = [homes.home(settings[name], version, runtime) for name in sorted(settings)]
-    refused = [home for home in found if isinstance(home, NoHome)]
-    if refused:
-        raise LayoutError(refused[0].reference, "; ".join(home.reason for home in refused))
-    return _Wanted(
-        {home.name: home.value for home in found if isinstance(home, InField)},
-        tuple(home for home in found if isinstance(home, InFlag)),
-        tuple(home.note for home in found if isinstance(home, homes.Skipped)),
+        notes=(
+            *_restart_only(by_kubelet),
+            *notes,
+            *by_kubelet.notes,
+            *by_runtime.notes,
+            *(_risks(by_kubelet.fields) if restarted else ()),
+            *why,
+        ),
+        hangups=by_runtime.hangups,
+        effective=by_kubelet.effective,
     )
 
 
-def _restart_only(edits: tuple[Edit, ...], pending: tuple[str, ...]) -> tuple[str, ...]:
-    if edits:
+def _capped(change: Change, cap: Disruption, by_kubelet: KubeletChange) -> str:
+    """What the change would do, and for which settings."""
+    reasons = [reason for file in change.files for reason in file.reasons] or list(by_kubelet.pending)
+    does = f"this change is of class {change.disruption.value} ({_does(change)})"
+    return f"{does}, the playbook allows {cap.value} at most; it is for {'; '.join(reasons)}"
+
+
+def _does(change: Change) -> str:
+    restarts = [f"restarts {unit}" for unit in change.units]
+    return ", ".join([*restarts, *(f"sends SIGHUP to {unit}" for unit in change.hangups)]) or "restarts nothing"
+
+
+def _label(here: Found) -> str:
+    """The kind of node: a canary stands for containerd 1.7 or for 2.1, so the runtime's minor version counts too."""
+    version = None if here.runtime is Runtime.DOCKERSHIM else version_of(here.runtime, here.snapshot.runtimes)
+    series = f" {version.major}.{version.minor}" if version else ""
+    return f"kubelet {here.version.text}, {here.runtime.value}{series}, {here.layout.name}"
+
+
+def _restart_only(by_kubelet: KubeletChange) -> tuple[str, ...]:
+    if by_kubelet.edits or not by_kubelet.pending:
         return ()
-    return (f"restart only: the files are as wanted, the running kubelet does not have {', '.join(pending)} yet",)
+    pending = ", ".join(by_kubelet.pending)
+    return (f"restart only: the files are as wanted, the running kubelet does not have {pending} yet",)
 
 
 def _settle(version: Version) -> tuple[float, tuple[str, ...]]:

@@ -6,7 +6,7 @@ What the agent checks again right before it arms is refused here already, so tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rollout.core.model.snapshot import ReceiptState, Snapshot
 from rollout.kubelet import fields, managers, versions
@@ -37,13 +37,22 @@ def timespan(text: str) -> float | None:
     return sum(float(term[1]) * _UNITS[term[2]] for term in terms if term)
 
 
-def refusal(snapshot: Snapshot, guard: float) -> Refusal | None:
-    """Why this node must be left alone, or ``None``."""
-    for check in _CHECKS:
-        found = check(snapshot)
-        if found is not None:
-            return found
-    return _guard(snapshot, guard)
+def refusal(snapshot: Snapshot, guard: float, assumed: int | None = None) -> Refusal | None:
+    """Why this node must be left alone, or ``None``. ``assumed``: the minor that a kubelet too new to be known is taken for."""
+    found = _first(_BEFORE, snapshot) or _version(snapshot, assumed)
+    return found or _first(_AFTER, snapshot) or _guard(snapshot, guard)
+
+
+def _first(checks: Iterable[Callable[[Snapshot], Refusal | None]], snapshot: Snapshot) -> Refusal | None:
+    return next((found for check in checks if (found := check(snapshot)) is not None), None)
+
+
+def remarks(snapshot: Snapshot, assumed: int | None) -> tuple[Refusal, ...]:
+    """What to know of a node that is judged by another kubelet's rules than its own."""
+    if assumed is None or not versions.too_new(snapshot.kubelet_version):
+        return ()
+    text = f"a kubelet {snapshot.kubelet_version} is newer than rollout knows; it is taken for 1.{assumed}, as you say"
+    return (("kubelet-assumed", text),)
 
 
 def _property(snapshot: Snapshot, name: str) -> str:
@@ -55,15 +64,16 @@ def _machine(snapshot: Snapshot) -> Refusal | None:
     return None if snapshot.machine_id else ("machine-id-unknown", "the node has no machine-id to recognise it by")
 
 
-def _version(snapshot: Snapshot) -> Refusal | None:
+def _version(snapshot: Snapshot, assumed: int | None) -> Refusal | None:
     found = versions.parse(snapshot.kubelet_version)
     if found is None:
         said = snapshot.kubelet_version or "nothing"
         return "kubelet-version-unknown", f"the kubelet gives its version as {said!r}"
     known = fields.known_minors()
-    if found.minor not in known:
+    if found.minor not in known and not (versions.too_new(snapshot.kubelet_version) and assumed is not None):
         span = f"1.{known.start} to 1.{known.stop - 1}"
-        return "kubelet-version-unknown", f"rollout knows kubelets {span}, this one is {found.text}"
+        newer = "; --assume-kubelet takes it for one of these" if found.minor >= known.stop else ""
+        return "kubelet-version-unknown", f"rollout knows kubelets {span}, this one is {found.text}{newer}"
     return None
 
 
@@ -122,10 +132,8 @@ def _guard(snapshot: Snapshot, guard: float) -> Refusal | None:
     return "guard-eviction", f"{total} is more than the {EVICTION:g} s after which pods are evicted"
 
 
-_CHECKS: tuple[Callable[[Snapshot], Refusal | None], ...] = (
-    managers.refusal,
-    _machine,
-    _version,
+_BEFORE: tuple[Callable[[Snapshot], Refusal | None], ...] = (managers.refusal, _machine)
+_AFTER: tuple[Callable[[Snapshot], Refusal | None], ...] = (
     _unit,
     _transaction,
     _state,

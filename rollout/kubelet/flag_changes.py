@@ -1,6 +1,5 @@
-"""Flags into the environment file or drop-in that is their home, proven by expanding the command line again.
-
-Also: may this kubelet be restarted at all, or would that put somebody else's edits in force?
+"""Flags into the environment file or drop-in that is their home, others out of theirs, proven by expanding the command
+line again.
 """
 
 from __future__ import annotations
@@ -10,11 +9,12 @@ from dataclasses import dataclass
 
 from rollout.core.model.playbook import Templates
 from rollout.core.model.settings import Setting
-from rollout.core.text import diff
-from rollout.kubelet import arguments, flag_texts, homes, layout, values
+from rollout.kubelet import arguments, flag_texts, layout, values
+from rollout.kubelet.drift import others
 from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.found import Found
 from rollout.kubelet.homes import InFlag
+from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.layout import EnvHome, Layout, LayoutError
 from rollout.kubelet.template_flags import template_flags
 
@@ -37,34 +37,6 @@ def holds(words: tuple[str, ...], flag: InFlag) -> bool:
 def pending(now: Layout, flags: tuple[InFlag, ...]) -> tuple[str, ...]:
     """Flags that the running kubelet does not have."""
     return tuple(flag.argument for flag in flags if not holds(now.running[1:], flag))
-
-
-def check_running(now: Layout, flags: tuple[InFlag, ...]) -> None:
-    """Nobody else's edit may come into force by our restart."""
-    if now.running[1:] == now.asked:
-        return
-    ours = frozenset(flag.name for flag in flags)
-    runs, asked = _others(now.running[1:], ours), _others(now.asked, ours)
-    if runs == asked:
-        return
-    said = [
-        *(f"{_safe(name, value)} runs but is not in the files" for name, value in runs if (name, value) not in asked),
-        *(
-            f"{_safe(name, value)} is in the files but does not run"
-            for name, value in asked
-            if (name, value) not in runs
-        ),
-    ]
-    difference = ", ".join(said) or "the order differs"
-    raise LayoutError("layout-drifted", f"the kubelet does not run as its unit and files say: {difference}")
-
-
-def _safe(name: str, value: str) -> str:
-    return diff.redacted(f"{name}={value}")
-
-
-def _others(words: tuple[str, ...], ours: frozenset[str]) -> list[tuple[str, str]]:
-    return [(flag.name, flag.value) for flag in arguments.given(words) if flag.name not in ours]
 
 
 def flag_change(
@@ -105,7 +77,9 @@ def _edit(found: Found, path: str, text: str, reasons: tuple[str, ...]) -> Edit:
 
 def _files(now: Layout, name: str) -> tuple[str, ...]:
     """The files that change when this flag is taken out."""
-    return tuple(flag_texts.file_of(now, now.pieces[1 + flag.start]) for flag in arguments.given(now.asked) if flag.name == name)
+    return tuple(
+        flag_texts.file_of(now, now.pieces[1 + flag.start]) for flag in arguments.given(now.asked) if flag.name == name
+    )
 
 
 def _proven(now: Layout, texts: Mapping[str, str], flags: tuple[InFlag, ...], taken: Mapping[str, str]) -> Layout:
@@ -120,7 +94,7 @@ def _proven(now: Layout, texts: Mapping[str, str], flags: tuple[InFlag, ...], ta
             where = then.origin(flag.name) or "nowhere"
             raise LayoutError("flag-shadowed", f"{flag.argument} would not be in force: {flag.name} is set by {where}")
     ours = frozenset(flag.name for flag in flags) | frozenset(taken)
-    if _others(then.asked, ours) != _others(now.asked, ours) or then.pieces[0].text != now.pieces[0].text:
+    if others(then.asked, ours) != others(now.asked, ours) or then.pieces[0].text != now.pieces[0].text:
         raise LayoutError("template-not-understood", f"{paths} as rendered would change more than our flags")
     left = next((flag for flag in taken if then.flag(flag) is not None), "")
     if left:
@@ -134,9 +108,11 @@ def _taken(now: Layout, flag: str, field: str, settings: Mapping[str, Setting]) 
 
 def _reason(now: Layout, flag: InFlag, settings: Mapping[str, Setting], templates: Templates) -> str:
     setting = settings.get(flag.name)
-    if setting is None and flag.name == intents.DEADLINE_FLAG:
-        setting = settings.get(intents.DEADLINE)
+    if setting is None and flag.name == DEADLINE_FLAG:
+        setting = settings.get(DEADLINE)
     old = now.flag(flag.name) or "not set"
+    if setting is None and flag.name == "--config":
+        return f"--config: {old} → {flag.text} (so that the kubelet reads it)"
     if setting is None:
         return f"{flag.name}: {old} → {flag.text} (template {templates.flags_env_name})"
     return reason(flag.name, old, flag.text, setting)
@@ -144,6 +120,6 @@ def _reason(now: Layout, flag: InFlag, settings: Mapping[str, Setting], template
 
 def must_hold(then: Layout, flags: tuple[InFlag, ...]) -> tuple[str, ...]:
     """The very words the command line must hold afterwards: ``--config`` and our flags, as they will be written."""
-    names = ["--config", *(flag.name for flag in flags)]
+    names = dict.fromkeys(["--config", *(flag.name for flag in flags)])
     found = [arguments.last(then.asked, name) for name in names]
     return tuple(word for flag in found if flag is not None for word in then.asked[flag.start : flag.end])

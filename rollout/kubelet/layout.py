@@ -77,9 +77,19 @@ class Layout:
         return self.flag("--config") or ""
 
     @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment that the unit gives its kubelet."""
+        return _environment(self.start, self.environments)[0]
+
+    @property
     def variable_value(self) -> str:
         """``KUBELET_EXTRA_ARGS`` as it is now."""
-        return _environment(self.start, self.environments)[0].get(VARIABLE, "")
+        return self.variables.get(VARIABLE, "")
+
+    @property
+    def reads_variable(self) -> bool:
+        """Whether the command line splits ``KUBELET_EXTRA_ARGS`` into words of its own."""
+        return f"${VARIABLE}" in unit_file.exec_words(self.start.command)
 
 
 def text_of(state: FileState | None, path: str) -> str:
@@ -110,16 +120,16 @@ def find(snapshot: Snapshot) -> Layout:
         raise LayoutError("layout-not-understood", str(error)) from None
 
 
-def after(layout: Layout, path: str, text: str) -> Layout:
-    """The layout once ``path`` holds ``text``: what the change would make systemd run."""
-    if isinstance(layout.flags_home, EnvHome):
-        return _layout(layout.start, layout.texts, {**layout.environments, path: text}, layout.running)
-    # systemd applies drop-ins sorted by file name, whatever directory they lie in
+def rewritten(layout: Layout, texts: Mapping[str, str]) -> Layout:
+    """The layout once these files (environment files that the unit reads, our drop-in) hold these texts."""
+    named = {entry.path for entry in layout.start.files}
+    environments = {**layout.environments, **{path: text for path, text in texts.items() if path in named}}
+    units = {path: text for path, text in texts.items() if path not in named}
     fragment, *rest = layout.texts.items()
-    drop_ins = sorted({**dict(rest), path: text}.items(), key=lambda entry: entry[0].rsplit("/", 1)[-1])
-    texts = dict([fragment, *drop_ins])
-    made = _layout(unit_file.start(texts), texts, layout.environments, layout.running)
-    return replace(made, flags_home=layout.flags_home)
+    drop_ins = sorted({**dict(rest), **units}.items(), key=lambda entry: unit_file.drop_in_order(entry[0]))
+    ordered = dict([fragment, *drop_ins])
+    made = _layout(unit_file.start(ordered), ordered, environments, layout.running)
+    return replace(made, name=layout.name, flags_home=layout.flags_home)
 
 
 def _layout(

@@ -1,4 +1,4 @@
-"""A flag beats the file: which flag on a command line keeps a field of the configuration file from having effect.
+"""A flag beats the file: which flags on a command line keep a field of the configuration file from having effect.
 
 ``kubeletConfigFlagPrecedence`` parses the arguments again on top of the file (cmd/kubelet/app/server.go); feature gates
 are merged key by key, flags winning.
@@ -6,6 +6,7 @@ are merged key by key, flags winning.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
 from rollout.core.model.settings import Value
@@ -27,16 +28,24 @@ def _flags_of(name: str) -> tuple[tuple[Flag, tuple[str, ...]], ...]:
     return tuple((known, path) for flag, path in found.items() if (known := fields.flag(flag)) is not None)
 
 
-def shadow(name: str, value: Value, words: tuple[str, ...]) -> str:
-    """The first ``--flag=value`` of ``words`` that would beat this field with another value, or ``""``."""
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """A flag as given, and whether it sets the field as a whole or one value inside it."""
+
+    flag: str
+    value: str
+    whole: bool
+
+
+def shadows(name: str, value: Value, words: tuple[str, ...]) -> tuple[Shadow, ...]:
+    """Every ``--flag=value`` of ``words`` that would beat this field with another value."""
+    found: list[Shadow] = []
     for flag, path in _flags_of(name):
-        found = arguments.last(words, flag.name)
-        if found is None:
-            continue
+        given = arguments.last(words, flag.name)
         touched, part = _part(value, path)
-        if touched and not _agrees(flag, found.value, part):
-            return f"{flag.name}={found.value}"
-    return ""
+        if given is not None and touched and not _agrees(flag, given.value, part):
+            found.append(Shadow(flag.name, given.value, whole=not path))
+    return tuple(found)
 
 
 def _part(value: Value, path: tuple[str, ...]) -> tuple[bool, Value]:

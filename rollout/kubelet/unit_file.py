@@ -8,7 +8,7 @@ src/shared/conf-parser.c, systemd 252). What versions of systemd read differentl
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -204,3 +204,10 @@ def merge(command: str, ours: tuple[str, ...]) -> str:
 def drop_in_order(path: str) -> str:
     """systemd applies drop-ins sorted by file name, whatever directory they lie in."""
     return path.rsplit("/", 1)[-1]
+
+
+def without(command: str, names: Collection[str]) -> str:
+    """``command`` without the flags of these names that are written out in it."""
+    program, *rest = arguments.split(command)
+    at = rest[0].start if rest else program.end
+    return (command[:at] + arguments.without(command[at:], names)).rstrip(_BLANKS)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from rollout.kubelet import fields
 
 _VERSION = re.compile(r"(?:Kubernetes )?v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+.][0-9A-Za-z.+~-]*)?")
 
@@ -36,3 +38,17 @@ def known(text: str) -> Version:
     if found is None:
         raise ValueError(f"{text!r} is not a kubelet version")
     return found
+
+
+def too_new(text: str) -> bool:
+    """Whether this kubelet is newer than all that the table speaks about."""
+    found = parse(text)
+    return found is not None and found.minor >= fields.known_minors().stop
+
+
+def taken_for(text: str, assumed: int | None) -> Version:
+    """The version by which a fit kubelet is judged: its own, or the minor that one too new to be known is taken for."""
+    found = known(text)
+    if assumed is None or not too_new(text):
+        return found
+    return replace(found, minor=assumed, patch=0, text=f"{found.text} (taken for 1.{assumed})")

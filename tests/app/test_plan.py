@@ -33,13 +33,13 @@ def test_two_thousand_nodes_come_out_as_a_handful_of_groups() -> None:
     assert [group.label for group in plan.groups] == [
         "kubelet 1.20.15, dockershim, kubeadm layout (deb)",
         "kubelet 1.21.14, dockershim, kubeadm layout (rpm)",
-        "kubelet 1.23.17, containerd, kubeadm layout (deb)",
-        "kubelet 1.23.17, cri-dockerd, kubeadm layout (deb)",
+        "kubelet 1.23.17, containerd 1.6, kubeadm layout (deb)",
+        "kubelet 1.23.17, cri-dockerd 0.3, kubeadm layout (deb)",
         "kubelet 1.22.17, dockershim, plain unit",
     ]
     assert len(plan.nodes) == 1995
     assert len(plan.waves[0].nodes) == 5
-    assert len(plan.blobs) == 5
+    assert len(plan.blobs) == 6
     assert splice.splice.cache_info().misses == 1
     assert plan_codec.encode(plan) == plan_codec.encode(planned(found, snapshot))
     assert not check_preflight(plan).refused

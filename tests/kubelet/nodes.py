@@ -26,16 +26,18 @@ from rollout.core.model.snapshot import (
     FleetSnapshot,
     Measurement,
     Process,
+    Service,
     Snapshot,
     Token,
     UnitState,
     Unread,
 )
 from rollout.core.text.blobs import digest
-from rollout.kubelet import layout
+from rollout.kubelet import layout, versions
 
 CONFIG = "/var/lib/kubelet/config.yaml"
 DEB, RPM = "/etc/default/kubelet", "/etc/sysconfig/kubelet"
+CONFIG_DIR = "/etc/kubernetes/kubelet.conf.d"
 DROP_IN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
 FRAGMENT = "/lib/systemd/system/kubelet.service"
 KUBEADM = "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf"
@@ -107,12 +109,36 @@ ExecStart=/usr/local/bin/kubelet \\
 Restart=always
 """
 
-REMOTE = {
-    "dockershim": "--network-plugin=cni",
-    "cri-dockerd": "--container-runtime=remote --container-runtime-endpoint=unix:///run/cri-dockerd.sock",
-    "containerd": "--container-runtime=remote --container-runtime-endpoint=unix:///run/containerd/containerd.sock",
-    "crio": "--container-runtime=remote --container-runtime-endpoint=unix:///var/run/crio/crio.sock",
+CRI_DOCKER = "cri-docker.service"
+CRI_DOCKER_FILE = f"/lib/systemd/system/{CRI_DOCKER}"
+CRI_DOCKER_DROP_IN = f"/etc/systemd/system/{CRI_DOCKER}.d/90-rollout.conf"
+CRI_DOCKERD = "/usr/bin/cri-dockerd --container-runtime-endpoint fd://"
+
+SOCKETS = {
+    "cri-dockerd": "unix:///run/cri-dockerd.sock",
+    "containerd": "unix:///run/containerd/containerd.sock",
+    "crio": "unix:///var/run/crio/crio.sock",
 }
+
+PRINTED = {
+    "dockershim": ("docker", "Docker version 20.10.24, build 297e128"),
+    "cri-dockerd": ("cri-dockerd", "cri-dockerd 0.3.4 (e88b1605)"),
+    "containerd": (
+        "containerd",
+        "containerd github.com/containerd/containerd v1.6.36 88c3d9bc5b5a193f40b7c14fa996d23532d6f956",
+    ),
+    "crio": ("crio", "crio version 1.23.5"),
+}
+"""What a node says of its runtime: the name in its snapshot, and the version as printed."""
+
+
+def runtime_flags(runtime: str, version: str) -> str:
+    """The flags by which a kubelet of this version is told its runtime: --container-runtime is gone in 1.27."""
+    if runtime == "dockershim":
+        return "--network-plugin=cni"
+    remote = "--container-runtime=remote " if versions.known(version).minor < 27 else ""
+    return f"{remote}--container-runtime-endpoint={SOCKETS[runtime]}"
+
 
 TEMPLATES = Templates(
     kubelet_config="{% for name in fields %}\n{{ name }}: {{ fields[name] | yaml }}\n{% endfor %}\n",
@@ -188,7 +214,8 @@ def kubeadm(
     words: str = "",
 ) -> Snapshot:
     """A kubeadm node. ``extra``: the environment file's text (``None``: absent); ``words``: what it adds to the command line."""
-    kubeadm_args = f"{REMOTE[runtime]} --pod-infra-container-image=k8s.gcr.io/pause:3.2"
+    pause = "--pod-infra-container-image=k8s.gcr.io/pause:3.2" if versions.known(version).minor < 35 else ""
+    kubeadm_args = f"{runtime_flags(runtime, version)} {pause}".strip()
     command = (
         "/usr/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf "
         f"--kubeconfig=/etc/kubernetes/kubelet.conf --config={CONFIG} {kubeadm_args} {words}"
@@ -213,11 +240,33 @@ def plain(
     config: str = CONFIG_TEXT,
 ) -> Snapshot:
     """A node whose unit holds the whole command line."""
-    rest = f"{REMOTE[runtime]} {more}".strip()
+    rest = f"{runtime_flags(runtime, version)} {more}".strip()
     text = PLAIN_TEXT.format(more=f" \\\n  {rest}" if rest else "")
     command = f"/usr/local/bin/kubelet --config={CONFIG} --kubeconfig=/etc/kubernetes/kubelet.conf {rest}"
     files = [regular(FRAGMENT, text), regular(CONFIG, config), absent(DEB), absent(RPM), absent(DROP_IN)]
     return snapshot(name, version, command, files, runtime=runtime)
+
+
+def flags_only(name: str = "tess-node-0001", version: str = "1.23.17", words: str = "--v=2") -> Snapshot:
+    """A node whose kubelet has no ``--config``; all it is told stands in its unit."""
+    command = f"/usr/local/bin/kubelet --network-plugin=cni {words}"
+    text = f"[Service]\nExecStart={command}\nRestart=always\n"
+    files = [regular(FRAGMENT, text), absent(CONFIG), absent(DEB), absent(RPM), absent(DROP_IN)]
+    return snapshot(name, version, command, files)
+
+
+def with_config_dir(found: Snapshot, drop_ins: Mapping[str, str], **facts: str) -> Snapshot:
+    """The same node whose kubelet has ``--config-dir`` with these files (name → text) in it, from its environment file."""
+    flag = f"--config-dir={CONFIG_DIR}"
+    command = found.measurement.process.command_line if found.measurement.process else ()
+    texts = {f"{CONFIG_DIR}/{name}": text for name, text in drop_ins.items()}
+    states = [
+        FileState(CONFIG_DIR, "directory"),
+        regular(DEB, f"KUBELET_EXTRA_ARGS={flag}\n"),
+        *(regular(path, text) for path, text in texts.items()),
+    ]
+    files = {**found.files, **{state.path: state for state in states}}
+    return with_command(replace(found, files=files, facts={**found.facts, **facts}), *command, flag)
 
 
 def snapshot(
@@ -236,23 +285,37 @@ def snapshot(
         "RestartUSec": "10s",
         "TimeoutStopUSec": "1min 30s",
     }
+    services = {CRI_DOCKER: _cri_dockerd()} if runtime == "cri-dockerd" else {}
+    if services:
+        files = [*files, regular(CRI_DOCKER_FILE, f"[Service]\nExecStart={CRI_DOCKERD}\n"), absent(CRI_DOCKER_DROP_IN)]
     measurement = Measurement(
         unit=UnitState(layout.UNIT, properties),
         process=Process(1234, tuple(command.split())),
         healthz="ok",
         lenient=0,
+        services=services,
     )
     return Snapshot(
         node=name,
         machine_id=digest(name.encode())[:32],
         boot_id="b" * 32,
         kubelet_version=version,
-        runtimes={runtime: "1"},
+        runtimes=dict([PRINTED[runtime]]),
         measurement=measurement,
         files={state.path: state for state in files},
         token=Token(),
         facts={"state-dir-fs": "ext2/ext3", "room-kib": "1000000"},
     )
+
+
+def _cri_dockerd(drop_ins: str = "", command: str = CRI_DOCKERD) -> Service:
+    properties = {
+        "LoadState": "loaded",
+        "ActiveState": "active",
+        "FragmentPath": CRI_DOCKER_FILE,
+        "DropInPaths": drop_ins,
+    }
+    return Service(UnitState(CRI_DOCKER, properties), Process(900, tuple(command.split())))
 
 
 def with_unit(found: Snapshot, **properties: str) -> Snapshot:
@@ -305,6 +368,12 @@ def applied(found: Snapshot, change: Change, blobs: Mapping[str, bytes]) -> Snap
         content = blobs[file.after]
         found = with_file(found, FileState(file.path, "regular", "644", "0:0", len(content), file.after, content))
         if file.path == DROP_IN:
-            found = with_unit(found, DropInPaths=DROP_IN)
+            unit = found.measurement.unit
+            held = unit.properties["DropInPaths"].split() if unit else []
+            found = with_unit(found, DropInPaths=" ".join(dict.fromkeys([*held, DROP_IN])))
+        if file.path == CRI_DOCKER_DROP_IN:
+            command = content.decode().rpartition("ExecStart=")[2].strip()
+            services = {CRI_DOCKER: _cri_dockerd(CRI_DOCKER_DROP_IN, command)}
+            found = replace(found, measurement=replace(found.measurement, services=services))
     asked = layout.find(found)
     return with_command(found, asked.pieces[0].text, *asked.asked)

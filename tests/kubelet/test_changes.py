@@ -36,6 +36,7 @@ from tests.kubelet.nodes import (
 )
 
 DEADLINE = settings(imagePullProgressDeadline="5m")
+KIND = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 SERIAL = settings(serializeImagePulls=False)
 
 
@@ -48,6 +49,10 @@ def proposed(found: Snapshot, wanted: Mapping[str, Setting] = IMAGE_PULLS) -> tu
     got = decide(found, wanted)
     assert isinstance(got, Proposal), got
     return got.change, {file.path: got.blobs[file.after].decode() for file in got.change.files}
+
+
+def pinned(wanted: Mapping[str, Setting]) -> dict[str, Setting]:
+    return {name: replace(setting, pin=True) for name, setting in wanted.items()}
 
 
 def left(found: Snapshot, wanted: Mapping[str, Setting] = IMAGE_PULLS) -> Left:
@@ -80,7 +85,7 @@ def test_the_label_says_version_runtime_and_layout() -> None:
     got = [decide(found) for found in (kubeadm(), kubeadm(flags=RPM, version="1.23.17", runtime="crio"), plain())]
     assert [entry.label for entry in got if isinstance(entry, Proposal)] == [
         "kubelet 1.20.15, dockershim, kubeadm layout (deb)",
-        "kubelet 1.23.17, CRI-O, kubeadm layout (rpm)",
+        "kubelet 1.23.17, CRI-O 1.23, kubeadm layout (rpm)",
         "kubelet 1.20.15, dockershim, plain unit",
     ]
 
@@ -122,8 +127,6 @@ def test_a_flag_in_a_plain_unit_is_replaced_in_our_drop_in() -> None:
 )
 def test_plan_apply_plan_again_nothing_to_do_then_only_what_changed(found: Snapshot) -> None:
     wanted = dict(IMAGE_PULLS)
-    if found.kubelet_version == "1.31.0":
-        found = _newer(found)
     got = decide(found, wanted)
     assert isinstance(got, Proposal)
     after = applied(found, got.change, got.blobs)
@@ -131,15 +134,6 @@ def test_plan_apply_plan_again_nothing_to_do_then_only_what_changed(found: Snaps
     assert (again.standing, again.reference) == (Standing.AS_WANTED, "as-wanted")
     change, _ = proposed(after, {**wanted, **settings(registryPullQPS=10)})
     assert [file.reasons for file in change.files] == [("registryPullQPS: not set → 10 (playbook image-pulls)",)]
-
-
-def _newer(found: Snapshot) -> Snapshot:
-    """A kubelet from 1.27 on has no --container-runtime."""
-    words = [word for word in found.measurement.process.command_line if word != "--container-runtime=remote"]  # type: ignore[union-attr]
-    state = found.files[nodes.KUBEADM_FLAGS]
-    assert state.content is not None
-    text = state.content.decode().replace("--container-runtime=remote ", "")
-    return with_file(with_command(found, *words), regular(nodes.KUBEADM_FLAGS, text))
 
 
 def test_applying_the_drop_in_twice_replaces_it() -> None:
@@ -172,12 +166,12 @@ def test_a_file_that_is_as_wanted_under_a_process_that_is_not_needs_a_restart_on
 
 
 def test_newer_kubelets() -> None:
-    found = _newer(kubeadm(version="1.31.4", runtime="containerd"))
+    found = kubeadm(version="1.31.4", runtime="containerd")
     change, texts = proposed(found)
     assert texts[CONFIG].endswith("staticPodPath: /etc/kubernetes/manifests\nmaxParallelImagePulls: 5\n")
     assert change.settle == 10.0
-    assert "was removed in 1.24" in change.notes[0]
-    assert proposed(replace(found, kubelet_version="1.35.1"))[0].settle == 0.0
+    assert "containerd 1.7.0" in change.notes[0]
+    assert proposed(kubeadm(version="1.35.1", runtime="containerd"))[0].settle == 0.0
 
 
 def test_settings_that_may_reject_pods_are_told() -> None:
@@ -194,7 +188,7 @@ def test_healthz_port_of_file_and_flag() -> None:
     )
     assert change.healthz_port == 10300
     assert proposed(kubeadm(config=CONFIG_TEXT.replace("healthzPort: 10248\n", "")), SERIAL)[0].healthz_port == 10248
-    assert left(kubeadm(config=CONFIG_TEXT.replace("10248", "many")), SERIAL).reference == "layout-not-understood"
+    assert left(kubeadm(config=CONFIG_TEXT.replace("10248", "many")), SERIAL).reference == "config-not-understood"
 
 
 def test_config_given_as_two_words() -> None:
@@ -240,9 +234,13 @@ def broken(found: Snapshot, **measured: object) -> Snapshot:
         (with_file(kubeadm(), absent(CONFIG)), "not-a-regular-file"),
         (with_file(kubeadm(), FileState(CONFIG, "regular", size=10**6)), "file-too-large"),
         (with_file(kubeadm(), replace(regular(CONFIG, ""), content=b"\xff")), "layout-not-understood"),
-        (with_file(kubeadm(), regular(CONFIG, "kind: Other\n")), "not-a-kubelet-config"),
-        (with_file(kubeadm(), regular(CONFIG, "kind: KubeletConfiguration\nkind: x\n")), "yaml-duplicate-key"),
-        (with_file(kubeadm(), regular(CONFIG, "kind: KubeletConfiguration\nserializeImagePulls: &x true\n")), "yaml-anchor"),
+        (with_file(kubeadm(), regular(CONFIG, "kind: Other\n")), "config-not-understood"),
+        (with_file(kubeadm(), regular(CONFIG, f"{KIND}serializeImagePulls: tr")), "config-not-understood"),
+        (with_file(kubeadm(), regular(CONFIG, "")), "config-not-understood"),
+        (with_file(kubeadm(), regular(CONFIG, KIND.replace("v1beta1", "v1"))), "config-not-understood"),
+        (with_file(kubeadm(), regular(CONFIG, f"{KIND}serializeImagePulls: [\n")), "config-not-understood"),
+        (with_file(kubeadm(), regular(CONFIG, f"{KIND}serializeImagePulls: true\nserializeImagePulls: true\n")), "yaml-duplicate-key"),
+        (with_file(kubeadm(), regular(CONFIG, f"{KIND}serializeImagePulls: &x true\n")), "yaml-anchor"),
         (with_file(kubeadm(), FileState(DEB, "symlink")), "not-a-regular-file"),
         (with_file(kubeadm(), regular(DEB, "KUBELET_EXTRA_ARGS='open\n")), "layout-not-understood"),
         (with_file(kubeadm(), regular(KUBEADM, "[Service]\n")), "layout-drifted"),
@@ -251,7 +249,7 @@ def broken(found: Snapshot, **measured: object) -> Snapshot:
         (with_file(plain(), FileState(DROP_IN, "directory")), "not-a-regular-file"),
         (replace(plain(), files={}), "layout-not-understood"),
         (with_command(kubeadm(), "/usr/bin/kubelet", "--v=9"), "layout-drifted"),
-        (kubeadm(config=CONFIG_TEXT + "imageGCLowThresholdPercent: 99\n"), "setting-contradiction"),
+        (kubeadm(config=CONFIG_TEXT + "imageGCLowThresholdPercent: 99\n"), "config-not-understood"),
         (kubeadm(extra="KUBELET_EXTRA_ARGS=--serialize-image-pulls=true\n", words="--serialize-image-pulls=true"), "flag-shadows-field"),
         (plain(more="--dynamic-config-dir=/d"), "config-dir-in-use"),
     ],
@@ -274,18 +272,12 @@ def test_the_shadowing_flag_is_named_with_its_file() -> None:
     )
 
 
-def test_a_shadowing_flag_of_the_same_value_is_no_harm() -> None:
+def test_what_a_flag_has_in_force_already_is_not_written_unless_it_is_pinned() -> None:
     found = kubeadm(extra="KUBELET_EXTRA_ARGS=--serialize-image-pulls=false\n", words="--serialize-image-pulls=false")
-    assert CONFIG in proposed(found)[1]
-
-
-def test_no_config_file_is_refused_because_adding_one_changes_defaults() -> None:
-    text = "[Service]\nExecStart=/usr/local/bin/kubelet --v=2\n"
-    found = with_command(with_file(plain(), regular(FRAGMENT, text)), "/usr/local/bin/kubelet", "--v=2")
-    assert left(found, SERIAL).reference == "no-config-file"
-    assert "four of its defaults" in left(found, SERIAL).reason
-    change, _ = proposed(found, DEADLINE)
-    assert (change.config_path, change.healthz_port) == ("", 10248)
+    got = left(found, SERIAL)
+    assert got.standing is Standing.AS_WANTED
+    assert "serializeImagePulls is as wanted by --serialize-image-pulls=false" in got.reason
+    assert list(proposed(found, pinned(SERIAL))[1]) == [CONFIG]
 
 
 def test_a_relative_config_is_refused() -> None:
@@ -312,9 +304,9 @@ def test_a_later_drop_in_that_restates_the_command_shadows_ours() -> None:
 
 
 def test_settings_without_a_home_refuse_the_node_with_every_reason() -> None:
-    got = left(kubeadm(runtime="containerd"), settings(imagePullProgressDeadline="5m", maxParallelImagePulls=5))
+    got = left(kubeadm(runtime="crio"), settings(imagePullProgressDeadline="5m", maxParallelImagePulls=5))
     assert got.reference == "setting-unsupported"
-    assert "image_pull_progress_timeout" in got.reason
+    assert "pull_progress_timeout" in got.reason
     assert "exists from 1.27" in got.reason
 
 
@@ -396,15 +388,21 @@ def test_what_a_template_adds_is_part_of_the_change() -> None:
 def test_runtimes_by_their_sockets() -> None:
     def label(found: Snapshot) -> str:
         got = decide(found, SERIAL)
-        assert isinstance(got, Proposal)
+        assert isinstance(got, Proposal), got
         return got.label.split(", ")[1]
 
-    assert label(kubeadm(runtime="cri-dockerd")) == "cri-dockerd"
+    def kubelet(version: str, *words: str, config: str = CONFIG_TEXT) -> Snapshot:
+        """One whose runtime is told by these words alone."""
+        command = f"/usr/local/bin/kubelet --config={CONFIG} {' '.join(words)}"
+        unit = regular(FRAGMENT, f"[Service]\nExecStart={command}\n")
+        return with_command(with_file(plain(version=version, config=config), unit), *command.split())
+
+    unknown = ("--container-runtime=remote", "--container-runtime-endpoint=unix:///x.sock")
+    assert label(kubeadm(runtime="cri-dockerd")) == "cri-dockerd 0.3"
+    assert label(kubelet("1.23.17", *unknown)) == "unknown runtime"
     assert (
-        label(plain(more="--container-runtime=remote --container-runtime-endpoint=unix:///x.sock")) == "unknown runtime"
+        label(kubelet("1.30.0", config=CONFIG_TEXT + "containerRuntimeEndpoint: unix:///run/crio/crio.sock\n"))
+        == "CRI-O"
     )
-    assert label(plain(more="--container-runtime=docker", version="1.25.0")) == "unknown runtime"
-    field = CONFIG_TEXT + "containerRuntimeEndpoint: unix:///run/crio/crio.sock\n"
-    assert label(plain(version="1.30.0", config=field)) == "CRI-O"
-    assert label(plain(version="1.30.0")) == "containerd"
-    assert label(plain(version="1.25.0")) == "unknown runtime"
+    assert label(kubelet("1.30.0")) == "containerd"
+    assert label(kubelet("1.25.0", *unknown)) == "unknown runtime"

@@ -195,4 +195,5 @@ def test_what_means_the_same_as_a_flag(kind: str, old: str, new: str, same: bool
     ],
 )  # fmt: skip
 def test_flags_that_beat_the_file(name: str, value: Value, words: tuple[str, ...], shadow: str) -> None:
-    assert shadows.shadow(name, value, words) == shadow
+    found = shadows.shadows(name, value, words)
+    assert [f"{each.flag}={each.value}" for each in found] == ([shadow] if shadow else [])

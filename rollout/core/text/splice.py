@@ -103,6 +103,11 @@ def splice(old: bytes, overlay: bytes, same: Same = exactly) -> Spliced:
     return Spliced(content, expected, tuple(work.changed))
 
 
+def written(document: Mapping[str, Value]) -> bytes:
+    """A YAML text that says ``document``: what an overlay is made of."""
+    return json.dumps(document, ensure_ascii=False).encode()
+
+
 def merged(
     old: Mapping[str, Value], overlay: Mapping[str, Value], same: Same, path: tuple[str, ...] = ()
 ) -> dict[str, Value]:

@@ -1,0 +1,147 @@
+"""A field that a flag beats, where the playbook says ``shadowedByFlag: move``: the flag goes, the field comes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.playbook import Shadowed
+from rollout.core.model.snapshot import Snapshot
+from tests.kubelet import nodes
+from tests.kubelet.deciding import applied_twice_is_once, proposed, refused
+from tests.kubelet.nodes import (
+    CONFIG,
+    CONFIG_TEXT,
+    DEB,
+    DROP_IN,
+    FRAGMENT,
+    KUBEADM,
+    KUBEADM_FLAGS,
+    POLICY,
+    kubeadm,
+    plain,
+    regular,
+    settings,
+    with_command,
+    with_file,
+)
+
+MOVE = replace(POLICY, shadowed=Shadowed.MOVE)
+SERIAL = settings(serializeImagePulls=False)
+
+
+def extra(words: str, version: str = "1.23.17") -> Snapshot:
+    return kubeadm(version=version, extra=f"# ours\nKUBELET_EXTRA_ARGS={words}\nB=1\n", words=words.replace('"', ""))
+
+
+def test_out_of_the_environment_file_and_into_the_field() -> None:
+    found = extra("--node-ip=10.0.0.7 --serialize-image-pulls=true --v=2")
+    change, texts = proposed(found, SERIAL, MOVE)
+    assert texts == {
+        CONFIG: CONFIG_TEXT.replace("serializeImagePulls: true", "serializeImagePulls: false"),
+        DEB: '# ours\nKUBELET_EXTRA_ARGS="--node-ip=10.0.0.7 --v=2"\nB=1\n',
+    }
+    assert change.files[1].reasons == (
+        "--serialize-image-pulls: true → taken out, serializeImagePulls is written instead (playbook image-pulls)",
+    )
+    applied_twice_is_once(found, SERIAL, MOVE)
+
+
+def test_the_default_is_to_refuse() -> None:
+    found = extra("--serialize-image-pulls=true")
+    assert refused(found, SERIAL) == (
+        "flag-shadows-field",
+        f"--serialize-image-pulls=true (KUBELET_EXTRA_ARGS in {DEB}) beats serializeImagePulls in {CONFIG}",
+    )
+
+
+def test_every_time_it_is_given() -> None:
+    words = "--registry-qps 3 --serialize-image-pulls=true --registry-qps=4 --v=2 --serialize-image-pulls"
+    _, texts = proposed(extra(words), {**SERIAL, **settings(registryPullQPS=20)}, MOVE)
+    assert 'KUBELET_EXTRA_ARGS="--v=2"\n' in texts[DEB]
+    assert "registryPullQPS: 20" in texts[CONFIG]
+
+
+def test_out_of_kubeadm_flags_env() -> None:
+    found = kubeadm(version="1.23.17")
+    state = found.files[KUBEADM_FLAGS]
+    assert state.content is not None
+    text = state.content.decode().replace("--network-plugin=cni", "--network-plugin=cni --serialize-image-pulls=true")
+    command = found.measurement.process.command_line if found.measurement.process else ()
+    words = [*command[: command.index("--network-plugin=cni") + 1], "--serialize-image-pulls=true"]
+    words += command[len(words) - 1 :]
+    found = with_command(with_file(found, regular(KUBEADM_FLAGS, text)), *words)
+    _, texts = proposed(found, SERIAL, MOVE)
+    assert texts[KUBEADM_FLAGS] == state.content.decode()
+    assert set(texts) == {CONFIG, KUBEADM_FLAGS}
+    applied_twice_is_once(found, SERIAL, MOVE)
+
+
+def test_out_of_a_plain_unit_by_our_drop_in() -> None:
+    found = plain(version="1.23.17", more="--serialize-image-pulls=true --v=2")
+    change, texts = proposed(found, SERIAL, MOVE)
+    assert set(texts) == {CONFIG, DROP_IN}
+    assert texts[DROP_IN].endswith("--kubeconfig=/etc/kubernetes/kubelet.conf --network-plugin=cni --v=2\n")
+    assert change.reload
+    applied_twice_is_once(found, SERIAL, MOVE)
+
+
+def test_out_of_the_command_of_a_kubeadm_unit() -> None:
+    text = nodes.KUBEADM_TEXT.format(flags=DEB).rstrip() + " --serialize-image-pulls=true\n"
+    command = kubeadm().measurement.process.command_line  # type: ignore[union-attr]
+    found = with_command(with_file(kubeadm(), regular(KUBEADM, text)), *command, "--serialize-image-pulls=true")
+    _, texts = proposed(found, SERIAL, MOVE)
+    assert set(texts) == {CONFIG, DROP_IN}
+    restated = "ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS"
+    assert texts[DROP_IN].endswith(f"{restated} $KUBELET_EXTRA_ARGS\n")
+    applied_twice_is_once(found, SERIAL, MOVE)
+
+
+def test_what_the_flag_says_besides_goes_into_the_field_too() -> None:
+    found = extra("--feature-gates=CSIMigration=false,GracefulNodeShutdown=true --v=2")
+    _, texts = proposed(found, settings(featureGates={"GracefulNodeShutdown": False}), MOVE)
+    assert 'KUBELET_EXTRA_ARGS="--v=2"\n' in texts[DEB]
+    assert texts[CONFIG].endswith("featureGates:\n  CSIMigration: false\n  GracefulNodeShutdown: false\n")
+    found = extra('"--eviction-hard=memory.available<1Gi,nodefs.available<5%"')
+    _, texts = proposed(found, settings(evictionHard={"memory.available": "2Gi"}), MOVE)
+    assert "  memory.available: 2Gi   # more than the default\n  nodefs.available: 5%\n" in texts[CONFIG]
+
+
+def test_a_flag_for_one_value_inside_a_field() -> None:
+    found = extra("--authentication-token-webhook-cache-ttl=1m --v=2")
+    wanted = settings(authentication={"webhook": {"cacheTTL": "3m"}})
+    _, texts = proposed(found, wanted, MOVE)
+    assert "    cacheTTL: 3m\n    enabled: true\n" in texts[CONFIG]
+    applied_twice_is_once(found, wanted, MOVE)
+
+
+def test_out_of_environment_it_cannot_be_taken() -> None:
+    text = nodes.KUBEADM_TEXT.format(flags=DEB).replace(
+        "--config=/var/lib/kubelet/config.yaml", "--config=/var/lib/kubelet/config.yaml --serialize-image-pulls=true"
+    )
+    command = kubeadm().measurement.process.command_line  # type: ignore[union-attr]
+    at = command.index(f"--config={CONFIG}") + 1
+    words = (*command[:at], "--serialize-image-pulls=true", *command[at:])
+    reference, reason = refused(with_command(with_file(kubeadm(), regular(KUBEADM, text)), *words), SERIAL, MOVE)
+    assert reference == "flag-shadows-field"
+    assert "Environment=" in reason
+
+
+@pytest.mark.parametrize("quoted", ["'--serialize-image-pulls=true'", "--serialize-image-pulls\\=true"])
+def test_however_it_is_quoted(quoted: str) -> None:
+    unit = f"[Service]\nExecStart=/usr/local/bin/kubelet --config={CONFIG} '--node-labels=a=b'   {quoted}  --v=2\n"
+    if "\\" in quoted:
+        found = kubeadm(extra=f"KUBELET_EXTRA_ARGS='{quoted} --v=2'\n", words="--serialize-image-pulls=true --v=2")
+        assert 'KUBELET_EXTRA_ARGS="--v=2"\n' in proposed(found, SERIAL, MOVE)[1][DEB]
+        return
+    command = (
+        "/usr/local/bin/kubelet",
+        f"--config={CONFIG}",
+        "--node-labels=a=b",
+        "--serialize-image-pulls=true",
+        "--v=2",
+    )
+    found = with_command(with_file(plain(), regular(FRAGMENT, unit)), *command)
+    text = proposed(found, SERIAL, MOVE)[1][DROP_IN]
+    assert text.endswith(f"ExecStart=/usr/local/bin/kubelet --config={CONFIG} '--node-labels=a=b'  --v=2\n")
