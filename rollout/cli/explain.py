@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import click
 
+from rollout.app.explain import explain_on_node, shown_by
+from rollout.cli.options import session_options
+from rollout.cli.plan import read_fleet, saved_fleet
+from rollout.cli.wiring import Session
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.kubelet import versions
+from rollout.kubelet.explained.explanation import Explanation
 from rollout.kubelet.explained.explanation import explain as explanation_of
 from rollout.kubelet.explained.explanation_text import explanation_document, explanation_lines
+from rollout.kubelet.explained.on_node import OnNode
+from rollout.kubelet.explained.on_node_text import Shown, on_node_document, on_node_lines
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion, parse
 
 
@@ -18,14 +28,42 @@ from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion, parse
 @click.argument("name", metavar="FIELD|FLAG|INTENT")
 @click.option("--kubelet", default="", metavar="V", help="Only what holds for this kubelet: 1.33, 1.20.15.")
 @click.option("--runtime", default="", metavar="R", help="Only what holds for this runtime: crio, containerd-1.7.24.")
-@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
-def explain(name: str, kubelet: str, runtime: str, output: str) -> None:
-    """What a setting does, its versions, defaults and traps, where it lives."""
+@click.option(
+    "--node", "node_name", default="", metavar="NODE", help="And its value on this node: who says it, who wins."
+)
+@click.option("--cluster", default="", help="Whose node.")
+@click.option("--snapshot", type=click.Path(path_type=Path), default=None, help="From this file; no node is read.")
+@session_options
+def explain(
+    session: Session, name: str, kubelet: str, runtime: str, node_name: str, cluster: str, snapshot: Path | None
+) -> None:
+    """What a setting does, its versions, defaults and traps, where it lives; with --node also where its value comes from."""
     found = explanation_of(name, _minor(kubelet), *_runtime(runtime))
-    if output == "json":
-        click.echo(json.dumps(explanation_document(found), indent=2, ensure_ascii=False))
+    lines, document = explanation_lines(found), explanation_document(found)
+    if node_name:
+        here, shown = _on_node(session, cluster, node_name, found, snapshot)
+        lines = (line for part in (lines, on_node_lines(here, shown)) for line in part)
+        document["onNode"] = on_node_document(here, shown)
+    elif cluster or snapshot:
+        raise UsageError("no-node", "--cluster and --snapshot are for --node", hint="say which node")
+    if session.output == "json":
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        click.echo("\n".join(explanation_lines(found)))
+        click.echo("\n".join(lines))
+
+
+def _on_node(
+    session: Session, cluster: str, name: str, found: Explanation, snapshot: Path | None
+) -> tuple[OnNode, Shown]:
+    if not cluster:
+        raise UsageError("no-cluster", f"whose node is {name}?", hint="say --cluster")
+    inventory = session.inventory(cluster)
+    if name not in inventory.nodes:
+        hint = did_you_mean(name, inventory.nodes)
+        raise UsageError("unknown-node", f"{cluster} has no node `{printable(name, 80)}`", hint=hint)
+    fleet = saved_fleet(snapshot) if snapshot else read_fleet(session, inventory, (name,))
+    here = explain_on_node(inventory.nodes[name], fleet, found)
+    return here, shown_by(here, inventory, session.sources(), session.kubeconfig)
 
 
 def _minor(kubelet: str) -> int | None:

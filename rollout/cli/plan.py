@@ -71,7 +71,7 @@ def plan(
     # From a file no machine is asked: then whether one may ask the back ends is seen when applying.
     (check_backends if snapshot else ask_backends)(inventory, policy.gates, session.kubeconfig)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
-    fleet = _saved(snapshot) if snapshot else read_fleet(session, inventory, selection)
+    fleet = saved_fleet(snapshot) if snapshot else read_fleet(session, inventory, selection)
     if save_snapshot:
         _write(save_snapshot, snapshot_codec.encode(fleet))
     made = make_plan(session, inventory, policy, fleet, selection, limit, overrides, assumed)
@@ -149,7 +149,8 @@ def read_bounded(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _saved(path: Path) -> FleetSnapshot:
+def saved_fleet(path: Path) -> FleetSnapshot:
+    """What ``--save-snapshot`` kept."""
     try:
         return snapshot_codec.decode(read_bounded(path), str(path))
     except OSError as exc:

@@ -1,0 +1,51 @@
+"""Explaining a setting on one node: the node as it was read, and what its running kubelet shows."""
+
+from __future__ import annotations
+
+from rollout.app.ports import ApiSources
+from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.snapshot import FleetSnapshot, Unread
+from rollout.errors import InputError, Problem, RemoteError
+from rollout.kubelet import fields, found, versions
+from rollout.kubelet.explained.explanation import Explanation
+from rollout.kubelet.explained.on_node import OnNode, agrees, at, on_node
+from rollout.kubelet.explained.on_node_text import Shown
+from rollout.kubelet.layout import LayoutError
+
+NO_KUBECONFIG = "no kubeconfig is named"
+
+
+def explain_on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation) -> OnNode:
+    """The setting on a node of ``fleet``; ``InputError`` where the node was not read or is not understood."""
+    snapshot = fleet.nodes.get(node.name)
+    if snapshot is None:
+        raise _error("not-in-snapshot", f"{node.name}: the snapshot does not hold this node")
+    if isinstance(snapshot, Unread):
+        raise _error(snapshot.reference, f"{node.name}: {snapshot.message}")
+    version = versions.parse(snapshot.kubelet_version)
+    if version is None or version.minor not in fields.known_minors():
+        said = snapshot.kubelet_version or "nothing"
+        raise _error("kubelet-version-unknown", f"{node.name}: rollout does not know kubelets of version {said!r}")
+    try:
+        return on_node(found.find(snapshot, version, node), explanation)
+    except LayoutError as error:
+        raise _error(error.reference, f"{node.name}: {error}") from None
+
+
+def shown_by(here: OnNode, inventory: Inventory, sources: ApiSources, kubeconfig: str = "") -> Shown:
+    """What the running kubelet says is in force, where a kubeconfig may read it."""
+    if not here.field:
+        return Shown()
+    endpoints = inventory.endpoints
+    which = (kubeconfig, "") if kubeconfig else (endpoints.kubeconfig, endpoints.context)
+    if not which[0]:
+        return Shown(not_asked=NO_KUBECONFIG)
+    try:
+        shown = sources.configz(*which, here.node)
+    except RemoteError as error:
+        return Shown(not_asked=f"{error.message} [{error.reference}]")
+    return Shown(at(shown, here.field), agrees(here, shown))
+
+
+def _error(reference: str, message: str) -> InputError:
+    return InputError((Problem(reference, message),))

@@ -1,0 +1,135 @@
+"""A setting on one node: every layer that says it, the one that wins, and what is in force then.
+
+The kubelet's own order, from low to high: defaults, the ``--config`` file, each drop-in of ``--config-dir``, flags. A layer's
+value is as it is written there; what is in force is worked out for the whole (``configuration.startup``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rollout.core.model.settings import Value
+from rollout.kubelet import arguments, fields, in_force, intents, runtime_versions
+from rollout.kubelet.configuration.config_file import LoadError, document
+from rollout.kubelet.configuration.default_values import defaults, legacy
+from rollout.kubelet.configuration.outcome import File, Layer
+from rollout.kubelet.explained.explanation import Explanation, What
+from rollout.kubelet.found import Found
+from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
+from rollout.kubelet.runtime_versions import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one layer says of a setting. ``where``: a path, or for a flag where it is written; ``""`` for defaults."""
+
+    layer: Layer
+    where: str
+    value: Value
+    wins: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OnNode:
+    """``layers`` from low to high. ``home`` is where an intent lives on this node; ``""`` for what is the kubelet's own.
+
+    ``runtime`` is for people: ``containerd 2.1.4``. ``field`` is the field that it is or sets, ``""``: none.
+    """
+
+    node: str
+    kubelet: str
+    runtime: str
+    name: str
+    field: str
+    value: Value
+    layers: tuple[Said, ...]
+    home: str = ""
+
+
+def on_node(here: Found, found: Explanation) -> OnNode:
+    """Where the setting's value comes from on this node."""
+    version = runtime_versions.version_of(here.runtime, here.snapshot.runtimes)
+    runtime = f"{here.runtime.value} {version.text}" if version else here.runtime.value
+    path = _field(found)
+    layers = tuple(_layers(here, found, path))
+    value = at(here.outcome.effective, path) if path else layers[-1].value if layers else None
+    return OnNode(here.node.name, here.version.text, runtime, found.name, path, value, _won(layers), _home(here, found))
+
+
+def agrees(here: OnNode, shown: Mapping[str, Value]) -> bool:
+    """Is what the kubelet shows of the field what was worked out?"""
+    return in_force.holds(at(shown, here.field), here.value, tuple(here.field.split(".")))
+
+
+def at(values: Mapping[str, Value], path: str) -> Value:
+    """The value at ``a.b.c``; ``None``: there is none."""
+    found: Value = dict(values)
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _field(found: Explanation) -> str:
+    if found.what is What.FIELD:
+        return found.name
+    flag = fields.flag(found.name)
+    return flag.field if flag else ""
+
+
+def _layers(here: Found, found: Explanation, path: str) -> Iterator[Said]:
+    if path:
+        yield from _of_field(here, path)
+    elif found.what is What.FLAG:
+        yield from _of_flags(here, (found.name,))
+    elif found.name == DEADLINE and here.runtime is Runtime.DOCKERSHIM:
+        row = intents.row(DEADLINE, here.runtime, None)
+        yield from ([Said(Layer.DEFAULT, "", row.default)] if row else [])
+        yield from _of_flags(here, (DEADLINE_FLAG,))
+
+
+def _of_field(here: Found, path: str) -> Iterator[Said]:
+    given, minor = here.sources, here.version.minor
+    yield Said(Layer.DEFAULT, "", at(legacy(minor) if given.config is None else defaults(minor), path))
+    files = [(Layer.FILE, given.config), *((Layer.DROP_IN, file) for file in given.drop_ins or ())]
+    for layer, file in files:
+        value = _written(file, path) if file else None
+        if file and value is not None:
+            yield Said(layer, file.path, value)
+    flags = (name for name in fields.every_name() if (flag := fields.flag(name)) and _sets(flag.field, path))
+    yield from _of_flags(here, flags)
+
+
+def _sets(field: str, path: str) -> bool:
+    """Whether a flag for ``field`` says ``path`` or a part of it."""
+    return field == path or field.startswith(f"{path}.")
+
+
+def _written(file: File, path: str) -> Value:
+    try:
+        value = document(file).value
+    except LoadError:
+        return None
+    return at(value, path) if isinstance(value, dict) else None
+
+
+def _of_flags(here: Found, names: Iterator[str] | tuple[str, ...]) -> Iterator[Said]:
+    for name in names:
+        given = arguments.last(here.layout.asked, name)
+        if given is not None:
+            yield Said(Layer.FLAG, f"{name} in {here.layout.origin(name)}", given.value)
+
+
+def _won(layers: tuple[Said, ...]) -> tuple[Said, ...]:
+    """The last one said it over all others."""
+    return (*layers[:-1], replace(layers[-1], wins=True)) if layers else ()
+
+
+def _home(here: Found, found: Explanation) -> str:
+    if found.what is not What.INTENT:
+        return ""
+    version = runtime_versions.version_of(here.runtime, here.snapshot.runtimes)
+    row, refused = intents.row(found.name, here.runtime, version), intents.refusal(found.name, here.runtime, version)
+    if row is None or refused is not None:
+        return f"it has no home here: {refused[1] if refused else 'nothing is known of it'}"
+    return f"{row.key}, in {row.place}; default {row.default or 'none'}"
