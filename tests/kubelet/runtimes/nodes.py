@@ -28,6 +28,15 @@ PRINTED = {
     Runtime.UNKNOWN: "{}",
 }
 
+SOCKETS = {
+    Runtime.DOCKERSHIM: "dockershim",
+    Runtime.CRI_DOCKERD: "cri-dockerd",
+    Runtime.CONTAINERD: "containerd",
+    Runtime.CRIO: "crio",
+    Runtime.UNKNOWN: "dockershim",
+}
+"""What ``tests.kubelet.nodes`` calls the runtime that a kubelet's command line names."""
+
 V2 = """\
 version = 2
 imports = ["/etc/containerd/conf.d/*.toml"]
@@ -91,7 +100,7 @@ def node(runtime: Runtime, version: str, *files: FileState, kubelet: str = "1.29
         directory(CRIO_DIR),
         absent("/etc/systemd/system/cri-docker.service.d/90-rollout.conf"),
     ]
-    found = kubeadm("tess-node-0001", kubelet)
+    found = kubeadm("tess-node-0001", kubelet, SOCKETS[runtime])
     found = replace(
         found,
         runtimes={PROGRAMS.get(runtime, "other"): PRINTED[runtime].format(version)},

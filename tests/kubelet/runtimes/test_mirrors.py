@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.snapshot import FileState
@@ -156,3 +160,32 @@ def test_files_that_are_refused(text: str, wants: tuple[str, ...], reference: st
     with pytest.raises(LayoutError) as error:
         hosts_toml.merged(text, wants, "hosts.toml")
     assert error.value.reference == reference
+
+
+URLS = [f"https://{letter}.example" for letter in "abcde"]
+
+
+@given(
+    st.lists(st.sampled_from(URLS), unique=True, max_size=4),
+    st.lists(st.sampled_from(URLS), unique=True, min_size=1, max_size=3),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+def test_any_hosts_toml_gets_ours_first_and_keeps_the_rest_or_is_refused(
+    there: list[str], ours: list[str], end: str, closed: bool
+) -> None:
+    blocks = [f"# {url}{end}[host.'{url}'] # kept{end}  skip_verify = true{end}" for url in there]
+    text = (end.join(["server = 'https://r.example'" + end, *blocks])).rstrip("\r\n") + (end if closed else "")
+    try:
+        merged = hosts_toml.merged(text, tuple(ours), "hosts.toml")
+    except LayoutError as error:
+        assert error.reference == "mirrors-order"
+        assert [url for url in [*ours, *there] if url in there][: len(there)] != there
+        return
+    assert hosts_toml.hosts(merged, "") == (*ours, *(url for url in there if url not in ours))
+    assert hosts_toml.merged(merged, tuple(ours), "hosts.toml") == merged
+    document = tomllib.loads(merged)
+    assert document["server"] == "https://r.example"
+    assert all(document["host"][url] == {"skip_verify": True} for url in there)
+    kept = iter(merged.splitlines())
+    assert all(line in kept for line in text.splitlines())
