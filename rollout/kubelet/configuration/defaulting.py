@@ -10,14 +10,13 @@ from typing import Any
 
 from rollout.kubelet.configuration import schema
 from rollout.kubelet.configuration.decoding import Object
-from rollout.kubelet.configuration.default_values import defaults
+from rollout.kubelet.configuration.default_values import defaults, gated, legacy
 from rollout.kubelet.configuration.enabled_gates import enabled
 from rollout.kubelet.configuration.schema import FieldType, Form
 
 _ZEROS = ("", 0, "0s")
 _PARALLEL_SINCE = 27
 _LOADER_EVICTS_SINCE = 26
-_VERIFYING = "imagePullCredentialsVerificationPolicy"
 
 
 def fill(written: Object, minor: int) -> Object:
@@ -68,11 +67,27 @@ def _by_other_fields(full: Object, minor: int) -> None:
 
 def _by_gates(full: Object, minor: int) -> None:
     written = full.get("featureGates") or {}
-    types = schema.fields_of(schema.ROOT, minor)
-    if _VERIFYING in types and not full.get(_VERIFYING) and enabled("KubeletEnsureSecretPulledImages", written, minor):
-        full[_VERIFYING] = "NeverVerifyPreloadedImages"
-    if "crashLoopBackOff" in types and enabled("KubeletCrashLoopBackOffMax", written, minor):
-        full["crashLoopBackOff"] = {"maxContainerRestartPeriod": "5m0s", **(full.get("crashLoopBackOff") or {})}
+    for rule in gated(minor):
+        if enabled(rule.gate, written, minor):
+            _put(full, rule.path, rule.value)
+
+
+def without_file(minor: int) -> Object:
+    """What a kubelet without ``--config`` has before its flags: the legacy defaults, by the gates that are on by default."""
+    full = dict(legacy(minor))
+    _by_gates(full, minor)
+    return full
+
+
+def _put(into: Object, path: tuple[str, ...], value: Any) -> None:
+    """Set it where nothing stands yet."""
+    name, rest = path[0], path[1:]
+    if rest:
+        inner = dict(into.get(name) or {})
+        _put(inner, rest, value)
+        into[name] = inner
+    elif into.get(name) in {None, ""}:
+        into[name] = value
 
 
 def fill_file(written: Object, minor: int) -> Object:

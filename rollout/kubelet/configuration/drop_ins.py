@@ -73,7 +73,7 @@ def apply_patches(base: Mapping[str, Any], patches: Iterable[Object], minor: int
     overlay: Object = {}
     for patch in patches:
         overlay = merge_patch(overlay, patch)
-    read = _decoded(overlay, minor, _INTERNAL_NAMES)
+    read = _decoded(overlay, minor)
     read.configuration = _over(base, read.configuration, schema.ROOT, minor)
     return read
 
@@ -82,9 +82,25 @@ def _versioned(base: Mapping[str, Any], patches: Iterable[Object], minor: int) -
     merged = shown(base, minor)
     for patch in patches:
         merged = merge_patch(merged, patch)
-    read = _decoded(merged, minor, {})
+    read = _decoded(merged, minor)
     read.configuration = fill(read.configuration, minor)
     return read
+
+
+def typed_names(patch: Object, minor: int) -> dict[str, str]:
+    """Each top-level name that the kubelet finds → the field it takes it for."""
+    exact, folded = _names(schema.fields_of(schema.ROOT, minor), _renamed(minor))
+    found = ((name, exact.get(name) or folded.get(name.casefold())) for name in patch)
+    return {name: typed for name, typed in found if typed}
+
+
+def _renamed(minor: int) -> Mapping[str, str]:
+    return {} if minor >= VERSIONED_SINCE else _INTERNAL_NAMES
+
+
+def _names(types: Iterable[str], renamed: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    exact = {renamed.get(name, name): name for name in types}
+    return exact, {name.casefold(): typed for name, typed in exact.items()}
 
 
 def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> Object:
@@ -101,20 +117,17 @@ def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> Object:
     return merged
 
 
-def _decoded(merged: Object, minor: int, renamed: Mapping[str, str]) -> Patched:
+def _decoded(merged: Object, minor: int) -> Patched:
     """encoding/json finds a field in any case of letters, and drops what it does not find without a word."""
     unknown: list[Path] = []
-    entries = _names_as_typed(merged, schema.ROOT, minor, (), unknown, renamed)
+    entries = _names_as_typed(merged, schema.ROOT, minor, (), unknown)
     found = decoded(entries, minor)
     return Patched(found.value, unknown, found.mistakes)
 
 
-def _names_as_typed(
-    entries: Object, type_name: str, minor: int, path: Path, unknown: list[Path], renamed: Mapping[str, str]
-) -> Object:
+def _names_as_typed(entries: Object, type_name: str, minor: int, path: Path, unknown: list[Path]) -> Object:
     types = schema.fields_of(type_name, minor)
-    exact = {renamed.get(name, name): name for name in types}
-    folded = {name.casefold(): typed for name, typed in exact.items()}
+    exact, folded = _names(types, {} if path else _renamed(minor))
     found: Object = {}
     for name in sorted(entries):
         typed = exact.get(name) or folded.get(name.casefold())
@@ -123,7 +136,7 @@ def _names_as_typed(
             continue
         value = entries[name]
         if types[typed].form is Form.OBJECT and isinstance(value, dict):
-            value = _names_as_typed(value, types[typed].type_name, minor, (*path, name), unknown, {})
+            value = _names_as_typed(value, types[typed].type_name, minor, (*path, name), unknown)
         found[typed] = {**found[typed], **value} if _both_maps(found.get(typed), value) else value
     return found
 

@@ -58,6 +58,11 @@ class Findings:
         said = f"`{dotted(path)}` is no field of a kubelet {_short(self.minor)} and is ignored{self._instead(path)}"
         self.messages.append(Message(Level.POLICY, "unknown-field", said, place(file, path)))
 
+    def wrong_case(self, file: File, name: str, typed: str) -> None:
+        """Ours: in a drop-in a name in other letters is sometimes taken for the field, and sometimes not."""
+        said = f"`{name}` must be written `{typed}`; what a kubelet makes of it in a drop-in is an accident"
+        self.messages.append(Message(Level.POLICY, "unknown-field", said, place(file, (name,))))
+
     def duplicate_key(self, file: File, path: Path, line: int) -> None:
         """The kubelet warns and takes the last one."""
         where = place(file, path)
@@ -104,6 +109,8 @@ class Findings:
 
 
 def _other_minors(known: fields.Field, minor: int) -> str:
+    if known.since <= minor <= known.last:
+        return "; a drop-in of this minor cannot set it"
     if known.since > minor:
         return f"; kubelets know it since {_short(known.since)}"
     return f"; {_short(known.last)} was the last to know it"

@@ -172,50 +172,58 @@ def _text(text: str, _: Any) -> str:
     return text
 
 
+def _trace_location(text: str, _: Any) -> str:
+    """``--log_backtrace_at``: ``file.go:234``."""
+    name, _, line = text.rpartition(":")
+    if text and not (name and line.isdecimal() and int(line) > 0):
+        raise GoValueError("syntax error: expect file.go:234")
+    return text
+
+
+def _uint64(text: str, _: Any) -> int:
+    number = go_values.integer(text, 65)
+    if number < 0:
+        raise GoValueError("parse error")
+    return number
+
+
 KINDS: Mapping[str, Set] = {
     "bool": lambda text, _: go_values.boolean(text),
+    "duration": _duration,
+    "float64": lambda text, _: go_values.decimal(text),
+    "gates": _gates,
+    "headers": _headers,
     "int32": lambda text, _: go_values.integer(text, 32),
     "int64": lambda text, _: go_values.integer(text, 64),
-    "float64": lambda text, _: go_values.decimal(text),
-    "duration": _duration,
+    "ip": _ip,
+    "labels": _labels,
+    "level": lambda text, _: go_values.integer(text, 32),
+    "modules": _modules,
+    "pair": _one_pair,
+    "pairs": _map,
+    "quantity": _quantity,
+    "reserved-memory": _reserved_memory,
+    "severity": _severity,
     "string": _text,
     "stringslice": _strings,
+    "taints": _taints,
+    "thresholds": _thresholds,
+    "trace-location": _trace_location,
+    "uint64": _uint64,
+    "version": _version,
 }
 """By the kind that the table of flags gives."""
 
-BY_NAME: Mapping[str, Set] = {
-    "--address": _ip,
+_BY_NAME: Mapping[str, Set] = {
     "--application-metrics-count-limit": _plain_flag(lambda text: go_values.integer(text, 64)),
-    "--cpu-manager-policy-options": _one_pair,
-    "--eviction-hard": _thresholds,
-    "--eviction-minimum-reclaim": _map,
-    "--eviction-soft": _thresholds,
-    "--eviction-soft-grace-period": _map,
-    "--feature-gates": _gates,
     "--global-housekeeping-interval": _plain_flag(go_values.duration),
-    "--healthz-bind-address": _ip,
     "--housekeeping-interval": _plain_flag(go_values.duration),
-    "--kube-reserved": _map,
-    "--log-flush-frequency": _duration,
-    "--log-json-info-buffer-size": _quantity,
-    "--log-text-info-buffer-size": _quantity,
-    "--manifest-url-header": _headers,
     "--max-housekeeping-interval": _plain_flag(go_values.duration),
-    "--node-labels": _labels,
-    "--qos-reserved": _map,
-    "--register-with-taints": _taints,
-    "--reserved-memory": _reserved_memory,
-    "--stderrthreshold": _severity,
     "--storage-driver-buffer-duration": _plain_flag(go_values.duration),
-    "--system-reserved": _map,
-    "--topology-manager-policy-options": _map,
-    "--v": lambda text, _: go_values.integer(text, 32),
-    "--version": _version,
-    "--vmodule": _modules,
 }
-"""Flags of a kind of their own. Of any other the text is taken as it is."""
+"""Flags that cAdvisor registers with Go's own package."""
 
 
 def setter(name: str, kind: str) -> Set:
     """How a flag takes its text."""
-    return BY_NAME.get(name) or KINDS.get(kind, _text)
+    return _BY_NAME.get(name) or KINDS[kind]

@@ -42,6 +42,11 @@ def known(minor: int) -> Mapping[str, Gate]:
     return _of_minor(minor)
 
 
+def certain(minor: int) -> bool:
+    """Are all gates of this minor known? Where not, one that ``known`` lacks, or a stage of it, proves nothing."""
+    return minor not in _data()["uncertain"] and bool(known(minor))
+
+
 def default(name: str, minor: int) -> bool:
     """What the gate is when nobody sets it. Raises ``KeyError`` when that minor does not know it."""
     return _of_minor(minor)[name].default

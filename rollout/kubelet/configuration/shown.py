@@ -29,7 +29,7 @@ def _object(fields: Mapping[str, Any], type_name: str, minor: int) -> Object:
 def _is_shown(fields: Mapping[str, Any], name: str, kind: FieldType) -> bool:
     if kind.shown is Shown.ALWAYS:
         return True
-    if name not in fields:
+    if name not in fields or kind.shown is Shown.NEVER:
         return False
     return kind.shown is Shown.SET or bool(fields[name])
 

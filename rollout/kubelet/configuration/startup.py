@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from rollout.kubelet import fields
-from rollout.kubelet.configuration import drop_ins, enabled_gates, node_labels, schema, start_checks
+from rollout.kubelet.configuration import drop_ins, enabled_gates, gates, node_labels, schema, start_checks
 from rollout.kubelet.configuration.config_file import (
     LoadError,
     check_kind,
@@ -20,8 +20,8 @@ from rollout.kubelet.configuration.config_file import (
     with_absolute_paths,
 )
 from rollout.kubelet.configuration.decoding import Mistake, Object
-from rollout.kubelet.configuration.default_values import legacy
-from rollout.kubelet.configuration.defaulting import fill_file, is_set
+from rollout.kubelet.configuration.default_values import defaults
+from rollout.kubelet.configuration.defaulting import fill_file, is_set, without_file
 from rollout.kubelet.configuration.findings import Findings, StoppedError
 from rollout.kubelet.configuration.flags import FlagError, Flags, over, parse, target
 from rollout.kubelet.configuration.outcome import File, Layer, Origin, Outcome, Sources
@@ -43,9 +43,14 @@ class UnknownMinorError(ValueError):
     """There is nothing to tell about kubelets of this minor."""
 
 
+def is_known(minor: int) -> bool:
+    """Are types, defaults and gates of this minor all there? Without one of them every answer would be a guess."""
+    return minor in fields.known_minors() and bool(defaults(minor)) and bool(gates.known(minor))
+
+
 def outcome(version: Version, sources: Sources) -> Outcome:
     """Verdict, ignored fields, effective values and messages. ``UnknownMinorError`` for a minor that is not in the data."""
-    if version.minor not in fields.known_minors() or not schema.fields_of(schema.ROOT, version.minor):
+    if not is_known(version.minor):
         raise UnknownMinorError(f"nothing is known of kubelets {version.short}")
     findings = Findings(version.minor)
     try:
@@ -128,7 +133,7 @@ def _gate_reference(said: str) -> str:
 
 def _base(config: File | None, flags: Flags, findings: Findings) -> Object:
     if config is None:
-        return over(legacy(findings.minor), flags, findings.minor)
+        return over(without_file(findings.minor), flags, findings.minor)
     ahead = f"failed to load Kubelet config file {config.path}, error"
     written = _loaded(config, ahead, findings)
     return _defaulted(written, config, Layer.FILE, findings)
@@ -192,10 +197,16 @@ def _with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], find
 
 
 def _merged_whole(base: Object, files: tuple[File, ...], findings: Findings) -> Object:
+    """1.28: defaults that a drop-in was filled with win as well as what it says."""
     for file in files:
-        ahead = f"failed to load kubelet dropin file, path: {file.path}, error: failed to load Kubelet config file {file.path}, error"
-        drop_in = _defaulted(_loaded(file, ahead, findings), file, Layer.DROP_IN, findings)
-        base = drop_ins.merge_whole(base, drop_in, schema.ROOT, findings.minor)
+        loading = f"failed to load Kubelet config file {file.path}, error"
+        written = _loaded(file, f"failed to load kubelet dropin file, path: {file.path}, error: {loading}", findings)
+        drop_in = _defaulted(written, file, Layer.DROP_IN, findings)
+        merged = drop_ins.merge_whole(base, drop_in, schema.ROOT, findings.minor)
+        for name in merged:
+            if name not in written and merged[name] != base.get(name):
+                findings.origins.pop(name, None)
+        base = merged
     return base
 
 
@@ -212,9 +223,11 @@ def _patched(base: Object, files: tuple[File, ...], findings: Findings) -> Objec
         file = _who_wrote(path[0], files, patches)
         if file:
             findings.dropped_field(file, path)
+    for name in [name for name in findings.origins if base.get(name) != found.configuration.get(name)]:
+        del findings.origins[name]
     for file, patch in zip(files, patches, strict=True):
         findings.files[file.path] = file
-        _say_who(patch, file, findings)
+        _say_who(patch, file, found.configuration, findings)
     return found.configuration
 
 
@@ -236,12 +249,14 @@ def _who_wrote(name: Any, files: tuple[File, ...], patches: list[Object]) -> Fil
     return next((file for file, patch in zip(files[::-1], patches[::-1], strict=True) if name in patch), None)
 
 
-def _say_who(patch: Object, file: File, findings: Findings) -> None:
-    for name, value in patch.items():
-        if value is not None:
-            findings.origins[name] = Origin(Layer.DROP_IN, file.path)
-        elif findings.minor >= drop_ins.VERSIONED_SINCE:
-            findings.origins.pop(name, None)
+def _say_who(patch: Object, file: File, merged: Object, findings: Findings) -> None:
+    for name, typed in drop_ins.typed_names(patch, findings.minor).items():
+        if name != typed:
+            findings.wrong_case(file, name, typed)
+        elif patch[name] is None and findings.minor >= drop_ins.VERSIONED_SINCE:
+            findings.origins.pop(typed, None)
+        if patch[name] is not None and typed in merged:
+            findings.origins[typed] = Origin(Layer.DROP_IN, file.path)
 
 
 def _check(configuration: Object, flags: Flags, sources: Sources, findings: Findings) -> None:

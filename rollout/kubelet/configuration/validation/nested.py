@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rollout.kubelet.configuration.flag_values import setter
+from rollout.kubelet.configuration.flag_values import KINDS
 from rollout.kubelet.configuration.go_values import GoValueError, quoted
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
 
@@ -54,7 +54,7 @@ def taints(checked: Checked) -> Iterator[Complaint]:
 def _is_taint(taint: Any) -> bool:
     pair = f"{taint.get('key') or ''}={taint.get('value') or ''}"
     try:
-        setter("--register-with-taints", "")(f"{pair}:{taint.get('effect') or 'NoSchedule'}", None)
+        KINDS["taints"](f"{pair}:{taint.get('effect') or 'NoSchedule'}", None)
     except GoValueError:
         return False
     return bool(taint.get("effect"))

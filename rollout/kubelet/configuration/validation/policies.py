@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rollout.kubelet.configuration import gates
 from rollout.kubelet.configuration.go_values import quoted
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
 
@@ -33,6 +34,16 @@ def topology(checked: Checked) -> Iterator[Complaint]:
 def _topology_gate(checked: Checked, field: str, value: str) -> Iterator[Complaint]:
     if checked.minor <= 26 and checked.gate_off("TopologyManager"):
         yield wrong(field, f"{field} {value} requires feature gate TopologyManager")
+
+
+def gates_needed(checked: Checked) -> Iterator[Complaint]:
+    """1.35 and later: a gate that is on needs the ones below it. Sorted; the kubelet has an order of its own."""
+    for name in sorted(gates.known(checked.minor)):
+        needed = gates.required(name, checked.minor)
+        missing = [gate for gate in needed if not checked.gate_on(gate)]
+        if missing and checked.gate_on(name):
+            said = f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]"
+            yield Complaint("featureGates", said)
 
 
 def hairpin(checked: Checked) -> Iterator[Complaint]:

@@ -6,6 +6,7 @@ from rollout.kubelet.configuration.validation import allocatable, memory, nested
 from rollout.kubelet.configuration.validation.checked import Check, Checked, Complaint
 
 _CHECKS: tuple[Check, ...] = (
+    policies.gates_needed,
     ranges.ranges,
     allocatable.cgroups,
     ranges.quota_period,
