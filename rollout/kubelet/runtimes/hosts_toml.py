@@ -15,7 +15,7 @@ from rollout.kubelet.layout import LayoutError
 from rollout.kubelet.runtimes import toml_edit
 
 _NEEDED = ("pull", "resolve")
-_HEADER = re.compile(r"^[ \t]*\[[ \t]*host[ \t]*\..*\][ \t]*(?:#.*)?$", re.MULTILINE)
+_HEADER = re.compile(r"^[ \t]*\[[ \t]*host[ \t]*\..*\][ \t\r]*(?:#.*)?$", re.MULTILINE)
 
 
 def hosts(text: str, path: str) -> tuple[str, ...]:
