@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import pytest
 
 from rollout.core.model.settings import Value
+from rollout.kubelet import fields
 from rollout.kubelet.configuration import default_values, gates, schema
 from rollout.kubelet.configuration.default_values import GatedDefault
 from rollout.kubelet.configuration.schema import ROOT, Form, Shown
 
-MINORS = range(20, 37)
+MINORS = fields.known_minors()
 
 
 @pytest.mark.parametrize(
@@ -107,4 +108,4 @@ def test_the_gates_of_gated_defaults_are_known(minor: int) -> None:
 
 
 def test_a_minor_out_of_the_table() -> None:
-    assert default_values.defaults(19) == default_values.defaults(37) == {}
+    assert default_values.defaults(19) == default_values.defaults(38) == {}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from rollout.kubelet import fields
 from rollout.kubelet.configuration import gates
 from rollout.kubelet.configuration.gates import ALL_ALPHA, ALL_BETA, Gate, Stage
 
-MINORS = range(20, 37)
+MINORS = fields.known_minors()
 
 
 @pytest.mark.parametrize(
@@ -89,8 +90,13 @@ def test_defaults_need_nothing_that_is_off(minor: int) -> None:
             assert all(known[other].default for other in gates.required(name, minor)), name
 
 
+def test_a_beta_is_not_certain() -> None:
+    assert [minor for minor in MINORS if not gates.certain(minor)] == [37]
+    assert not gates.certain(38)
+
+
 def test_a_gate_or_a_minor_out_of_the_table() -> None:
     assert gates.known(19) == {}
-    assert gates.known(37) == {}
+    assert gates.known(38) == {}
     with pytest.raises(KeyError):
         gates.default("NoSuchGate", 30)
