@@ -30,6 +30,8 @@ class Flag:
     """A kubelet flag; from minor ``removed`` on a kubelet does not start with it. ``field``: the field it beats.
 
     ``removed_text`` is what is known of its end: ``1.24``, or a range such as ``after 1.20, by 1.36``.
+    ``kind`` is how pflag reads its text (``bool``, ``duration``, ``gates``, ``pairs`` …; the data explains them). Only
+    ``bool`` and ``version`` take no following word.
     """
 
     name: str
