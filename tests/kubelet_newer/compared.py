@@ -1,0 +1,71 @@
+"""Is what we say of a case what the kubelet said? Differences in words, one a line; none: we agree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from rollout.kubelet.configuration.outcome import Level, Outcome
+
+LATER = "cannot-run"
+"""The reference of what a kubelet would fail with after it has found its runtime: the recorded ones had none to find."""
+
+_NOT_TOLD = frozenset({"kind", "apiVersion", "staticpodurlheader"})
+
+
+def differences(told: dict[str, Any], plain: dict[str, Any], ours: Outcome) -> Iterator[str]:
+    """``told`` is a recorded line, ``plain`` the configuration that its ``effective`` is a difference from."""
+    fatal = [message for message in ours.messages if message.level is Level.FATAL]
+    late = bool(fatal) and all(message.reference == LATER for message in fatal)
+    if not told["taken"]:
+        if ours.starts:
+            yield f"it says: {told['said']!r}; we say it starts"
+        return
+    if told.get("late"):
+        if ours.starts:
+            yield f"later it says: {told['late']!r}; we say it starts"
+        return
+    if not ours.starts and not late:
+        yield f"it starts; we say: {fatal[0].text if fatal else 'nothing'!r}"
+    yield from _ignored(told, ours)
+    if ours.starts and told["effective"] is not None:
+        yield from _effective({**plain, **told["effective"]}, dict(ours.effective), "")
+
+
+def _ignored(told: dict[str, Any], ours: Outcome) -> Iterator[str]:
+    unknown, ignored = set(told.get("unknown", ())), {_without_indices(path) for path in ours.ignored}
+    if {_without_indices(path) for path in unknown} != ignored:
+        yield f"it ignores {sorted(unknown)}, we say {sorted(ignored)}"
+
+
+def _without_indices(path: str) -> str:
+    """``a[0].b`` and ``a.0.b`` as ``a.b``."""
+    return ".".join(part for part in path.replace("[", ".").replace("]", "").split(".") if not part.isdecimal())
+
+
+def _effective(told: Any, ours: Any, where: str) -> Iterator[str]:
+    """The kubelet tells its internal type: names begin with a capital, and empty values are written out."""
+    if isinstance(told, dict) and isinstance(ours, dict):
+        by_name = {name.lower(): value for name, value in ours.items()}
+        for name, value in told.items():
+            if name.lower() in _NOT_TOLD:
+                continue
+            yield from _effective(value, by_name.pop(name.lower(), None), f"{where}.{name}" if where else name)
+        for name, value in by_name.items():
+            if name not in _NOT_TOLD and not _nothing(value):
+                yield f"{where}.{name}: we say {json.dumps(value)}, it does not tell"
+        return
+    if _nothing(told) and _nothing(ours):
+        return
+    if told != ours and str(told) != str(ours):
+        yield f"{where}: it is {json.dumps(told)}, we say {json.dumps(ours)}"
+
+
+def _nothing(value: Any) -> bool:
+    return (
+        value in (None, "", 0, False, "0s")
+        or value == []
+        or value == {}
+        or (isinstance(value, dict) and all(_nothing(each) for each in value.values()))
+    )

@@ -1,0 +1,64 @@
+"""What a kubelet 1.22 or later says of its configuration before it looks for a runtime."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+_LENIENT = re.compile(r'Using lenient decoding as strict decoding failed" err="(.*)"$', re.MULTILINE)
+_UNKNOWN = re.compile(r'unknown field \\?"(.*?)\\?"(?:,|$)')
+_TWICE = re.compile(r'key \\?"([^"\\]*)\\?" already set in map')
+_CONFIGURATION = re.compile(r'"KubeletConfiguration" configuration=(?:<$)?(.*?)(?:^ ?>$|\Z)', re.DOTALL | re.MULTILINE)
+_LAST = re.compile(r'"command failed" err="(.*)"$', re.MULTILINE)
+_PANIC = re.compile(r"^(panic: .*?)$", re.MULTILINE)
+_NO_RUNTIME = ("nobody.sock", "mount-utils", "no client provided")
+VERSION = '"Kubelet version" kubeletVersion'
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """``taken``: the configuration was; what came later (``late``) is what it then failed with, if that was not the runtime."""
+
+    taken: bool
+    said: str = ""
+    late: str = ""
+    unknown: tuple[str, ...] = ()
+    twice: tuple[str, ...] = ()
+    effective: dict[str, Any] = field(default_factory=dict)
+
+
+def heard(log: str) -> Heard:
+    """From the whole log of a kubelet that has ended."""
+    warning = _LENIENT.search(log)
+    warned = warning[1] if warning else ""
+    said = _last_words(log)
+    taken = VERSION in log
+    late = "" if not taken or any(word in said for word in _NO_RUNTIME) else said
+    return Heard(
+        taken=taken,
+        said="" if taken else said,
+        late=late,
+        unknown=tuple(_UNKNOWN.findall(warned)),
+        twice=tuple(_TWICE.findall(warned)),
+        effective=_effective(log) if taken else {},
+    )
+
+
+def _last_words(log: str) -> str:
+    found = _LAST.findall(log) or _PANIC.findall(log)
+    return found[-1] if found else "(nothing) " + log[-200:]
+
+
+def _effective(log: str) -> dict[str, Any]:
+    """The internal type as JSON: the names of its fields begin with a capital."""
+    found = _CONFIGURATION.search(log)
+    if not found:
+        return {}
+    text = found[1].replace("\n\t", "\n").strip()
+    try:
+        told, _ = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        told, _ = json.JSONDecoder().raw_decode(json.loads(text.splitlines()[0]))
+    return dict(told)
