@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from rollout.app.backends import Backends
 from rollout.app.node_gates import NodeGates, UntouchableError
+from rollout.app.node_pulls import asks_for_pulls, images_of
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.wave_gates import WaveGates
 from rollout.core.model.plan import Change, Plan
@@ -76,29 +77,53 @@ class NodeWorker:
         return self._apply(command) if command.verb is Verb.APPLY else self._answered(command)
 
     def _apply(self, ask: Ask) -> Answered:
-        """First the node's baseline, as late as can be: without it nothing could be told by, so nothing is touched."""
+        """First the node's baseline, as late as can be: without it nothing could be told by, so nothing is touched.
+
+        And later still its pulls: between that answer and the restart nothing else is waited for.
+        """
         try:
             baseline = self._gates.baseline(ask.node)
         except UntouchableError as error:
             return Answered(
                 self.clock.now(), ask.node, ask.serial, ask.verb, Trigger.REFUSED, error.reference, error.message
             )
-        return self._answered(ask, baseline)
+        if not asks_for_pulls(self._plan.pulls, self._change(ask.node)):
+            return self._answered(ask, baseline)
+        looked = self._look_for_pulls(ask)
+        if looked.outcome is not Outcome.DONE:
+            self._release(ask.node)
+            return self._event(ask, looked)
+        pulls = images_of(looked)
+        if pulls == () or ask.regardless:
+            return self._answered(ask, baseline, pulls or ())
+        self._release(ask.node)
+        return Answered(self.clock.now(), ask.node, ask.serial, ask.verb, Trigger.PULLING, pulls=pulls or ())
 
-    def _answered(self, ask: Ask, baseline: str = "") -> Answered:
+    def _look_for_pulls(self, ask: Ask) -> Report:
+        measure = Measure(UNIT, self._change(ask.node).healthz_port)
+        sudo = self.way.sudo[ask.node]
+        command = agent_call.status(self.way.program, tx=ask.tx, measure=measure, sudo=sudo, deadline=READ_SECONDS)
+        started = self.clock.now()
+        answer = self.nodes.run(self.way.targets[ask.node], command)
+        return parse_report(ask.node, "status", answer, self.clock.now() - started)
+
+    def _answered(self, ask: Ask, baseline: str = "", pulls: tuple[str, ...] = ()) -> Answered:
         report = self._ask(ask)
         self._keep_or_release(ask, report)
-        return self._event(ask, report, baseline)
+        return replace(self._event(ask, report), baseline=baseline, pulls=pulls)
 
     def _keep_or_release(self, ask: Ask, report: Report) -> None:
         """The connection of an apply is kept until its confirm; every other one is for one verb."""
         if report.outcome is Outcome.DONE and ask.verb is Verb.APPLY:
             self.kept.add(ask.node)
         elif report.outcome is not Outcome.DONE or ask.verb is not Verb.MEASURE or ask.node not in self.kept:
-            self.kept.discard(ask.node)
-            self.nodes.release(self.way.targets[ask.node])
+            self._release(ask.node)
 
-    def _event(self, ask: Ask, report: Report, baseline: str) -> Answered:
+    def _release(self, node: str) -> None:
+        self.kept.discard(node)
+        self.nodes.release(self.way.targets[node])
+
+    def _event(self, ask: Ask, report: Report) -> Answered:
         trigger, message = trigger_of(report), report.message
         reference = reference_of(report, trigger)
         if ask.verb is Verb.MEASURE:
@@ -110,9 +135,8 @@ class NodeWorker:
         if ask.verb is Verb.CLEAN and report.outcome is not Outcome.DONE:
             left = (f"could not be left as found: {message} [{reference}]",)
         return Answered(
-            self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds,
-            baseline,
-        )  # fmt: skip
+            self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds
+        )
 
     def _ask(self, ask: Ask) -> Report:
         if ask.verb in (Verb.APPLY, Verb.REVERT) and self._node_gates is not None:

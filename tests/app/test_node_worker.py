@@ -14,7 +14,17 @@ from rollout.app.ports import Target
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.live import Lease, LiveNode, Sight
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan, PlannedNode, Wave
-from rollout.core.model.playbook import DEFAULT_BUDGETS, DEFAULT_GATES, Gate, GateKind, GateScope, Limits, RevertScope
+from rollout.core.model.playbook import (
+    DEFAULT_BUDGETS,
+    DEFAULT_GATES,
+    Busy,
+    Gate,
+    GateKind,
+    GateScope,
+    Limits,
+    PullsInFlight,
+    RevertScope,
+)
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask, JudgeWave
@@ -44,7 +54,7 @@ PLAN = Plan(
     nodes={"n1": PlannedNode("n1", "n1", "r", "z", "g1", 0, "0" * 32)},
     left=(), waves=(Wave("canary", ("n1",), 1.0),), racks={"r": 1}, limits=Limits(), budgets=DEFAULT_BUDGETS,
     gates=(*DEFAULT_GATES, ON_NODE, ON_WAVE), on_failure=RevertScope.NODE, passes=3, guard=30.0, keep=3,
-    blobs={digest(OLD): OLD, digest(NEW): NEW},
+    blobs={digest(OLD): OLD, digest(NEW): NEW}, pulls=PullsInFlight(0.0, Busy.OVERRIDE),
 )  # fmt: skip
 
 
@@ -296,6 +306,85 @@ def test_an_api_server_that_is_away_is_unknown() -> None:
     assert isinstance(found, Answered)
     assert (found.trigger, found.reference) == (Trigger.GATES_UNKNOWN, "gate-nodeReady")
     assert "Connection refused" in found.message
+
+
+ASKING = replace(PLAN, pulls=PullsInFlight())
+LOST = RemoteAnswer(None, b"", b"", started=True, reference="connection-lost", message="reset")
+GONE = RemoteAnswer(None, b"", b"", started=False, reference="connection-refused", message="refused")
+
+
+def of_disruption(disruption: Disruption) -> Plan:
+    change = replace(CHANGE, disruption=disruption)
+    return replace(PLAN, groups=(ChangeGroup("g1", "one kind", change),), pulls=PullsInFlight())
+
+
+def applied(plan: Plan, *answers: RemoteAnswer, regardless: bool = False) -> tuple[Answered, list[str], int]:
+    """What an apply brought, which verbs the node was asked for, how often its connection was given up."""
+    outside = Outside(list(answers))
+    found = worker(outside, plan)(replace(ask(Verb.APPLY), regardless=regardless))
+    assert isinstance(found, Answered)
+    verbs = ["status" if " status " in sent.line else "apply" for sent in outside.sent]
+    return found, verbs, outside.released
+
+
+def pulling(line: str) -> RemoteAnswer:
+    return reading(pulls=line, receipt="")
+
+
+def test_a_node_that_pulls_nothing_is_changed_over_the_same_connection() -> None:
+    found, verbs, released = applied(ASKING, pulling("pulls -"), ARMED)
+    assert (found.trigger, found.pulls, verbs, released) == (Trigger.ARMED, (), ["status", "apply"], 0)
+
+
+def test_a_node_that_pulls_is_not_touched_and_its_images_are_told() -> None:
+    found, verbs, released = applied(ASKING, pulling("pulls redis:7 quay.io/a/b@sha256:" + "0" * 64))
+    assert (found.trigger, found.verb, verbs, released) == (Trigger.PULLING, Verb.APPLY, ["status"], 1)
+    assert found.pulls == ("redis:7", "quay.io/a/b@sha256:" + "0" * 64)
+
+
+def test_nor_is_one_that_cannot_tell() -> None:
+    found, verbs, _ = applied(ASKING, pulling(""))
+    assert (found.trigger, found.pulls, verbs) == (Trigger.PULLING, (), ["status"])
+
+
+def test_many_images_are_not_all_named() -> None:
+    found, _, _ = applied(ASKING, pulling("pulls " + " ".join(f"i{n}" for n in range(13))))
+    assert found.pulls == (*(f"i{n}" for n in range(10)), "3 more images")
+
+
+def test_a_node_that_goes_regardless_is_changed_and_what_that_cancelled_is_told() -> None:
+    found, verbs, released = applied(ASKING, pulling("pulls redis:7"), ARMED, regardless=True)
+    assert (found.trigger, found.pulls, verbs, released) == (Trigger.ARMED, ("redis:7",), ["status", "apply"], 0)
+
+
+@pytest.mark.parametrize(("answer", "trigger"), [(LOST, Trigger.LOST), (GONE, Trigger.UNREACHED)])
+def test_a_node_that_does_not_say_what_it_pulls_is_as_one_that_does_not_answer(
+    answer: RemoteAnswer, trigger: Trigger
+) -> None:
+    found, verbs, released = applied(ASKING, answer)
+    assert (found.trigger, verbs, released) == (trigger, ["status"], 1)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [PLAN, of_disruption(Disruption.NONE), of_disruption(Disruption.RELOAD)],
+    ids=["overridden at once", "none", "reload"],
+)
+def test_what_cancels_no_pulls_or_cancels_them_in_any_case_asks_for_none(plan: Plan) -> None:
+    assert applied(plan, ARMED)[1] == ["apply"]
+
+
+@pytest.mark.parametrize("plan", [of_disruption(Disruption.RESTART_RUNTIME), of_disruption(Disruption.RESTART_KUBELET)])
+def test_what_restarts_anything_asks(plan: Plan) -> None:
+    assert applied(plan, pulling("pulls redis"))[1] == ["status"]
+
+
+def test_units_are_sent_a_hangup_before_any_is_restarted() -> None:
+    change = replace(CHANGE, units=(), hangups=("docker.service",), disruption=Disruption.RELOAD)
+    outside = Outside([ARMED])
+    worker(outside, replace(PLAN, groups=(ChangeGroup("g1", "one kind", change),)))(ask(Verb.APPLY))
+    assert b"\nhangup docker.service\n" in outside.sent[0].stdin
+    assert b"\nunit " not in outside.sent[0].stdin
 
 
 def test_a_rollback_worker_has_no_plan_to_apply() -> None:

@@ -218,6 +218,8 @@ def test_the_journal_by_unit_process_and_pattern(machine: Machine, tree: MemoryT
     pid = shown(machine, "MainPID")
     mine = tools.journalctl(machine, ("-q", "-b", "-o", "cat", "-n", "5000", f"_PID={pid}"), 0).out
     assert len([line for line in mine if "lenient decoding" in line]) == 1
+    both = tools.journalctl(machine, ("-b", "-o", "cat", f"_PID={pid}", "_PID=1"), 0).out
+    assert set(mine) < set(both), "either"
     assert tools.journalctl(machine, ("-u", "kubelet", "-g", "lenient", "-o", "cat"), 0).out == mine[:1]
     assert tools.journalctl(machine, ("-u", "containerd", "-o", "cat", "--grep=lenient"), 0).out == ()
     assert tools.journalctl(machine, ("-u", "kubelet", "--since", "@201"), 0).out == ("-- No entries --",)

@@ -81,6 +81,11 @@ def files(runtime: str, version: str) -> Mapping[str, str]:
     return {"/etc/crio/crio.conf.d/10-crio.conf": _CRIO} if runtime == "cri-o" else {}
 
 
+def folders(runtime: str) -> tuple[str, ...]:
+    """What the runtime makes when it starts: dockerd lays the layers that it downloads under ``tmp``."""
+    return ("var/lib/docker/tmp",) if runtime in ("dockershim", "cri-dockerd") else ()
+
+
 def socket(runtime: str) -> str:
     """Where the kubelet finds the runtime, as a URL; dockershim is in the kubelet itself."""
     return f"unix://{_SOCKETS[runtime]}" if runtime in _SOCKETS else ""

@@ -80,15 +80,19 @@ def _pairs(options: dict[str, list[str]], name: str) -> list[tuple[str, str]]:
 
 
 def journalctl(machine: Machine, arguments: tuple[str, ...], offset: float) -> Answer:
-    """The journal of a unit; ``offset`` is what to add to wall time to get the machine's time."""
+    """The journal of a unit or of processes; ``offset`` is what to add to wall time to get the machine's time."""
     options: dict[str, str] = {}
+    pids: set[str] = set()
     rest = list(arguments)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
         if not equals and name in _LONG and rest:
             value = rest.pop(0)
+        if name == "_PID":
+            pids.add(value)  # the same field said twice: either
         options[_LONG.get(name, name)] = value
-    lines = [line for line in machine.journal if _wanted(options, machine, line, offset)]
+    said = (line for line in machine.journal if not pids or str(line.pid) in pids)
+    lines = [line for line in said if _wanted(options, machine, line, offset)]
     shown = lines[-int(options["--lines"]) :] if "--lines" in options else lines
     if options.get("--output") == "cat":
         return Answer(out=tuple(line.text for line in shown))
@@ -111,8 +115,6 @@ def _wanted(options: Mapping[str, str], machine: Machine, line: Line, offset: fl
     if "--unit" in options and not _belongs(systemctl.full_name(options["--unit"]), line):
         return False
     if "--since" in options and line.when < _since(options["--since"], machine, offset):
-        return False
-    if "_PID" in options and str(line.pid) != options["_PID"]:
         return False
     return "--grep" not in options or _grep(options["--grep"], line.text)
 

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-from rollout.adapters.lab import layouts
+from rollout.adapters.lab import layouts, runtimes
 from rollout.adapters.lab.spec import LabSpec, NodeSpec
 
 _FOLDERS = (
@@ -80,7 +80,7 @@ def build(spec: LabSpec, directory: Path) -> None:
 
 
 def _build_node(node: NodeSpec, root: str, restart_sec: float) -> None:
-    _folders(root, _FOLDERS)
+    _folders(root, (*_FOLDERS, *runtimes.folders(node.runtime)))
     for path, target in _LINKS:
         os.symlink(target, f"{root}/{path}")  # noqa: PTH211 (speed, as above)
     for path, text in layouts.files(node, restart_sec).items():
