@@ -17,13 +17,12 @@ from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.blobs import digest
-from rollout.kubelet import fitness, flag_changes, found, homes, layout, versions, wishes
+from rollout.kubelet import consequences, fitness, flag_changes, found, homes, layout, versions, wishes
 from rollout.kubelet.found import Found
 from rollout.kubelet.kubelet_changes import KubeletChange, Wanted, kubelet_change
 from rollout.kubelet.layout import UNIT, LayoutError
 from rollout.kubelet.runtime_versions import Runtime, version_of
 from rollout.kubelet.runtimes.changes import RuntimeChange, runtime_change
-from rollout.kubelet.versions import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,18 @@ class Proposal:
     after: Mapping[str, Value] = field(default_factory=dict)  # and once the change is made
 
 
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """No change is proposed: as wanted, or refused with a reference, and why."""
+
+    standing: Standing
+    reference: str
+    reason: str
+
+    def of(self, node: Node) -> Left:
+        return Left(node.name, node.rack, self.standing, self.reference, self.reason)
+
+
 def change_for(
     snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None = None
 ) -> Proposal | Left:
@@ -44,16 +55,25 @@ def change_for(
 
     ``assumed``: the minor that a kubelet newer than every known one is taken for; ``None``: it is refused.
     """
+    made = unfit(snapshot, policy, assumed) or proposal(snapshot, settings, policy, node, assumed)
+    return made.of(node) if isinstance(made, LeftAlone) else made
+
+
+def unfit(snapshot: Snapshot, policy: Policy, assumed: int | None) -> LeftAlone | None:
+    """Why this very node must not be touched now, whatever its files say."""
     refused = fitness.refusal(snapshot, policy.guard, assumed)
-    if refused is not None:
-        return Left(node.name, node.rack, Standing.REFUSED, *refused)
+    return LeftAlone(Standing.REFUSED, *refused) if refused is not None else None
+
+
+def proposal(
+    snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None
+) -> Proposal | LeftAlone:
+    """What is made of a fit node: it hangs on its versions, units, files and facts, not on which node it is."""
     try:
         made = _propose(snapshot, settings, policy, node, assumed)
     except LayoutError as error:
-        return Left(node.name, node.rack, Standing.REFUSED, error.reference, str(error))
-    if isinstance(made, str):
-        return Left(node.name, node.rack, Standing.AS_WANTED, "as-wanted", made)
-    return made
+        return LeftAlone(Standing.REFUSED, error.reference, str(error))
+    return LeftAlone(Standing.AS_WANTED, "as-wanted", made) if isinstance(made, str) else made
 
 
 def _propose(
@@ -77,7 +97,6 @@ def _propose(
 def _change(here: Found, notes: tuple[str, ...], by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Change:
     edits = (*by_runtime.edits, *by_kubelet.edits)
     restarted = by_kubelet.restarts
-    settle, why = _settle(here.version) if restarted else (0.0, ())
     return Change(
         files=tuple(edit.change for edit in edits),
         units=(*by_runtime.units, *([UNIT] if restarted else [])),
@@ -86,14 +105,13 @@ def _change(here: Found, notes: tuple[str, ...], by_kubelet: KubeletChange, by_r
         arguments=flag_changes.must_hold(by_kubelet.then, by_kubelet.flags),
         config_path=by_kubelet.then.config_path,
         healthz_port=by_kubelet.healthz_port,
-        settle=settle,
+        settle=consequences.settle(here.version.minor) if restarted else 0.0,
         notes=(
             *_restart_only(by_kubelet),
             *notes,
             *by_kubelet.notes,
             *by_runtime.notes,
             *(_risks(by_kubelet.fields) if restarted else ()),
-            *why,
         ),
         hangups=by_runtime.hangups,
         effective=by_kubelet.effective,
@@ -124,18 +142,6 @@ def _restart_only(by_kubelet: KubeletChange) -> tuple[str, ...]:
         return ()
     pending = ", ".join(by_kubelet.pending)
     return (f"restart only: the files are as wanted, the running kubelet does not have {pending} yet",)
-
-
-def _settle(version: Version) -> tuple[float, tuple[str, ...]]:
-    """Seconds a restarted node counts as unavailable, by what its version is known to do, and why."""
-    if version.minor <= 30:
-        why = "probed pods are NotReady until probed (kubernetes #78733), the node for up to 10 s (#122338)"
-        return 20.0, (f"unavailable for 20 s after its restart: {why}",)
-    if version.minor <= 34:
-        return 10.0, (
-            "unavailable for 10 s after its restart: probed pods are NotReady until probed (kubernetes #78733)",
-        )
-    return 0.0, ()
 
 
 def _risks(wanted: Mapping[str, Value]) -> tuple[str, ...]:

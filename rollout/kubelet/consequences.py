@@ -85,7 +85,10 @@ def of_node(here: AtStake) -> Iterator[Said]:
 def _of_version(here: AtStake) -> Iterator[Said]:
     if here.minor < READINESS_KEPT and here.probed != 0:
         many = "" if here.probed is None else ", where there are any"
-        text = f"pods with a readiness probe{many} are NotReady until it has passed again (kubernetes #78733)"
+        text = (
+            f"pods with a readiness probe{many} are NotReady until it has passed again (kubernetes #78733); the node counts"
+            f" as unavailable for {settle(here.minor):g} s"
+        )
         yield "readiness-flap", text
     if here.minor < READY_KEPT:
         yield "not-ready-flip", "the Node can say NotReady for up to 10 s (kubernetes #122338)"

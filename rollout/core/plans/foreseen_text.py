@@ -8,7 +8,7 @@ from rollout.core.model.plan import Consequence, Plan
 from rollout.core.model.registry_load import RegistryLoad, Sum
 from rollout.core.text.terminal import counted, printable
 
-MOST = 12
+MOST = 8
 _GRAVE = ("pods-rejected", "containers-restart", "pulls-cancelled", "pull-qps")
 """What is told first."""
 
@@ -66,8 +66,11 @@ def _whose(load: RegistryLoad) -> str:
 
 def _load(load: RegistryLoad) -> str:
     unknown = f", {counted(load.unknown, 'node')} not known" if load.unknown else ""
-    parallel = _step(load.parallel_before, load.parallel_after)
-    return f"{parallel} pulls at once, {_step(load.qps_before, load.qps_after)} pulls a second ({counted(load.nodes, 'node')}{unknown})"
+    parallel, qps = (
+        _step(load.parallel_before, load.parallel_after),
+        _step(load.qps_before, load.qps_after),
+    )
+    return f"pulls at once {parallel}; pulls a second {qps} ({counted(load.nodes, 'node')}{unknown})"
 
 
 def _step(before: Sum, after: Sum) -> str:
@@ -77,7 +80,8 @@ def _step(before: Sum, after: Sum) -> str:
 def _sum(found: Sum) -> str:
     if not found.unbounded:
         return f"{found.total:,}"
-    return f"{found.total:,} and, without a bound, those of {counted(found.unbounded, 'node')}"
+    rest = f", of the others {found.total:,}" if found.total else ""
+    return f"no bound on {counted(found.unbounded, 'node')}{rest}"
 
 
 def _changes(load: RegistryLoad) -> bool:

@@ -1,0 +1,201 @@
+"""What a plan will do besides what it is for: pods at stake, pulls under way, registries, caps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from rollout.app.plan import build_plan
+from rollout.core.model.disruption import Disruption
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.live import LiveNode
+from rollout.core.model.placed import Ask, PlacedPod
+from rollout.core.model.plan import Plan, Standing
+from rollout.core.model.playbook import Policy, RegistryCap
+from rollout.core.model.settings import Value
+from rollout.core.model.snapshot import Snapshot
+from rollout.core.plans.history import Around
+from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_text import plan_text
+from rollout.errors import InputError
+from tests.kubelet.nodes import POLICY, fleet, inventory, kubeadm, settings
+
+ROOM = (("cpu", "8"), ("memory", "32Gi"), ("ephemeral-storage", "100Gi"), ("pods", "110"))
+FOUND = inventory(4, per_rack=2)
+NAMES = tuple(FOUND.nodes)
+
+
+def node(name: str, version: str = "1.30.4", **labels: str) -> LiveNode:
+    return LiveNode(
+        name=name, uid=name, created="", addresses=(), labels=labels, unschedulable=False, taints=(), kubelet_version=f"v{version}",
+        runtime="", os_image="", ready="True", capacity=ROOM, allocatable=ROOM,
+    )  # fmt: skip
+
+
+def pods(name: str, count: int, *, probed: bool = False) -> tuple[PlacedPod, ...]:
+    ask = (Ask((("cpu", "100m"),)),)
+    return tuple(
+        PlacedPod(name, f"shop/{name}-{at}", f"2026-11-20T10:00:{at:02d}Z", ask, probed=probed) for at in range(count)
+    )
+
+
+def around(*there: PlacedPod, version: str = "1.30.4") -> Around:
+    return Around(live=tuple(node(name, version) for name in NAMES), pods=there, pods_not_asked="")
+
+
+def plan(
+    around: Around,
+    *,
+    policy: Policy = POLICY,
+    version: str = "1.30.4",
+    found: Inventory = FOUND,
+    snapshots: Mapping[str, Snapshot] | None = None,
+    **wanted: Value,
+) -> Plan:
+    nodes = snapshots or {name: kubeadm(name, version, "containerd") for name in NAMES}
+    asked = settings(**(wanted or {"maxPods": 50}))
+    return build_plan(found, policy, fleet(found, dict(nodes)), dict.fromkeys(NAMES, asked), NAMES, "", around=around)
+
+
+def references(made: Plan) -> Sequence[str]:
+    return [each.reference for each in made.consequences]
+
+
+def test_a_node_that_would_lose_pods_is_refused_and_the_rest_of_the_plan_stands() -> None:
+    made = plan(around(*pods(NAMES[0], 52), *pods(NAMES[1], 50)))
+    (left,) = made.left
+    assert (left.name, left.standing, left.reference) == (NAMES[0], Standing.REFUSED, "pods-would-be-rejected")
+    assert left.reason == (
+        f"2 pods would be rejected after the change: shop/{NAMES[0]}-50 (OutOfpods), shop/{NAMES[0]}-51 (OutOfpods);"
+        " drain it first, or let `disruption` be drain-and-restart"
+    )
+    assert tuple(made.nodes) == NAMES[1:]
+
+
+def test_the_playbook_may_let_them_go_then_the_plan_says_which() -> None:
+    let = replace(POLICY, disruption=Disruption.DRAIN_AND_RESTART)
+    made = plan(around(*pods(NAMES[0], 55), *pods(NAMES[1], 50)), policy=let)
+    (lost,) = [each for each in made.consequences if each.reference == "pods-rejected"]
+    assert lost.nodes == (NAMES[0],)
+    assert lost.text.startswith("5 pods would be rejected after the change: ")
+    assert lost.text.endswith(f"shop/{NAMES[0]}-52 (OutOfpods) and 2 more")
+    assert not made.left
+
+
+def test_pods_that_any_restart_would_reject_are_told_apart() -> None:
+    lost = replace(pods(NAMES[0], 1)[0], selector=(("disk", "ssd"),))
+    (left,) = plan(around(lost), serializeImagePulls=False).left
+    assert left.reason.startswith(f"1 pod would be rejected by any restart: shop/{NAMES[0]}-0 (NodeAffinity);")
+
+
+def test_what_was_not_asked_is_said() -> None:
+    made = plan(Around())
+    assert [(each.reference, each.text) for each in made.remarks] == [
+        ("pods-not-foreseen", "whether pods would not be admitted again was not asked: no kubeconfig is named")
+    ]
+    silent = replace(around(), live=tuple(replace(node(name), allocatable=()) for name in NAMES))
+    (remark,) = plan(silent).remarks
+    assert (remark.reference, remark.nodes) == ("pods-not-foreseen", NAMES)
+
+
+@pytest.mark.parametrize(
+    ("version", "flaps"),
+    [("1.30.4", ["readiness-flap", "not-ready-flip"]), ("1.34.1", ["readiness-flap"]), ("1.35.0", [])],
+)
+def test_what_a_restart_does_by_version(version: str, flaps: list[str]) -> None:
+    made = plan(around(*pods(NAMES[0], 1, probed=True), version=version), version=version)
+    assert [each for each in references(made) if each.endswith(("-flap", "-flip"))] == flaps
+    assert {"back-offs-emptied", "sessions-break"} <= set(references(made))
+
+
+def test_a_node_without_probed_pods_does_not_flap() -> None:
+    made = plan(around(*pods(NAMES[0], 1, probed=True)))
+    (flap,) = [each for each in made.consequences if each.reference == "readiness-flap"]
+    assert flap.nodes == (NAMES[0],)
+
+
+def test_pulls_under_way_are_named() -> None:
+    nodes = {name: kubeadm(name, "1.30.4", "containerd") for name in NAMES}
+    for name, image in ((NAMES[0], "registry/a:1"), (NAMES[2], "registry/b:2")):
+        nodes[name] = replace(nodes[name], measurement=replace(nodes[name].measurement, pulls=(image,)))
+    (pulling,) = [each for each in plan(around(), snapshots=nodes).consequences if each.reference == "pulls-cancelled"]
+    assert pulling.nodes == (NAMES[0], NAMES[2])
+    assert pulling.text == (
+        "2 images on 2 nodes were being pulled when read; a restart cancels pulls: registry/a:1, registry/b:2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("runs", "on_disk", "what"),
+    [
+        ("1.30.4", "1.31.2", "and every container is restarted (kubernetes #129385)"),
+        ("1.31.2", "1.30.4", "and every container is restarted (kubernetes #129385)"),
+        ("1.29.1", "1.30.4", "and containers whose definition it reads otherwise are restarted"),
+        ("1.33.1", "1.34.1", "drain the node first, as minor upgrades need it"),
+        ("1.30.4", "1.30.9", ""),
+    ],
+)
+def test_a_kubelet_that_was_upgraded_and_not_restarted(runs: str, on_disk: str, what: str) -> None:
+    made = plan(around(version=runs), version=on_disk)
+    texts = [each.text for each in made.consequences if each.reference == "containers-restart"]
+    assert [text for text in texts if not text.endswith(what)] == []
+    assert bool(texts) is bool(what)
+
+
+def test_device_plugins_register_again() -> None:
+    gpu = tuple(replace(node(name), capacity=(*ROOM, ("nvidia.com/gpu", "8"))) for name in NAMES[:1])
+    made = plan(replace(around(), live=(*gpu, *map(node, NAMES[1:]))))
+    (devices,) = [each for each in made.consequences if each.reference == "devices-register-again"]
+    assert devices.nodes == NAMES[:1]
+
+
+def test_pulls_that_would_fail_rather_than_wait() -> None:
+    more_than_burst = plan(around(), serializeImagePulls=False, maxParallelImagePulls=12)
+    assert "pull-qps" in references(more_than_burst)
+    within = plan(around(), serializeImagePulls=False, maxParallelImagePulls=10)
+    without_limit = plan(around(), serializeImagePulls=False, maxParallelImagePulls=12, registryPullQPS=0)
+    assert "pull-qps" not in {*references(within), *references(without_limit)}
+
+
+def test_what_registries_may_be_asked_before_and_after() -> None:
+    made = plan(around(), serializeImagePulls=False, maxParallelImagePulls=5)
+    fleet_ = made.loads[0]
+    assert (fleet_.parallel_before.total, fleet_.parallel_after.total, fleet_.nodes) == (4, 20, 4)
+    assert "  whatever they pull from: pulls at once 4 → 20; pulls a second 20 (4 nodes)\n" in plan_text(made)
+    assert plan_json(made, "f")["registries"][0] == {
+        "registry": None,
+        "zone": None,
+        "nodes": 4,
+        "unknown": 0,
+        "parallelPulls": {"before": {"total": 4, "unbounded": 0}, "after": {"total": 20, "unbounded": 0}},
+        "qps": {"before": {"total": 20, "unbounded": 0}, "after": {"total": 20, "unbounded": 0}},
+    }
+
+
+def test_who_is_left_alone_asks_the_registry_all_the_same() -> None:
+    nodes = {name: kubeadm(name, "1.30.4", "containerd") for name in NAMES}
+    nodes[NAMES[3]] = replace(nodes[NAMES[3]], kubelet_version="1.99.0")
+    made = plan(around(), snapshots=nodes, serializeImagePulls=False, maxParallelImagePulls=5)
+    assert [entry.name for entry in made.left] == [NAMES[3]]
+    assert (made.loads[0].nodes, made.loads[0].unknown) == (3, 1)
+
+
+def test_a_plan_beyond_a_cap_is_refused_as_a_whole() -> None:
+    capped = replace(POLICY, caps=(RegistryCap(parallel_pulls=19),))
+    with pytest.raises(InputError, match=r"could ask for 20 pulls at once \(4 before\); the cap is 19") as error:
+        plan(around(), policy=capped, serializeImagePulls=False, maxParallelImagePulls=5)
+    assert error.value.reference == "registry-cap"
+    assert plan(
+        around(),
+        policy=replace(POLICY, caps=(RegistryCap(parallel_pulls=20),)),
+        serializeImagePulls=False,
+        maxParallelImagePulls=5,
+    ).nodes
+
+
+def test_json_tells_each_groups_consequences() -> None:
+    (group,) = plan_json(plan(around()), "f")["groups"]
+    assert {each["reference"] for each in group["consequences"]} >= {"not-ready-flip", "sessions-break"}
+    assert all(each["count"] == 4 for each in group["consequences"])
