@@ -55,7 +55,7 @@ def plan(
     **wanted: Value,
 ) -> Plan:
     nodes = snapshots or {name: kubeadm(name, version, "containerd") for name in NAMES}
-    asked = settings(**(wanted or {"maxPods": 50}))
+    asked = settings(skip=(), **(wanted or {"maxPods": 50}))
     return build_plan(found, policy, fleet(found, dict(nodes)), dict.fromkeys(NAMES, asked), NAMES, "", around=around)
 
 
