@@ -17,7 +17,8 @@ from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
 from rollout.errors import InputError, Problem
 from rollout.kubelet import fitness, homes, managers
-from rollout.kubelet.changes import Proposal, change_for
+from rollout.kubelet.alike import Alike
+from rollout.kubelet.changes import Proposal
 from rollout.kubelet.fitness import SICK
 
 NOTHING_KNOWN = Around()
@@ -47,9 +48,10 @@ def build_plan(
     left: list[Left] = []
     blobs: dict[str, bytes] = {}
     foresight = Foresight(inventory, policy, fleet, around, assumed)
+    alike = Alike(policy, assumed)
     proposals: dict[str, Proposal] = {}
     for name in selection:
-        found = passed_over.get(name) or _decide(foresight, inventory.nodes[name], settings.get(name, {}))
+        found = passed_over.get(name) or _decide(foresight, alike, inventory.nodes[name], settings.get(name, {}))
         if isinstance(found, Left):
             left.append(found)
             continue
@@ -91,7 +93,9 @@ def _remarks(
     return (*history.remarks(inventory, selection, fleet, around), *history.folded([*taken, *said]))
 
 
-def _decide(foresight: Foresight, node: Node, settings: Mapping[str, Setting]) -> tuple[str, Proposal] | Left:
+def _decide(
+    foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str, Setting]
+) -> tuple[str, Proposal] | Left:
     snapshot = foresight.fleet.nodes.get(node.name)
     if snapshot is None:
         return Left(
@@ -99,7 +103,7 @@ def _decide(foresight: Foresight, node: Node, settings: Mapping[str, Setting]) -
         )
     if isinstance(snapshot, Unread):
         return Left(node.name, node.rack, Standing.UNREACHABLE, snapshot.reference, snapshot.message)
-    found = change_for(snapshot, settings, foresight.policy, node, foresight.assumed)
+    found = alike.change_for(snapshot, settings, node)
     if isinstance(found, Left):
         return found
     return foresight.refusal(node, snapshot, found) or (snapshot.machine_id, found)

@@ -18,11 +18,12 @@ _NODE = re.compile(r"\bnode\b")
 def rendered(text: str, name: str, variables: Mapping[str, Value], node: Node) -> str:
     """The text for this node; ``name`` is the template's, for messages. Mistakes are an ``InputError``."""
     seen: dict[str, Value] = {"name": node.name, "rack": node.rack, "zone": node.zone, "labels": dict(node.labels)}
-    return _rendered(text, name, json.dumps({**variables, "node": seen if _uses_node(text) else {}}))
+    return _rendered(text, name, json.dumps({**variables, "node": seen if uses_node(text) else {}}))
 
 
 @lru_cache(maxsize=64)
-def _uses_node(text: str) -> bool:
+def uses_node(text: str) -> bool:
+    """Whether a template may render differently for two nodes with the same settings."""
     return bool(_NODE.search(_COMMENT.sub("", text)))
 
 

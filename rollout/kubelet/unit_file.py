@@ -173,6 +173,8 @@ def exec_words(command: str) -> tuple[str, ...]:
 
 
 def _braced(word: str, environment: Mapping[str, str]) -> str:
+    if "$" not in word:
+        return word
     out: list[str] = []
     at = 0
     while at < len(word):
