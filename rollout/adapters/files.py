@@ -22,11 +22,16 @@ class FolderFiles:
     def read(self, path: str) -> str:
         """The text of a file, or ``InputError``."""
         try:
-            return self._bytes(path).decode("utf-8")
-        except FileNotFoundError:
-            raise _problem("file-missing", path, "there is no such file") from None
+            return self.content(path).decode("utf-8")
         except UnicodeDecodeError as error:
             raise _problem("file-not-text", path, f"not UTF-8 at byte {error.start}") from None
+
+    def content(self, path: str) -> bytes:
+        """The bytes of a file, or ``InputError``."""
+        try:
+            return self._bytes(path)
+        except FileNotFoundError:
+            raise _problem("file-missing", path, "there is no such file") from None
         except (OSError, ValueError) as error:
             raise _problem("file-unreadable", path, getattr(error, "strerror", None) or str(error)) from None
 

@@ -15,10 +15,11 @@ from rollout.adapters.ssh import Resolver
 from rollout.app.check import Checked
 from rollout.app.check import check as check_files
 from rollout.app.reading import way_to
+from rollout.cli.check_kubelet import answers, asked, tell
 from rollout.cli.wiring import refused_ways
 from rollout.core.model.inventory import Inventory
 from rollout.core.text.terminal import counted, printable
-from rollout.errors import InputError, Problem
+from rollout.errors import InputError, Problem, UsageError
 
 _LONGEST_LINE = 500
 
@@ -26,9 +27,32 @@ _LONGEST_LINE = 500
 @click.command()
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to print the result.")
 @click.option("--ssh-config", type=click.Path(path_type=Path), default=None, help="Instead of ~/.ssh/config.")
+@click.option("--kubelet-config", multiple=True, metavar="FILE...", help="Check these kubelet configurations instead.")
+@click.option("--kubelet", default="", metavar="VERSION", help="The kubelet that would read them.")
+@click.option("--config-dir", default="", metavar="DIR", help="Its drop-ins.")
+@click.option("--flags", default="", metavar="'...'", help="Its other flags, as one text.")
+@click.argument("files", nargs=-1, metavar="")
 @click.pass_context
-def check(context: click.Context, output: str, ssh_config: Path | None) -> None:
-    """Check inventories, playbooks and templates, and the ways in that ssh_config says; no node is read."""
+def check(
+    context: click.Context,
+    /,
+    output: str,
+    ssh_config: Path | None,
+    kubelet_config: tuple[str, ...],
+    files: tuple[str, ...],
+    **kubelet: str,
+) -> None:
+    """Check inventories, playbooks and templates, and the ways in that ssh_config says; no node is read.
+
+    With --kubelet-config: whether a kubelet would start from such a file, what it would ignore, and what would be in force.
+    """
+    if kubelet_config:
+        asked_of = asked(kubelet["kubelet"], kubelet["config_dir"], kubelet["flags"])
+        context.exit(tell(answers((*kubelet_config, *files), asked_of), output))
+    if files or any(kubelet.values()):
+        raise UsageError(
+            "no-kubelet-config", "this says something of a kubelet's file, but no --kubelet-config names one"
+        )
     checked = check_files(FolderFiles(Path()), RealSources())
     checked = replace(checked, problems=(*checked.problems, *_ways_in(ssh_config, checked.inventories)))
     if output == "json":

@@ -1,0 +1,150 @@
+"""``rollout check --kubelet-config``: what a kubelet would make of files, apart from any cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from rollout.adapters.kubelet_files import configuration_file, drop_ins
+from rollout.core.text.terminal import counted, printable
+from rollout.errors import InputError, Problem, UsageError
+from rollout.kubelet import arguments, versions
+from rollout.kubelet.configuration.drop_ins import ENVIRONMENT
+from rollout.kubelet.configuration.outcome import File, Level, Message, Outcome, Sources
+from rollout.kubelet.configuration.startup import is_known, outcome
+
+_LONGEST_LINE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The kubelet that every file is put to, and what it has besides the file."""
+
+    version: versions.Version
+    drop_ins: tuple[File, ...] | None
+    flags: tuple[str, ...]
+
+    def sources(self, file: File) -> Sources:
+        """With the one variable that a kubelet of 1.28 or 1.29 looks for, if it is set here."""
+        environment = {name: value for name, value in os.environ.items() if name == ENVIRONMENT}
+        return Sources(config=file, drop_ins=self.drop_ins, flags=self.flags, environment=environment)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``outcome`` ``None``: the file could not be read, so there is no verdict; ``unread`` says why."""
+
+    file: str
+    outcome: Outcome | None
+    unread: Problem | None = None
+
+    @property
+    def is_right(self) -> bool:
+        """The kubelet starts, and nothing in it is a mistake of the kind that kubelets let pass."""
+        found = self.outcome
+        return (
+            found is not None and found.starts and not any(message.level is Level.POLICY for message in found.messages)
+        )
+
+
+def asked(kubelet: str, config_dir: str, flags: str) -> Asked:
+    """Options as typed; ``UsageError`` for a version we know nothing of and for quotes that do not close."""
+    if not kubelet:
+        raise UsageError("no-kubelet", "--kubelet is missing: which version would read it?", hint="--kubelet 1.31")
+    version = versions.parse(kubelet)
+    if version is None:
+        raise UsageError(
+            "bad-kubelet", f"{printable(kubelet)} is not a kubelet version", hint="such as 1.31 or v1.31.4"
+        )
+    if not is_known(version.minor):
+        raise UsageError("unknown-kubelet", f"kubelets {version.short} are not known to this rollout")
+    try:
+        words = tuple(word.text for word in arguments.split(flags))
+    except ValueError as error:
+        raise UsageError("bad-flags", f"--flags: {error}") from None
+    return Asked(version, drop_ins(config_dir) if config_dir else None, words)
+
+
+def answers(paths: Iterable[str], asked_of: Asked) -> Iterator[Answer]:
+    """One after the other, in the order in which they were named."""
+    for path in paths:
+        try:
+            file = configuration_file(path)
+        except InputError as error:
+            yield Answer(path, None, error.problems[0])
+            continue
+        yield Answer(path, outcome(asked_of.version, asked_of.sources(file)))
+
+
+def tell(found: Iterable[Answer], output: str) -> int:
+    """Print each answer as it comes; the exit code."""
+    told = wrong = 0
+    for answer in found:
+        told += 1
+        wrong += not answer.is_right
+        click.echo(json.dumps(_document(answer), ensure_ascii=False) if output == "json" else "\n".join(_lines(answer)))
+    if output == "text" and told > 1:
+        click.echo(
+            f"{counted(told, 'file')}, {wrong:,} of them wrong" if wrong else f"{counted(told, 'file')}, all right"
+        )
+    return InputError.exit_code if wrong else 0
+
+
+def _document(answer: Answer) -> dict[str, Any]:
+    found = answer.outcome
+    if found is None:
+        unread = {"level": "error", "reference": "unreadable", "text": answer.unread, "file": answer.file}
+        nowhere = {"line": None, "column": None}
+        return {
+            "file": answer.file,
+            "verdict": None,
+            "ignored": [],
+            "effective": {},
+            "messages": [{**unread, **nowhere}],
+        }
+    return {
+        "file": answer.file,
+        "verdict": "starts" if found.starts else "fails",
+        "ignored": list(found.ignored),
+        "effective": dict(found.effective),
+        "messages": [_message(message, answer.file) for message in found.messages],
+    }
+
+
+def _unread(answer: Answer) -> dict[str, Any]:
+    """No verdict is invented for what could not be read."""
+    problem = answer.unread
+    said = {"reference": problem.reference, "text": problem.message} if problem else {}
+    return {"level": "error", **said, "file": answer.file, "line": None, "column": None}
+
+
+def _message(message: Message, file: str) -> dict[str, Any]:
+    place = message.place
+    return {
+        "level": message.level.value,
+        "reference": message.reference,
+        "text": message.text,
+        "file": place.file if place else file,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+    }
+
+
+_SAID = {Level.FATAL: "fatal", Level.WARNING: "warning", Level.POLICY: "mistake"}
+
+
+def _lines(answer: Answer) -> Iterator[str]:
+    found = answer.outcome
+    if found is None:
+        yield printable(str(answer.unread), _LONGEST_LINE)
+        return
+    yield f"{printable(answer.file, _LONGEST_LINE)}: {'starts' if found.starts else 'does not start'}"
+    for message in found.messages:
+        where = f"{message.place}: " if message.place else ""
+        said = f"  {_SAID[message.level]}: {where}{message.text} [{message.reference}]"
+        yield "  " + printable(said, _LONGEST_LINE)
