@@ -7,7 +7,7 @@ more of a registry than the playbook's caps allow is refused as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rollout.core.model.disruption import Disruption
@@ -39,6 +39,7 @@ class Foresight:
     fleet: FleetSnapshot
     around: Around
     assumed: int | None = None
+    _judged: dict[str, tuple[Rejected, ...] | None] = field(default_factory=dict)  # node → what ``_lost`` found
 
     @cached_property
     def live(self) -> Mapping[str, LiveNode]:
@@ -94,6 +95,11 @@ class Foresight:
         )
 
     def _lost(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Rejected, ...] | None:
+        if node.name not in self._judged:
+            self._judged[node.name] = self._rejected(node, snapshot, proposal)
+        return self._judged[node.name]
+
+    def _rejected(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Rejected, ...] | None:
         live = self.live.get(node.name)
         if self.around.pods is None or live is None or UNIT not in proposal.change.units:
             return None

@@ -8,6 +8,7 @@ the pod as a whole beats that (``spec.resources``; the API has it only where the
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from rollout.core.model.placed import Ask, Pairs, PlacedPod
 from rollout.kubelet.quantities import milli, whole
@@ -38,6 +39,7 @@ def taken(pod: PlacedPod, minor: int) -> Amounts:
     return plus(_said(_larger(plus(running, staying), most), pod.requests), amounts(pod.overhead))
 
 
+@lru_cache(maxsize=4096)
 def amounts(pairs: Pairs) -> Amounts:
     """Of a list of requests those that count here."""
     said = dict(pairs)
