@@ -68,7 +68,18 @@ def room(name: str) -> Iterator[Room]:
         _make(cgroup)
     join = " && ".join(f"echo $$ >{cgroup}/cgroup.procs" for cgroup in cgroups)
     inside = [sys.executable, "-m", "tests.kubelet_real.room", str(BINARIES / "kubelet"), str(BINARIES / "empty-cri")]
-    unshare = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--cgroup", "--fork", "--kill-child", "--mount-proc"]
+    unshare = [
+        "unshare",
+        "--net",
+        "--mount",
+        "--uts",
+        "--ipc",
+        "--pid",
+        "--cgroup",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+    ]
     process = subprocess.Popen(
         ["sh", "-c", f'{join} && exec "$@"', "sh", *unshare, *inside, *hierarchies],
         stdin=subprocess.PIPE,

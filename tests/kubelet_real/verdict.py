@@ -38,16 +38,16 @@ def heard(log: str, *, ended: int | None, effective: Effective | None) -> Verdic
     warning = _LENIENT.search(log)
     warned = warning[1] if warning else ""
     unknown = _UNKNOWN.findall(warned)
-    starts = ended in (None, 0)
+    starts = ended is None
     return Verdict(
         starts=starts,
-        said="" if starts else _last_words(log),
+        said="" if starts else _last_words(log, ended or 0),
         unknown=unknown[-1] if unknown else None,
         twice=tuple(_TWICE.findall(warned)),
         effective=effective if starts else None,
     )
 
 
-def _last_words(log: str) -> str:
+def _last_words(log: str, ended: int) -> str:
     found = _FATAL.search(log) or _PANIC.search(log)
-    return found[1].strip() if found else "(nothing) " + log[-300:]
+    return found[1].strip() if found else f"(no fatal line, exit code {ended}) {log.strip()[-200:]}"

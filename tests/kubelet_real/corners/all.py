@@ -10,5 +10,3 @@ from tests.kubelet_real.corners.rules import RULES
 from tests.kubelet_real.corners.values import VALUES
 
 CORNERS: tuple[Case, ...] = (*DOCUMENTS, *VALUES, *RULES, *GATES, *FLAGS)
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from tests.kubelet_real.cases import Case
-from tests.kubelet_real.corners.case import flagged, inside, whole
+from tests.kubelet_real.corners.case import flagged, inside
 
 WORDS: tuple[Case, ...] = tuple(
     flagged(f"words: {shlex.join(words)}".strip(), *words)
@@ -96,9 +96,7 @@ OVER_THE_FILE: tuple[Case, ...] = (
     inside("over the file: cgroups through the flag", "cgroupsPerQOS: false\nenforceNodeAllocatable: []", "--cgroups-per-qos=true"),
     inside("over the file: cert directory and TLS from the file", "tlsMinVersion: VersionTLS12", "--tls-min-version=VersionTLS11"),
     inside("over the file: sysctls", "allowedUnsafeSysctls: [kernel.msg*]", "--allowed-unsafe-sysctls=net.core.somaxconn"),
-    whole("over the file: the file is not there", "", "--config=/mnt/nothing.yaml"),
     flagged("over the file: config is empty", "--config="),
-    flagged("over the file: config is a directory", "--config=/etc"),
 )  # fmt: skip
 
 DEFAULTS: tuple[Case, ...] = (

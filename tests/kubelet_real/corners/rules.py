@@ -38,8 +38,8 @@ RANGES: tuple[Case, ...] = (
     *each("word", "tlsMinVersion", ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13", "TLS12", "1.2", '""')),
     *each("word", "tlsCipherSuites", ("[TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]", "[TLS_RSA_WITH_RC4_128_SHA]", "[TLS_AES_128_GCM_SHA256]", "[tls_ecdhe_rsa_with_aes_128_gcm_sha256]", "[NONE]", "[]", "[TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, NONE]", "['']")),
     *each("word", "containerLogMaxSize", ("10Mi", "10M", "10", "1Ki", '""', "ten", "-1", "0", "10MB", "1.5Mi", "10 Mi", '"10Mi "', "1e6", "0.1")),
-    *each("word", "healthzBindAddress", ("127.0.0.1", "0.0.0.0", '"::1"', '""', "localhost", "nonsense", "300.1.1.1")),
-    *each("word", "address", ("0.0.0.0", "127.0.0.1", '"::"', '"::1"', '""', "localhost", "300.1.1.1")),
+    *each("word", "healthzBindAddress", ("127.0.0.1", "0.0.0.0", '"::1"', '""', "localhost", "nonsense", "300.1.1.1")),  # noqa: S104 - a value
+    *each("word", "address", ("0.0.0.0", "127.0.0.1", '"::"', '"::1"', '""', "localhost", "300.1.1.1")),  # noqa: S104 - a value
     *each("word", "showHiddenMetricsForVersion", ("1.19", '"1.19"', '"1.20"', '"1.18"', '"1.21"', "1.2", "abc", '""', '"v1.19"', '"1.19.0"')),
     *each("word", "staticPodURL", ('""', "http://127.0.0.1:1/x", "nonsense", "'http://[::1'")),
     *each("word", "podCIDR", ('""', "10.0.0.0/24", "nonsense")),
@@ -48,7 +48,7 @@ RANGES: tuple[Case, ...] = (
     *each("word", "clusterDNS", ("[nonsense]", "[300.0.0.1]", '["10.0.0.10 "]', '["10.0.0.010"]', "['10.0.0.10:53']")),
     *each("word", "staticPodPath", ('""', "/etc/kubernetes/manifests", "relative/path")),
     *each("word", "volumePluginDir", ('""', "/var/lib/plugins", "relative")),
-    *each("word", "reservedSystemCPUs", ('""', '"0"', "0", "0-0", "'0,0'", "a", "'0-'", "'-1'", "'1-0'", "' 0'", "'0,'", "'99999'")),
+    *each("word", "reservedSystemCPUs", ('""', '"0"', "0", "0-0", "'0,0'", "a", "'0-'", "'-1'", "'1-0'", "' 0'", "'0,'")),
     *each("word", "enforceNodeAllocatable", ("[]", "[pods]", "[none]", "[none, pods]", "[pods, pods]", "[Pods]", "['']", "[pods, kube-reserved]", "[system-reserved]", "null", "pods")),
     *each("word", "qosReserved", ("{}", "{memory: 50%}", "{memory: '50'}", "{cpu: 50%}", "null")),
 )  # fmt: skip
@@ -121,7 +121,6 @@ TOGETHER: tuple[Case, ...] = named(
         "no system logs": "enableSystemLogHandler: false",
         "kernel defaults protected": "protectKernelDefaults: true",
         "swap allowed": "failSwapOn: false",
-        "cgroup root that is not there": "cgroupRoot: /not/there",
         "cgroup root of all": "cgroupRoot: /",
         "rotate certificates without an API server": "rotateCertificates: true",
         "run once": "runOnce: true",
@@ -139,6 +138,7 @@ EVICTIONS: tuple[Case, ...] = (
         "{memory.available: -1Mi}", "{memory.available: abc}", '{memory.available: ""}', "{memory.available: '%'}", "{memory.available: 5}",
         "{memory.available: '5%%'}", "{memory.available: '5 %'}", "{memory.available: .5%}", "{memory.available: 1e1%}", "{memory.available: 0x10%}",
         "{memory.available: inf%}", "{memory.available: NaN%}", "{memory.available: 1_0%}",
+        "{nodefs.available: 150%}", "{imagefs.available: 150%}", "{pid.available: 150%}", "{nodefs.inodesFree: 150%}", "{memory.available: 100.1%}",
         "{memory: 5%}", "{memory.Available: 5%}", "{pid.available: 5%}", "{imagefs.inodesFree: 5%}", "{allocatableMemory.available: 5%}",
         "{nodefs.available: 10%, nodefs.inodesFree: 5%, imagefs.available: 15%, memory.available: 100Mi}", "[memory.available]", "memory.available<5%",
     )),
