@@ -18,7 +18,12 @@ def asks_for_pulls(pulls: PullsInFlight, change: Change) -> bool:
 
 def images_of(report: Report) -> tuple[str, ...] | None:
     """The images being pulled, the first ten by name; ``None``: the node cannot tell."""
-    found = report.measurement.pulls if report.measurement else None
-    if found is None or len(found) <= MOST_IMAGES:
-        return found
-    return (*found[:MOST_IMAGES], counted(len(found) - MOST_IMAGES, "more image"))
+    said = report.measurement.pulls if report.measurement else None
+    if said is None:
+        return None
+    found = tuple("an unnamed image" if image == _UNNAMED else image for image in said)
+    more = len(found) - MOST_IMAGES
+    return found if more <= 0 else (*found[:MOST_IMAGES], counted(more, "more image"))
+
+
+_UNNAMED = "(unnamed)"

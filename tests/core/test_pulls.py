@@ -17,7 +17,7 @@ from rollout.core.run.pulls import ASK_AGAIN
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
 from rollout.core.telling.summary import exit_code, summarize
 from rollout.core.telling.summary_text import summary_lines
-from rollout.core.telling.waiting import waits_for
+from rollout.core.telling.waiting import pulls, waits_for
 from tests.core.model_fleet import Play, make_order
 
 WITHIN = 120.0
@@ -257,6 +257,7 @@ def test_the_run_says_whom_it_waits_for_and_until_when() -> None:
     said = waits_for(state, state.now)
     assert f"3 nodes pull images (a-[3-5]): {IMAGES[0]}, {IMAGES[1]}; asked again for " in said
     assert said.endswith("at most, then left alone")
+    assert f"  waits: {pulls(state, state.now)}" in summary_lines(summarize(state))
     override = replace(state, order=replace(state.order, pulls=OVERRIDE))
     assert waits_for(override, state.now + 2 * WITHIN).endswith("asked once more, then changed all the same")
     unknown = replace(state.nodes["a-3"], pulling=replace(state.nodes["a-3"].pulling, images=()))  # type: ignore[type-var]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rollout.core.run.budgets import nearest
 from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Phase, RunState
 from rollout.core.telling.rehearsed import rehearsed
+from rollout.core.telling.waiting import pulls
 from rollout.core.text.nameless import for_all, nameless
 from rollout.core.text.nodesets import fold
 
@@ -64,6 +65,7 @@ class Summary:
     left_out: tuple[LeftOut, ...]
     owed: str
     leftovers: tuple[str, ...]
+    pulling: str  # nodes whose change waits for their pulls
     cancelled: str  # nodes that were changed although they pulled images
     exit_code: int | None
 
@@ -94,6 +96,7 @@ def summarize(state: RunState) -> Summary:
             *state.leftovers,
             *(f"{name}: {left}" for name, record in state.nodes.items() for left in record.leftovers),
         ),
+        pulling=pulls(state, state.now) if state.phase is Phase.RUNNING else "",
         cancelled=fold(name for name, record in state.nodes.items() if record.cancelled),
         exit_code=exit_code(state),
     )

@@ -24,6 +24,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"  why: {printable(summary.halt, 400)}"
     if summary.paused:
         yield f"  waits: {printable(summary.paused, 300)}; `rollout continue {summary.run}` goes on, `rollout abort {summary.run}` ends it"
+    if summary.pulling:
+        yield f"  waits: {printable(summary.pulling, 400)}"
     yield from _how_to_go_on(summary)
     for wave in summary.waves:
         yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"

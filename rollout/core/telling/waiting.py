@@ -79,7 +79,7 @@ def _running(state: RunState, now: float) -> str:
     if back:
         return f"the rehearsal: {counted(back, 'node')} of wave {wave.name} to be taken back and changed again"
     brake = _brake(state, now, wave.nodes) if state.paused is None else ""
-    parts = (_moving(state), _pulls(state, now, wave.nodes), brake)
+    parts = (_moving(state), pulls(state, now), brake)
     return "; ".join(part for part in parts if part) or "the next look at the clock"
 
 
@@ -120,12 +120,12 @@ def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
     return f"{waiting}: {full} no room at once{_settling(state, now)}"
 
 
-def _pulls(state: RunState, now: float, names: Iterable[str]) -> str:
+def pulls(state: RunState, now: float) -> str:
     """Who waits for its pulls, until when at most, and what then; ``""`` when nobody does."""
     waiting = {
         name: found
-        for name in names
-        if (found := state.nodes[name].pulling) and state.nodes[name].state is not NodeState.REFUSED
+        for name, record in state.nodes.items()
+        if (found := record.pulling) and record.state is not NodeState.REFUSED
     }
     if not waiting:
         return ""

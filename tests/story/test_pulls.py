@@ -1,0 +1,56 @@
+"""Nodes that pull images while a rollout comes by."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.core.run.pulls import ASK_AGAIN
+from tests.story.conftest import Site
+from tests.story.test_faults import FEW, begun, few, nothing_left, policy, said, transactions, until, where
+
+__all__ = ["few"]
+
+APPLY = ("apply", "--cluster", "small", "--limit", ",".join(FEW), "--yes")
+BUSY, STUCK = "small-002", "small-003"
+
+
+def pull(site: Site, name: str) -> None:
+    """dockerd downloads a layer."""
+    (site.node(name) / "var/lib/docker/tmp/GetImageBlob0815").write_text("half a layer")
+
+
+def pulled(site: Site, name: str) -> None:
+    """It has it."""
+    (site.node(name) / "var/lib/docker/tmp/GetImageBlob0815").unlink()
+
+
+@pytest.mark.parametrize("then", ["skip", "override"])
+def test_who_pulls_is_waited_for_and_who_pulls_on_is_left_alone_or_not(few: Site, then: str) -> None:
+    policy(few, "guard: 10s", f"guard: 10s\npullsInFlight: {{within: {ASK_AGAIN / 2:g}s, then: {then}}}")
+    for name in (BUSY, STUCK):
+        pull(few, name)
+    before = few.everything(STUCK)
+    with begun(few, *APPLY) as process:
+        until(lambda: "2 nodes pull images" in where(few).get("pulling", ""), 60, "both are waited for")
+        assert "waits: 2 nodes pull images (small-[002-003])" in few.rollout("status").out
+        until(lambda: where(few)["counts"].get("confirmed") == 4, 60, "the others go first")
+        assert transactions(few, BUSY) == transactions(few, STUCK) == [], "nothing of ours is on them"
+        pulled(few, BUSY)
+        assert process.wait(120) == (4 if then == "skip" else 0), said(few)
+    assert few.is_new(BUSY)
+    assert few.is_new(STUCK) is (then == "override")
+    status = few.rollout("status").out
+    if then == "skip":
+        assert few.everything(STUCK) == before
+        assert "refused (1) small-003: it pulls an unnamed image [pulls-in-flight]" in status
+    else:
+        assert "changed although they pulled images, which was cancelled: small-003" in status
+    nothing_left(few, *FEW)
+
+
+def test_a_playbook_that_overrides_asks_nobody(few: Site) -> None:
+    policy(few, "guard: 10s", "guard: 10s\npullsInFlight: override")
+    pull(few, STUCK)
+    done = few.rollout(*APPLY)
+    assert done.code == 0, done.out + done.err
+    assert few.is_new(STUCK)
