@@ -117,7 +117,7 @@ def _of_flags(here: Found, names: Iterator[str] | tuple[str, ...]) -> Iterator[S
     for name in names:
         given = arguments.last(here.layout.asked, name)
         if given is not None:
-            yield Said(Layer.FLAG, f"{name} in {here.layout.origin(name)}", given.value)
+            yield Said(Layer.FLAG, f"{name}, {here.layout.origin(name)}", given.value)
 
 
 def _won(layers: tuple[Said, ...]) -> tuple[Said, ...]:

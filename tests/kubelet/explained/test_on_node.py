@@ -1,0 +1,122 @@
+"""A setting on one node: every layer that says it, and the one that wins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rollout.core.model.settings import Value
+from rollout.core.model.snapshot import FileState, Snapshot
+from rollout.kubelet import found, versions
+from rollout.kubelet.configuration.outcome import Layer
+from rollout.kubelet.explained.explanation import explain
+from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
+from rollout.kubelet.explained.on_node_text import Shown, on_node_document, on_node_lines
+from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, kubeadm, node, regular, with_file
+
+DROP_INS = "/etc/kubernetes/kubelet.conf.d"
+
+
+def here(snapshot: Snapshot, name: str) -> OnNode:
+    version = versions.known(snapshot.kubelet_version)
+    return on_node(found.find(snapshot, version, node(snapshot.node)), explain(name))
+
+
+def layers(found_: OnNode) -> list[tuple[Layer, Value]]:
+    return [(each.layer, each.value) for each in found_.layers]
+
+
+def with_drop_ins(snapshot: Snapshot, **texts: str) -> Snapshot:
+    snapshot = with_file(snapshot, FileState(DROP_INS, "directory"))
+    for name, text in texts.items():
+        head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+        snapshot = with_file(snapshot, regular(f"{DROP_INS}/{name}.conf", head + text))
+    return snapshot
+
+
+def with_flags(version: str, flags: str, config: str = CONFIG_TEXT) -> Snapshot:
+    return kubeadm(
+        version=version, runtime="containerd", extra=f"KUBELET_EXTRA_ARGS={flags}\n", words=flags, config=config
+    )
+
+
+def test_a_default_that_nobody_touches_wins() -> None:
+    found_ = here(kubeadm(version="1.33.4", runtime="containerd"), "registryPullQPS")
+    assert (found_.value, layers(found_)) == (5, [(Layer.DEFAULT, 5)])
+    assert found_.layers[0].wins
+
+
+def test_the_file_beats_the_default_and_a_flag_the_file() -> None:
+    snapshot = with_flags("1.33.4", "--max-pods=20", f"{CONFIG_TEXT}maxPods: 60\n")
+    found_ = here(snapshot, "maxPods")
+    assert (found_.value, layers(found_)) == (20, [(Layer.DEFAULT, 110), (Layer.FILE, 60), (Layer.FLAG, "20")])
+    assert [each.where for each in found_.layers] == [
+        "",
+        CONFIG,
+        "--max-pods, KUBELET_EXTRA_ARGS in /etc/default/kubelet",
+    ]
+    assert [each.wins for each in found_.layers] == [False, False, True]
+
+
+def test_drop_ins_stand_between_in_the_order_of_their_names() -> None:
+    snapshot = with_flags("1.33.4", f"--config-dir={DROP_INS}", f"{CONFIG_TEXT}maxPods: 60\n")
+    found_ = here(with_drop_ins(snapshot, b="maxPods: 80\n", a="maxPods: 70\n"), "maxPods")
+    assert layers(found_)[2:] == [(Layer.DROP_IN, 70), (Layer.DROP_IN, 80)]
+    assert (found_.value, found_.layers[-1].where) == (80, f"{DROP_INS}/b.conf")
+
+
+def test_a_flag_is_explained_as_the_field_that_it_sets() -> None:
+    found_ = here(with_flags("1.33.4", "--max-pods=20"), "--max-pods")
+    assert (found_.field, found_.value) == ("maxPods", 20)
+
+
+def test_what_is_inside_a_field() -> None:
+    found_ = here(with_flags("1.33.4", "--anonymous-auth=true"), "authentication.anonymous.enabled")
+    assert (found_.value, layers(found_)[-1]) == (True, (Layer.FLAG, "true"))
+
+
+def test_a_flag_that_stands_for_no_field_is_given_or_not() -> None:
+    assert not here(kubeadm(version="1.20.15"), "--image-pull-progress-deadline").layers
+    given = kubeadm(
+        extra="KUBELET_EXTRA_ARGS=--image-pull-progress-deadline=5m\n", words="--image-pull-progress-deadline=5m"
+    )
+    found_ = here(given, "--image-pull-progress-deadline")
+    assert (found_.value, found_.layers[0].where) == (
+        "5m",
+        "--image-pull-progress-deadline, KUBELET_EXTRA_ARGS in /etc/default/kubelet",
+    )
+
+
+def test_an_intent_lives_where_the_nodes_runtime_has_it() -> None:
+    old = here(kubeadm(version="1.20.15"), "imagePullProgressDeadline")
+    assert (old.home, layers(old)) == (
+        "--image-pull-progress-deadline, in the kubelet's flags; default 1m0s",
+        [(Layer.DEFAULT, "1m0s")],
+    )
+    new = kubeadm(version="1.33.4", runtime="containerd")
+    new = replace(new, runtimes={"containerd": "containerd github.com/containerd/containerd v2.1.4 abc"})
+    assert here(new, "imagePullProgressDeadline").home == (
+        "image_pull_progress_timeout, in the CRI images table of /etc/containerd/config.toml; default 5m0s"
+    )
+
+
+def test_what_the_kubelet_shows_is_compared() -> None:
+    found_ = here(kubeadm(version="1.33.4", runtime="containerd"), "registryPullQPS")
+    assert agrees(found_, {"registryPullQPS": 5})
+    assert not agrees(found_, {"registryPullQPS": 20})
+
+
+def test_the_text_and_the_document() -> None:
+    found_ = here(with_flags("1.33.4", "--max-pods=20", f"{CONFIG_TEXT}maxPods: 60\n"), "maxPods")
+    assert list(on_node_lines(found_, Shown(110, agrees=False))) == [
+        "on tess-node-0001, kubelet 1.33.4, containerd 1.6.36",
+        "  in force: 20",
+        "    default: 110",
+        f"    file: 60 ({CONFIG})",
+        "    flag: 20 (--max-pods, KUBELET_EXTRA_ARGS in /etc/default/kubelet), wins",
+        "  /configz: 110, which is not what was worked out: was the kubelet restarted since?",
+    ]
+    document = on_node_document(found_, Shown(not_asked="no kubeconfig is named"))
+    assert document["configz"] == {"value": None, "agrees": None, "notAsked": "no kubeconfig is named"}
+    assert document["layers"][-1] == {
+        "layer": "flag", "where": "--max-pods, KUBELET_EXTRA_ARGS in /etc/default/kubelet", "value": "20", "wins": True,
+    }  # fmt: skip
