@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from rollout.core.model.plan import ChangeGroup, Consequence, FileChange, Plan
+from rollout.core.model.plan import ChangeGroup, Consequence, FileChange, Left, Plan, Remark, Wave
+from rollout.core.model.playbook import Limits
 from rollout.core.model.registry_load import RegistryLoad, Sum
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
@@ -29,53 +31,61 @@ def plan_json(plan: Plan, file: str) -> dict[str, Any]:
         "changed": len(plan.nodes),
         "seconds": estimate.total(plan),
         "groups": [_group(plan, group, members[group.name]) for group in plan.groups],
-        "waves": [
-            {
-                "name": wave.name,
-                "count": len(wave.nodes),
-                "nodes": nodesets.fold(wave.nodes),
-                "soak": wave.soak,
-                "hold": wave.hold,
-                "atOnce": wave.at_once,
-                "seconds": estimate.of_wave(plan, wave),
-            }
-            for wave in plan.waves
-        ],
-        "left": [
-            {
-                "standing": entry.standing.value,
-                "reference": entry.reference,
-                "reason": entry.reason,
-                "count": len(names),
-                "nodes": nodesets.fold(names),
-            }
-            for entry, names in folded_left(plan)
-        ],
-        "remarks": [
-            {
-                "reference": remark.reference,
-                "text": remark.text,
-                "count": len(remark.nodes),
-                "nodes": nodesets.fold(remark.nodes) if remark.nodes else "",
-            }
-            for remark in plan.remarks
-        ],
+        "waves": [_wave(plan, wave) for wave in plan.waves],
+        "left": [_left(entry, names) for entry, names in folded_left(plan)],
+        "remarks": [_remark(remark) for remark in plan.remarks],
         "registries": [_registry_load(load) for load in plan.loads],
-        "limits": {
-            "inFlight": plan.limits.in_flight,
-            "pace": plan.limits.pace,
-            "perRack": str(plan.limits.per_rack),
-            "perZone": str(plan.limits.per_zone) if plan.limits.per_zone else None,
-            "preflight": str(plan.limits.preflight),
-        },
+        "limits": _limits(plan.limits),
         "budgets": [
             {"scope": budget.scope.value, "causes": sorted(budget.causes), "share": str(budget.share)}
             for budget in plan.budgets
         ],
         "gates": [{"name": gate.name, "kind": gate.kind.value, "scope": gate.scope.value} for gate in plan.gates],
         "guard": plan.guard,
+        "pullsInFlight": {"within": plan.pulls.within, "then": plan.pulls.then.value},
         "rehearsal": plan.rehearsal,
         "onFailure": plan.on_failure.value,
+    }
+
+
+def _wave(plan: Plan, wave: Wave) -> dict[str, Any]:
+    return {
+        "name": wave.name,
+        "count": len(wave.nodes),
+        "nodes": nodesets.fold(wave.nodes),
+        "soak": wave.soak,
+        "hold": wave.hold,
+        "atOnce": wave.at_once,
+        "seconds": estimate.of_wave(plan, wave),
+    }
+
+
+def _left(entry: Left, names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "standing": entry.standing.value,
+        "reference": entry.reference,
+        "reason": entry.reason,
+        "count": len(names),
+        "nodes": nodesets.fold(names),
+    }
+
+
+def _remark(remark: Remark) -> dict[str, Any]:
+    return {
+        "reference": remark.reference,
+        "text": remark.text,
+        "count": len(remark.nodes),
+        "nodes": nodesets.fold(remark.nodes) if remark.nodes else "",
+    }
+
+
+def _limits(limits: Limits) -> dict[str, Any]:
+    return {
+        "inFlight": limits.in_flight,
+        "pace": limits.pace,
+        "perRack": str(limits.per_rack),
+        "perZone": str(limits.per_zone) if limits.per_zone else None,
+        "preflight": str(limits.preflight),
     }
 
 
