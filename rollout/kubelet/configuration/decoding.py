@@ -15,7 +15,7 @@ from rollout.core.text.durations import go_format_nanoseconds
 from rollout.kubelet.configuration import quantities, schema
 from rollout.kubelet.configuration.go_values import GoValueError, duration
 from rollout.kubelet.configuration.schema import FieldType, Form
-from rollout.kubelet.configuration.type_errors import STANDARD_SINCE, Where, wrong_type
+from rollout.kubelet.configuration.type_errors import Where, wrong_type
 from rollout.kubelet.configuration.yaml_document import Json, Path
 
 Object = dict[str, Any]
@@ -71,8 +71,6 @@ class _Decoder:
         found: Object = {}
         for name in sorted(entries):
             kind = known.get(name)
-            if kind is None and not name and not path and self._minor < STANDARD_SINCE:
-                continue  # json-iterator takes the empty name for that of the inlined TypeMeta
             if kind is None:
                 self._into.unknown.append((*path, name))
                 continue

@@ -93,9 +93,9 @@ def _percentage(signal: str, value: str) -> None:
 
 
 def over_capacity(hard: Texts) -> bool:
-    """More than all of the node's memory is kept free: nothing can be allocated, whatever the node."""
-    value = hard.get("memory.available", "")
-    return value.endswith("%") and not go_values.decimal(value.rstrip("%")) <= 100
+    """More than all of the node's memory or disk is kept free: nothing can be allocated, whatever the node."""
+    values = (hard.get(signal, "") for signal in ("memory.available", "nodefs.available"))
+    return any(value.endswith("%") and not go_values.decimal(value.rstrip("%")) <= 100 for value in values)
 
 
 def _grace_periods(statements: Texts, minor: int) -> None:

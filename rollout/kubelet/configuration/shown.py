@@ -9,13 +9,10 @@ from rollout.kubelet.configuration import schema
 from rollout.kubelet.configuration.decoding import Object, zero
 from rollout.kubelet.configuration.schema import FieldType, Form, Shown
 
-_TYPE_META = ("kind", "apiVersion")
-
 
 def shown(configuration: Mapping[str, Any], minor: int) -> Object:
-    """Every field that a reader of ``/configz`` sees, but for ``kind`` and ``apiVersion``."""
-    found = _object(configuration, schema.ROOT, minor)
-    return {name: value for name, value in found.items() if name not in _TYPE_META}
+    """Every field that a reader of ``/configz`` sees; ``kind`` and ``apiVersion`` where the defaults have them (1.35)."""
+    return _object(configuration, schema.ROOT, minor)
 
 
 def _object(fields: Mapping[str, Any], type_name: str, minor: int) -> Object:

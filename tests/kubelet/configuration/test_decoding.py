@@ -1,0 +1,221 @@
+"""YAML, JSON and types as a kubelet reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout.kubelet.configuration.outcome import Level
+from rollout.kubelet.configuration.yaml_document import DocumentError, read
+from rollout.kubelet.configuration.yaml_words import resolve
+
+from .starts import CONFIG, HEAD, references, said, started
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        *((word, True) for word in ("y", "Y", "yes", "Yes", "on", "ON", "true", "True")),
+        *((word, False) for word in ("n", "no", "NO", "off", "Off", "false", "FALSE")),
+        *((word, None) for word in ("", "~", "null", "Null", "NULL")),
+        ("10", 10),
+        ("+5", 5),
+        ("010", 8),
+        ("0o10", 8),
+        ("0x1F", 31),
+        ("0b11", 3),
+        ("-0b11", -3),
+        ("1_000", 1000),
+        ("08", 8.0),
+        ("1e2", 100.0),
+        (".5", 0.5),
+        ("18446744073709551615", 2**64 - 1),
+        ("18446744073709551616", float(2**64)),
+        ("1e400", "1e400"),
+        ("1:30", "1:30"),
+        ("2026-11-20", "2026-11-20"),
+        ("yEs", "yEs"),
+        ("-", "-"),
+        ("١", "١"),
+    ],
+)
+def test_a_plain_word_is_what_go_takes_it_for(word: str, value: Any) -> None:
+    found = resolve("", word)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: 1\n---\na: 2\n", {"a": 1}),
+        ("a: 1\n...\n: : :", {"a": 1}),
+        ("a: 5.0", {"a": 5}),
+        ("a: 5.5", {"a": 5.5}),
+        ("yes: 1\n1: 2\n1.5: 3", {"true": 1, "1": 2, "1.5": 3}),
+        ("a: &x {b: 1}\nc: *x", {"a": {"b": 1}, "c": {"b": 1}}),
+        ("a: &x {b: 1, c: 2}\nd: {<<: *x, c: 3}", {"a": {"b": 1, "c": 2}, "d": {"b": 1, "c": 3}}),
+        ("a: !!str 5", {"a": "5"}),
+        ("a: !thing 5", {"a": "5"}),
+        ("a: !!float 5", {"a": 5}),
+        ("# nothing", None),
+    ],
+)
+def test_the_first_document_becomes_json(text: str, value: Any) -> None:
+    assert read(text.encode()).value == value
+
+
+def test_the_last_of_two_equal_keys_counts_and_the_others_are_told() -> None:
+    found = read(b"a: 1\nb: {c: 1, c: 2}\na: 3\n")
+    assert found.value == {"a": 3, "b": {"c": 2}}
+    assert [(twice.path, twice.line) for twice in found.duplicates] == [(("b", "c"), 2), (("a",), 3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("a: b: c", "yaml: mapping values are not allowed in this context"),
+        ("x: 1\na: b: c", "yaml: line 2: mapping values are not allowed in this context"),
+        ("a: .inf", "json: unsupported value: +Inf"),
+        ("a: *b", "yaml: unknown anchor 'b' referenced"),
+        ("a: &a [*a]", "yaml: anchor 'a' value contains itself"),
+        ("? [a]\n: 1", "yaml: invalid map key"),
+        ("~: 1", "Unsupported map key of type: %!s(<nil>), key: <nil>"),
+        ("a: !!int b", "yaml: cannot decode !!str `b` as a !!int"),
+        ("%YAML 1.2\n---\na: 1", "yaml: found incompatible YAML document"),
+        ("<<: 1", "yaml: map merge requires map or sequence of maps as the value"),
+    ],
+)
+def test_what_go_cannot_read_is_said_in_its_words(text: str, error: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        read(text.encode())
+    assert caught.value.text == error
+
+
+def test_aliases_do_not_blow_up() -> None:
+    layers = "".join(f"l{at}: &l{at} [{', '.join([f'*l{at - 1}'] * 9)}]\n" for at in range(1, 12))
+    with pytest.raises(DocumentError, match="excessive aliasing"):
+        read(b"l0: &l0 [a]\n" + layers.encode())
+
+
+@pytest.mark.parametrize(
+    ("written", "field", "value"),
+    [
+        ("failSwapOn: no", "failSwapOn", False),
+        ("maxPods: 1e2", "maxPods", 100),
+        ("maxPods: 0x10", "maxPods", 16),
+        ("maxPods: null", "maxPods", 110),
+        ("registryPullQPS: 0", "registryPullQPS", 0),
+        ("registryBurst: 0", "registryBurst", 10),
+        ("enforceNodeAllocatable: null", "enforceNodeAllocatable", ["pods"]),
+        ("runtimeRequestTimeout: 90s", "runtimeRequestTimeout", "1m30s"),
+        ('runtimeRequestTimeout: "0"', "runtimeRequestTimeout", "2m0s"),
+        ("featureGates: {CPUManager: null}", "featureGates", {"CPUManager": False}),
+        ("nodeStatusUpdateFrequency: 7s", "nodeStatusReportFrequency", "7s"),
+        ("podPidsLimit: -7", "podPidsLimit", -1),
+    ],
+)
+def test_values_are_taken_as_the_kubelet_takes_them(written: str, field: str, value: Any) -> None:
+    found = started("1.20.2", written)
+    assert (found.starts, found.messages, found.effective[field]) == (True, (), value)
+
+
+@pytest.mark.parametrize(
+    ("written", "old", "new"),
+    [
+        ('maxPods: "5"', "readUint32: unexpected character", "cannot unmarshal string into Go struct field KubeletConfiguration.maxPods of type int32"),
+        ("maxPods: 5.5", "can not decode float as int", "cannot unmarshal number 5.5 into Go struct field KubeletConfiguration.maxPods of type int32"),
+        ("maxPods: 2147483648", "overflow", "cannot unmarshal number 2147483648 into Go struct field"),
+        ('failSwapOn: "true"', "ReadBool", "cannot unmarshal string into Go struct field KubeletConfiguration.failSwapOn of type bool"),
+        ("clusterDomain: 5", "ReadString", "cannot unmarshal number into Go struct field KubeletConfiguration.clusterDomain of type string"),
+        ("clusterDNS: 10.0.0.1", "decode slice", "cannot unmarshal string into Go struct field KubeletConfiguration.clusterDNS of type []string"),
+        ("evictionHard: []", "ReadMapCB", "cannot unmarshal array into Go struct field KubeletConfiguration.evictionHard of type map[string]string"),
+        ("runtimeRequestTimeout: 120", "json: cannot unmarshal number into Go value of type string", "KubeletConfiguration.runtimeRequestTimeout of type string"),
+        ("runtimeRequestTimeout: 1d", 'time: unknown unit "d" in duration "1d"', 'time: unknown unit "d" in duration "1d"'),
+        ('runtimeRequestTimeout: "2 m"', 'time: unknown unit " m" in duration "2 m"', 'time: unknown unit " m" in duration "2 m"'),
+        ('runtimeRequestTimeout: "5"', 'time: missing unit in duration "5"', 'time: missing unit in duration "5"'),
+        ("runtimeRequestTimeout: null", 'time: invalid duration ""', 'time: invalid duration ""'),
+        ("authentication: {webhook: {enabled: 1}}", "authentication.webhook.enabled", "KubeletWebhookAuthentication.authentication.webhook.enabled of type bool"),
+    ],
+)  # fmt: skip
+def test_a_wrong_type_is_fatal_in_the_words_of_its_decoder(written: str, old: str, new: str) -> None:
+    for version, text in (("1.20.2", old), ("1.36.3", new)):
+        found = started(version, written)
+        assert (found.starts, found.effective) == (False, {})
+        assert text in said(found)[0]
+
+
+def test_a_misspelt_field_is_ignored_with_the_kubelets_warning_and_our_mistake() -> None:
+    found = started("1.36.3", "maxPods: 50\nserialiseImagePulls: false\nauthentication: {anonymos: {enabled: true}}\n")
+    assert found.starts
+    assert found.ignored == ("authentication.anonymos", "serialiseImagePulls")
+    assert said(found, Level.WARNING) == [
+        f'Using lenient decoding as strict decoding failed: strict decoding error: unknown field "{name}"'
+        for name in found.ignored
+    ]
+    mistakes = [message for message in found.messages if message.level is Level.POLICY]
+    assert [str(message.place) for message in mistakes] == [f"{CONFIG}:5:18", f"{CONFIG}:4:1"]
+    assert "did you mean `anonymous`?" in mistakes[0].text
+    assert "did you mean `serializeImagePulls`?" in mistakes[1].text
+
+
+def test_case_matters() -> None:
+    found = started("1.20.2", "MaxPods: 50\n")
+    assert (found.starts, found.ignored, found.effective["maxPods"]) == (True, ("MaxPods",), 110)
+
+
+def test_a_field_of_another_minor_says_of_which() -> None:
+    assert "kubelets know it since 1.27" in said(started("1.26.1", "maxParallelImagePulls: 2\n"), Level.POLICY)[0]
+
+
+def test_a_key_written_twice() -> None:
+    found = started("1.36.3", "maxPods: 50\nmaxPods: 60\n")
+    assert (found.starts, found.ignored, found.effective["maxPods"]) == (True, (), 60)
+    assert references(found, Level.WARNING) == references(found, Level.POLICY) == ["duplicate-key"]
+    assert 'line 4: key "maxPods" already set in map' in said(found, Level.WARNING)[0]
+    assert "first in line 3" in said(found, Level.POLICY)[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "reference", "text"),
+    [
+        ("", "empty-file", f'kubelet config file "{CONFIG}" was empty'),
+        ("# nothing\n", "no-kind", "Object 'Kind' is missing in"),
+        ("kind: KubeletConfiguration\n", "no-api-version", "Object 'apiVersion' is missing in"),
+        ("kind: KubeletConfig\napiVersion: kubelet.config.k8s.io/v1beta1\n", "unknown-kind",
+         'no kind "KubeletConfig" is registered for version "kubelet.config.k8s.io/v1beta1"'),
+        ("kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1\n", "unknown-kind",
+         'no kind "KubeletConfiguration" is registered for version "kubelet.config.k8s.io/v1"'),
+        ("word", "bad-document", "cannot unmarshal string into Go value of type struct"),
+        ("kind: 5\napiVersion: v1\n", "bad-value", "cannot unmarshal number into Go struct field .kind of type string"),
+        ("a: b: c\n", "yaml-syntax", "mapping values are not allowed in this context"),
+        ("{kind: KubeletConfiguration}", "bad-document", "couldn't get version/kind; json parse error"),
+    ],
+)  # fmt: skip
+def test_what_is_no_configuration_at_all(content: str, reference: str, text: str) -> None:
+    found = started("1.20.2", content, bare=True)
+    assert references(found, Level.FATAL) == [reference]
+    assert text in said(found)[0]
+    assert said(found)[0].startswith(f"failed to load Kubelet config file {CONFIG}, error ")
+
+
+def test_kind_is_found_in_any_case_and_then_ignored() -> None:
+    found = started("1.20.2", "Kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n", bare=True)
+    assert (found.starts, found.ignored) == (True, ("Kind",))
+
+
+def test_json_is_read_as_json() -> None:
+    meta = '"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"'
+    assert started("1.20.2", f'{{{meta}, "maxPods": 7}}', bare=True).effective["maxPods"] == 7
+    assert not started("1.20.2", f'{{{meta}, "maxPods": 7.0}}', bare=True).starts
+
+
+def test_relative_paths_begin_at_the_file() -> None:
+    found = started("1.20.2", "staticPodPath: manifests\nauthentication: {x509: {clientCAFile: ../pki/ca.crt}}\n")
+    assert found.effective["staticPodPath"] == "/var/lib/kubelet/manifests"
+    assert found.effective["authentication"]["x509"] == {"clientCAFile": "/var/lib/pki/ca.crt"}  # type: ignore[index,call-overload]
+
+
+def test_the_second_document_is_not_read() -> None:
+    assert started("1.20.2", "maxPods: 5\n---\nmaxPods: : :\n").effective["maxPods"] == 5
+    assert not started("1.20.2", f"---\n---\n{HEAD}", bare=True).starts

@@ -1,0 +1,194 @@
+"""A kubelet's command line: pflag's grammar, kinds of flags, and flags over files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout.kubelet.configuration.flags import FlagError, parse
+from rollout.kubelet.configuration.go_csv import comma_separated
+from rollout.kubelet.configuration.go_values import GoValueError, duration, integer
+from rollout.kubelet.configuration.outcome import Layer, Level
+
+from .starts import references, said, started
+
+GATES = "failed to set feature gates from initial flags-based config"
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        (["--max-pods=5"], {"--max-pods": 5}),
+        (["--max-pods", "5"], {"--max-pods": 5}),
+        (["--max_pods=0x10"], {"--max-pods": 16}),
+        (["--max-pods=5", "--max-pods=6"], {"--max-pods": 6}),
+        (["--fail-swap-on", "--max-pods=5"], {"--fail-swap-on": True, "--max-pods": 5}),
+        (["--fail-swap-on=F"], {"--fail-swap-on": False}),
+        (["-v", "2"], {"--v": 2}),
+        (["-v=2"], {"--v": 2}),
+        (["-v2"], {"--v": 2}),
+        (["--runtime-request-timeout=90s"], {"--runtime-request-timeout": "1m30s"}),
+        (["--cluster-dns=a,b", '--cluster-dns="c,d",e'], {"--cluster-dns": ["a", "b", "c,d", "e"]}),
+        (["--kube-reserved=cpu=1, memory=2Gi", "--kube-reserved=pid=10"],
+         {"--kube-reserved": {"cpu": "1", "memory": "2Gi", "pid": "10"}}),
+        (["--eviction-hard=memory.available<1Gi"], {"--eviction-hard": {"memory.available": "1Gi"}}),
+        (["--feature-gates=A=true,,B=f"], {"--feature-gates": {"A": True, "B": False}}),
+        (["--node-labels=a=b,c"], {"--node-labels": {"a": "b", "c": ""}}),
+        (["--manifest-url-header=a:b,a:c"], {"--manifest-url-header": {"a": ["b", "c"]}}),
+        (["--register-with-taints=a=b:NoSchedule,c:NoExecute"],
+         {"--register-with-taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}, {"key": "c", "effect": "NoExecute"}]}),
+    ],
+)  # fmt: skip
+def test_flags_are_read_as_pflag_reads_them(words: list[str], values: dict[str, Any]) -> None:
+    assert parse(words, 20).values == values
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--no-such-flag=1"], "unknown flag: --no-such-flag"),
+        (["-config=x"], "unknown shorthand flag: 'c' in -config=x"),
+        (["--max-pods"], "flag needs an argument: --max-pods"),
+        (["-v"], "flag needs an argument: 'v' in -v"),
+        (["--=x"], "bad flag syntax: --=x"),
+        (["---max-pods=1"], "bad flag syntax: ---max-pods=1"),
+        (["--max-pods=5x"], 'invalid argument "5x" for "--max-pods" flag: strconv.ParseInt: parsing "5x": invalid syntax'),
+        (["--max-pods=99999999999"],
+         'invalid argument "99999999999" for "--max-pods" flag: strconv.ParseInt: parsing "99999999999": value out of range'),
+        (["--serialize-image-pulls=maybe"],
+         'invalid argument "maybe" for "--serialize-image-pulls" flag: strconv.ParseBool: parsing "maybe": invalid syntax'),
+        (["--image-pull-progress-deadline=5"],
+         'invalid argument "5" for "--image-pull-progress-deadline" flag: time: missing unit in duration "5"'),
+        (["--address=here"], 'invalid argument "here" for "--address" flag: "here" is not a valid IP address'),
+        (["--kube-reserved=cpu"], 'invalid argument "cpu" for "--kube-reserved" flag: malformed pair, expect string=string'),
+        (["--eviction-hard=a=b"], 'invalid argument "a=b" for "--eviction-hard" flag: malformed pair, expect string<string'),
+        (["--feature-gates=A=maybe"],
+         'invalid argument "A=maybe" for "--feature-gates" flag: invalid value of A: maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax'),
+        (["--cluster-dns=a\"b"], 'invalid argument "a\\"b" for "--cluster-dns" flag: parse error on line 1, column 2: bare " in non-quoted-field'),
+        (["--vmodule=x"], 'invalid argument "x" for "--vmodule" flag: syntax error: expect comma-separated list of filename=N'),
+        (["--housekeeping-interval=x"], 'invalid argument "x" for "--housekeeping-interval" flag: parse error'),
+        (["--register-with-taints=a=b:Never"],
+         'invalid argument "a=b:Never" for "--register-with-taints" flag: invalid taint effect: Never, unsupported taint effect'),
+    ],
+)  # fmt: skip
+def test_one_mistake_is_fatal_in_pflags_words(words: list[str], text: str) -> None:
+    with pytest.raises(FlagError) as caught:
+        parse(words, 20)
+    assert caught.value.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("0", 0), ("-5", -5), ("010", 8), ("0x1f", 31), ("0b11", 3), ("0o17", 15), ("1_000", 1000)]
+)
+def test_integers_have_gos_bases(text: str, number: int) -> None:
+    assert integer(text, 32) == number
+
+
+@pytest.mark.parametrize("text", ["", "1.0", "1__0", "_1", "1_", "0x", "08", "5 ", "٣"])
+def test_what_is_no_integer_to_go(text: str) -> None:
+    with pytest.raises(GoValueError, match="invalid syntax"):
+        integer(text, 32)
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("", 'invalid duration ""'),
+        ("5", 'missing unit in duration "5"'),
+        ("5 m", 'unknown unit " m" in duration "5 m"'),
+        ("1d", 'unknown unit "d" in duration "1d"'),
+        ("1h5", 'missing unit in duration "1h5"'),
+        (".", 'invalid duration "."'),
+        ("-", 'invalid duration "-"'),
+        ("3000000h", 'invalid duration "3000000h"'),
+    ],
+)
+def test_gos_three_complaints_about_durations(text: str, mistake: str) -> None:
+    with pytest.raises(GoValueError) as caught:
+        duration(text)
+    assert str(caught.value) == f"time: {mistake}"
+
+
+def test_csv_has_quotes() -> None:
+    assert comma_separated('a,"b ""c""",,d') == ["a", 'b "c"', "", "d"]
+    for wrong in ('"a', '"a"b'):
+        with pytest.raises(GoValueError, match='extraneous or missing " in quoted-field'):
+            comma_separated(wrong)
+
+
+def test_a_stray_word_is_fatal() -> None:
+    assert said(started("1.20.2", "", "stray", "--max-pods=5")) == ["unknown command: stray"]
+    assert said(started("1.36.3", "", "--", "--max-pods=5")) == ["unknown command --max-pods=5"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "last", "first_without"),
+    [("--image-pull-progress-deadline=5m", "1.23.1", "1.24.1"), ("--container-runtime=remote", "1.26.1", "1.27.1")],
+)
+def test_a_flag_that_is_gone_keeps_the_kubelet_from_starting(flag: str, last: str, first_without: str) -> None:
+    assert started(last, "", flag).starts
+    found = started(first_without, "", flag)
+    assert references(found, Level.FATAL) == ["removed-flag"]
+    assert said(found) == [f"failed to parse kubelet flag: unknown flag: {flag.partition('=')[0]}"]
+
+
+def test_flags_win_over_the_file_and_maps_replace_its_maps() -> None:
+    found = started("1.31.1", "maxPods: 5\nkubeReserved: {cpu: '1'}\n", "--max-pods=7", "--kube-reserved=memory=1Gi")
+    assert (found.effective["maxPods"], found.effective["kubeReserved"]) == (7, {"memory": "1Gi"})
+    assert (found.origins["maxPods"].layer, found.origins["maxPods"].where) == (Layer.FLAG, "--max-pods=7")
+
+
+def test_gates_are_merged_key_by_key() -> None:
+    found = started(
+        "1.20.2", "featureGates: {CPUManager: true, TopologyManager: false}\n", "--feature-gates=TopologyManager=true"
+    )
+    assert found.effective["featureGates"] == {"CPUManager": True, "TopologyManager": True}
+
+
+def test_nested_fields_have_flags_too() -> None:
+    found = started("1.20.2", "", "--anonymous-auth=true", "--authorization-mode=AlwaysAllow")
+    assert found.effective["authentication"]["anonymous"] == {"enabled": True}  # type: ignore[index,call-overload]
+    assert found.effective["authorization"]["mode"] == "AlwaysAllow"  # type: ignore[index,call-overload]
+    assert found.origins["authorization"].where == "--authorization-mode=AlwaysAllow"
+
+
+def test_without_a_file_the_legacy_defaults_hold() -> None:
+    for version in ("1.20.2", "1.36.3"):
+        with_file, without = started(version, "").effective, started(version).effective
+        assert (with_file["authentication"]["anonymous"], without["authentication"]["anonymous"]) == (  # type: ignore[index,call-overload]
+            {"enabled": False},
+            {"enabled": True},
+        )
+        assert ("readOnlyPort" in with_file, without["readOnlyPort"]) == (False, 10255)
+
+
+def test_labels_of_kubernetes_are_those_a_kubelet_may_say() -> None:
+    allowed = "--node-labels=node.kubernetes.io/a=b,topology.kubernetes.io/zone=z,example.com/x=y,plain=1"
+    assert started("1.20.2", "", allowed).starts
+    found = started("1.20.2", "", "--node-labels=node-role.kubernetes.io/worker=,b.k8s.io/a=1")
+    assert said(found)[0].startswith(
+        "unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [b.k8s.io/a node-role.kubernetes.io/worker]\n"
+    )
+
+
+def test_a_gate_that_does_not_exist_is_fatal_wherever_it_is_written() -> None:
+    assert said(started("1.20.2", "", "--feature-gates=Nope=true")) == ["unrecognized feature gate: Nope"]
+    assert said(started("1.20.2", "featureGates: {Nope: true}\n")) == ["unrecognized feature gate: Nope"]
+    assert said(started("1.31.1", "featureGates: {Nope: true}\n")) == [f"{GATES}: unrecognized feature gate: Nope"]
+    assert said(started("1.36.3", "featureGates: {Nope: true}\n")) == [
+        "panic: failed to merge global and in-flight KubeletConfiguration while setting defaults, error: unrecognized feature gate: Nope"
+    ]
+
+
+def test_a_locked_gate_takes_its_one_value() -> None:
+    assert started("1.20.2", "featureGates: {NodeLease: true}\n").starts
+    found = started("1.20.2", "featureGates: {NodeLease: false}\n")
+    assert said(found) == ["cannot set feature gate NodeLease to false, feature is locked to true"]
+    assert references(found, Level.FATAL) == ["locked-gate"]
+
+
+def test_help_and_version_are_no_running_kubelet() -> None:
+    for word in ("--help", "-h", "--version", "--version=raw"):
+        assert references(started("1.20.2", "", word), Level.FATAL) == ["no-start"]
+    assert started("1.20.2", "", "--version=false").starts

@@ -1,0 +1,77 @@
+"""The answer as a whole: what is in force, who said it, and that it is worked out once."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.kubelet import versions
+from rollout.kubelet.configuration.default_values import defaults
+from rollout.kubelet.configuration.gates import known
+from rollout.kubelet.configuration.outcome import File, Layer, Origin, Sources
+from rollout.kubelet.configuration.startup import UnknownMinorError, is_known, outcome, remembered_outcome
+
+from .starts import CONFIG, HEAD, started
+
+MINORS = [minor for minor in range(20, 38) if defaults(minor) and known(minor)]
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_file_that_sets_nothing_gives_the_defaults(minor: int) -> None:
+    found = started(f"1.{minor}.1", "")
+    assert (found.starts, found.ignored, found.messages) == (True, (), ())
+    assert {name: found.effective[name] for name in defaults(minor)} == defaults(minor)
+    assert set(found.origins.values()) == {Origin(Layer.DEFAULT)}
+    assert set(found.origins) == set(found.effective)
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_kubelet_without_anything_starts(minor: int) -> None:
+    assert started(f"1.{minor}.1").starts
+
+
+@pytest.mark.parametrize("minor", [19, 38])
+def test_of_other_minors_nothing_is_said(minor: int) -> None:
+    assert not is_known(minor)
+    with pytest.raises(UnknownMinorError, match=f"1.{minor}"):
+        started(f"1.{minor}.1", "")
+
+
+def test_the_certificate_that_it_makes_for_itself_is_shown() -> None:
+    assert started("1.20.2", "").effective["tlsCertFile"] == "/var/lib/kubelet/pki/kubelet.crt"
+    assert started("1.20.2", "", "--cert-dir=/pki").effective["tlsPrivateKeyFile"] == "/pki/kubelet.key"
+    assert "tlsCertFile" not in started("1.20.2", "serverTLSBootstrap: true\n").effective
+
+
+def test_reserved_cpus_take_the_place_of_reserved_cpu() -> None:
+    written = "reservedSystemCPUs: 0-2,8\nkubeReserved: {cpu: 100m, memory: 100Mi}\n"
+    both = started("1.20.2", written + "systemReserved: {cpu: 200m}\n").effective
+    assert (both["kubeReserved"], both["systemReserved"]) == ({"memory": "100Mi"}, {"cpu": "4"})
+    assert "systemReserved" not in started("1.20.2", written).effective
+
+
+def test_parallel_pulls_turn_the_queue_off() -> None:
+    assert started("1.27.1", "maxParallelImagePulls: 5\n").effective["serializeImagePulls"] is False
+    assert started("1.27.1", "maxParallelImagePulls: 1\n").effective["serializeImagePulls"] is True
+
+
+def test_default_thresholds_can_be_kept() -> None:
+    written = "evictionHard: {memory.available: 1Gi}\n"
+    assert started("1.36.3", written).effective["evictionHard"] == {"memory.available": "1Gi"}
+    kept = started("1.36.3", written + "mergeDefaultEvictionSettings: true\n").effective["evictionHard"]
+    assert kept == {**defaults(36)["evictionHard"], "memory.available": "1Gi"}  # type: ignore[dict-item]
+
+
+def test_who_says_a_field() -> None:
+    found = started("1.31.1", "maxPods: 5\nregistryBurst: 0\n", "--registry-qps=3")
+    assert found.origins["maxPods"] == Origin(Layer.FILE, CONFIG)
+    assert found.origins["registryBurst"] == Origin(Layer.DEFAULT)
+    assert found.origins["registryPullQPS"] == Origin(Layer.FLAG, "--registry-qps=3")
+
+
+def test_equal_sources_are_worked_out_once() -> None:
+    version = versions.known("1.31.1")
+    sources = [Sources(File(CONFIG, HEAD.encode()), environment={"A": "b"}) for _ in range(2)]
+    first, second = (remembered_outcome(version, each) for each in sources)
+    assert first is second
+    assert first == outcome(version, sources[0])
+    assert remembered_outcome(versions.known("1.30.1"), sources[0]) is not first
