@@ -83,7 +83,7 @@ def test_nodes_with_their_address_rack_zone_version_and_runtime() -> None:
 
 
 def test_a_registry_is_a_label_that_the_file_names() -> None:
-    nodes = (*NODES[:2], live("n3", labels={"example.net/registry": "mirror.example.net"}))
+    nodes = (*NODES[:2], live("n3", labels={"example.net/registry": "mirror.example.net", ZONE: "z1"}))
     inventory = load("kubeconfig: k, registryLabel: example.net/registry", "registry: r.example.net\n", nodes)
     assert [node.registry for node in inventory.nodes.values()] == [
         "r.example.net",
