@@ -98,15 +98,7 @@ def tell(found: Iterable[Answer], output: str) -> int:
 def _document(answer: Answer) -> dict[str, Any]:
     found = answer.outcome
     if found is None:
-        unread = {"level": "error", "reference": "unreadable", "text": answer.unread, "file": answer.file}
-        nowhere = {"line": None, "column": None}
-        return {
-            "file": answer.file,
-            "verdict": None,
-            "ignored": [],
-            "effective": {},
-            "messages": [{**unread, **nowhere}],
-        }
+        return {"file": answer.file, "verdict": None, "ignored": [], "effective": {}, "messages": [_unread(answer)]}
     return {
         "file": answer.file,
         "verdict": "starts" if found.starts else "fails",
