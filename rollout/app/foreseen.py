@@ -21,7 +21,7 @@ from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 from rollout.core.plans.history import Around
 from rollout.core.plans.registry_load import Asking, beyond_caps, registry_loads
 from rollout.errors import InputError
-from rollout.kubelet import consequences, pull_rates, versions
+from rollout.kubelet import consequences, kubeadm, pull_rates, versions
 from rollout.kubelet.changes import Proposal
 from rollout.kubelet.consequences import AtStake, Said
 from rollout.kubelet.layout import UNIT
@@ -76,7 +76,7 @@ class Foresight:
             plan,
             consequences=tuple(_consequences(plan, at_stake)),
             loads=loads,
-            remarks=(*plan.remarks, *self._not_foreseen(at_stake.values())),
+            remarks=(*plan.remarks, *_by_kubeadm(at_stake), *self._not_foreseen(at_stake.values())),
         )
 
     def _at_stake(self, node: Node, proposal: Proposal) -> AtStake:
@@ -131,6 +131,12 @@ class Foresight:
                 snapshot = self.fleet.nodes.get(name)
                 now = pull_rates.rate_now(snapshot, node, self.assumed) if isinstance(snapshot, Snapshot) else None
                 yield Asking(node, now, now)
+
+
+def _by_kubeadm(at_stake: Mapping[str, AtStake]) -> Iterator[Remark]:
+    names = tuple(name for name, each in at_stake.items() if kubeadm.rewrites(each.snapshot, each.change))
+    if names:
+        yield Remark(kubeadm.REMARK, kubeadm.REMARK_TEXT, names)
 
 
 def _consequences(plan: Plan, at_stake: Mapping[str, AtStake]) -> Iterator[Consequence]:

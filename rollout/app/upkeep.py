@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rollout.app.following import replay_if_readable
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
-from rollout.core.model.plan import PlannedNode
+from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
-from rollout.core.model.verification import Drift, Verification, drifts
+from rollout.core.model.verification import Drift, Undone, Verification, by_kubeadm, drifts
 from rollout.core.plans import plan_codec
 from rollout.core.run.state import Goal, NodeState
 from rollout.errors import InputError
@@ -27,10 +27,15 @@ MOST_RUNS = 20
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the journal last recorded of a node: confirmed in ``run`` on the machine ``machine_id``."""
+    """What the journal last recorded of a node: confirmed in ``run`` on the machine ``machine_id``.
+
+    ``at`` is when the run began, in seconds since the epoch; ``replaced`` is path → the digest of what its change replaced.
+    """
 
     run: str
     machine_id: str
+    at: float = 0.0
+    replaced: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +54,29 @@ def last_confirmed(journal: Journal, cluster: str) -> Mapping[str, Known]:
         state = replay_if_readable(journal, header.run)
         if state is None:
             break  # it may have taken back whatever is older
-        machines = _machines(header)
+        plan = _plan(header)
         for name, record in state.nodes.items():
             if name in found or record.state in (NodeState.PENDING, NodeState.SKIPPED, NodeState.REFUSED):
                 continue
-            confirmed = state.order.goal is Goal.APPLY and record.state is NodeState.CONFIRMED and name in machines
-            found[name] = Known(header.run, machines[name].machine_id) if confirmed else None
+            confirmed = state.order.goal is Goal.APPLY and record.state is NodeState.CONFIRMED
+            found[name] = _known(header, plan, name) if confirmed and plan else None
     return {name: known for name, known in found.items() if known is not None}
 
 
-def _machines(header: RunHeader) -> Mapping[str, PlannedNode]:
-    """The nodes as planned; none of a rollback, or of a plan that another version wrote."""
+def _plan(header: RunHeader) -> Plan | None:
+    """``None`` for a rollback, and for a plan that another version wrote."""
     try:
-        return plan_codec.decode(header.plan, header.run).nodes if header.plan else {}
+        return plan_codec.decode(header.plan, header.run) if header.plan else None
     except InputError:
-        return {}
+        return None
+
+
+def _known(header: RunHeader, plan: Plan, name: str) -> Known | None:
+    node = plan.nodes.get(name)
+    if node is None:
+        return None
+    change = next(group.change for group in plan.groups if group.name == node.group)
+    return Known(header.run, node.machine_id, header.at, {file.path: file.before for file in change.files})
 
 
 def verify_fleet(
@@ -78,11 +91,17 @@ def verify_fleet(
     answers = each(way, nodes, read)
     unread = tuple(answer for answer in answers.values() if isinstance(answer, Unread))
     found = {
-        name: (*_against_journal(answer, known.get(name)), *drifts(answer))
+        name: (*_against_journal(answer, known.get(name)), *_named(answer, known.get(name)))
         for name, answer in answers.items()
         if isinstance(answer, Verification)
     }
     return found, unread
+
+
+def _named(answer: Verification, known: Known | None) -> tuple[Drift, ...]:
+    """The differences from the node's own receipts, with who made them as far as that can be told."""
+    found = drifts(answer)
+    return by_kubeadm(found, answer, Undone(known.run, known.at, known.replaced)) if known else found
 
 
 def _against_journal(answer: Verification, known: Known | None) -> tuple[Drift, ...]:

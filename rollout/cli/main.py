@@ -13,6 +13,7 @@ from rollout import __version__
 from rollout.cli.check import check
 from rollout.cli.control import abort, continue_, pause, watch
 from rollout.cli.explain import explain
+from rollout.cli.export import export
 from rollout.cli.lab import lab
 from rollout.cli.plan import plan
 from rollout.cli.report import report
@@ -40,6 +41,7 @@ for _command in (
     check,
     continue_,
     explain,
+    export,
     forget,
     lab,
     pause,

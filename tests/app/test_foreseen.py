@@ -92,12 +92,13 @@ def test_pods_that_any_restart_would_reject_are_told_apart() -> None:
 
 def test_what_was_not_asked_is_said() -> None:
     made = plan(Around())
-    assert [(each.reference, each.text) for each in made.remarks] == [
-        ("pods-not-foreseen", "whether pods would not be admitted again was not asked: no kubeconfig is named")
-    ]
+    said = {each.reference: each.text for each in made.remarks}
+    assert said["pods-not-foreseen"] == (
+        "whether pods would not be admitted again was not asked: no kubeconfig is named"
+    )
     silent = replace(around(), live=tuple(replace(node(name), allocatable=()) for name in NAMES))
-    (remark,) = plan(silent).remarks
-    assert (remark.reference, remark.nodes) == ("pods-not-foreseen", NAMES)
+    (remark,) = [each for each in plan(silent).remarks if each.reference == "pods-not-foreseen"]
+    assert remark.nodes == NAMES
 
 
 @pytest.mark.parametrize(

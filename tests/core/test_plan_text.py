@@ -94,6 +94,7 @@ Limits
   when it halts, takes back: wave; a node not confirmed within 2m0s restores itself
 
 Know
+  2 nodes  tess-node-[0001-0002]: the next `kubeadm upgrade node` writes /var/lib/kubelet/config.yaml anew from the ConfigMap, without this change; `rollout export kubeadm` prints the patch that keeps it [kubeadm-rewrites]
   whether pods would not be admitted again was not asked: no kubeconfig is named [pods-not-foreseen]
 
 Left alone

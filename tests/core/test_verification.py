@@ -7,7 +7,17 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.snapshot import FileState, Measurement, ReceiptState, Token
-from rollout.core.model.verification import HINTS, Binary, Drift, Expected, Stale, Verification, drifts
+from rollout.core.model.verification import (
+    HINTS,
+    Binary,
+    Drift,
+    Expected,
+    Stale,
+    Undone,
+    Verification,
+    by_kubeadm,
+    drifts,
+)
 
 PATH = "/etc/default/kubelet"
 LEFT, OTHER = "a" * 64, "b" * 64
@@ -73,3 +83,36 @@ def test_a_file_younger_than_the_running_kubelet_counts_and_a_younger_inode_is_a
     )
     assert "7 s after" in renamed.evidence
     assert (edited.reference in HINTS, renamed.reference in HINTS) == (False, True)
+
+
+CONFIG = "/var/lib/kubelet/config.yaml"
+BACKUP = "/etc/kubernetes/tmp/kubeadm-kubelet-config-2026-11-20-10-00-00/config.yaml"
+
+
+def rewritten(upgraded: str, digest: str = OTHER, at: float = 1000.0) -> list[Drift]:
+    """A confirmed change of the kubelet's file whose run began at ``at``, and what is there now."""
+    node = replace(
+        NODE,
+        expected=(replace(CONFIRMED, path=CONFIG),),
+        files={CONFIG: replace(AS_LEFT, path=CONFIG, digest=digest)},
+        facts={"kubeadm-upgraded": upgraded} if upgraded else {},
+    )
+    return list(by_kubeadm(drifts(node), node, Undone("r1", at, {CONFIG: OTHER})))
+
+
+def test_kubeadm_is_named_when_it_wrote_the_file_after_the_run() -> None:
+    (drift,) = rewritten(f"1001 {BACKUP}")
+    assert (drift.reference, drift.place) == ("kubeadm-rewrote", CONFIG)
+    assert drift.evidence.startswith("`kubeadm upgrade` wrote it anew after run r1, as it was before the run (")
+    assert drift.evidence.endswith(f"; what was there is in {BACKUP}")
+    (other,) = rewritten(f"1001 {BACKUP}", digest="c" * 64)
+    assert "as it was before" not in other.evidence
+
+
+@pytest.mark.parametrize("upgraded", ["", f"1000 {BACKUP}", f"999 {BACKUP}", "soon", "-"])
+def test_kubeadm_is_not_named_otherwise(upgraded: str) -> None:
+    assert [drift.reference for drift in rewritten(upgraded)] == ["content-differs"]
+
+
+def test_a_file_as_it_was_left_is_no_drift_whatever_kubeadm_did() -> None:
+    assert rewritten(f"1001 {BACKUP}", digest=LEFT) == []

@@ -6,13 +6,19 @@ were removed expects nothing, which the caller must tell from a node that is as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Token
 
 HINTS = frozenset({"replaced-after-start"})
 """References that say no more than that something may be so: an inode changes for many reasons, some of them harmless."""
+
+KUBEADM_CONFIG = "/var/lib/kubelet/config.yaml"
+"""The file that ``kubeadm upgrade node`` writes anew from the ConfigMap."""
+
+KUBEADM_UPGRADED = "kubeadm-upgraded"
+"""The fact that tells when kubeadm last did so, in seconds since the epoch, and where it kept what was there before."""
 
 UNDER_WAY = frozenset({ReceiptState.ARMED, ReceiptState.REVERTING})
 
@@ -89,6 +95,37 @@ def drifts(found: Verification) -> tuple[Drift, ...]:
     """Every difference, files first; empty when the node is as its receipts say (or has none)."""
     files = [drift for expected in found.expected for drift in _file(expected, found.files.get(expected.path))]
     return (*files, *_binary(found.binary), *map(_stale, found.stale))
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What the journal knows of a confirmed change: when its run began (seconds since the epoch), and path → the digest
+    that it replaced.
+    """
+
+    run: str
+    at: float
+    replaced: Mapping[str, str]
+
+
+def by_kubeadm(found: Iterable[Drift], verified: Verification, known: Undone) -> tuple[Drift, ...]:
+    """The same differences, kubeadm named where it wrote the kubelet's file anew after the change."""
+    seconds, _, kept = verified.facts.get(KUBEADM_UPGRADED, "").partition(" ")
+    if not seconds.isdecimal() or int(seconds) <= known.at:
+        return tuple(found)
+    state = verified.files.get(KUBEADM_CONFIG)
+    again = state is not None and state.digest == known.replaced.get(KUBEADM_CONFIG)
+    return tuple(_named(drift, known, kept, again=again) for drift in found)
+
+
+def _named(drift: Drift, known: Undone, kept: str, *, again: bool) -> Drift:
+    if (drift.reference, drift.place) != ("content-differs", KUBEADM_CONFIG):
+        return drift
+    back = ", as it was before the run" if again else ""
+    text = (
+        f"`kubeadm upgrade` wrote it anew after run {known.run}{back} ({drift.evidence}); what was there is in {kept}"
+    )
+    return Drift("kubeadm-rewrote", drift.place, text)
 
 
 def _file(expected: Expected, state: FileState | None) -> list[Drift]:

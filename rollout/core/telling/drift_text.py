@@ -28,7 +28,9 @@ def drift_lines(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread]) 
         word = "perhaps " if reference in HINTS else ""
         names = fold(name for name, _ in entries)
         yield f"{word}{reference} {printable(place)}: {counted(len(entries), 'node')}  {printable(names, 160)}"
-        yield f"  {printable(entries[0][1], 300)}" + (f" (on {entries[0][0]})" if len(entries) > 1 else "")
+        yield f"  {printable(entries[0][1], 500)}" + (f" (on {entries[0][0]})" if len(entries) > 1 else "")
+        if reference == "kubeadm-rewrote":
+            yield "  `rollout export kubeadm --cluster CLUSTER` prints what keeps kubeadm from it; plan and apply again"
     reasons: dict[str, list[str]] = {}
     for entry in unread:
         reasons.setdefault(f"{printable(entry.message, 300)} [{entry.reference}]", []).append(entry.node)
@@ -43,7 +45,7 @@ def drift_document(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread
     return {
         "version": VERSION,
         "drifted": {
-            name: [{"reference": d.reference, "place": d.place, "evidence": printable(d.evidence, 300)} for d in drifts]
+            name: [{"reference": d.reference, "place": d.place, "evidence": printable(d.evidence, 500)} for d in drifts]
             for name, drifts in found.items()
             if drifts
         },

@@ -1,0 +1,69 @@
+"""``rollout export``: what others must know so that they do not undo a change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from rollout.app.export import newest_plan
+from rollout.cli.options import session_options
+from rollout.cli.plan import read_bounded
+from rollout.cli.wiring import Session
+from rollout.core.model.plan import Plan
+from rollout.core.plans import plan_codec
+from rollout.core.plans.kubeadm_patches import PATCH_FILE, KubeadmPatch, kubeadm_patches
+from rollout.core.plans.kubeadm_text import kubeadm_document, kubeadm_lines
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable
+from rollout.errors import InputError, Problem, UsageError
+
+
+@click.group()
+def export() -> None:
+    """What others must know so that they do not undo a change."""
+
+
+@export.command()
+@click.argument("plan", required=False, default="")
+@click.option("--cluster", default="", help="Without a plan: that of this cluster's newest run.")
+@click.option(
+    "--patches", type=click.Path(path_type=Path, file_okay=False), default=None, help="Write patch files here."
+)
+@session_options
+def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> None:
+    """What the ConfigMap kubelet-config, or kubeadm's --patches, must hold so that an upgrade keeps a plan's change."""
+    found = kubeadm_patches(_plan(session, plan, cluster))
+    if patches is not None:
+        _write(patches, found)
+    elif session.output == "json":
+        click.echo(json.dumps(kubeadm_document(found), indent=2, sort_keys=True, ensure_ascii=False))
+    else:
+        click.echo("\n".join(kubeadm_lines(found)))
+
+
+def _plan(session: Session, path: str, cluster: str) -> Plan:
+    if bool(path) == bool(cluster):
+        raise UsageError("which-plan", "say a plan file, or --cluster for the plan of its newest run")
+    if cluster:
+        return newest_plan(session.past(), cluster)
+    try:
+        return plan_codec.decode(read_bounded(Path(path)), path)
+    except OSError as exc:
+        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
+
+
+def _write(folder: Path, patches: Sequence[KubeadmPatch]) -> None:
+    """One patch right there; of several each in a folder of its own, for kubeadm takes all that are in one."""
+    for at, patch in enumerate(patches, 1):
+        path = (folder if len(patches) == 1 else folder / str(at)) / PATCH_FILE
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(patch.text, encoding="utf-8")
+        except OSError as exc:
+            raise InputError((Problem("file-not-writable", f"{path}: {exc.strerror}"),)) from exc
+        click.echo(f"{path}: {counted(len(patch.nodes), 'node')}  {printable(fold(patch.nodes), 160)}")
+    if not patches:
+        click.echo("nothing written: the plan edits no file that kubeadm writes")
