@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rollout.kubelet import fields
 from rollout.kubelet.configuration import gates
@@ -29,6 +29,9 @@ BASE = (
 )
 """No runtime answers there: a kubelet that has taken its configuration ends when it finds that out. ``--v=5``: it tells what is in
 force. Flags beat the file."""
+
+_CGROUP_V1_FAILS = 35
+"""From this minor on a kubelet does not start on cgroup v1, which the host had where they were recorded, unless it is told to."""
 
 _DROP_IN_GATE = "KUBELET_CONFIG_DROPIN_DIR_ALPHA"
 
@@ -61,7 +64,7 @@ class Newer:
                 for name, content in sorted(self.drop_ins)
                 if name.endswith(".conf")
             )
-        return Sources(config, found, self.words, dict(self.environment))
+        return Sources(config, found, self.words, dict(self.environment), cgroup_v1=True)
 
     @property
     def digest(self) -> str:
@@ -74,7 +77,8 @@ class Newer:
 def of_minor(minor: int) -> tuple[Newer, ...]:
     """The cases of a kubelet 1.``minor``, each name once."""
     found = {case.name: case for case in (*_corners(), *_newer_fields(minor), *_gates(minor), *_drop_ins(minor))}
-    return tuple(found.values())
+    ahead = ("--fail-cgroupv1=false",) if minor >= _CGROUP_V1_FAILS else ()
+    return tuple(replace(case, flags=(*ahead, *case.flags)) for case in found.values())
 
 
 def _corners() -> Iterator[Newer]:

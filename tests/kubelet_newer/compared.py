@@ -11,26 +11,46 @@ from rollout.kubelet.configuration.outcome import Level, Outcome
 LATER = "cannot-run"
 """The reference of what a kubelet would fail with after it has found its runtime: the recorded ones had none to find."""
 
-_NOT_TOLD = frozenset({"kind", "apiVersion", "staticpodurlheader"})
+GATE = "unknown-gate"
+"""The fork that the recorded ones were built from only warns of a gate that it does not know."""
+
+_NOT_TOLD = frozenset({"kind", "apiversion"})
+_AFTERWARDS = frozenset({"kubeReserved", "systemReserved"})
+"""What reservedSystemCPUs overrules once the kubelet runs, after it has told its configuration."""
+
+_MASKED = "<masked>"
+_NOT_BUILT_IN = "Unsupported log format"
+"""The recorded ones were built without JSON logs."""
+
+_OTHER_NAMES = {"resolverconfig": "resolvconf"}
 
 
 def differences(told: dict[str, Any], plain: dict[str, Any], ours: Outcome) -> Iterator[str]:
     """``told`` is a recorded line, ``plain`` the configuration that its ``effective`` is a difference from."""
     fatal = [message for message in ours.messages if message.level is Level.FATAL]
-    late = bool(fatal) and all(message.reference == LATER for message in fatal)
+    untold = bool(fatal) and all(message.reference in (LATER, GATE) for message in fatal)
     if not told["taken"]:
-        if ours.starts:
+        if ours.starts and _NOT_BUILT_IN not in told["said"]:
             yield f"it says: {told['said']!r}; we say it starts"
         return
     if told.get("late"):
         if ours.starts:
             yield f"later it says: {told['late']!r}; we say it starts"
         return
-    if not ours.starts and not late:
+    if not ours.starts and not untold:
         yield f"it starts; we say: {fatal[0].text if fatal else 'nothing'!r}"
     yield from _ignored(told, ours)
     if ours.starts and told["effective"] is not None:
-        yield from _effective({**plain, **told["effective"]}, dict(ours.effective), "")
+        overruled = _AFTERWARDS if ours.effective.get("reservedSystemCPUs") else frozenset()
+        theirs = {
+            name: value for name, value in {**plain, **told["effective"]}.items() if _json_name(name) not in overruled
+        }
+        mine = {name: value for name, value in ours.effective.items() if name not in overruled}
+        yield from _effective(theirs, mine, "")
+
+
+def _json_name(name: str) -> str:
+    return name[0].lower() + name[1:]
 
 
 def _ignored(told: dict[str, Any], ours: Outcome) -> Iterator[str]:
@@ -47,19 +67,28 @@ def _without_indices(path: str) -> str:
 def _effective(told: Any, ours: Any, where: str) -> Iterator[str]:
     """The kubelet tells its internal type: names begin with a capital, and empty values are written out."""
     if isinstance(told, dict) and isinstance(ours, dict):
-        by_name = {name.lower(): value for name, value in ours.items()}
-        for name, value in told.items():
-            if name.lower() in _NOT_TOLD:
-                continue
-            yield from _effective(value, by_name.pop(name.lower(), None), f"{where}.{name}" if where else name)
-        for name, value in by_name.items():
-            if name not in _NOT_TOLD and not _nothing(value):
-                yield f"{where}.{name}: we say {json.dumps(value)}, it does not tell"
-        return
-    if _nothing(told) and _nothing(ours):
-        return
-    if told != ours and str(told) != str(ours):
+        yield from _objects(told, ours, where)
+    elif isinstance(told, list) and isinstance(ours, list) and len(told) == len(ours):
+        for at, (left, right) in enumerate(zip(told, ours, strict=True)):
+            yield from _effective(left, right, f"{where}[{at}]")
+    elif not _same(told, ours):
         yield f"{where}: it is {json.dumps(told)}, we say {json.dumps(ours)}"
+
+
+def _objects(told: dict[str, Any], ours: dict[str, Any], where: str) -> Iterator[str]:
+    by_name = {name.lower(): value for name, value in ours.items()}
+    for name, value in told.items():
+        key = _OTHER_NAMES.get(name.lower(), name.lower())
+        if key not in _NOT_TOLD:
+            yield from _effective(value, by_name.pop(key, None), f"{where}.{name}" if where else name)
+    for name, value in by_name.items():
+        if name not in _NOT_TOLD and not _nothing(value):
+            yield f"{where}.{name}: we say {json.dumps(value)}, it does not tell"
+
+
+def _same(told: Any, ours: Any) -> bool:
+    masked = told in (_MASKED, [_MASKED])
+    return masked or told == ours or str(told) == str(ours) or (_nothing(told) and _nothing(ours))
 
 
 def _nothing(value: Any) -> bool:

@@ -7,11 +7,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-_LENIENT = re.compile(r'Using lenient decoding as strict decoding failed" err="(.*)"$', re.MULTILINE)
-_UNKNOWN = re.compile(r'unknown field \\?"(.*?)\\?"(?:,|$)')
+_LENIENT = re.compile(
+    r'Using lenient decoding as strict decoding failed" err=(?:"([^\n]*)"$|<\n(.*?)\n >$)', re.MULTILINE | re.DOTALL
+)
+_UNKNOWN = re.compile(r'unknown field \\?"(.*?)\\?"(?:,|$)', re.MULTILINE)
 _TWICE = re.compile(r'key \\?"([^"\\]*)\\?" already set in map')
 _CONFIGURATION = re.compile(r'"KubeletConfiguration" configuration=(?:<$)?(.*?)(?:^ ?>$|\Z)', re.DOTALL | re.MULTILINE)
-_LAST = re.compile(r'"command failed" err="(.*)"$', re.MULTILINE)
+_LAST = re.compile(r'"command failed" err=(?:"([^\n]*)"$|<\n(.*?)\n >$)', re.MULTILINE | re.DOTALL)
 _PANIC = re.compile(r"^(panic: .*?)$", re.MULTILINE)
 _NO_RUNTIME = ("nobody.sock", "mount-utils", "no client provided")
 VERSION = '"Kubelet version" kubeletVersion'
@@ -32,7 +34,7 @@ class Heard:
 def heard(log: str) -> Heard:
     """From the whole log of a kubelet that has ended."""
     warning = _LENIENT.search(log)
-    warned = warning[1] if warning else ""
+    warned = (warning[1] or warning[2]) if warning else ""
     said = _last_words(log)
     taken = VERSION in log
     late = "" if not taken or any(word in said for word in _NO_RUNTIME) else said
@@ -47,7 +49,7 @@ def heard(log: str) -> Heard:
 
 
 def _last_words(log: str) -> str:
-    found = _LAST.findall(log) or _PANIC.findall(log)
+    found = ["".join(parts).replace("\n\t", "\n").strip() for parts in _LAST.findall(log)] or _PANIC.findall(log)
     return found[-1] if found else "(nothing) " + log[-200:]
 
 

@@ -108,14 +108,14 @@ def load(snapshot: Snapshot, command: Command, containerd: RuntimeVersion) -> Co
         version = 3 if containerd.major >= 2 else 2
         return Config(containerd, (ConfigFile(MAIN, "", {"version": version}),), made=True)
     main = ConfigFile(flagged or MAIN, text, toml_edit.read(text, flagged or MAIN))
-    config = Config(containerd, _with_imports(snapshot, main), made=False)
+    config = Config(containerd, _with_imports(snapshot, main, containerd), made=False)
     _check_version(config)
     return config
 
 
-def _with_imports(snapshot: Snapshot, main: ConfigFile) -> tuple[ConfigFile, ...]:
+def _with_imports(snapshot: Snapshot, main: ConfigFile, containerd: RuntimeVersion) -> tuple[ConfigFile, ...]:
     loaded = {main.path: main}
-    pending = _imports(snapshot, main)
+    pending = _imports(snapshot, main, containerd)
     while pending:
         path, *pending = pending
         if path in loaded:
@@ -124,15 +124,22 @@ def _with_imports(snapshot: Snapshot, main: ConfigFile) -> tuple[ConfigFile, ...
         if text is None or len(loaded) >= _MOST_FILES:
             raise LayoutError("containerd-config", f"{main.path} imports {path}, which is absent or one of too many")
         loaded[path] = ConfigFile(path, text, toml_edit.read(text, path))
-        pending = [*pending, *_imports(snapshot, loaded[path])]
+        pending = [*pending, *_imports(snapshot, loaded[path], containerd)]
     return tuple(loaded.values())
 
 
-def _imports(snapshot: Snapshot, file: ConfigFile) -> list[str]:
-    """The files this one imports, in containerd's order (``resolveImports``): only ``*`` makes a pattern."""
+def _imports(snapshot: Snapshot, file: ConfigFile, containerd: RuntimeVersion) -> list[str]:
+    """The files this one imports, in containerd's order (``resolveImports``): only ``*`` makes a pattern.
+
+    A relative pattern is below containerd's working directory in 1.6.20 and 1.7.0, beside the file in 1.6.39 and 1.7.24.
+    """
     said = file.document.get("imports", [])
     if not isinstance(said, list) or not all(isinstance(entry, str) for entry in said):
         raise LayoutError("containerd-config", f"{file.path}: imports is not a list of paths")
+    wandering = [entry for entry in said if "*" in entry and not entry.startswith("/")]
+    if wandering and containerd.major < 2:
+        message = f"{file.path} imports {wandering[0]}, a relative pattern: releases of containerd 1.x look for it in different places"
+        raise LayoutError("containerd-config", message)
     return [path for entry in said for path in _matches(snapshot, node_files.beside(file.path, entry))]
 
 

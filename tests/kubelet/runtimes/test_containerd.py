@@ -185,6 +185,13 @@ def test_the_later_of_two_imports_wins_and_imports_of_imports_come_last() -> Non
     assert [edit.path for edit in change(with_files(found, regular(deep, ""))).edits] == [EXTRA]
 
 
+def test_a_relative_pattern_is_refused_where_releases_look_for_it_in_different_places() -> None:
+    """Found with a real containerd 1.6.20, which looks below its working directory; 1.7.24 looks beside the file."""
+    text = V2.replace("/etc/containerd/conf.d/*.toml", "conf.d/*.toml")
+    with pytest.raises(LayoutError, match="relative pattern"):
+        change(containerd("1.7.24", regular(CONTAINERD, text)))
+
+
 def test_an_import_that_is_not_told_is_refused() -> None:
     text = V3.replace('imports = ["/etc/containerd/conf.d/*.toml"]', 'imports = ["/opt/site.toml"]')
     assert "does not hold /opt/site.toml" in str(refused(containerd("2.1.0", regular(CONTAINERD, text))))
