@@ -1,0 +1,155 @@
+"""The files of a start: what ``--config`` names, with its defaults, and the drop-ins over it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollout.kubelet.configuration import drop_ins, enabled_gates, schema
+from rollout.kubelet.configuration.command_line import gate_reference, wrapped
+from rollout.kubelet.configuration.config_file import (
+    LoadError,
+    check_kind,
+    decoded,
+    document,
+    type_meta,
+    with_absolute_paths,
+)
+from rollout.kubelet.configuration.decoding import Mistake, Object
+from rollout.kubelet.configuration.defaulting import fill_file, is_set, without_file
+from rollout.kubelet.configuration.findings import Findings, StoppedError
+from rollout.kubelet.configuration.flags import Flags, over
+from rollout.kubelet.configuration.outcome import File, Layer, Origin, Sources
+from rollout.kubelet.configuration.places import place
+
+_PANIC_SINCE = 32
+"""From this minor on defaults hang on gates, and a gate in the file that cannot be set panics there."""
+
+
+def base(config: File | None, flags: Flags, findings: Findings) -> Object:
+    """What drop-ins and flags lie over; without a file the flags are in it already."""
+    if config is None:
+        return over(without_file(findings.minor), flags, findings.minor)
+    ahead = f"failed to load Kubelet config file {config.path}, error"
+    written = _loaded(config, ahead, findings)
+    return _defaulted(written, config, Layer.FILE, findings)
+
+
+def _loaded(file: File, ahead: str, findings: Findings) -> Object:
+    """A whole configuration file: strictly, then leniently."""
+    try:
+        found = document(file)
+        check_kind(type_meta(found.value))
+    except LoadError as error:
+        raise findings.unreadable(file, error, f"{ahead} {error.text}") from None
+    read = decoded(found.value, findings.minor)
+    _refuse_mistakes(read.mistakes, file, f"{ahead} failed to decode:", findings)
+    for duplicate in found.duplicates:
+        findings.duplicate_key(file, duplicate.path, duplicate.line)
+    for path in read.unknown:
+        findings.unknown_field(file, path)
+    return read.value
+
+
+def _refuse_mistakes(mistakes: list[Mistake], file: File, ahead: str, findings: Findings) -> None:
+    for mistake in mistakes:
+        findings.fatal("bad-value", f"{ahead} {mistake.text}", place(file, mistake.path))
+    if mistakes:
+        raise StoppedError
+
+
+def _defaulted(written: Object, file: File, layer: Layer, findings: Findings) -> Object:
+    types = schema.fields_of(schema.ROOT, findings.minor)
+    findings.files[file.path] = file
+    said = {name: Origin(layer, file.path) for name in written if is_set(written, name, types[name])}
+    findings.origins.update(said)
+    _panic_over_gates(written, findings)
+    return fill_file(with_absolute_paths(written, file), findings.minor)
+
+
+def _panic_over_gates(written: Object, findings: Findings) -> None:
+    if findings.minor < _PANIC_SINCE:
+        return
+    mistakes = enabled_gates.mistakes(written.get("featureGates") or {}, findings.minor)
+    ahead = "panic: failed to merge global and in-flight KubeletConfiguration while setting defaults, error:"
+    for said in mistakes:
+        findings.fatal(gate_reference(said), f"{ahead} {said}", findings.place_of("featureGates"))
+    if mistakes:
+        raise StoppedError
+
+
+def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findings: Findings) -> Object:
+    """The base with ``files`` merged into it, as this minor merges."""
+    minor = findings.minor
+    if minor < drop_ins.SINCE:
+        said = wrapped(findings, "failed to parse kubelet flag", "unknown flag: --config-dir")
+        raise findings.stop("unknown-flag", said)
+    if minor <= drop_ins.ENVIRONMENT_UNTIL and drop_ins.ENVIRONMENT not in sources.environment:
+        folder = files[0].path.rpartition("/")[0] if files else "--config-dir"
+        said = f"flag {folder} specified but environment variable {drop_ins.ENVIRONMENT} not set, cannot start kubelet"
+        raise findings.stop("drop-ins-need-environment", said)
+    if minor < drop_ins.PATCH_SINCE:
+        return _merged_whole(base, files, findings)
+    return _patched(base, files, findings)
+
+
+def _merged_whole(base: Object, files: tuple[File, ...], findings: Findings) -> Object:
+    """1.28: defaults that a drop-in was filled with win as well as what it says."""
+    for file in files:
+        loading = f"failed to load Kubelet config file {file.path}, error"
+        written = _loaded(file, f"failed to load kubelet dropin file, path: {file.path}, error: {loading}", findings)
+        drop_in = _defaulted(written, file, Layer.DROP_IN, findings)
+        merged = drop_ins.merge_whole(base, drop_in, schema.ROOT, findings.minor)
+        for name in merged:
+            if name not in written and merged[name] != base.get(name):
+                findings.origins.pop(name, None)
+        base = merged
+    return base
+
+
+def _patched(base: Object, files: tuple[File, ...], findings: Findings) -> Object:
+    patches = [_patch(file, findings) for file in files]
+    found = drop_ins.apply_patches(base, patches, findings.minor)
+    for mistake in found.mistakes:
+        file = _who_wrote(mistake.path[0], files, patches)
+        said = f"failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: {mistake.text}"
+        findings.fatal("bad-value", said, place(file, mistake.path) if file else None)
+    if found.mistakes:
+        raise StoppedError
+    for path in found.unknown:
+        file = _who_wrote(path[0], files, patches)
+        if file:
+            findings.dropped_field(file, path)
+    for name in [name for name in findings.origins if base.get(name) != found.configuration.get(name)]:
+        del findings.origins[name]
+    for file, patch in zip(files, patches, strict=True):
+        findings.files[file.path] = file
+        _say_who(patch, file, found.configuration, findings)
+    return found.configuration
+
+
+def _patch(file: File, findings: Findings) -> Object:
+    try:
+        return drop_ins.patch_of(file, findings.minor)
+    except LoadError as error:
+        comma = (
+            ", " if error.text == "no apiVersion/kind" or error.text.startswith("unknown apiVersion") else ", error: "
+        )
+        said = (
+            f"failed to merge kubelet configs: failed to load kubelet dropin file, path: {file.path}{comma}{error.text}"
+        )
+        raise findings.unreadable(file, error, said) from None
+
+
+def _who_wrote(name: Any, files: tuple[File, ...], patches: list[Object]) -> File | None:
+    """The last drop-in that has this top-level field."""
+    return next((file for file, patch in zip(files[::-1], patches[::-1], strict=True) if name in patch), None)
+
+
+def _say_who(patch: Object, file: File, merged: Object, findings: Findings) -> None:
+    for name, typed in drop_ins.typed_names(patch, findings.minor).items():
+        if name != typed:
+            findings.wrong_case(file, name, typed)
+        elif patch[name] is None and findings.minor >= drop_ins.VERSIONED_SINCE:
+            findings.origins.pop(typed, None)
+        if patch[name] is not None and typed in merged:
+            findings.origins[typed] = Origin(Layer.DROP_IN, file.path)
