@@ -137,6 +137,7 @@ def fault(
     pod-rejected        with another configuration a pod is not admitted again (OutOfpods)
     container-restarted … a container is made anew
     pull-failing        … a container's image cannot be pulled
+    pulling             an image is being pulled, until the runtime or the kubelet restarts
     cordoned            the API shows the node as unschedulable
     api-down            (of api) connections are refused
     api-slow            (of api) each answer takes --after seconds (5)

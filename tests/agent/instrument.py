@@ -17,11 +17,12 @@ _TICK = """_tick() {
 }
 """
 
+_WORD = r"""('[^']*'|"[^"]*"|\\.|[^()\s'"])+"""
 _NO_COMMAND = re.compile(
-    r"""\s*( \#                                      # a comment
+    rf"""\s*( \#                                      # a comment
          | (then|else|elif|fi|do|done|esac|in)\b     # the middle or the end of a compound command
-         | [})] | ;;
-         | (\\.|[^()\s])+(\s\|\s(\\.|[^()\s])+)*\)             # an arm of a case
+         | [}})] | ;;
+         | {_WORD}(\s\|\s{_WORD})*(\)|\s\|\s\\$)              # an arm of a case, or its first line
          | $ )""",
     re.VERBOSE,
 )

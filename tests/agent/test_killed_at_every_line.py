@@ -23,6 +23,7 @@ from tests.agent.instrument import instrumented
 from tests.agent.node import NEW, OLD, PROGRAM, Node, killed, order
 
 KILLABLE = instrumented(PROGRAM)
+CHANGE = order(units=("containerd.service", "kubelet.service"), hangups=("docker.service",))
 REPEATS = 3  # a line inside a loop is struck in its first rounds: the transaction has three files
 
 
@@ -34,12 +35,14 @@ class Scene:
     command: RemoteCommand
 
 
-def _nothing(node: Node) -> None:
-    pass
+def _ready(node: Node) -> None:
+    node.serve("containerd.service", "containerd", pid=300)
+    node.serve("docker.service", "dockerd", pid=400)
 
 
 def _armed(node: Node) -> None:
-    assert node.apply().healthy
+    _ready(node)
+    assert node.apply(CHANGE).healthy
 
 
 def _confirmed(node: Node) -> None:
@@ -48,7 +51,7 @@ def _confirmed(node: Node) -> None:
 
 
 SCENES = {
-    "apply": Scene(_nothing, agent_call.apply(KILLABLE, order(), sudo=False, deadline=60)),
+    "apply": Scene(_ready, agent_call.apply(KILLABLE, CHANGE, sudo=False, deadline=60)),
     "confirm": Scene(
         _armed, agent_call.confirm(KILLABLE, tx="t1", run="run-1", counter=1, keep=3, sudo=False, deadline=60)
     ),

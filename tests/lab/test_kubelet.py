@@ -101,3 +101,50 @@ def test_the_fingerprint_is_of_command_line_and_configuration() -> None:
     }
     assert len(prints) == 3
     assert start("1.20.15", config=CONFIG).fingerprint in prints
+
+
+# ------------------------------------------------------------------------------------------------------------- drop-ins
+
+
+def with_drop_ins(version: str, config: str, **files: str) -> kubelet.Start:
+    """The drop-ins by name, without their ending."""
+    tree = MemoryTree()
+    tree.write("/c.yaml", config)
+    for name, text in files.items():
+        tree.write(f"/d/{name}.conf", text)
+    return kubelet.start(version, ("/usr/bin/kubelet", "--config=/c.yaml", "--config-dir=/d"), tree)
+
+
+def test_drop_ins_are_merged_in_order_over_the_file() -> None:
+    base = f"{CONFIG}maxPods: 5\nclusterDNS: [a, b]\nevictionHard: {{x: '1', y: '2'}}\n"
+    first = f"{CONFIG}maxPods: 6\nclusterDNS: [c]\nevictionHard: {{y: '3'}}\n"
+    begun = with_drop_ins("1.36.1", base, a=first, b=f"{CONFIG}maxPods: 7\nnoSuchField: 1\n")
+    assert begun.status is None
+    assert not [line for line in begun.journal if "lenient" in line], "unknown fields are dropped without a word"
+    assert (begun.values["maxPods"], begun.values["clusterDNS"]) == (7, ["c"])
+    assert begun.values["evictionHard"] == {"x": "1", "y": "3"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "maxPods: 5\n",
+        f"{CONFIG}maxPods: fifty\n",
+        f"{CONFIG}maxPods: 5\nmaxPods: 6\n",
+        f"{CONFIG}maxParallelImagePulls: 5\n",
+    ],
+)
+def test_what_of_a_drop_in_ends_the_kubelet(text: str) -> None:
+    assert with_drop_ins("1.36.1", CONFIG, a=text).status == 1
+    assert (
+        with_drop_ins("1.36.1", CONFIG, a=f"{CONFIG}serializeImagePulls: false\nmaxParallelImagePulls: 5\n").status
+        is None
+    )
+
+
+def test_a_folder_that_is_not_there_and_kubelets_that_do_not_know_the_flag_or_want_a_variable() -> None:
+    assert with_drop_ins("1.36.1", CONFIG).status == 1
+    assert with_drop_ins("1.27.3", CONFIG, a=CONFIG).status == 1
+    assert with_drop_ins("1.29.1", CONFIG, a=CONFIG).status == 1
+    assert with_drop_ins("1.30.1", CONFIG, a=CONFIG).status is None

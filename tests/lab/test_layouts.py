@@ -13,6 +13,7 @@ from tests.lab.trees import MemoryTree, NotingHost, running
 from tests.story.conftest import ROOT
 
 LAYOUTS = ("kubeadm-deb", "kubeadm-rpm", "plain")
+WITH_DROP_INS = "kubeadm-dropin"
 KINDS = [
     *((minor, "dockershim", "") for minor in range(20, 24)),
     *((minor, "cri-dockerd", "") for minor in (20, 23, 26)),
@@ -27,7 +28,7 @@ def spec(minor: int, runtime: str, version: str, layout: str) -> NodeSpec:
     return NodeSpec("n1", "n1", "127.64.0.1", {**labels, **({"containerRuntimeVersion": version} if version else {})})
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", [*LAYOUTS, WITH_DROP_INS])
 @pytest.mark.parametrize(("minor", "runtime", "version"), KINDS)
 def test_the_kubelet_starts_without_a_complaint(minor: int, runtime: str, version: str, layout: str) -> None:
     node = spec(minor, runtime, version, layout)
@@ -40,6 +41,16 @@ def test_the_kubelet_starts_without_a_complaint(minor: int, runtime: str, versio
     start = kubelet.start(node.version, arguments, tree)
     assert start.status is None, start.journal
     assert not [line for line in start.journal if "lenient" in line.lower()]
+
+
+def test_drop_ins_where_the_kubelet_reads_them_without_being_asked_twice() -> None:
+    def read(minor: int) -> bool:
+        files = layouts.files(spec(minor, "containerd", "1.7.28", WITH_DROP_INS), 10)
+        passed = any(f"--config-dir={layouts.CONFIG_DIR}" in text for text in files.values())
+        assert passed == any(path.startswith(layouts.CONFIG_DIR) for path in files)
+        return passed
+
+    assert [minor for minor in range(20, 37) if read(minor)] == list(range(30, 37))
 
 
 def test_the_socket_moves_from_the_flags_to_the_file_when_kubeadm_does_so() -> None:

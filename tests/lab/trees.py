@@ -29,6 +29,9 @@ class MemoryTree:
         inside = [name[len(path) + 1 :] for name in (*self.files, *self.links) if name.startswith(f"{path}/")]
         return tuple(sorted({name.split("/")[0] for name in inside}))
 
+    def is_folder(self, path: str) -> bool:
+        return any(name.startswith(f"{path}/") for name in self.files)
+
     def stamp(self, path: str) -> int | None:
         return self.files[path][1] if path in self.files else None
 
@@ -43,6 +46,7 @@ class NotingHost:
     processes: dict[int, tuple[str, ...]] = field(default_factory=dict)
     commands: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
+    layers: set[str] = field(default_factory=set)
     _pids: itertools.count[int] = field(default_factory=lambda: itertools.count(100))
 
     def pid(self) -> int:
@@ -57,14 +61,23 @@ class NotingHost:
     def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:
         self.commands.append((unit, arguments))
 
+    def lay(self, path: str) -> None:
+        self.layers.add(path)
+
+    def lift(self, path: str) -> None:
+        self.layers.discard(path)
+
     def kill(self, unit: str) -> None:
         self.killed.append(unit)
 
 
-def kubeadm(version: str = "v1.20.15", layout: str = "kubeadm-deb", restart_sec: float = 10) -> MemoryTree:
+def kubeadm(
+    version: str = "v1.20.15", layout: str = "kubeadm-deb", restart_sec: float = 10, runtime: str = ""
+) -> MemoryTree:
     """A node's files as the lab lays them out."""
     tree = MemoryTree(links={"/etc/systemd/system/multi-user.target.wants/kubelet.service": "x"})
-    spec = NodeSpec("n1", "n1", "127.64.0.1", {"kubeletVersion": version, "layout": layout})
+    labels = {"kubeletVersion": version, "layout": layout, **({"containerRuntime": runtime} if runtime else {})}
+    spec = NodeSpec("n1", "n1", "127.64.0.1", labels)
     for path, text in layouts.files(spec, restart_sec).items():
         tree.write(path, text)
     return tree

@@ -107,6 +107,16 @@ syncFrequency: 0s
 volumeStatsAggPeriod: 0s
 """
 
+SITE = """\
+# What this site wants of every node, whatever kubeadm writes.
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+containerLogMaxSize: 50Mi
+evictionHard:
+  nodefs.inodesFree: 5%
+"""
+"""A drop-in."""
+
 _RECENT_FROM = 32  # crashLoopBackOff
 ENDPOINT_FROM = 35
 """From this minor on kubeadm writes the runtime's socket into the file, not into its flags (gate NodeLocalCRISocket)."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 
-from rollout.adapters.lab import ailments, disk, output, pods
+from rollout.adapters.lab import ailments, disk, output, pods, pulls
 from rollout.adapters.lab.door import Door
 from rollout.adapters.lab.keys import Key
 from rollout.adapters.lab.loop import Loop
@@ -226,6 +226,14 @@ def _heal_pods(ward: Ward) -> None:
     ward.node.machine.pods.clear(ward.loop.now())
 
 
+def _pull(ward: Ward, _fault: Fault) -> None:
+    ward.node.machine.pull(ward.loop.now())
+
+
+def _stop_pulling(ward: Ward) -> None:
+    ward.node.machine.end_pull(ward.loop.now())
+
+
 def _nothing(_ward: Ward) -> None:
     pass
 
@@ -246,6 +254,7 @@ KINDS: Mapping[str, Kind] = {
     disk.SLOW: Kind("disk", _break_disk, _repair_disk),
     disk.FULL: Kind("disk", _break_disk, _repair_disk),
     disk.READ_ONLY: Kind("disk", _break_disk, _repair_disk),
+    pulls.PULLING: Kind("pull", _pull, _stop_pulling),
     CLOCK: Kind("clock", _step_clock, _set_clock, 86400.0, delays=False),
     **{kind: Kind("output", _babble, _be_plain) for kind in output.KINDS},
     **{kind: Kind("pods", _sicken_pods, _heal_pods) for kind in pods.KINDS},

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rollout.adapters.lab import configfile
+from rollout.adapters.lab import configfile, drop_ins
 from rollout.adapters.lab.configfile import Decoded, FatalError
 from rollout.adapters.lab.units import Tree
 from rollout.kubelet import fields
@@ -34,8 +34,8 @@ def minor_of(version: str) -> int:
     return int(version.lstrip("v").split(".")[1])
 
 
-def start(version: str, arguments: tuple[str, ...], tree: Tree) -> Start:
-    """Start the kubelet ``version`` with a command line (the program's own name first) on a node's files."""
+def start(version: str, arguments: tuple[str, ...], tree: Tree, variables: Mapping[str, str] | None = None) -> Start:
+    """Start the kubelet ``version`` with a command line (the program's own name first) on a node's files, with an environment."""
     minor = minor_of(version)
     fingerprint = hashlib.sha256("\0".join(arguments).encode())
     try:
@@ -51,11 +51,15 @@ def start(version: str, arguments: tuple[str, ...], tree: Tree) -> Start:
                     f' "{path}", error: open {path}: no such file or directory'
                 )
             decoded = configfile.decode(minor, content, flags["config"])
-        _check_together(minor, flags, decoded.values)
+        values = decoded.values
+        if flags.get("config-dir"):
+            values, read = drop_ins.merged(minor, tree, flags["config-dir"], values, variables or {})
+            fingerprint.update(read)
+        _check_together(minor, flags, values)
     except FatalError as error:
         return Start((_last_words(minor, str(error)),), 255 if minor < 23 else 1, 0, fingerprint.hexdigest())
     journal = (*_lenient(minor, decoded.strict), *_greeting(version, minor))
-    return Start(journal, None, _port(flags, decoded.values), fingerprint.hexdigest(), values=decoded.values)
+    return Start(journal, None, _port(flags, values), fingerprint.hexdigest(), values=values)
 
 
 def parse_flags(minor: int, arguments: tuple[str, ...]) -> dict[str, str]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import shlex
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rollout.adapters.lab import kubelet, units
+from rollout.adapters.lab import kubelet, pulls, runtime_start, units
 from rollout.adapters.lab.ailments import Ailments
 from rollout.adapters.lab.environment import MissingFileError, argv, environment
 from rollout.adapters.lab.pods import Pods
@@ -41,6 +41,12 @@ class Host(Protocol):
 
     def kill(self, unit: str) -> None:
         """End a unit's real command."""
+
+    def lay(self, path: str) -> None:
+        """A layer that is being pulled is there, or is written to."""
+
+    def lift(self, path: str) -> None:
+        """… and gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,8 @@ class Machine:
     ailments: Ailments = field(default_factory=Ailments)
     pods: Pods = field(default_factory=Pods)
     booting: set[str] = field(default_factory=set)
+    runtime_version: str = ""
+    pulling: bool = False
 
     def advance(self, now: float) -> None:
         """Do everything that was to happen by itself until ``now``, in its order."""
@@ -207,6 +215,52 @@ class Machine:
         for name in DAEMONS:
             self.start(name, now)
 
+    def never_ready(self, name: str) -> bool:
+        """Whether a ``Type=notify`` service was started that exits before it says that it is ready: a restart tells."""
+        service = self.services.get(name)
+        return service is not None and service.start.status is not None and service.unit.last("Type") == "notify"
+
+    def hang_up(self, name: str, now: float) -> bool:
+        """SIGHUP for a unit's main process: false when there is none. Who does not know it dies of it."""
+        service = self.services.get(name)
+        if service is None or service.phase is not Phase.RUNNING or not service.pid:
+            return False
+        said = runtime_start.reload(name, service.arguments, self.tree) if name in DAEMONS else None
+        if said is None and name in DAEMONS:
+            self._vanish(service, now)
+            service.end(now, 1)
+        for text in said or ():
+            self.say(now, service.pid, identifier(service), text)
+        return True
+
+    def pull(self, now: float) -> None:
+        """The kubelet has asked for an image, and gets it as slowly as can be."""
+        self.end_pull(now)
+        if not any(service.phase is Phase.RUNNING for service in self.kubelets()):
+            return
+        self.pulling = True
+        self._tell_pull(now, lambda words: words.begins)
+
+    def end_pull(self, now: float) -> None:
+        """The image is there."""
+        if self.pulling:
+            self.pulling = False
+            self._tell_pull(now, lambda words: words.ends)
+
+    def _cancel_pull(self, now: float) -> None:
+        if self.pulling:
+            self.pulling = False
+            self._tell_pull(now, lambda words: words.cancelled)
+
+    def _tell_pull(self, now: float, choose: Callable[[pulls.Words], str]) -> None:
+        running = {name for name, service in self.services.items() if service.phase is Phase.RUNNING}
+        for name, words in pulls.pullers(running):
+            service = self.services[name]
+            if choose(words):
+                self.say(now, service.pid, identifier(service), choose(words))
+            if words.layer:
+                (self.host.lay if self.pulling else self.host.lift)(words.layer)
+
     def say(self, now: float, pid: int, identifier: str, text: str) -> None:
         """Write a journal line."""
         self.journal.append(Line(now, pid, identifier, text))
@@ -241,9 +295,10 @@ class Machine:
         if name not in DAEMONS:
             self.run_command(name, arguments, variables, now)
             return True
-        start = kubelet.Start()
         if name == KUBELET:
-            start = self.ailments.spoil(kubelet.start(self.version, arguments, self.tree), now)
+            start = self.ailments.spoil(kubelet.start(self.version, arguments, self.tree, variables), now)
+        else:
+            start = runtime_start.start(name, self.runtime_version, arguments, self.tree)
         pid = self.host.pid()
         service.begin(now, pid, arguments, start)
         self.host.appear(pid, arguments, now)
@@ -251,7 +306,7 @@ class Machine:
             self.pods.kubelet_started(start.fingerprint, now)
         self.say(now, 1, "systemd", f"Started {self.title(service)}.")
         for text in start.journal:
-            self.say(now, pid, "kubelet", text)
+            self.say(now, pid, identifier(service), text)
         return True
 
     def _exit(self, name: str, service: Service, now: float) -> None:
@@ -276,6 +331,12 @@ class Machine:
 
     def _vanish(self, service: Service, now: float) -> None:
         if service.pid and service.unit.name in DAEMONS:
+            self._cancel_pull(now)
             self.host.vanish(service.pid)
         if service.pid and service.unit.name == KUBELET:
             self.pods.kubelet_ended(now)
+
+
+def identifier(service: Service) -> str:
+    """Under what name the unit's program writes to the journal."""
+    return service.arguments[0].rpartition("/")[2] if service.arguments else service.unit.name.removesuffix(".service")

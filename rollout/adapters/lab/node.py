@@ -14,7 +14,7 @@ from pathlib import Path
 
 import paramiko
 
-from rollout.adapters.lab import children, disk, output, syscalls, tools, tools_dir, trees
+from rollout.adapters.lab import children, disk, output, runtimes, syscalls, tools, tools_dir, trees
 from rollout.adapters.lab.answers import Answer
 from rollout.adapters.lab.disk import Disk
 from rollout.adapters.lab.keys import USER, Key
@@ -34,7 +34,8 @@ class LabNode:
 
     def __init__(self, loop: Loop, spec: NodeSpec, directory: Path, mark: str, ahead: float) -> None:
         self.spec, self.root, self.loop = spec, directory / "nodes" / spec.name, loop
-        self.machine = Machine(spec.version, trees.DiskTree(self.root), self)
+        version = runtimes.version(spec.runtime, spec.runtime_version)
+        self.machine = Machine(spec.version, trees.DiskTree(self.root), self, runtime_version=version)
         self.sessions: dict[paramiko.Channel, Session] = {}
         self.connections: set[Connection] = set()
         self.cut_after: float | None = None
@@ -93,6 +94,14 @@ class LabNode:
         if pid:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGTERM)
+
+    def lay(self, path: str) -> None:
+        layer = Path(f"{self.root}{path}")
+        layer.parent.mkdir(parents=True, exist_ok=True)
+        layer.write_bytes(b"a layer, so far")
+
+    def lift(self, path: str) -> None:
+        Path(f"{self.root}{path}").unlink(missing_ok=True)
 
     def _unit_ended(self, unit: str, pid: int, status: int) -> None:
         if self._running.get(unit) != pid:  # of before a power cut

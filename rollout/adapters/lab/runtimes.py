@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.adapters.lab import configs
+from rollout.adapters.lab import configs, runtime_configs
 
 _FIXED: Mapping[str, Mapping[str, str]] = {
     "dockershim": {
@@ -31,36 +31,10 @@ _SOCKETS = {
 _DEFAULT_VERSIONS = {"containerd": "1.7.2", "cri-o": "1.30.0"}
 _COMMIT = "0cae528dd6cb557f7201036e9f43420650207b58"
 
-_CONTAINERD_1 = """\
-version = 2
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "registry.k8s.io/pause:3.9"
-  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-    runtime_type = "io.containerd.runc.v2"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-      SystemdCgroup = true
-"""
-_CONTAINERD_2 = """\
-version = 3
-[plugins.'io.containerd.cri.v1.images'.pinned_images]
-  sandbox = 'registry.k8s.io/pause:3.10'
-[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
-  runtime_type = 'io.containerd.runc.v2'
-  [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
-    SystemdCgroup = true
-"""
-_CRIO = """\
-[crio.image]
-signature_policy = "/etc/crio/policy.json"
 
-[crio.runtime]
-default_runtime = "crun"
-"""
-
-
-def programs(runtime: str, version: str) -> Mapping[str, str]:
+def programs(runtime: str, label: str) -> Mapping[str, str]:
     """The runtime's programs and what each prints as its version."""
-    said = version or _DEFAULT_VERSIONS.get(runtime, "")
+    said = version(runtime, label)
     if runtime == "containerd":
         module = "github.com/containerd/containerd" + ("/v2" if said.startswith("2.") else "")
         return {"containerd": f"containerd {module} v{said} {_COMMIT}"}
@@ -69,21 +43,19 @@ def programs(runtime: str, version: str) -> Mapping[str, str]:
     return _FIXED.get(runtime, {})
 
 
-def services(runtime: str) -> tuple[tuple[str, str], ...]:
-    """(program, unit) of everything that runs for it."""
-    return tuple((program, _SERVICES[program]) for program in programs(runtime, ""))
+def services(runtime: str) -> tuple[str, ...]:
+    """The units of everything that runs for it."""
+    return tuple(_SERVICES[program] for program in programs(runtime, ""))
 
 
-def files(runtime: str, version: str) -> Mapping[str, str]:
-    """The runtime's own configuration; containerd 2 reads version 3 of the file."""
-    if runtime == "containerd" and version:
-        return {"/etc/containerd/config.toml": _CONTAINERD_2 if version.startswith("2.") else _CONTAINERD_1}
-    return {"/etc/crio/crio.conf.d/10-crio.conf": _CRIO} if runtime == "cri-o" else {}
+def version(runtime: str, said: str) -> str:
+    """The version of the runtime's program, whether or not its label says one; ``""`` where docker's are fixed."""
+    return said or _DEFAULT_VERSIONS.get(runtime, "")
 
 
-def folders(runtime: str) -> tuple[str, ...]:
-    """What the runtime makes when it starts: dockerd lays the layers that it downloads under ``tmp``."""
-    return ("var/lib/docker/tmp",) if runtime in ("dockershim", "cri-dockerd") else ()
+def files(runtime: str, said: str) -> Mapping[str, str]:
+    """The runtime's own configuration."""
+    return runtime_configs.files(runtime, version(runtime, said))
 
 
 def socket(runtime: str) -> str:

@@ -28,6 +28,7 @@ class Call:
     block: bool = True
     all: bool = False
     now: bool = False
+    signal: str = "TERM"
 
 
 def answer(machine: Machine, arguments: tuple[str, ...], now: float) -> Answer:
@@ -56,8 +57,13 @@ def parse(arguments: tuple[str, ...]) -> Call:
             "--output",
             "--state",
             "--job-mode",
+            "-s",
+            "--signal",
+            "--kill-who",
+            "--kill-whom",
         }:
             value = rest.pop(0) if rest else ""
+            call.signal = value if word in {"-s", "--signal"} else call.signal
             if word in {"-p", "-P", "--property"}:
                 call.wanted.extend(value.split(","))
                 call.value = call.value or word == "-P"
@@ -157,6 +163,9 @@ def _change(machine: Machine, call: Call, now: float) -> Answer:
         if not (machine.start(name, now) if call.verb == "start" else machine.restart(name, now)):
             complaints.append(f"Job for {name} failed because of unavailable resources or another system error.")
             status = 1
+        elif machine.never_ready(name):
+            complaints.append(f"Job for {name} failed because the control process exited with error code.")
+            status = 1
     return Answer(err=tuple(complaints), status=status)
 
 
@@ -174,6 +183,16 @@ def _stop(machine: Machine, call: Call, now: float) -> Answer:
         else:
             complaints.append(f"Failed to stop {name}: Unit {name} not loaded.")
     return Answer(err=tuple(complaints), status=5 if complaints else 0)
+
+
+def _kill(machine: Machine, call: Call, now: float) -> Answer:
+    """Of all signals the lab knows SIGHUP."""
+    if call.signal.removeprefix("SIG") != "HUP":
+        return failed(1, f"signal {call.signal} is not in the lab")
+    complaints = [
+        f"Failed to kill unit {name}: No main process to kill" for name in call.units if not machine.hang_up(name, now)
+    ]
+    return Answer(err=tuple(complaints), status=1 if complaints else 0)
 
 
 def _list_units(machine: Machine, call: Call, _now: float) -> Answer:
@@ -232,4 +251,5 @@ _VERBS: Mapping[str, Callable[[Machine, Call, float], Answer]] = {
     "list-timers": _list_timers,
     "cat": _cat,
     "reset-failed": _nothing,
+    "kill": _kill,
 }

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-from rollout.adapters.lab import layouts, runtimes
+from rollout.adapters.lab import layouts
 from rollout.adapters.lab.spec import LabSpec, NodeSpec
 
 _FOLDERS = (
@@ -52,6 +52,9 @@ class DiskTree:
         except OSError:
             return ()
 
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(self.root + path)  # noqa: PTH112 (as above)
+
     def stamp(self, path: str) -> int | None:
         try:
             return os.stat(self.root + path).st_mtime_ns // 1000  # noqa: PTH116 (as above)
@@ -80,9 +83,10 @@ def build(spec: LabSpec, directory: Path) -> None:
 
 
 def _build_node(node: NodeSpec, root: str, restart_sec: float) -> None:
-    _folders(root, (*_FOLDERS, *runtimes.folders(node.runtime)))
+    _folders(root, _FOLDERS)
     for path, target in _LINKS:
         os.symlink(target, f"{root}/{path}")  # noqa: PTH211 (speed, as above)
+    _folders(root, [folder.strip("/") for folder in layouts.folders(node)])
     for path, text in layouts.files(node, restart_sec).items():
         folder = path.rpartition("/")[0]
         _folders(root, (folder.strip("/"),))

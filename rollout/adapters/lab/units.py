@@ -27,6 +27,9 @@ class Tree(Protocol):
     def names(self, path: str) -> tuple[str, ...]:
         """The names in a directory, sorted; none when there is no such directory."""
 
+    def is_folder(self, path: str) -> bool:
+        """Whether this is a directory."""
+
     def stamp(self, path: str) -> int | None:
         """When the file was last written (µs), or ``None`` when there is none: what systemd compares."""
 
