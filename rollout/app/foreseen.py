@@ -1,7 +1,7 @@
 """What a plan will do besides what it is for: to the pods on its nodes, and to the registries they pull from.
 
-A node that would lose pods is refused, unless the playbook lets a change be of class ``drain-and-restart``. A plan that asks
-more of a registry than the playbook's caps allow is refused as a whole.
+A node that would lose pods is refused, unless its policy lets a change be of class ``drain-and-restart`` (which no playbook
+can say yet). A plan that asks more of a registry than the playbook's caps allow is refused as a whole.
 """
 
 from __future__ import annotations

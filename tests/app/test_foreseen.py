@@ -69,7 +69,7 @@ def test_a_node_that_would_lose_pods_is_refused_and_the_rest_of_the_plan_stands(
     assert (left.name, left.standing, left.reference) == (NAMES[0], Standing.REFUSED, "pods-would-be-rejected")
     assert left.reason == (
         f"2 pods would be rejected after the change: shop/{NAMES[0]}-50 (OutOfpods), shop/{NAMES[0]}-51 (OutOfpods);"
-        " drain it first, or let `disruption` be drain-and-restart"
+        " drain it first"
     )
     assert tuple(made.nodes) == NAMES[1:]
 
