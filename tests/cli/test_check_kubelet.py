@@ -52,8 +52,10 @@ def test_a_message_has_level_reference_text_and_place() -> None:
     assert message == {
         "level": "fatal",
         "reference": "bad-value",
-        "text": f"failed to load Kubelet config file {BROKEN}, error failed to decode: json: cannot unmarshal string "
-        "into Go struct field KubeletConfiguration.maxPods of type int32",
+        "text": (
+            f"failed to load kubelet config file, path: {BROKEN}, error: failed to load Kubelet config file {BROKEN}, error "
+            "failed to decode: json: cannot unmarshal string into Go struct field KubeletConfiguration.maxPods of type int32"
+        ),
         "file": BROKEN,
         "line": 3,
         "column": 1,

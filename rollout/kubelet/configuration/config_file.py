@@ -19,6 +19,7 @@ API_VERSION = "kubelet.config.k8s.io/v1beta1"
 KIND = "KubeletConfiguration"
 
 _PEEKED = 2048
+_MOST_DIGITS = 4000
 _TYPE_META_STRUCT = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
@@ -147,7 +148,10 @@ def _json(content: bytes) -> Document:
 
     try:
         text = content.decode("utf-8", "replace")
-        return Document(json.loads(text, object_pairs_hook=entries, parse_constant=_no_constant), tuple(duplicates))
+        return Document(
+            json.loads(text, object_pairs_hook=entries, parse_constant=_no_constant, parse_int=_whole),
+            tuple(duplicates),
+        )
     except RecursionError:
         raise DocumentError("couldn't get version/kind; json parse error: exceeded max depth") from None
     except json.JSONDecodeError as error:
@@ -160,6 +164,11 @@ def _both(first: Any, second: Any) -> Any:
     if isinstance(first, dict) and isinstance(second, dict):
         return {**first, **{name: _both(first.get(name), value) for name, value in second.items()}}
     return first if second is None else second
+
+
+def _whole(digits: str) -> int | float:
+    """Python refuses to read longer numbers; no field takes one, whatever it is."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else float("inf")
 
 
 def _no_constant(name: str) -> Any:

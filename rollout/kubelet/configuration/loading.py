@@ -29,9 +29,16 @@ def base(config: File | None, flags: Flags, findings: Findings) -> Object:
     """What drop-ins and flags lie over; without a file the flags are in it already."""
     if config is None:
         return over(without_file(findings.minor), flags, findings.minor)
-    ahead = f"failed to load Kubelet config file {config.path}, error"
-    written = _loaded(config, ahead, findings)
+    written = _loaded(config, _loading(config, findings.minor), findings)
     return _defaulted(written, config, Layer.FILE, findings)
+
+
+def _loading(file: File, minor: int) -> str:
+    """What stands before every error of the main file."""
+    said = f"failed to load Kubelet config file {file.path}, error"
+    if minor >= 28:
+        return f"failed to load kubelet config file, path: {file.path}, error: {said}"
+    return f"failed to load kubelet config file, error: {said}" if minor >= 26 else said
 
 
 def _loaded(file: File, ahead: str, findings: Findings) -> Object:

@@ -22,7 +22,7 @@ Json = Scalar | list[Any] | dict[str, Any]
 Path = tuple[str | int, ...]
 
 _FLOATS_IN_FULL = 1e21  # encoding/json writes floats below this without an exponent
-_MOST_DEPTH = 500
+_MOST_DEPTH = 200  # Python answers for the rest; no configuration has more than five levels
 _MOST_VALUES = 100_000
 _LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 

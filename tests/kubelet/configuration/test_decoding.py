@@ -99,6 +99,18 @@ def test_aliases_do_not_blow_up() -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["a: " + "[" * 100_000, "a: " + "{a: " * 300 + "}" * 300, "{" * 100_000, f"a: 1{'0' * 5000}"]
+)
+def test_what_nobody_would_write_is_answered_all_the_same(text: str) -> None:
+    assert not started("1.31.1", text, bare=True).starts
+
+
+def test_a_number_of_5000_digits_is_too_large_for_any_field() -> None:
+    meta = '"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"'
+    assert not started("1.31.1", f'{{{meta}, "maxPods": 1{"0" * 5000}}}', bare=True).starts
+
+
+@pytest.mark.parametrize(
     ("written", "field", "value"),
     [
         ("failSwapOn: no", "failSwapOn", False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout.kubelet import versions
+from rollout.kubelet.configuration.gates import known, required
 from rollout.kubelet.configuration.outcome import File, Level, Sources
 from rollout.kubelet.configuration.startup import outcome
 
@@ -131,6 +132,20 @@ def test_cgroup_v1_is_refused_by_default_from_1_35_on(
 ) -> None:
     sources = Sources(config=File(CONFIG, (HEAD + written).encode()), cgroup_v1=cgroup_v1)
     assert outcome(versions.known(f"1.{minor}.1"), sources).starts is starts
+
+
+NEEDY = [(name, required(name, 35)) for name in known(35) if required(name, 35)]
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"), [(name, needed[0]) for name, needed in NEEDY if not known(35)[needed[0]].locked]
+)
+def test_a_gate_needs_others_from_1_35_on(name: str, needed: str) -> None:
+    written = f"featureGates: {{{name}: true, {needed}: false}}\n"
+    assert any(
+        text.startswith(f"{AHEAD}{name} is enabled, but depends on features")
+        for text in said(started("1.35.1", written))
+    )
 
 
 @pytest.mark.parametrize(
