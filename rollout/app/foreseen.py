@@ -60,9 +60,7 @@ class Foresight:
         lost = self._lost(node, snapshot, proposal)
         if not lost:
             return None
-        reason = (
-            f"{consequences.lost_text(lost)}; drain it first, or let `disruption` be {Disruption.DRAIN_AND_RESTART}"
-        )
+        reason = f"{consequences.lost_text(lost)}; drain it first"
         return Left(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
 
     def on(self, plan: Plan, proposals: Mapping[str, Proposal]) -> Plan:
