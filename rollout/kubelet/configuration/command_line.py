@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout.kubelet.configuration import enabled_gates, node_labels
+from rollout.kubelet.configuration import enabled_gates, gates, node_labels
 from rollout.kubelet.configuration.findings import Findings, StoppedError
 from rollout.kubelet.configuration.flags import FlagError, Flags, parse
 from rollout.kubelet.configuration.outcome import Sources
@@ -48,13 +48,25 @@ def _validate_flags(flags: Flags, findings: Findings) -> None:
 
 def set_gates(written: dict[str, bool], findings: Findings) -> None:
     """Every gate that cannot be set is told, and stops the kubelet."""
-    mistakes = enabled_gates.mistakes(written, findings.minor)
+    mistakes = certain_mistakes(written, findings)
     doing = "failed to set feature gates from initial flags-based config"
     for said in mistakes:
         where = findings.place_of("featureGates")
         findings.fatal(gate_reference(said), wrapped(findings, doing, said), where)
     if mistakes:
         raise StoppedError
+
+
+def certain_mistakes(written: dict[str, bool], findings: Findings) -> tuple[str, ...]:
+    """Gates that cannot be set. Where not all gates of this minor are known, ours is the doubt, and nothing is fatal."""
+    mistakes = enabled_gates.mistakes(written, findings.minor)
+    if gates.certain(findings.minor):
+        return mistakes
+    for said in mistakes:
+        findings.doubt(
+            gate_reference(said), f"{said}, if the gates of 1.{findings.minor} are those of its beta", "featureGates"
+        )
+    return ()
 
 
 def gate_reference(said: str) -> str:

@@ -15,7 +15,10 @@ _STAGES = {ALL_ALPHA: Stage.ALPHA, ALL_BETA: Stage.BETA}
 
 
 def mistakes(written: Mapping[str, bool], minor: int) -> tuple[str, ...]:
-    """What the kubelet says of each gate it cannot set; the first one it meets stops it."""
+    """What the kubelet says of each gate it cannot set; the first one it meets stops it.
+
+    Where not all gates of a minor are known, this is no more than a suspicion (``gates.certain``).
+    """
     known = gates.known(minor)
     return tuple(said for name in sorted(written) if (said := _mistake(name, written[name], known)))
 

@@ -40,6 +40,12 @@ class Findings:
         self.fatal(reference, text, where)
         return StoppedError()
 
+    def doubt(self, reference: str, text: str, name: str) -> None:
+        """Ours: what we know of this minor is not enough to call it fatal. Told once."""
+        message = Message(Level.POLICY, reference, text, self.place_of(name))
+        if message not in self.messages:
+            self.messages.append(message)
+
     def unreadable(self, file: File, error: LoadError, said: str) -> StoppedError:
         """A file that could not be loaded."""
         known = Place(file.path, error.line, error.column) if error.line else place(file, error.path)

@@ -20,6 +20,9 @@ Set = Callable[[str, Any], Any]
 
 _TAINT_KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _TAINT_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
+_TAINTS_ADD_SINCE = 23
+"""From this minor on the flag sets the field ``registerWithTaints``."""
+
 _SEVERITIES = frozenset({"INFO", "WARNING", "ERROR", "FATAL"})
 _EFFECTS = frozenset({"NoSchedule", "PreferNoSchedule", "NoExecute"})
 
@@ -91,6 +94,21 @@ def _labels(text: str, before: Any) -> dict[str, str]:
 def _taints(text: str, _: Any) -> list[dict[str, str]]:
     """The last ``--register-with-taints`` is the whole list."""
     return [_taint(part) for part in text.split(",")] if text else []
+
+
+def _added_taints(text: str, _: Any) -> list[dict[str, str]]:
+    """``ParseTaints``: each has an effect, none comes twice; what ends in ``-`` would take one away, and is dropped."""
+    found = [_taint(part.removesuffix("-")) for part in text.split(",")] if text else []
+    added = [taint for part, taint in zip(text.split(","), found, strict=False) if not part.endswith("-")]
+    seen: set[tuple[str, str]] = set()
+    for taint in added:
+        if not taint["effect"]:
+            raise GoValueError(f"invalid taint spec: {taint['key']}")
+        if (taint["key"], taint["effect"]) in seen:
+            shown = f"{taint['key']} {taint.get('value', '')} {taint['effect']} <nil>"
+            raise GoValueError(f"duplicated taints with the same key and effect: {{{shown}}}")
+        seen.add((taint["key"], taint["effect"]))
+    return added
 
 
 def _taint(text: str) -> dict[str, str]:
@@ -224,6 +242,8 @@ _BY_NAME: Mapping[str, Set] = {
 """Flags that cAdvisor registers with Go's own package."""
 
 
-def setter(name: str, kind: str) -> Set:
+def setter(name: str, kind: str, minor: int) -> Set:
     """How a flag takes its text."""
+    if kind == "taints" and minor >= _TAINTS_ADD_SINCE:
+        return _added_taints
     return _BY_NAME.get(name) or KINDS[kind]

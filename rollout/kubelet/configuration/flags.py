@@ -6,7 +6,7 @@ only short ones; ``--`` ends the flags; words that are no flags are fatal later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,7 +65,7 @@ def _long(found: Flags, word: str, rest: Iterator[str], minor: int) -> None:
         raise FlagError(_why_unknown(name), f"unknown flag: --{name}")
     if not equals:
         value = _value(flag, rest, f"flag needs an argument: {word}")
-    _set(found, flag, value, f"--{flag.name[2:]}", f"{word}={value}" if not equals else word)
+    _set(found, flag, value, f"--{flag.name[2:]}", f"{word}={value}" if not equals else word, minor)
 
 
 def _shorts(found: Flags, word: str, rest: Iterator[str], minor: int) -> None:
@@ -85,7 +85,7 @@ def _shorts(found: Flags, word: str, rest: Iterator[str], minor: int) -> None:
             value, letters = letters, ""
         else:
             value = _value(flag, rest, f"flag needs an argument: {quoted_letter(letter)} in {word}")
-        _set(found, flag, value, f"-{letter}, {flag.name}", word)
+        _set(found, flag, value, f"-{letter}, {flag.name}", word, minor)
 
 
 def quoted_letter(letter: str) -> str:
@@ -116,47 +116,9 @@ def _value(flag: fields.Flag, rest: Iterator[str], complaint: str) -> str:
     return following
 
 
-def _set(found: Flags, flag: fields.Flag, value: str, name: str, word: str) -> None:
+def _set(found: Flags, flag: fields.Flag, value: str, name: str, word: str, minor: int) -> None:
     try:
-        found.values[flag.name] = setter(flag.name, flag.kind)(value, found.values.get(flag.name))
+        found.values[flag.name] = setter(flag.name, flag.kind, minor)(value, found.values.get(flag.name))
     except GoValueError as error:
         raise FlagError("bad-flag-value", f'invalid argument {quoted(value)} for "{name}" flag: {error}') from None
     found.given[flag.name] = word
-
-
-_UNNAMED: Mapping[str, tuple[str, ...]] = {
-    "--experimental-kernel-memcg-notification": ("kernelMemcgNotification",),
-    "--experimental-logging-sanitization": ("logging", "sanitization"),
-}
-"""Flags of 1.20 that set a field which the table of flags does not name."""
-
-
-def target(name: str) -> tuple[str, ...]:
-    """The path of the field that a flag sets; ``()`` for one that lives on the command line alone."""
-    if name in _UNNAMED:
-        return _UNNAMED[name]
-    flag = fields.flag(name)
-    return tuple(flag.field.split(".")) if flag is not None and flag.field else ()
-
-
-def over(configuration: Mapping[str, Any], flags: Flags, minor: int) -> dict[str, Any]:
-    """The configuration with the flags on top; feature gates key by key (``kubeletConfigFlagPrecedence``)."""
-    full = dict(configuration)
-    for name, value in flags.values.items():
-        path = target(name)
-        if path and value is not None and _in_type(path, minor):
-            _put(full, path, {**(full.get("featureGates") or {}), **value} if name == "--feature-gates" else value)
-    return full
-
-
-def _in_type(path: tuple[str, ...], minor: int) -> bool:
-    return path[0] in fields.known_fields(minor)
-
-
-def _put(fields_of: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    if len(path) == 1:
-        fields_of[path[0]] = value
-        return
-    inner = dict(fields_of.get(path[0]) or {})
-    _put(inner, path[1:], value)
-    fields_of[path[0]] = inner

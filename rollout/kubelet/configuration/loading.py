@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout.kubelet.configuration import drop_ins, enabled_gates, schema
+from rollout.kubelet.configuration import drop_ins, enabled_gates, gates, schema
 from rollout.kubelet.configuration.command_line import gate_reference, wrapped
 from rollout.kubelet.configuration.config_file import (
     LoadError,
@@ -17,7 +17,8 @@ from rollout.kubelet.configuration.config_file import (
 from rollout.kubelet.configuration.decoding import Mistake, Object
 from rollout.kubelet.configuration.defaulting import fill_file, is_set, without_file
 from rollout.kubelet.configuration.findings import Findings, StoppedError
-from rollout.kubelet.configuration.flags import Flags, over
+from rollout.kubelet.configuration.flag_fields import over
+from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.outcome import File, Layer, Origin, Sources
 from rollout.kubelet.configuration.places import place
 
@@ -75,6 +76,8 @@ def _defaulted(written: Object, file: File, layer: Layer, findings: Findings) ->
 
 def _panic_over_gates(written: Object, findings: Findings) -> None:
     if findings.minor < _PANIC_SINCE:
+        return
+    if not gates.certain(findings.minor):
         return
     mistakes = enabled_gates.mistakes(written.get("featureGates") or {}, findings.minor)
     ahead = "panic: failed to merge global and in-flight KubeletConfiguration while setting defaults, error:"

@@ -14,7 +14,8 @@ from rollout.kubelet.configuration.command_line import read_flags, set_gates, wr
 from rollout.kubelet.configuration.decoding import Object
 from rollout.kubelet.configuration.default_values import defaults
 from rollout.kubelet.configuration.findings import Findings, StoppedError
-from rollout.kubelet.configuration.flags import Flags, over, target
+from rollout.kubelet.configuration.flag_fields import over, target
+from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.loading import base, with_drop_ins
 from rollout.kubelet.configuration.outcome import Layer, Origin, Outcome, Sources
 from rollout.kubelet.configuration.shown import shown
@@ -61,7 +62,7 @@ def _configured(sources: Sources, findings: Findings) -> tuple[Object, Flags]:
         configuration = with_drop_ins(configuration, sources, sources.drop_ins, findings)
     configuration = over(configuration, flags, findings.minor)
     for name in flags.values:
-        path = target(name)
+        path = target(name, findings.minor)
         if path:
             findings.origins[path[0]] = Origin(Layer.FLAG, flags.given[name])
     set_gates(configuration.get("featureGates") or {}, findings)
