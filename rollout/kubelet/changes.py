@@ -111,7 +111,7 @@ def _change(here: Found, notes: tuple[str, ...], by_kubelet: KubeletChange, by_r
             *notes,
             *by_kubelet.notes,
             *by_runtime.notes,
-            *(_risks(by_kubelet.fields) if restarted else ()),
+            *_risks(here, by_kubelet),
         ),
         hangups=by_runtime.hangups,
         effective=by_kubelet.effective,
@@ -144,8 +144,10 @@ def _restart_only(by_kubelet: KubeletChange) -> tuple[str, ...]:
     return (f"restart only: the files are as wanted, the running kubelet does not have {pending} yet",)
 
 
-def _risks(wanted: Mapping[str, Value]) -> tuple[str, ...]:
-    stricter = [name for name in wanted if name in homes.MAY_REJECT_PODS]
+def _risks(here: Found, by_kubelet: KubeletChange) -> tuple[str, ...]:
+    before, after = here.outcome.effective, by_kubelet.outcome.effective
+    changed = [name for name in by_kubelet.fields if before.get(name) != after.get(name)]
+    stricter = [name for name in changed if name in homes.MAY_REJECT_PODS]
     if not stricter:
         return ()
     return (f"{', '.join(stricter)}: a stricter value can make running pods fail re-admission (kubernetes #105523)",)

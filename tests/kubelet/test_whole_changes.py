@@ -10,9 +10,10 @@ from rollout.core.model.disruption import Disruption
 from rollout.core.model.plan import Left, Standing
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.kubelet.changes import Proposal, change_for
+from rollout.kubelet.fields import known_minors
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet import nodes
-from tests.kubelet.deciding import decide, pinned, proposed, refused
+from tests.kubelet.deciding import applied_twice_is_once, decide, pinned, proposed, refused
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, POLICY, kubeadm, regular, settings, with_command, with_file
 from tests.kubelet.runtimes import nodes as runtimes
 
@@ -149,6 +150,22 @@ def test_a_policy_that_the_kubelet_has_not_noted_would_keep_it_from_starting(
     assert refused(found, SERIAL)[0] == reference
     elsewhere = with_file(found, FileState(f"/var/lib/kubelet/{name}", "absent"))
     assert isinstance(decide(elsewhere, SERIAL), Proposal)
+
+
+@pytest.mark.parametrize("minor", known_minors())
+def test_every_known_minor(minor: int) -> None:
+    """The same playbook comes out as one edit of the node's file, in force as wanted, from the oldest kubelet to the newest."""
+    wanted = settings(
+        ("maxParallelImagePulls",), serializeImagePulls=False, registryPullQPS=20, maxParallelImagePulls=5
+    )
+    found = kubeadm(version=f"1.{minor}.0", runtime="containerd")
+    change, texts = proposed(found, wanted)
+    parallel = "maxParallelImagePulls: 5\n" if minor >= 27 else ""
+    serial = CONFIG_TEXT.replace("serializeImagePulls: true", "serializeImagePulls: false")
+    assert texts == {CONFIG: f"{serial}{parallel}registryPullQPS: 20\n"}
+    assert dict(change.effective)["serializeImagePulls"] == "false"
+    assert ("maxParallelImagePulls" in dict(change.effective)) is (minor >= 27)
+    applied_twice_is_once(found, wanted)
 
 
 def newer(version: str = "1.99.1") -> Snapshot:
