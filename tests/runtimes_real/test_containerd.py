@@ -109,7 +109,9 @@ def test_our_key_is_in_force_and_nothing_else_has_changed(
     config = written(tmp_path, version, head, main, imported)
     loads = containerd.run("--config", str(config), "config", "dump").returncode == 0
     snapshot = told(containerd, config)
-    if not loads or (intent == "imagePullProgressDeadline" and containerd.version < "1.7"):
+    too_old = intent == "imagePullProgressDeadline" and containerd.version < "1.7"
+    too_new = version == 3 and containerd.version < "2"  # 1.6 takes it for version 2, 1.7 does not start
+    if not loads or too_old or too_new:
         with pytest.raises(LayoutError):
             changed(snapshot, Runtime.CONTAINERD, one(intent, value))
         return
