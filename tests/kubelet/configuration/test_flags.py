@@ -153,6 +153,32 @@ def test_nested_fields_have_flags_too() -> None:
     assert found.origins["authorization"].where == "--authorization-mode=AlwaysAllow"
 
 
+def test_flags_of_logging_set_its_fields_from_1_23_on() -> None:
+    words = ("--v=5", "--vmodule=kubelet=2,pod*=3", "--log-flush-frequency=1s")
+    assert started("1.22.1", "", *words).effective["logging"] == {"format": "text"}
+    for version, flush in (("1.23.1", 1_000_000_000), ("1.36.3", "1s")):
+        logging: Any = started(version, "", *words).effective["logging"]
+        assert (logging["verbosity"], logging["flushFrequency"]) == (5, flush)
+        assert logging["vmodule"] == [
+            {"filePattern": "kubelet", "verbosity": 2},
+            {"filePattern": "pod*", "verbosity": 3},
+        ]
+
+
+def test_taints_are_a_field_from_1_23_on_and_none_comes_twice() -> None:
+    twice = "--register-with-taints=a=b:NoSchedule,a=b:NoSchedule"
+    assert started("1.22.1", "", twice).starts
+    found = started("1.23.1", "", twice)
+    assert said(found)[0].endswith("duplicated taints with the same key and effect: {a b NoSchedule <nil>}")
+    effective = started("1.23.1", "", "--register-with-taints=a=b:NoSchedule,c:NoExecute-").effective
+    assert effective["registerWithTaints"] == [{"key": "a", "value": "b", "effect": "NoSchedule"}]
+
+
+def test_a_gate_of_a_beta_is_doubted_and_not_refused() -> None:
+    found = started("1.37.0-beta.0", "featureGates: {Nope: true}\n")
+    assert (found.starts, references(found, Level.POLICY)) == (True, ["unknown-gate"])
+
+
 def test_without_a_file_the_legacy_defaults_hold() -> None:
     for version in ("1.20.2", "1.36.3"):
         with_file, without = started(version, "").effective, started(version).effective
