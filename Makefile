@@ -5,7 +5,7 @@ PYTHON ?= python3
 NODES ?= 240
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint clean real test-apiserver picture kill
+.PHONY: help setup demo test lint clean real test-apiserver test-kubelet picture kill
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -45,6 +45,11 @@ picture: setup ## the picture of a run in the README, made anew by a run
 test-apiserver: setup ## the API gates on a real kube-apiserver: the first time it is built, in 7 minutes (golang-go, etcd-server; RECORD=1 records)
 	tests/gates/build-apiserver.sh $(HOME)/.cache/rollout-tests
 	ROLLOUT_REAL_API=1 ROLLOUT_RECORD=$(RECORD) $(BIN)/pytest -q tests/gates
+
+test-kubelet: setup ## every case through a real kubelet 1.20.2 and through us (root; the first time it is built, in 7 minutes; CASE='name', RECORD=1)
+	@test "$$(id -u)" = 0 || { echo "NOT TESTED against a real kubelet: it needs root" >&2; exit 2; }
+	tests/kubelet_real/build-kubelet.sh $(HOME)/.cache/rollout-tests
+	$(BIN)/python -m tests.kubelet_real $(if $(CASE),--case '$(CASE)') $(if $(RECORD),--record)
 
 clean: ## forget what was built; not the journal
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build ./*.egg-info

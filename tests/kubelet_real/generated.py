@@ -17,6 +17,7 @@ from hypothesis.strategies import SearchStrategy
 
 from tests.kubelet_real.cases import Case
 from tests.kubelet_real.corners.case import HEAD
+from tests.kubelet_real.scarred import TOKENS, scarred
 
 MINOR = 20
 HOSTS = frozenset({
@@ -37,9 +38,7 @@ FLAGS = {
     if row["since"] <= MINOR and row.get("field") in FIELDS
 }
 
-ODD = st.sampled_from(
-    ("null", '""', "yes", "abc", "[1]", "{a: b}", "5", "-5", "1.5", "'5'", "true", "5m", "~", "0x1F", "1e3", "017")
-)
+ODD = st.sampled_from(TOKENS)
 WHOLE = st.one_of(st.integers(0, 100), st.integers(-3, 200), st.sampled_from((2**31 - 1, 2**31, -(2**31) - 1)))
 NUMBERS: dict[str, SearchStrategy[int]] = {
     "port": st.integers(10250, 10259),  # two servers on one port is the machine's word again
@@ -126,7 +125,7 @@ def lines(draw: st.DrawFn) -> str:
         body[0] = f"{name[0].upper()}{name[1:]}: {draw(fitting(name, FIELDS[name]))}"
     elif turn == 1:
         body.append(f"{name}: {draw(fitting(name, FIELDS[name]))}")
-    elif turn in (2, 3) and name not in NUMBERS and name != "runtimeRequestTimeout":
+    elif turn in (2, 3, 4) and name not in NUMBERS and name != "runtimeRequestTimeout":
         body[0] = f"{name}: {draw(ODD)}"
     return "\n".join(body)
 
@@ -150,11 +149,13 @@ def _pair(flag: str) -> str:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Without a name yet; one in five has no file."""
-    flags = draw(st.one_of(st.just(()), words()))
-    if draw(st.integers(0, 4)) == 0:
-        return Case("", None, flags)
-    return Case("", f"{HEAD}{draw(lines())}\n".encode(), flags)
+    """Without a name yet; one in six has no file, two have one with scars."""
+    turn = draw(st.integers(0, 5))
+    if turn == 0:
+        return Case("", None, draw(words()))
+    if turn in (1, 2):
+        return Case("", draw(scarred()))
+    return Case("", f"{HEAD}{draw(lines())}\n".encode(), draw(st.one_of(st.just(()), words())))
 
 
 def generated(count: int) -> tuple[Case, ...]:

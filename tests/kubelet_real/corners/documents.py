@@ -188,4 +188,4 @@ NAMES: tuple[Case, ...] = named(
     },
 )
 
-DOCUMENTS = (*HEADS, *MARKS, *YAML, *NAMES, inside("yaml: very long line", f"clusterDomain: {'a' * 70000}"))
+DOCUMENTS = (*HEADS, *MARKS, *YAML, *NAMES, inside("yaml: very long line", f"clusterDomain: {'a' * 3000}"))
