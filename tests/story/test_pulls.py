@@ -14,28 +14,17 @@ APPLY = ("apply", "--cluster", "small", "--limit", ",".join(FEW), "--yes")
 BUSY, STUCK = "small-002", "small-003"
 
 
-def pull(site: Site, name: str) -> None:
-    """dockerd downloads a layer."""
-    (site.node(name) / "var/lib/docker/tmp/GetImageBlob0815").write_text("half a layer")
-
-
-def pulled(site: Site, name: str) -> None:
-    """It has it."""
-    (site.node(name) / "var/lib/docker/tmp/GetImageBlob0815").unlink()
-
-
 @pytest.mark.parametrize("then", ["skip", "override"])
 def test_who_pulls_is_waited_for_and_who_pulls_on_is_left_alone_or_not(few: Site, then: str) -> None:
     policy(few, "guard: 10s", f"guard: 10s\npullsInFlight: {{within: {ASK_AGAIN / 2:g}s, then: {then}}}")
-    for name in (BUSY, STUCK):
-        pull(few, name)
+    few.fault("small-[002-003]", "pulling")
     before = few.everything(STUCK)
     with begun(few, *APPLY) as process:
         until(lambda: "2 nodes pull images" in where(few).get("pulling", ""), 60, "both are waited for")
         assert "waits: 2 nodes pull images (small-[002-003])" in few.rollout("status").out
         until(lambda: where(few)["counts"].get("confirmed") == 4, 60, "the others go first")
         assert transactions(few, BUSY) == transactions(few, STUCK) == [], "nothing of ours is on them"
-        pulled(few, BUSY)
+        few.fault(BUSY, "--clear")
         assert process.wait(120) == (4 if then == "skip" else 0), said(few)
     assert few.is_new(BUSY)
     assert few.is_new(STUCK) is (then == "override")
@@ -50,7 +39,7 @@ def test_who_pulls_is_waited_for_and_who_pulls_on_is_left_alone_or_not(few: Site
 
 def test_a_playbook_that_overrides_asks_nobody(few: Site) -> None:
     policy(few, "guard: 10s", "guard: 10s\npullsInFlight: override")
-    pull(few, STUCK)
+    few.fault(STUCK, "pulling")
     done = few.rollout(*APPLY)
     assert done.code == 0, done.out + done.err
     assert few.is_new(STUCK)
