@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,16 +23,19 @@ _LONGEST_LINE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The kubelet that every file is put to, and what it has besides the file."""
+    """The kubelet that every file is put to, and what it has besides the file.
+
+    ``environment``: the one variable that a kubelet of 1.28 or 1.29 looks for, if it is set here.
+    """
 
     version: versions.Version
     drop_ins: tuple[File, ...] | None
     flags: tuple[str, ...]
+    environment: Mapping[str, str]
 
     def sources(self, file: File) -> Sources:
-        """With the one variable that a kubelet of 1.28 or 1.29 looks for, if it is set here."""
-        environment = {name: value for name, value in os.environ.items() if name == ENVIRONMENT}
-        return Sources(config=file, drop_ins=self.drop_ins, flags=self.flags, environment=environment)
+        """Everything that this kubelet would start from."""
+        return Sources(config=file, drop_ins=self.drop_ins, flags=self.flags, environment=self.environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,8 @@ def asked(kubelet: str, config_dir: str, flags: str) -> Asked:
         words = tuple(word.text for word in arguments.split(flags))
     except ValueError as error:
         raise UsageError("bad-flags", f"--flags: {error}") from None
-    return Asked(version, drop_ins(config_dir) if config_dir else None, words)
+    environment = {ENVIRONMENT: os.environ[ENVIRONMENT]} if ENVIRONMENT in os.environ else {}
+    return Asked(version, drop_ins(config_dir) if config_dir else None, words, environment)
 
 
 def answers(paths: Iterable[str], asked_of: Asked) -> Iterator[Answer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from rollout.core.text.suggest import closest
 from rollout.errors import Place
@@ -97,7 +98,7 @@ class Findings:
         name = str(path[-1])
         if len(path) == 1 and (known := fields.field(name)):
             return _other_minors(known, self.minor)
-        meant = closest(name, self._siblings(path))
+        meant = _closest(name, self._siblings(path))
         return f" (did you mean `{meant}`?)" if meant else ""
 
     def _siblings(self, path: Path) -> tuple[str, ...]:
@@ -112,6 +113,12 @@ class Findings:
                 return ()
             type_name = kind.type_name
         return tuple(schema.fields_of(type_name, self.minor))
+
+
+@lru_cache(maxsize=1024)
+def _closest(name: str, known: tuple[str, ...]) -> str | None:
+    """The same mistake is on many nodes."""
+    return closest(name, known)
 
 
 def _other_minors(known: fields.Field, minor: int) -> str:

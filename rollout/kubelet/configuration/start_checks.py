@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from rollout.kubelet.configuration import go_values, quantities, resource_maps
+from rollout.kubelet.configuration import quantities, resource_maps, serving_checks
 from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.go_values import GoValueError, quoted
-from rollout.kubelet.configuration.tls_names import CIPHER_SUITES, REQUIRED_BY_HTTP2, VERSIONS
 from rollout.kubelet.configuration.validation.allocatable import cpus
 from rollout.kubelet.configuration.validation.checked import MILLISECOND, Checked, Complaint
 
@@ -21,7 +20,6 @@ _REMOTE_ONLY_SINCE = 24
 _ANSWERABLE = MILLISECOND
 """No runtime answers in less: a kubelet 1.20.2 with 100µs never got up."""
 
-_CLOUDS = frozenset({"", "external", "aws", "azure", "gce", "openstack", "vsphere"})
 _NAMESPACED = ("kernel.shm", "kernel.msg", "fs.mqueue.", "net.")
 _SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _PATTERN = rf"({_SEGMENT}\.)*[a-z0-9][-_a-z0-9]*[a-z0-9*]"
@@ -37,38 +35,6 @@ def refusal(checked: Checked, flags: Flags) -> Complaint | None:
 
 def _remote(checked: Checked, flags: Flags) -> bool:
     return checked.minor >= _REMOTE_ONLY_SINCE or flags.text("--container-runtime") == "remote"
-
-
-def _tls(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    for name in checked.entries("tlsCipherSuites"):
-        if name not in CIPHER_SUITES:
-            yield Complaint("tlsCipherSuites", f"Cipher suite {name} not supported or doesn't exist")
-    version = checked.text("tlsMinVersion")
-    if version and version not in VERSIONS:
-        yield Complaint("tlsMinVersion", f"unknown tls version {quoted(version)}")
-
-
-def _http2(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Go's HTTP/2 server asks for one of two suites, unless TLS 1.3 makes the list meaningless."""
-    suites = checked.entries("tlsCipherSuites")
-    asked = checked.flag("enableServer") and checked.text("tlsMinVersion") != "VersionTLS13"
-    if suites and asked and not REQUIRED_BY_HTTP2.intersection(suites):
-        said = "http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 cipher"
-        either = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
-        yield Complaint("tlsCipherSuites", f"{said} (need at least one of {either})")
-
-
-def _lock(_: Checked, flags: Flags) -> Iterator[Complaint]:
-    if flags.values.get("--exit-on-lock-contention") and not flags.text("--lock-file"):
-        yield Complaint("", "cannot exit on lock file contention: no lock file specified")
-
-
-def _authorization(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    mode = checked.inner("authorization").get("mode")
-    if not mode:
-        yield Complaint("authorization", "no authorization mode specified")
-    elif mode not in {"AlwaysAllow", "Webhook"}:
-        yield Complaint("authorization", f"unknown authorization mode {mode}")
 
 
 def _cpus(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -201,33 +167,17 @@ def _sysctls(checked: Checked, _: Flags) -> Iterator[Complaint]:
             yield Complaint("allowedUnsafeSysctls", f"{subject} {quoted(pattern)} are not known to be namespaced")
 
 
-def _cloud_provider(checked: Checked, flags: Flags) -> Iterator[Complaint]:
-    """Until 1.26, while providers are built in (1.27 began to take them out)."""
-    name = flags.text("--cloud-provider")
-    if checked.minor <= 26 and name not in _CLOUDS:
-        yield Complaint("", f"unknown cloud provider {quoted(name)}")
-
-
 def _run_once(checked: Checked, _: Flags) -> Iterator[Complaint]:
     """It ends when it has looked once for pods; where there are none at all, with this."""
     if checked.flag("runOnce"):
         yield Complaint("runOnce", "runonce failed: no pod manifest update after 1s")
 
 
-def _address(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """The server's goroutine ends the process when it cannot listen."""
-    try:
-        go_values.ip_address(checked.text("address"))
-    except GoValueError:
-        if checked.flag("enableServer"):
-            yield Complaint("address", "listen tcp: lookup <nil>: no such host")
-
-
 _CHECKS: tuple[Check, ...] = (
-    _tls,
-    _lock,
-    _cloud_provider,
-    _authorization,
+    serving_checks.tls,
+    serving_checks.lock,
+    serving_checks.cloud_provider,
+    serving_checks.authorization,
     _cpus,
     _reservations,
     _hard_eviction,
@@ -241,7 +191,7 @@ _CHECKS: tuple[Check, ...] = (
     _log_manager,
     _sysctls,
     _allocatable,
-    _http2,
+    serving_checks.http2,
     _run_once,
-    _address,
+    serving_checks.address,
 )

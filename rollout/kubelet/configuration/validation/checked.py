@@ -35,7 +35,9 @@ class Checked:
         return duration(self.text(name) or "0s")
 
     def shown_duration(self, name: str) -> str:
-        return self.text(name) or "0s"
+        """In messages. A real 1.20.2 prints it in braces: ``String`` of its ``metav1.Duration`` wants a pointer."""
+        text = self.text(name) or "0s"
+        return f"{{{text}}}" if self.minor == 20 else text
 
     def flag(self, name: str) -> bool:
         return self.values.get(name) is True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from rollout.kubelet.configuration import gates
 from rollout.kubelet.configuration.go_values import quoted
@@ -38,12 +39,18 @@ def _topology_gate(checked: Checked, field: str, value: str) -> Iterator[Complai
 
 def gates_needed(checked: Checked) -> Iterator[Complaint]:
     """1.35 and later: a gate that is on needs the ones below it. Sorted; the kubelet has an order of its own."""
-    for name in sorted(gates.known(checked.minor)):
-        needed = gates.required(name, checked.minor)
+    for name, needed in _needs(checked.minor):
         missing = [gate for gate in needed if not checked.gate_on(gate)]
         if missing and checked.gate_on(name):
             said = f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]"
             yield Complaint("featureGates", said)
+
+
+@cache
+def _needs(minor: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each gate that needs others, and which."""
+    needs = ((name, gates.required(name, minor)) for name in sorted(gates.known(minor)))
+    return tuple((name, needed) for name, needed in needs if needed)
 
 
 def hairpin(checked: Checked) -> Iterator[Complaint]:
