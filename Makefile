@@ -46,10 +46,10 @@ test-apiserver: setup ## the API gates on a real kube-apiserver: the first time 
 	tests/gates/build-apiserver.sh $(HOME)/.cache/rollout-tests
 	ROLLOUT_REAL_API=1 ROLLOUT_RECORD=$(RECORD) $(BIN)/pytest -q tests/gates
 
-test-kubelet: setup ## every case through a real kubelet 1.20.2 and through us (root; the first time it is built, in 7 minutes; CASE='name', RECORD=1)
+test-kubelet: setup ## every case through a real kubelet 1.20.2 and through us (root; the first time it is built, in 7 minutes; CASE='name', FRESH=500, RECORD=1)
 	@test "$$(id -u)" = 0 || { echo "NOT TESTED against a real kubelet: it needs root" >&2; exit 2; }
 	tests/kubelet_real/build-kubelet.sh $(HOME)/.cache/rollout-tests
-	$(BIN)/python -m tests.kubelet_real $(if $(CASE),--case '$(CASE)') $(if $(RECORD),--record)
+	$(BIN)/python -m tests.kubelet_real $(if $(CASE),--case '$(CASE)') $(if $(FRESH),--fresh $(FRESH)) $(if $(RECORD),--record)
 
 clean: ## forget what was built; not the journal
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build ./*.egg-info

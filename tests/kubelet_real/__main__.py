@@ -18,7 +18,7 @@ from tests.kubelet_real.cases import Case
 from tests.kubelet_real.corners.all import CORNERS
 from tests.kubelet_real.generated import fresh, generated
 from tests.kubelet_real.kubelets import room, verdicts, why_not
-from tests.kubelet_real.recording import record, recorded
+from tests.kubelet_real.recording import FILE, record, recorded
 from tests.kubelet_real.verdict import Verdict
 
 GENERATED = 600
@@ -54,7 +54,10 @@ def _arguments() -> argparse.Namespace:
 
 
 def _one(name: str) -> int:
-    case = next(case for case in (*(case for case, _ in recorded()), *CORNERS) if case.name == name)
+    case = {case.name: case for case in (*(case for case, _ in recorded()), *CORNERS)}.get(name)
+    if case is None:
+        print(f"there is no case {name!r}: names are in {FILE}", file=sys.stderr)  # noqa: T201
+        return 2
     with room(f"rollout-kubelet-{os.getpid()}") as taken:
         verdict, log = taken.tried(case)
     print(log)  # noqa: T201

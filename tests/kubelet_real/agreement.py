@@ -27,6 +27,22 @@ def _differences(verdict: Verdict, ours: Outcome) -> Iterator[str]:
     elif verdict.starts:
         yield from _warnings(verdict, ours)
         yield from _effective(verdict.effective, ours.effective)
+    elif verdict.said.startswith(("invalid configuration: ", "[")):
+        yield from _complaints(verdict.said, ours)
+
+
+def _complaints(said: str, ours: Outcome) -> Iterator[str]:
+    """Validation tells all that is wrong at once, in an order of its own; other refusals are told one at a time."""
+    texts = sorted((message.text for message in ours.messages if message.level is Level.FATAL), key=len, reverse=True)
+    if any(text.startswith("failed to load") for text in texts):
+        return  # refused a step earlier: apiVersion __internal, which nobody writes, passes a kubelet's decoder
+    left = said.removeprefix("[").removesuffix("]")
+    for text in texts:
+        if text not in left:
+            yield f"it does not say {text!r}, but {said!r}"
+        left = left.replace(text, "", 1)
+    if left.strip(", "):
+        yield f"it also says {left!r}"
 
 
 def _does(starts: bool) -> str:

@@ -37,7 +37,7 @@ def record(tried: Iterable[tuple[Case, Verdict]], usual: dict[bool, Effective]) 
 
 def _written(verdict: Verdict, usual: Effective) -> dict[str, Any]:
     if not verdict.starts:
-        return {"starts": False, "said": verdict.said[:400]}
+        return {"starts": False, "said": _short(verdict.said)}
     unknown = {} if verdict.unknown is None else {"unknown": verdict.unknown}
     twice = {"twice": verdict.twice} if verdict.twice else {}
     kept = {"starts": True, **unknown, **twice}
@@ -46,6 +46,11 @@ def _written(verdict: Verdict, usual: Effective) -> dict[str, Any]:
     changed = {key: value for key, value in verdict.effective.items() if key not in usual or usual[key] != value}
     gone = [key for key in usual if key not in verdict.effective]
     return {**kept, **({"changed": changed} if changed else {}), **({"gone": gone} if gone else {})}
+
+
+def _short(said: str) -> str:
+    """Decoding errors repeat the file; what validation says is kept whole, for it is compared."""
+    return said if said.startswith(("invalid configuration: ", "[")) else said[:400]
 
 
 def _verdict_of(line: dict[str, Any], usual: Effective) -> Verdict:
