@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.cluster import KubernetesCluster
+from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.adapters.lab import api, control, faults, pods
 from tests.lab.labs import RESTART_SEC, Lab
 
@@ -298,3 +301,17 @@ def test_an_api_that_is_down_or_slow(small: Lab) -> None:
         asked.ask("/version", timeout=0.2)
     control.ask(small.directory, {"op": "api"})
     assert asked.ask("/version", timeout=5)[0] == 200
+
+
+def test_pods_of_a_few_nodes_and_of_many_are_the_same(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [node.name for node in lab.spec.nodes[:3]]
+    client = ApiClient(load_kubeconfig(str(lab.directory / api.KUBECONFIG), ""))
+    try:
+        few = KubernetesCluster(client).pods(names)
+        monkeypatch.setattr("rollout.adapters.kubernetes.cluster.FEW_NODES", 0)
+        monkeypatch.setattr("rollout.adapters.kubernetes.cluster.PAGE", 4)
+        many = KubernetesCluster(client).pods(names)
+    finally:
+        client.close()
+    assert {pod.node for pod in few} == set(names)
+    assert sorted(few, key=lambda pod: (pod.node, pod.name)) == sorted(many, key=lambda pod: (pod.node, pod.name))
