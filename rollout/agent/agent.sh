@@ -1527,9 +1527,11 @@ unnamed() { # something is pulled; if nobody has named it, it has no name
   [ -n "$pulling" ] || pulling=' (unnamed)#'
 }
 
-mentions() { # PID TEXT: its command line does; costs no process (a shell's read drops the NULs)
+mentions() { # PID PATTERN: its command line does; costs no process (a shell's read drops the NULs)
+  line=''
   read -r line 2>/dev/null <"$R/proc/$1/cmdline"
-  case $line in *"$2"*) ;; *) return 1 ;; esac
+  # shellcheck disable=SC2254 # a pattern
+  case $line in *$2*) ;; *) return 1 ;; esac
 }
 
 find_docker_layers() { # each layer lies in a file of its own until it is extracted; false where that cannot be looked up
@@ -1597,33 +1599,46 @@ show_files() { # with|without: a line for each path in `list`
   present='' spare=3145728 # bytes of content, as an answer is bounded too
   for path in $list; do [ ! -f "$R$path" ] || [ -L "$R$path" ] || present="$present $R$path"; done
   sums='' stats=''
-  if [ -n "$present" ]; then
+  if [ -n "$present" ]; then # one line each in both, in this order, but for what goes away meanwhile
     # shellcheck disable=SC2086 # a list of paths
     digest $present
+    sums=${sums#"$NL"}
     # shellcheck disable=SC2086 # a list of paths
-    stats=$NL$(stat -c '%n %a %u:%g %s' -- $present 2>/dev/null)$NL
+    stats=$(stat -c '%n %a %u:%g %s' -- $present 2>/dev/null)$NL
   fi
+  batch='' batched=0
   for path in $list; do show_file "$1" "$path"; done
+  show_batch
+}
+
+show_batch() { # the content of the files whose lines end with `+` since the last time, in one
+  [ -n "$batch" ] || return 0
+  # shellcheck disable=SC2086 # a list of paths
+  say "content $(cat -- $batch | base64 -w0 2>/dev/null || cat -- $batch | base64 | tr -d '\n')"
+  batch='' batched=0
 }
 
 show_file() { # with|without PATH
-  kind=other
+  kind=other sum='' details=''
   [ ! -d "$R$2" ] || kind=directory
   [ ! -f "$R$2" ] || kind=regular
   [ -e "$R$2" ] || kind=absent
   [ ! -L "$R$2" ] || kind=symlink
-  details=${stats#*"$NL$R$2 "} sum=${sums%%"  $R$2$NL"*}
-  if [ "$kind" != regular ] || [ "$details" = "$stats" ] || [ "$sum" = "$sums" ]; then
+  line=${sums%%"$NL"*}
+  case $line in *"  $R$2") sum=${line%% *} sums=${sums#*"$NL"} ;; esac
+  line=${stats%%"$NL"*}
+  case $line in "$R$2 "*) details=${line#"$R$2 "} stats=${stats#*"$NL"} ;; esac
+  if [ "$kind" != regular ] || [ -z "$details" ] || [ -z "$sum" ]; then
     [ "$kind" != regular ] || kind=other # it went away while we looked, or cannot be read
     say "file $kind - - - - $2 -"
     return
   fi
-  details=${details%%"$NL"*}
-  content=-
-  if [ "$1" = with ] && [ "${details##* }" -le 131072 ] && [ "${details##* }" -gt 0 ] && [ "${details##* }" -le "$spare" ]; then
-    content=$(encoded "$R$2") spare=$((spare - ${details##* }))
+  size=${details##* } content=-
+  if [ "$1" = with ] && [ "$size" -le 131072 ] && [ "$size" -gt 0 ] && [ "$size" -le "$spare" ]; then
+    [ $((batched + size)) -le 131072 ] || show_batch
+    content=+ spare=$((spare - size)) batched=$((batched + size)) batch="$batch $R$2"
   fi
-  say "file regular $details ${sum##*"$NL"} $2 ${content:--}"
+  say "file regular $details $sum $2 $content"
 }
 
 version() { # NAME COMMAND…: what it prints about itself
@@ -1706,7 +1721,8 @@ note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too; at m
 
 note_runtimes() { # the configuration of the container runtimes that are there
   for served in $services; do
-    command_line "${served#*:}"
+    words=''
+    if mentions "${served#*:}" -config || mentions "${served#*:}" '-[cd][/=]'; then command_line "${served#*:}"; fi
     note_path "/etc/systemd/system/${served%:*}.d/90-rollout.conf"
     case $served in
       containerd.service:*) note_containerd ;;

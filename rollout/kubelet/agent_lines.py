@@ -11,7 +11,7 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rollout.core.model.remote import RemoteAnswer
 from rollout.core.model.snapshot import (
@@ -66,6 +66,7 @@ class Reading:
     healthz: str | None = None
     lenient: int | None = None
     files: dict[str, FileState] = field(default_factory=dict)
+    promised: list[FileState] = field(default_factory=list)
     commands: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
@@ -256,25 +257,33 @@ def _absolute(path: str) -> str:
 def _file(reading: Reading, rest: str) -> None:
     kind, mode, owner, size, digest, path, encoded = _words(rest, 7)
     _absolute(path)
-    content = _content(encoded, kind, size, digest)
-    reading.files[path] = FileState(
+    if encoded not in ("-", "+"):
+        raise ValueError("neither + nor -")
+    file = FileState(
         path=path,
         kind=_match(_KIND, kind),
         mode="" if mode == "-" else _match(_NUMBER, mode),
         owner="" if owner == "-" else _match(_KEY, owner),
         size=0 if size == "-" else _number(size),
         digest="" if digest == "-" else _match(_DIGEST, digest),
-        content=content,
+        content=b"" if kind == "regular" and size == "0" else None,
     )
+    reading.files[path] = file
+    if encoded == "+":
+        reading.promised.append(file)
 
 
-def _content(encoded: str, kind: str, size: str, digest: str) -> bytes | None:
-    if encoded == "-":
-        return b"" if kind == "regular" and size == "0" else None
-    content = _decoded(encoded)
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise ValueError("it changed while it was read")
-    return content
+def _content(reading: Reading, rest: str) -> None:
+    """The bytes of the files that were promised, one after the other."""
+    whole = _decoded(rest)
+    for file in reading.promised:
+        content, whole = whole[: file.size], whole[file.size :]
+        if hashlib.sha256(content).hexdigest() != file.digest:
+            raise ValueError("it changed while it was read")
+        reading.files[file.path] = replace(file, content=content)
+    if whole:
+        raise ValueError("more than was promised")
+    reading.promised.clear()
 
 
 def _command(reading: Reading, rest: str) -> None:
@@ -290,6 +299,8 @@ def _left(reading: Reading, rest: str) -> None:
 
 
 def _end(reading: Reading, rest: str) -> None:
+    if reading.promised:
+        raise ValueError("the content of a file is missing")
     reading.ended = _match(_REFERENCE, rest)
 
 
@@ -309,6 +320,7 @@ READERS: Mapping[str, Callable[[Reading, str], None]] = {
     "healthz": _healthz,
     "lenient": _lenient,
     "file": _file,
+    "content": _content,
     "command": _command,
     "left": _left,
     "expected": _expected,

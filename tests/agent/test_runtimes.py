@@ -161,6 +161,18 @@ def test_more_files_than_an_answer_should_hold(node: Node) -> None:
     assert "hosts-truncated" in found.facts
 
 
+def test_files_larger_than_a_line_come_in_several(node: Node) -> None:
+    node.serve("containerd.service", "containerd")
+    contents = {f"/etc/containerd/certs.d/r{number}/hosts.toml": bytes([number]) * 100_000 for number in range(5)}
+    contents["/etc/containerd/certs.d/r9/hosts.toml"] = b"x" * 131_073
+    for path, content in contents.items():
+        node.write(path, content)
+    files = snapshot(node).files
+    large = contents.popitem()[0]
+    assert {path: files[path].content for path in contents} == contents
+    assert (files[large].size, files[large].content) == (131_073, None)
+
+
 def test_crio_and_docker(node: Node) -> None:
     node.serve("crio.service", "crio")
     node.serve("docker.service", "dockerd", "--config-file=/etc/d.json", pid=400)

@@ -20,6 +20,7 @@ from rollout.kubelet.agent_call import LOADER, ApplyOrder, FileOrder
 from rollout.kubelet.agent_lines import READERS
 from tests.agent.node import order
 
+X = hashlib.sha256(b"x").hexdigest().encode()
 RECEIPT = b"receipt tx=t1 run=r counter=1 state=armed cause=- left=59 finished=1\n"
 
 
@@ -137,6 +138,26 @@ def test_a_verification_is_whole_or_unread() -> None:
     assert parse_verification("n1", answer(refused)) == Unread("n1", "bad-argument", "unit")
 
 
+def test_the_content_of_several_files_comes_in_one_line() -> None:
+    empty = hashlib.sha256(b"").hexdigest().encode()
+    lines = [b"file regular 644 0:0 1 " + X + b" /etc/" + name + b" +" for name in (b"a", b"b")]
+    lines[1:1] = [b"file absent - - - - /etc/n -", b"file regular 644 0:0 0 " + empty + b" /etc/e -"]
+    got = parse_snapshot(
+        "n1",
+        answer(
+            b"\n".join([*lines, b"content eHg=", lines[0].replace(b"/a", b"/c"), b"content eA==", b"end snapshot\n"])
+        ),
+    )
+    assert isinstance(got, Snapshot), got
+    assert {path: file.content for path, file in got.files.items()} == {
+        "/etc/a": b"x",
+        "/etc/n": None,
+        "/etc/e": b"",
+        "/etc/b": b"x",
+        "/etc/c": b"x",
+    }
+
+
 def test_services_and_pulls() -> None:
     process = base64.b64encode(b"dockerd\0-H\0fd://\0").decode()
     text = f"service docker.service ActiveState active\nserving docker.service 7 {process}\npulls a/b:1 (unnamed)\n"
@@ -204,6 +225,11 @@ def test_a_node_that_was_not_reached() -> None:
         b"healthy perhaps",
         b"process 1 ???",
         b"file regular 644 0:0 1 " + b"0" * 64 + b" /etc/a eA==",
+        b"file regular 644 0:0 1 " + b"0" * 64 + b" /etc/a +\ncontent eA==",
+        b"file regular 644 0:0 1 " + X + b" /etc/a +",
+        b"file regular 644 0:0 1 " + X + b" /etc/a +\ncontent eHg=",
+        b"file regular 644 0:0 1 " + X + b" /etc/a +\ncontent ???",
+        b"content eA==",
         b"file odd - - - - /etc/a -",
         b"file absent - - - - etc/a -",
         b"command a b c",
