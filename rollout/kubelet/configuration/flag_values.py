@@ -232,14 +232,29 @@ KINDS: Mapping[str, Set] = {
 }
 """By the kind that the table of flags gives."""
 
+_PLAIN_SWITCHES = (
+    "--add-dir-header",
+    "--alsologtostderr",
+    "--docker-only",
+    "--docker-tls",
+    "--enable-load-reader",
+    "--log-cadvisor-usage",
+    "--logtostderr",
+    "--one-output",
+    "--skip-headers",
+    "--skip-log-headers",
+    "--storage-driver-secure",
+)
+
 _BY_NAME: Mapping[str, Set] = {
     "--application-metrics-count-limit": _plain_flag(lambda text: go_values.integer(text, 64)),
     "--global-housekeeping-interval": _plain_flag(go_values.duration),
     "--housekeeping-interval": _plain_flag(go_values.duration),
     "--max-housekeeping-interval": _plain_flag(go_values.duration),
     "--storage-driver-buffer-duration": _plain_flag(go_values.duration),
+    **dict.fromkeys(_PLAIN_SWITCHES, _plain_flag(go_values.boolean)),
 }
-"""Flags that cAdvisor registers with Go's own package."""
+"""Flags that klog and cAdvisor register with Go's own package."""
 
 
 def setter(name: str, kind: str, minor: int) -> Set:

@@ -65,7 +65,7 @@ def _long(found: Flags, word: str, rest: Iterator[str], minor: int) -> None:
         raise FlagError(_why_unknown(name), f"unknown flag: --{name}")
     if not equals:
         value = _value(flag, rest, f"flag needs an argument: {word}")
-    _set(found, flag, value, f"--{flag.name[2:]}", f"{word}={value}" if not equals else word, minor)
+    _set(found, flag, value, f"{word}={value}" if not equals else word, minor)
 
 
 def _shorts(found: Flags, word: str, rest: Iterator[str], minor: int) -> None:
@@ -85,7 +85,7 @@ def _shorts(found: Flags, word: str, rest: Iterator[str], minor: int) -> None:
             value, letters = letters, ""
         else:
             value = _value(flag, rest, f"flag needs an argument: {quoted_letter(letter)} in {word}")
-        _set(found, flag, value, f"-{letter}, {flag.name}", word, minor)
+        _set(found, flag, value, word, minor)
 
 
 def quoted_letter(letter: str) -> str:
@@ -116,7 +116,9 @@ def _value(flag: fields.Flag, rest: Iterator[str], complaint: str) -> str:
     return following
 
 
-def _set(found: Flags, flag: fields.Flag, value: str, name: str, word: str, minor: int) -> None:
+def _set(found: Flags, flag: fields.Flag, value: str, word: str, minor: int) -> None:
+    letter = next((letter for letter, name in _SHORT.items() if name == flag.name), "")
+    name = f"-{letter}, {flag.name}" if letter else flag.name
     try:
         found.values[flag.name] = setter(flag.name, flag.kind, minor)(value, found.values.get(flag.name))
     except GoValueError as error:

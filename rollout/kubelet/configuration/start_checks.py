@@ -30,7 +30,13 @@ Check = Callable[[Checked, Flags], Iterator[Complaint]]
 
 def refusal(checked: Checked, flags: Flags) -> Complaint | None:
     """The first thing that stops it, or ``None``."""
-    return next((complaint for check in _CHECKS for complaint in check(checked, flags)), None)
+    said = (
+        Complaint(complaint.field, ahead + complaint.text)
+        for ahead, checks in _STEPS
+        for check in checks
+        for complaint in check(checked, flags)
+    )
+    return next(said, None)
 
 
 def _remote(checked: Checked, flags: Flags) -> bool:
@@ -141,18 +147,18 @@ def _size_error(size: str) -> str:
     return f"negative max log size {whole}" if whole < 0 else ""
 
 
+def _answer_in_time(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    if checked.duration("runtimeRequestTimeout") < _ANSWERABLE:
+        yield Complaint("runtimeRequestTimeout", "context deadline exceeded")
+
+
 def _runtime(checked: Checked, flags: Flags) -> Iterator[Complaint]:
     runtime = flags.text("--container-runtime")
     if runtime not in {"", "docker", "remote"}:
         yield Complaint("", f"unsupported CRI runtime: {quoted(runtime)}")
     if _remote(checked, flags) and flags.values.get("--container-runtime-endpoint") == "":
-        said = "failed to create kubelet: get remote runtime typed version failed: rpc error: code = Unavailable"
+        said = "get remote runtime typed version failed: rpc error: code = Unavailable"
         yield Complaint("containerRuntimeEndpoint", said)
-    if checked.duration("runtimeRequestTimeout") < _ANSWERABLE:
-        said = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
-        yield Complaint(
-            "runtimeRequestTimeout", f"failed to create kubelet: get remote runtime typed version failed: {said}"
-        )
 
 
 def _sysctls(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -173,25 +179,16 @@ def _run_once(checked: Checked, _: Flags) -> Iterator[Complaint]:
         yield Complaint("runOnce", "runonce failed: no pod manifest update after 1s")
 
 
-_CHECKS: tuple[Check, ...] = (
-    serving_checks.tls,
-    serving_checks.lock,
-    serving_checks.cloud_provider,
-    serving_checks.authorization,
-    _cpus,
-    _reservations,
-    _hard_eviction,
-    _qos,
-    _cpu_policy,
-    _runtime,
-    _sync,
-    _iptables,
-    _eviction,
-    _change_detection,
-    _log_manager,
-    _sysctls,
-    _allocatable,
-    serving_checks.http2,
-    _run_once,
-    serving_checks.address,
+_RUN = "failed to run Kubelet: "
+_NEW = f"{_RUN}failed to create kubelet: "
+_STEPS: tuple[tuple[str, tuple[Check, ...]], ...] = (
+    ("", (serving_checks.tls,)),
+    (_RUN, (serving_checks.lock, serving_checks.cloud_provider, serving_checks.authorization)),
+    ("", (_cpus,)),
+    (_RUN, (_reservations, _hard_eviction, _qos, _cpu_policy, _answer_in_time)),
+    (_NEW, (_runtime, _sync, _iptables, _eviction, _change_detection, _log_manager, _sysctls)),
+    ("", (_allocatable, serving_checks.http2)),
+    (_RUN, (_run_once,)),
+    ("", (serving_checks.address,)),
 )
+"""In the order of the kubelet, each with what it puts in front of its words."""

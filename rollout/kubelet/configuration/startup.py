@@ -79,8 +79,7 @@ def _check(configuration: Object, flags: Flags, sources: Sources, findings: Find
         raise StoppedError
     refused = start_checks.refusal(checked, flags)
     if refused is not None:
-        said = f"failed to run Kubelet: {refused.text}"
-        raise findings.stop("cannot-run", said, findings.place_of(refused.field))
+        raise findings.stop("cannot-run", refused.text, findings.place_of(refused.field))
 
 
 @lru_cache(maxsize=4096)

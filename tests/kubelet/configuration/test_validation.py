@@ -47,14 +47,14 @@ def test_every_minor_refuses_these(written: str, text: str) -> None:
         ("topologyManagerPolicy: x", "1.20.2", "topologyManagerPolicy non-allowable value: x"),
         ("topologyManagerPolicy: x", "1.31.1",
          'topologyManagerPolicy (--topology-manager-policy) "x" must be one of: ["none" "best-effort" "restricted" "single-numa-node"]'),
-        ("cpuCFSQuotaPeriod: 50ms", "1.20.2", "cpuCFSQuotaPeriod 50ms requires feature gate CustomCPUCFSQuotaPeriod"),
+        ("cpuCFSQuotaPeriod: 50ms", "1.20.2", "cpuCFSQuotaPeriod {50ms} requires feature gate CustomCPUCFSQuotaPeriod"),
         ("cpuCFSQuotaPeriod: 10us\nfeatureGates: {CustomCPUCFSQuotaPeriod: true}", "1.26.1",
-         "cpuCFSQuotaPeriod (--cpu-cfs-quota-period) 10µs must be between 1ms and 1sec, inclusive"),
+         "cpuCFSQuotaPeriod (--cpu-cfs-quota-period) {10µs} must be between 1ms and 1sec, inclusive"),
         ("shutdownGracePeriod: 30s", "1.20.2",
          "Specifying ShutdownGracePeriod or ShutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown"),
         ("shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 40s", "1.31.1",
-         "shutdownGracePeriodCriticalPods 40s must be <= shutdownGracePeriod 30s"),
-        ("shutdownGracePeriod: 500ms", "1.31.1", "shutdownGracePeriod 500ms must be either zero or otherwise >= 1 sec"),
+         "shutdownGracePeriodCriticalPods {40s} must be <= shutdownGracePeriod {30s}"),
+        ("shutdownGracePeriod: 500ms", "1.31.1", "shutdownGracePeriod {500ms} must be either zero or otherwise >= 1 sec"),
         ("cgroupsPerQOS: false", "1.30.1",
          "enforceNodeAllocatable (--enforce-node-allocatable) is not supported unless cgroupsPerQOS (--cgroups-per-qos) is set to true"),
         ("cgroupsPerQOS: false", "1.31.1",
@@ -193,8 +193,20 @@ def test_a_gate_needs_others_from_1_35_on(name: str, needed: str) -> None:
 def test_a_kubelet_1_20_stops_on_its_way_up(written: str, text: str) -> None:
     found = started("1.20.2", written, "--container-runtime=remote")
     assert references(found, Level.FATAL) == ["cannot-run"]
-    assert said(found)[0].startswith("failed to run Kubelet: ")
     assert text in said(found)[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("tlsMinVersion: x", 'unknown tls version "x"'),
+        ("kubeReserved: {x: '1'}", 'failed to run Kubelet: cannot reserve "x" resource'),
+        ("runtimeRequestTimeout: -1s", "failed to run Kubelet: context deadline exceeded"),
+        ("syncFrequency: -1s", "failed to run Kubelet: failed to create kubelet: invalid sync frequency -1000000000"),
+    ],
+)
+def test_what_was_being_done_stands_in_front(written: str, text: str) -> None:
+    assert said(started("1.20.2", written)) == [text]
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,8 @@ class Checked:
         return duration(self.text(name) or "0s")
 
     def shown_duration(self, name: str) -> str:
-        """In messages. A real 1.20.2 prints it in braces: ``String`` of its ``metav1.Duration`` wants a pointer."""
-        text = self.text(name) or "0s"
-        return f"{{{text}}}" if self.minor == 20 else text
+        """In messages, in braces: ``String`` of ``metav1.Duration`` wants a pointer (1.20.2 and 1.36.2 print it so)."""
+        return f"{{{self.text(name) or '0s'}}}"
 
     def flag(self, name: str) -> bool:
         return self.values.get(name) is True

@@ -101,7 +101,7 @@ def container_logs(checked: Checked) -> Iterator[Complaint]:
 def image_ages(checked: Checked) -> Iterator[Complaint]:
     """``imageMaximumGCAge`` since 1.29; a negative minimum is refused since 1.36."""
     least, most = checked.duration("imageMinimumGCAge"), checked.duration("imageMaximumGCAge")
-    shown = checked.shown_duration("imageMaximumGCAge")
+    shown = checked.text("imageMaximumGCAge")
     if most and checked.gate_off("ImageMaximumGCAge"):
         option = "imageMaximumGCAge" if checked.minor >= 30 else "ImageMaximumGCAge"
         said = f"ImageMaximumGCAge feature gate is required for Kubelet configuration option {option}"
