@@ -120,19 +120,14 @@ def _attempt(
     given = sources.after(found.sources, by_flag.then, {edit.path: edit.after for edit in edits})
     outcome = sources.outcome(found.version, given)
     proof.prove(found.outcome, outcome, asked)
-    meant = {*asked, *(field for flag in by_flag.flags if (field := _field_of(flag.name)))}
+    paths = [known.field for flag in by_flag.flags if (known := fields.flag(flag.name)) and known.field]
     if home is not None and home.flags:
-        notes = new_config.check_accepted(found.outcome, outcome, meant, wanted.policy.accepted_defaults)
+        notes = new_config.check_accepted(found.outcome, outcome, asked, paths, wanted.policy.accepted_defaults)
     else:
-        notes = _side_effects(found.outcome, outcome, meant)
+        notes = _side_effects(found.outcome, outcome, {*asked, *(path.split(".")[0] for path in paths)})
     notes += overlays.by_others(found.outcome, asked, moved.fields)
     pending = flag_changes.pending(found.layout, by_flag.flags)
     return KubeletChange(tuple(edits), by_flag.then, by_flag.flags, pending, outcome, asked, notes)
-
-
-def _field_of(flag: str) -> str:
-    known = fields.flag(flag)
-    return known.field.split(".")[0] if known else ""
 
 
 def _side_effects(before: Outcome, after: Outcome, meant: Collection[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ anonymous requests allowed, authorization AlwaysAllow, the read-only port 10255.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from rollout.core.model.settings import Value
 from rollout.kubelet import in_force, values
@@ -26,13 +26,15 @@ _EMPTY: dict[str, Value] = {"readOnlyPort": 0}
 
 
 def check_accepted(
-    before: Outcome, after: Outcome, wanted: Collection[str], accepted: Collection[str]
+    before: Outcome, after: Outcome, wanted: Mapping[str, Value], by_flag: Collection[str], accepted: Collection[str]
 ) -> tuple[str, ...]:
     """Notes on what changes by the new file alone, all of it accepted; else ``LayoutError``.
 
-    What a flag or a setting says on this node does not change that way, so it needs nobody's word.
+    What a setting says for this node (``wanted``, and the fields' paths ``by_flag``), or a flag that it has, does not change
+    that way, so it needs nobody's word.
     """
-    told = {path: said for path in _paths(before, after, wanted) if (said := _change(before, after, path))}
+    meant = {path for path in DEFAULTS if _says(wanted, path)} | set(by_flag)
+    told = {path: said for path in _paths(before, after, wanted, meant) if (said := _change(before, after, path))}
     left = [said for path, said in told.items() if path not in accepted]
     if left:
         message = (
@@ -43,11 +45,21 @@ def check_accepted(
     return tuple(f"{said}: by having a --config file, accepted in the playbook" for said in told.values())
 
 
-def _paths(before: Outcome, after: Outcome, wanted: Collection[str]) -> list[str]:
-    """The four, and every other field that is not wanted: nothing may change unseen."""
-    tops = {path.split(".")[0] for path in DEFAULTS}
-    others = (before.effective.keys() | after.effective.keys()) - tops
-    return [path for path in (*DEFAULTS, *sorted(others)) if path.split(".")[0] not in wanted]
+def _says(wanted: Mapping[str, Value], path: str) -> bool:
+    """Whether a setting speaks of this very value, not only of its neighbours in the same field."""
+    value: Value = dict(wanted)
+    for key in path.split("."):
+        if not isinstance(value, dict) or key not in value:
+            return False
+        value = value[key]
+    return True
+
+
+def _paths(before: Outcome, after: Outcome, wanted: Collection[str], meant: Collection[str]) -> list[str]:
+    """The four, and every other field that nobody wants: nothing may change unseen."""
+    tops = {path.split(".")[0] for path in (*DEFAULTS, *meant)}
+    others = (before.effective.keys() | after.effective.keys()) - tops - set(wanted)
+    return [*(path for path in DEFAULTS if path not in meant), *sorted(others)]
 
 
 def _change(before: Outcome, after: Outcome, path: str) -> str:

@@ -67,6 +67,25 @@ def test_a_setting_for_one_of_them_is_word_enough() -> None:
     assert "readOnlyPort: 10255" in texts[CONFIG]
 
 
+def test_a_setting_for_a_neighbour_is_not() -> None:
+    policy = replace(POLICY, accepted_defaults=frozenset(DEFAULTS) - {"authentication.anonymous.enabled"})
+    wanted = settings(authentication={"webhook": {"cacheTTL": "1m"}})
+    reference, reason = refused(flags_only(), wanted, policy)
+    assert reference == "no-config-file"
+    assert "authentication.anonymous.enabled true → false" in reason
+    _, texts = proposed(
+        flags_only(), settings(authentication={"anonymous": {"enabled": True}, "webhook": {"cacheTTL": "1m"}}), policy
+    )
+    assert "enabled: true" in texts[CONFIG]
+
+
+def test_a_flag_that_is_set_together_with_it_is_word_enough() -> None:
+    policy = replace(POLICY, accepted_defaults=frozenset(DEFAULTS) - {"authentication.anonymous.enabled"})
+    wanted = {**SERIAL, **settings(__anonymous_auth=False)}
+    _, texts = proposed(flags_only(), wanted, policy)
+    assert "--anonymous-auth=false" in texts[DROP_IN]
+
+
 def test_a_file_that_is_there_but_not_used_is_not_ours_to_take() -> None:
     for state in (regular(CONFIG, CONFIG_TEXT), FileState(CONFIG, "symlink")):
         reference, _ = refused(with_file(flags_only(), state), SERIAL, ACCEPTS_ALL)
