@@ -118,6 +118,9 @@ def _predict(session: Session, order: Order) -> None:
         f"{counted(len(order.nodes), 'node')} to take back, about {time} "
         f"at {order.limits.pace:g} a second ({each:.0f} s a node, {why})"
     )
+    click.echo(
+        "no node's image pulls are waited for: where a kubelet or runtime restarts, they are cancelled and tried again"
+    )
 
 
 def _last_way_back(session: Session, cluster: str) -> WayBack | None:
