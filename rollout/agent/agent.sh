@@ -3,7 +3,7 @@
 #
 # THEORY
 #
-# A transaction exchanges a few files, restarts a few units, and can always be taken back. Its receipt, replaced only by
+# A transaction exchanges a few files, restarts or hangs up a few units, and can always be taken back. Its receipt, replaced only by
 # rename, is the one truth about it; the timer and the boot unit know nothing, they start this program, which reads it:
 #
 #     (none) ──> armed ──> confirmed ──> reverting ──> reverted        armed ──> reverting ──> reverted
@@ -1414,7 +1414,8 @@ show_unit() { # WORD: the lines of `block`, a unit that is called `served`; its 
 
 show_process() { # WORDS: the command line of `pid`
   [ "$pid" != 0 ] && [ -r "$R/proc/$pid/cmdline" ] || return 0
-  say "$1 $pid $(encoded "$R/proc/$pid/cmdline")"
+  encode "$R/proc/$pid/cmdline"
+  say "$1 $pid $code"
 }
 
 read_journal() { # of the processes that run: how many "lenient decoding" lines the kubelet has; what is being pulled, as
@@ -1591,8 +1592,8 @@ find_ingests() { # a layer under way is written to now and then; what was broken
   done
 }
 
-encoded() { # FILE: base64 on one line
-  base64 -w0 2>/dev/null <"$1" || base64 <"$1" | tr -d '\n'
+encode() { # FILE: base64 on one line, into `code`
+  code=$(base64 -w0 2>/dev/null <"$1") || code=$(base64 <"$1" | tr -d '\n')
 }
 
 show_files() { # with|without: a line for each path in `list`
