@@ -11,7 +11,8 @@ from rollout.core.model.remote import RemoteAnswer
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Measurement, Snapshot, Token, Unread
 from rollout.core.model.verification import Verification
-from rollout.kubelet.agent_lines import MAX_TEXT, BadLineError, Reading, printable, read
+from rollout.kubelet.agent_lines import MAX_TEXT, BadLineError, printable, read
+from rollout.kubelet.agent_reading import Reading
 
 _SUDO = re.compile(r"no-sudo|sudo-[a-z-]+")
 _NO_SUDO = re.compile(
