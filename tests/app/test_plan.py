@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -76,6 +77,21 @@ def test_a_node_the_snapshot_does_not_hold_is_unreachable() -> None:
     plan = planned(found, fleet(found, {}))
     assert {(entry.standing, entry.reference) for entry in plan.left} == {(Standing.UNREACHABLE, "not-in-snapshot")}
     assert check_preflight(plan).refused
+
+
+def test_kubelets_newer_than_the_table_are_taken_for_one_of_it_and_the_plan_says_so() -> None:
+    found = inventory(3)
+    known, *new = found.nodes
+    later = {name: replace(kubeadm(version="1.36.0", runtime="containerd"), kubelet_version="1.99.1") for name in new}
+    snapshot = fleet(found, {known: kubeadm(known), **later})
+    wanted = dict.fromkeys(found.nodes, settings(serializeImagePulls=False))
+    plan = build_plan(found, POLICY, snapshot, wanted, tuple(found.nodes), "")
+    assert [entry.reference for entry in plan.left] == ["kubelet-version-unknown"] * 2
+    plan = build_plan(found, POLICY, snapshot, wanted, tuple(found.nodes), "", assumed=36)
+    assert not plan.left
+    said = next(remark for remark in plan.remarks if remark.reference == "kubelet-assumed")
+    assert said.nodes == tuple(new)
+    assert said.text == "a kubelet 1.99.1 is newer than rollout knows; it is taken for 1.36, as you say"
 
 
 def test_every_mistake_in_settings_once() -> None:

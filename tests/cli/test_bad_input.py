@@ -55,6 +55,9 @@ class Case:
 LABELS = "    labels: {kubeletVersion: v1.20.15, containerRuntime: dockershim}"
 
 CASES = {
+    "a kubelet to assume that is not known": Case(
+        (*PLAN, "--assume-kubelet", "1.99"), ("--assume-kubelet takes a version that rollout knows (1.",),
+    ),
     # files
     "unknown key in the inventory": Case(
         PLAN, ("small.yaml:1:1: `apiServer` is missing", "small.yaml:2:1: unknown key `apiSever` (did you mean `apiServer`?)"),
