@@ -41,10 +41,10 @@ FLAGS = {
 ODD = st.sampled_from(TOKENS)
 WHOLE = st.one_of(st.integers(0, 100), st.integers(-3, 200), st.sampled_from((2**31 - 1, 2**31, -(2**31) - 1)))
 NUMBERS: dict[str, SearchStrategy[int]] = {
-    "port": st.integers(10250, 10259),  # two servers on one port is the machine's word again
+    "port": st.integers(10256, 10269),  # two servers on one port: that of the read-only one is 10255
     "readOnlyPort": st.one_of(st.just(0), st.integers(20250, 20259)),
     # A kubelet that may open some dozens of files cannot start; how many it needs, the machine decides.
-    "maxOpenFiles": st.sampled_from((-1, 0, 100_000, 1_000_000, 2**31)),
+    "maxOpenFiles": st.sampled_from((-1, 100_000, 1_000_000, 2**31)),
     "healthzPort": st.one_of(st.just(0), st.integers(30248, 30259)),
 }
 DURATION = st.one_of(
@@ -132,19 +132,19 @@ def lines(draw: st.DrawFn) -> str:
 
 @st.composite
 def words(draw: st.DrawFn) -> tuple[str, ...]:
-    """Flags for fields, with the file's spelling of a value or nearly."""
+    """Flags for fields, with the file's spelling of a value, or nearly, or another's."""
     flags = draw(st.lists(st.sampled_from(sorted(FLAGS)), max_size=3))
-    return tuple(
-        f"{flag}={draw(fitting(_field(flag), FLAGS[flag])).strip('[]{}').replace(': ', _pair(flag))}" for flag in flags
-    )
+    return tuple(f"{flag}={draw(_flag_value(flag))}" for flag in flags)
+
+
+def _flag_value(flag: str) -> SearchStrategy[str]:
+    name, pair = _field(flag), "<" if flag in ("--eviction-hard", "--eviction-soft") else "="
+    value = fitting(name, FLAGS[flag]).map(lambda text: text.strip("[]{}").replace(": ", pair))
+    return value if name in NUMBERS or name == "runtimeRequestTimeout" else st.one_of(value, value, value, ODD)
 
 
 def _field(flag: str) -> str:
     return str(TABLE["flags"][flag]["field"])
-
-
-def _pair(flag: str) -> str:
-    return "<" if flag in ("--eviction-hard", "--eviction-soft") else "="
 
 
 @st.composite

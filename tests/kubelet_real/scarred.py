@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import strategies as st
 
 from tests.kubelet_real.corners.case import HEAD
@@ -17,7 +19,19 @@ WHOLE = (
     "? maxPods\n: 50\nhairpinMode: 'none'\nallowedUnsafeSysctls: [\n  kernel.msg*,\n  net.core.somaxconn,\n]\n",
     "---\nsyncFrequency: \"1m\"\nclusterDomain: >\n  cluster\n  local\nnodeStatusMaxImages: !!int '100'\n...\n",
 )
-PIECES = (*" \t:-#'\"{}[],&*!|>%@`?~.\\\n\r", "  ", ": ", "- ", " #", "---\n", "...\n", "é", "null", "\n\n", "<<: ")
+PIECES: tuple[str, ...] = (
+    *" \t:-#'\"{}[],&*!|>%@`?~.\\\n\r",
+    "  ",
+    ": ",
+    "- ",
+    " #",
+    "---\n",
+    "...\n",
+    "é",
+    "null",
+    "\n\n",
+    "<<: ",
+)
 TOKENS = (*BOOLEANS, *DURATIONS, *INTEGERS, *LISTS, *STRINGS)
 
 
@@ -29,9 +43,7 @@ def scarred(draw: st.DrawFn) -> bytes:
     rest = "" if head else HEAD
     text = head + whole
     for _ in range(draw(st.integers(1, 3))):
-        text = draw(st.sampled_from((_lost, _put_in, _line_doubled, _lines_swapped, _indented, _value_changed)))(
-            draw, text
-        )
+        text = draw(st.sampled_from(WOUNDS))(draw, text)
     return (rest + text).encode()
 
 
@@ -78,3 +90,13 @@ def _value_changed(draw: st.DrawFn, text: str) -> str:
         return text
     lines[at] = f"{key}: {draw(st.sampled_from(TOKENS))}\n"
     return "".join(lines)
+
+
+WOUNDS: tuple[Callable[[st.DrawFn, str], str], ...] = (
+    _lost,
+    _put_in,
+    _line_doubled,
+    _lines_swapped,
+    _indented,
+    _value_changed,
+)
