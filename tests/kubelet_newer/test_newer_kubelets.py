@@ -17,6 +17,19 @@ from tests.kubelet_newer.compared import differences
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("1.*.jsonl"), key=lambda path: int(path.stem[2:]))
 
 
+KNOWN = {
+    **{
+        (minor, "newer: enableSystemLogQuery: true"): "the fork that it was built from has the gate NodeLogQuery on"
+        for minor in ("1.30", "1.32", "1.35")
+    },
+    (
+        "1.32",
+        "gate flag: AllAlpha",
+    ): "a gate that AllAlpha turns on by flag is not yet on when this minor fills in defaults",
+}
+"""Where we differ, and why. What is not said here must agree."""
+
+
 @cache
 def lines(path: Path) -> tuple[dict[str, Any], ...]:
     return tuple(json.loads(line) for line in path.read_text().splitlines())
@@ -43,6 +56,6 @@ def test_what_we_say_is_what_it_said(path: Path) -> None:
     found = {}
     for entry in told:
         said = tuple(differences(entry, head["plain"], outcome(version, cases[entry["case"]].sources)))
-        if said:
+        if said and (path.stem, entry["case"]) not in KNOWN:
             found[entry["case"]] = said
     assert found == {}

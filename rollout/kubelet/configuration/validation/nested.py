@@ -10,6 +10,9 @@ from rollout.kubelet.configuration.go_values import GoValueError, quoted
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
 
 _FORMATS = ("", "text", "json")
+_ALPHA_OPTIONS = "LoggingAlphaOptions"
+_NAMING = "https://github.com/grpc/grpc/blob/master/doc/naming.md"
+_SCHEMES = frozenset({"dns", "unix", "unix-abstract"})
 
 
 def log_format(checked: Checked) -> Iterator[Complaint]:
@@ -21,6 +24,18 @@ def log_format(checked: Checked) -> Iterator[Complaint]:
         yield Complaint("logging", f"unsupported log format: {found}")
     else:
         yield Complaint("logging", f"logging.format: Invalid value: {quoted(found)}: Unsupported log format")
+
+
+def log_options(checked: Checked) -> Iterator[Complaint]:
+    """Options that are still alpha ask for a gate (component-base ``logs/api/v1``)."""
+    options = checked.inner("logging").get("options")
+    if not isinstance(options, dict) or not checked.gate_off(_ALPHA_OPTIONS):
+        return
+    for style in ("text", "json"):
+        said = options.get(style) or {}
+        for name in (name for name in ("splitStream", "infoBufferSize") if said.get(name) not in {None, False, "0"}):
+            text = f"logging.options.{style}.{name}: Forbidden: Feature {_ALPHA_OPTIONS} is disabled"
+            yield Complaint("logging", text)
 
 
 def tracing(checked: Checked) -> Iterator[Complaint]:
@@ -39,6 +54,15 @@ def tracing(checked: Checked) -> Iterator[Complaint]:
     if isinstance(rate, int) and rate > 1_000_000:
         said = "sampling rate per million must be less than or equal to one million"
         yield Complaint("tracing", f"tracing.samplingRatePerMillion: Invalid value: {rate}: {said}")
+    yield from _endpoint(str(found.get("endpoint") or ""))
+
+
+def _endpoint(written: str) -> Iterator[Complaint]:
+    """Without ``//`` it is a name; a scheme has letters, digits and ``+-.``."""
+    scheme = written.partition("://")[0].lower() if "//" in written else "dns"
+    if scheme not in _SCHEMES:
+        said = f"unsupported scheme: {scheme}.  Options are none, dns, unix, or unix-abstract.  See {_NAMING}"
+        yield Complaint("tracing", f"tracing.endpoint: Invalid value: {quoted(written)}: {said}")
 
 
 def taints(checked: Checked) -> Iterator[Complaint]:

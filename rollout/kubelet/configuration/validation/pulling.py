@@ -45,3 +45,26 @@ def credentials_verification(checked: Checked) -> Iterator[Complaint]:
     if checked.entries(_ALLOWLIST) and policy != "NeverVerifyAllowlistedImages":
         said = f'can\'t set `{_ALLOWLIST}` if `imagePullCredentialsVertificationPolicy` is not "NeverVerifyAllowlistedImages"'
         yield wrong(_ALLOWLIST, said)
+    yield from _patterns(checked)
+
+
+def _patterns(checked: Checked) -> Iterator[Complaint]:
+    """The first pattern that is none (``pullmanager/image_pull_policies.go``)."""
+    said = next((said for pattern in checked.entries(_ALLOWLIST) if (said := _no_pattern(str(pattern)))), "")
+    if said:
+        yield wrong(_ALLOWLIST, f"invalid image pattern in `{_ALLOWLIST}`: {said}")
+
+
+def _no_pattern(pattern: str) -> str:
+    if pattern != pattern.strip():
+        return f"leading/trailing spaces are not allowed: {pattern}"
+    plain = pattern[:-1] if pattern.endswith("/*") else pattern
+    if not plain:
+        return f"the supplied pattern is too short: {pattern}"
+    if "*" in plain:
+        return f"not a valid wildcard pattern, only patterns ending with '/*' are allowed: {pattern}"
+    if plain == "/":
+        return "at least registry hostname is required"
+    if plain == pattern and ("@" in plain or ":" in plain.rpartition("/")[2]):
+        return f"neither tag nor digest is accepted in an image reference: {pattern}"
+    return ""

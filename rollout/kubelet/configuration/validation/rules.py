@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from rollout.kubelet.configuration.validation import allocatable, memory, nested, policies, pulling, ranges, shutdown
+from rollout.kubelet.configuration.validation import (
+    allocatable,
+    linux,
+    memory,
+    nested,
+    policies,
+    pulling,
+    ranges,
+    shutdown,
+)
 from rollout.kubelet.configuration.validation.checked import Check, Checked, Complaint
 
 _CHECKS: tuple[Check, ...] = (
@@ -28,8 +37,11 @@ _CHECKS: tuple[Check, ...] = (
     allocatable.reserved_cpus,
     memory.reserved,
     policies.cgroup_version,
+    linux.oom_kill,
+    linux.user_namespaces,
     policies.hidden_metrics,
     nested.log_format,
+    nested.log_options,
     nested.tracing,
     memory.throttling,
     memory.reservation_policy,
