@@ -49,9 +49,9 @@ def authorization(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def cloud_provider(checked: Checked, flags: Flags) -> Iterator[Complaint]:
-    """Until 1.26, while providers are built in (1.27 began to take them out); 1.31 to 1.33 take no name but ``external``."""
+    """Until 1.30 a name that no provider ever had; 1.31 to 1.33 take none but ``external``, later ones any."""
     name = flags.text("--cloud-provider")
-    if checked.minor <= 26 and name not in _CLOUDS:
+    if checked.minor <= 30 and name not in _CLOUDS:
         yield Complaint("", f"unknown cloud provider {quoted(name)}")
     if 31 <= checked.minor <= 33 and name not in {"", "external"}:
         said = "was specified, but built-in cloud providers are disabled. Please set --cloud-provider=external"
