@@ -5,7 +5,7 @@ PYTHON ?= python3
 NODES ?= 240
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint clean real test-apiserver test-kubelet picture kill
+.PHONY: help setup demo test lint clean real test-apiserver test-kubelet test-runtimes bench picture kill
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -50,6 +50,13 @@ test-kubelet: setup ## every case through a real kubelet 1.20.2 and through us (
 	@test "$$(id -u)" = 0 || { echo "NOT TESTED against a real kubelet: it needs root" >&2; exit 2; }
 	tests/kubelet_real/build-kubelet.sh $(HOME)/.cache/rollout-tests
 	$(BIN)/python -m tests.kubelet_real $(if $(CASE),--case '$(CASE)') $(if $(FRESH),--fresh $(FRESH)) $(if $(RECORD),--record)
+
+test-runtimes: setup ## what we write for container runtimes, read by containerd and dockerd of three Debians (the first time it brings their packages, 400 MB unpacked; root for all of it)
+	tests/runtimes_real/get-runtimes.sh $(HOME)/.cache/rollout-tests
+	$(BIN)/pytest -q -n 2 tests/runtimes_real
+
+bench: setup ## 1,000 kubelet configurations through check --kubelet-config; writes benchmarks/check-kubelet.md
+	$(BIN)/python benchmarks/check_kubelet.py
 
 clean: ## forget what was built; not the journal
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build ./*.egg-info

@@ -1,4 +1,4 @@
-"""Real runtimes, where ``make test-runtimes`` has brought them; without them these tests are skipped and say so."""
+"""Real runtimes, where ``make test-runtimes`` has brought them; without them each file of these tests is skipped and says so."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ class Program:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([str(self.path), *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def need(name: str) -> None:
+    """At the head of a file of tests: skips it as one where no such program was brought."""
+    if not any((BINARIES / f"{name}-{series}").exists() for series in SERIES):
+        pytest.skip(f"there is no {name} in {BINARIES}: `make test-runtimes` brings it", allow_module_level=True)
 
 
 def program(name: str, series: str) -> Program:

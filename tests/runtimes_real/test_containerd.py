@@ -17,7 +17,9 @@ from rollout.kubelet.runtime_versions import Runtime
 from rollout.kubelet.runtimes.containerd_config import CRI_V2, CRI_V3, TRANSFER
 from tests.kubelet.nodes import regular
 from tests.kubelet.runtimes.nodes import changed, directory, node, wanted, with_files, with_service
-from tests.runtimes_real.conftest import Program
+from tests.runtimes_real.conftest import Program, need
+
+need("containerd")
 
 UNIT = "containerd.service"
 TABLES = {2: 'plugins."io.containerd.grpc.v1.cri"', 3: "plugins.'io.containerd.cri.v1.images'"}

@@ -18,7 +18,9 @@ from rollout.kubelet.layout import LayoutError
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet.nodes import regular
 from tests.kubelet.runtimes.nodes import DAEMON, changed, node, with_service
-from tests.runtimes_real.conftest import BINARIES, Program
+from tests.runtimes_real.conftest import BINARIES, Program, need
+
+need("dockerd")
 
 WANTED = {"maxConcurrentDownloads": Setting("maxConcurrentDownloads", 6, source="playbook p")}
 BEFORE = '{\n  "debug": false,\n  "log-opts": {"max-size": "10m"},\n  "userland-proxy": false\n}\n'
