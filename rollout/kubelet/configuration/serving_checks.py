@@ -65,3 +65,10 @@ def address(checked: Checked, _: Flags) -> Iterator[Complaint]:
     except GoValueError:
         if checked.flag("enableServer"):
             yield Complaint("address", "listen tcp: lookup <nil>: no such host")
+
+
+def ports(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """Two servers on one port (a port of healthz that is taken is only logged)."""
+    port = checked.number("port")
+    if checked.flag("enableServer") and port and port == checked.number("readOnlyPort"):
+        yield Complaint("readOnlyPort", f"listen tcp {checked.text('address')}:{port}: bind: address already in use")

@@ -189,6 +189,6 @@ _STEPS: tuple[tuple[str, tuple[Check, ...]], ...] = (
     (_NEW, (_runtime, _sync, _iptables, _eviction, _change_detection, _log_manager, _sysctls)),
     ("", (_allocatable, serving_checks.http2)),
     (_RUN, (_run_once,)),
-    ("", (serving_checks.address,)),
+    ("", (serving_checks.address, serving_checks.ports)),
 )
 """In the order of the kubelet, each with what it puts in front of its words."""

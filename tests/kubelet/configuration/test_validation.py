@@ -188,6 +188,7 @@ def test_a_gate_needs_others_from_1_35_on(name: str, needed: str) -> None:
         ("reservedSystemCPUs: 5-3", "index out of range"),
         ("runOnce: true", "runonce failed"),
         ("address: here", "no such host"),
+        ("readOnlyPort: 10250", "address already in use"),
     ],
 )
 def test_a_kubelet_1_20_stops_on_its_way_up(written: str, text: str) -> None:
