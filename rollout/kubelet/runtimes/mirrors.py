@@ -23,7 +23,7 @@ _SEVERAL = "containerd takes a config_path of several directories for one name w
 
 def part(snapshot: Snapshot, config: Config, setting: Setting, row: Row) -> Part:
     """The hosts.toml of each registry, and ``config_path`` where containerd would not look there."""
-    if "hosts-truncated" in snapshot.facts:
+    if snapshot.facts.keys() & {"hosts-truncated", "host-folders-truncated"}:
         raise LayoutError("layout-not-understood", "more hosts.toml than the agent tells")
     place = config.image_key("registry", row.key)
     now = str(place.value or row.default)
