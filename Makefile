@@ -22,8 +22,8 @@ demo: setup ## the main job on an embedded fleet of NODES nodes: canary, waves, 
 	@PATH="$(CURDIR)/$(BIN):$$PATH" NODES=$(NODES) docs/demo.sh
 
 lint: setup ## ruff, mypy --strict, import-linter, shellcheck
-	$(BIN)/ruff check rollout tests
-	$(BIN)/ruff format --check rollout tests
+	$(BIN)/ruff check rollout tests benchmarks
+	$(BIN)/ruff format --check rollout tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@git ls-files '*.sh' '.ci/*' | xargs shellcheck
@@ -56,7 +56,7 @@ test-runtimes: setup ## what we write for container runtimes, read by containerd
 	$(BIN)/pytest -q -n 2 tests/runtimes_real
 
 bench: setup ## 1,000 kubelet configurations through check --kubelet-config; writes benchmarks/check-kubelet.md
-	$(BIN)/python benchmarks/check_kubelet.py
+	$(BIN)/python -m benchmarks.check_kubelet
 
 clean: ## forget what was built; not the journal
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build ./*.egg-info

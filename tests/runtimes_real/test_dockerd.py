@@ -7,8 +7,9 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,13 @@ need("dockerd")
 
 WANTED = {"maxConcurrentDownloads": Setting("maxConcurrentDownloads", 6, source="playbook p")}
 BEFORE = '{\n  "debug": false,\n  "log-opts": {"max-size": "10m"},\n  "userland-proxy": false\n}\n'
+
+
+@pytest.fixture
+def sockets() -> Iterator[Path]:
+    """A folder whose path is short: containerd takes no socket's path of more than 104 characters, and ``tmp_path`` may be long."""
+    with tempfile.TemporaryDirectory(prefix="dockerd-") as folder:
+        yield Path(folder)
 
 
 def edited(dockerd: Program, text: str) -> str:
@@ -63,7 +71,7 @@ def test_the_flag_and_the_file_together_keep_dockerd_from_starting_so_the_node_i
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a dockerd needs root, and namespaces of its own")
-def test_a_running_dockerd_takes_note_of_it_at_sighup(tmp_path: Path, dockerd: Program) -> None:
+def test_a_running_dockerd_takes_note_of_it_at_sighup(tmp_path: Path, sockets: Path, dockerd: Program) -> None:
     config, log, pid = tmp_path / "daemon.json", tmp_path / "log", tmp_path / "pid"
     config.write_text(BEFORE)
     programs = tmp_path / "bin"
@@ -76,11 +84,11 @@ def test_a_running_dockerd_takes_note_of_it_at_sighup(tmp_path: Path, dockerd: P
         "--data-root",
         f"{tmp_path}/data",
         "--exec-root",
-        f"{tmp_path}/run",
+        f"{sockets}/run",
         "-p",
         str(pid),
         "-H",
-        f"unix://{tmp_path}/sock",
+        f"unix://{sockets}/sock",
     ]
     with log.open("w") as out:
         process = subprocess.Popen(

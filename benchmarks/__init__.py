@@ -1,0 +1,1 @@
+"""What commands take: each module measures one, and writes a table beside itself."""
