@@ -44,10 +44,27 @@ class Row:
     disruption: Disruption = Disruption.NONE
     refusal: str = ""
 
+    @property
+    def versions(self) -> str:
+        """Which it speaks of, for people: ``from 1.32.0 to before 1.32.4``; empty where it is all that are known."""
+        parts = (
+            f"from {dotted(self.since)}" if self.since != _FIRST else "",
+            f"before {dotted(self.before)}" if self.before not in _ENDS else "",
+        )
+        return " to ".join(part for part in parts if part)
+
+
+def dotted(number: Number) -> str:
+    """``1.32.4``."""
+    return ".".join(map(str, number))
+
 
 _CONTAINERD, _CRIO = Runtime.CONTAINERD, Runtime.CRIO
 _CONTAINERD_END, _CRIO_END, _CRI_DOCKERD_END = (3, 0, 0), (2, 0, 0), (1, 0, 0)
 _DOCKER_END = (1000, 0, 0)
+_ENDS = frozenset({_CONTAINERD_END, _CRIO_END, _CRI_DOCKERD_END, _DOCKER_END})
+"""What is known ends there; a runtime beyond is not known, so its node is refused."""
+
 _IMAGES = "the CRI images table of /etc/containerd/config.toml"
 _TRANSFER = "[plugins.'io.containerd.transfer.v1.local'] of /etc/containerd/config.toml"
 

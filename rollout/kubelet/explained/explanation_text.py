@@ -8,7 +8,7 @@ from typing import Any
 from rollout.core.model.disruption import Disruption
 from rollout.kubelet import fields
 from rollout.kubelet.explained.explanation import Explanation, What
-from rollout.kubelet.intents import Row
+from rollout.kubelet.intents import Row, dotted
 from rollout.kubelet.runtime_versions import Runtime
 
 VERSION = 1
@@ -86,16 +86,9 @@ def _home(row: Row) -> Iterator[str]:
 
 
 def _of(row: Row) -> str:
-    """The versions that a row speaks of: `` 1.7.0 to 1.7.9``."""
     if row.runtime is Runtime.DOCKERSHIM:
         return " (kubelets before 1.24)"
-    since = f" from {_number(row.since)}" if any(row.since) else ""
-    open_end = row.before[1:] == (0, 0)
-    return since if open_end else f"{since} to before {_number(row.before)}"
-
-
-def _number(version: tuple[int, int, int]) -> str:
-    return ".".join(map(str, version))
+    return f" {row.versions}" if row.versions else ""
 
 
 def _restart(row: Row) -> str:
@@ -116,8 +109,8 @@ def _home_document(row: Row) -> dict[str, Any]:
     """Versions are ``from`` and, not included, ``before``; ``refusal`` is why there is no home."""
     return {
         "runtime": row.runtime.value,
-        "from": _number(row.since),
-        "before": _number(row.before),
+        "from": dotted(row.since),
+        "before": dotted(row.before),
         "key": row.key,
         "place": row.place,
         "unit": row.unit,

@@ -1,0 +1,85 @@
+"""Tables of the documentation that are computed: ``python -m tests.docs.computed`` writes them into the pages.
+
+A table stands below a comment with its name, ``<!-- computed: homes -->``, up to the next blank line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rollout.kubelet.intents import ROWS, Row
+from rollout.kubelet.runtime_versions import Runtime
+from tests.docs.pages import PAGES
+from tests.kubelet_newer.test_newer_kubelets import KNOWN, lines
+from tests.kubelet_newer.test_newer_kubelets import RECORDED as NEWER
+from tests.kubelet_real.recording import recorded
+
+Table = Iterator[tuple[str, ...]]
+_PLACE = re.compile(r"(<!-- computed: ([a-z]+) -->\n\n)((?:\|.*\n)*)")
+
+
+def homes() -> Table:
+    """Where each intent lives on each runtime, or why it has no home."""
+    yield "intent", "runtime", "home", "default", "a change"
+    for row in ROWS:
+        runtime = f"{_kubelets(row)} {row.versions}".strip()
+        if row.refusal:
+            yield f"`{row.intent}`", runtime, f"refused: {row.refusal}", "", ""
+        else:
+            default = f"`{row.default}`" if row.default else "not set"
+            yield f"`{row.intent}`", runtime, f"`{row.key}` in {row.place}", default, row.disruption.value
+
+
+def _kubelets(row: Row) -> str:
+    return "dockershim (kubelets before 1.24)" if row.runtime is Runtime.DOCKERSHIM else row.runtime.value
+
+
+def compared() -> Table:
+    """How many starts of which kubelets are compared with what we say, and where we still differ."""
+    yield "kubelet", "configurations", "taken", "refused", "where we differ, and know why"
+    tried = recorded()
+    yield _counted("1.20.2", len(tried), sum(verdict.starts for _, verdict in tried), 0)
+    for path in NEWER:
+        head, *told = lines(path)
+        known = sum(minor == path.stem for minor, _ in KNOWN)
+        yield _counted(head["version"].removeprefix("v"), len(told), sum(_starts(each) for each in told), known)
+
+
+def _starts(told: Mapping[str, Any]) -> bool:
+    return told["taken"] and "late" not in told
+
+
+def _counted(version: str, cases: int, taken: int, known: int) -> tuple[str, ...]:
+    return version, *(f"{count:,}" for count in (cases, taken, cases - taken, known))
+
+
+TABLES: Mapping[str, Callable[[], Table]] = {"homes": homes, "compared": compared}
+
+
+def written(page: str) -> str:
+    """The page with each of its computed tables as it is now."""
+    return _PLACE.sub(lambda found: found[1] + "".join(_rows(TABLES[found[2]]())), page)
+
+
+def _rows(table: Table) -> Iterator[str]:
+    head = next(table)
+    for cells in (head, ("---",) * len(head), *table):
+        yield f"| {' | '.join(cells)} |\n"
+
+
+def main() -> None:
+    for page in PAGES:
+        _write(page)
+
+
+def _write(page: Path) -> None:
+    text = page.read_text()
+    if (new := written(text)) != text:
+        page.write_text(new)
+
+
+if __name__ == "__main__":
+    main()
