@@ -26,6 +26,8 @@ clusterDomain: cluster.local
 maxPods: 110
 serializeImagePulls: true
 """
+DAEMON = '{\n  "live-restore": true\n}\n'
+"""/etc/docker/daemon.json."""
 FLAGS = 'KUBELET_KUBEADM_ARGS="--network-plugin=cni --pod-infra-container-image=k8s.gcr.io/pause:3.2"\n'
 
 
@@ -77,6 +79,7 @@ class Node:
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", host_key)
         self._write("usr/local/bin/mv", (HERE / "mv").read_text(encoding="utf-8"), 0o755)
         self._install_kubelet()
+        self._install_docker()
         self.disk.mount()
         run("ip", "netns", "add", self.netns)
         run("ip", "link", "add", self.port, "type", "veth", "peer", "name", "host0", "netns", self.netns)
@@ -121,8 +124,9 @@ class Node:
         return self.exec("sh", "-c", f"{gates} && echo open || :").strip() == "open"
 
     def is_up(self) -> bool:
-        """Whether it runs, and its kubelet too."""
-        return self._runs() and self.exec("systemctl", "is-active", "kubelet", check=False).strip() == "active"
+        """Whether it runs, and its kubelet and its dockerd too."""
+        states = "systemctl is-active kubelet docker"
+        return self._runs() and self.exec("sh", "-c", f"{states} || :").split() == ["active"] * 2
 
     def _runs(self) -> bool:
         try:
@@ -195,9 +199,18 @@ class Node:
             self._install("10-kubeadm.conf", "etc/systemd/system/kubelet.service.d/10-kubeadm.conf")
             self._write("var/lib/kubelet/config.yaml", CONFIG)
             self._write("var/lib/kubelet/kubeadm-flags.env", FLAGS)
+        self._enable(unit)
+
+    def _install_docker(self) -> None:
+        """For kubelets of 1.20 it is the runtime (dockershim)."""
+        self._write("usr/bin/dockerd", (HERE / "dockerd").read_text(encoding="utf-8"), 0o755)
+        self._write("etc/docker/daemon.json", DAEMON)
+        self._enable(self._install("docker.service", "usr/lib/systemd/system/docker.service"))
+
+    def _enable(self, unit: str) -> None:
         wants = self.disk.written / "etc/systemd/system/multi-user.target.wants"
         wants.mkdir(parents=True, exist_ok=True)
-        (wants / "kubelet.service").symlink_to(f"/{unit}")
+        (wants / Path(unit).name).symlink_to(f"/{unit}")
 
     def _install(self, name: str, path: str) -> str:
         """One of the files beside this one."""

@@ -35,7 +35,7 @@ guard: 20s
 onFailure: {revert: node}
 """
 
-VOLATILE = ("run", "tmp", "var/cache", "var/lib/rollout", "var/lib/systemd", "var/log", "var/tmp")
+VOLATILE = ("run", "tmp", "var/cache", "var/lib/docker", "var/lib/rollout", "var/lib/systemd", "var/log", "var/tmp")
 """What every node writes as it lives."""
 
 
