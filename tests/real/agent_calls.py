@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -11,12 +12,17 @@ from rollout.adapters.ssh import SshNodes
 from rollout.app.ports import Target
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.core.model.report import Report
-from rollout.core.model.snapshot import Snapshot
+from rollout.core.model.snapshot import Receipt, Snapshot
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report, parse_snapshot
 from tests.bed.node import Node
 
+CONFIG_PATH = "/var/lib/kubelet/config.yaml"
+FLAGS_PATH = "/var/lib/kubelet/kubeadm-flags.env"
+DROP_IN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
+DAEMON_PATH = "/etc/docker/daemon.json"
 KEEP = 3
+KUBELET = ("kubelet.service",)
 
 
 def program() -> str:
@@ -59,7 +65,14 @@ class OnNode:
         return self._report("status", agent_call.status(program(), tx=tx, sudo=True, deadline=30))
 
     def order(
-        self, tx: str, changes: dict[str, bytes], *, guard: int = 60, arguments: tuple[str, ...] = ()
+        self,
+        tx: str,
+        changes: dict[str, bytes],
+        *,
+        guard: int = 60,
+        arguments: tuple[str, ...] = (),
+        units: tuple[str, ...] = KUBELET,
+        hangups: tuple[str, ...] = (),
     ) -> RemoteCommand:
         """The command that applies new bytes to files as they are now."""
         found = self.snapshot()
@@ -83,13 +96,24 @@ class OnNode:
             unit="kubelet.service",
             healthz_port=10248,
             files=orders,
-            units=("kubelet.service",),
+            units=units,
             arguments=arguments,
+            hangups=hangups,
         )
         return agent_call.apply(program(), order, sudo=True, deadline=guard)
 
-    def apply(self, tx: str, changes: dict[str, bytes], *, guard: int = 60, arguments: tuple[str, ...] = ()) -> Report:
-        return self._report("apply", self.order(tx, changes, guard=guard, arguments=arguments))
+    def apply(
+        self,
+        tx: str,
+        changes: dict[str, bytes],
+        *,
+        guard: int = 60,
+        arguments: tuple[str, ...] = (),
+        units: tuple[str, ...] = KUBELET,
+        hangups: tuple[str, ...] = (),
+    ) -> Report:
+        order = self.order(tx, changes, guard=guard, arguments=arguments, units=units, hangups=hangups)
+        return self._report("apply", order)
 
     def confirm(self, tx: str) -> Report:
         call = agent_call.confirm(
@@ -122,3 +146,17 @@ class OnNode:
     def _report(self, verb: str, command: RemoteCommand) -> Report:
         begin = time.monotonic()
         return parse_report(self.node.name, verb, self.send(command), time.monotonic() - begin)
+
+
+def eventually(what: Callable[[], bool], seconds: float) -> float:
+    begin = time.monotonic()
+    while not what():
+        assert time.monotonic() - begin < seconds, "did not happen in time"
+        time.sleep(0.1)
+    return time.monotonic() - begin
+
+
+def receipt(hand: OnNode, tx: str) -> Receipt:
+    found = hand.status(tx).receipt
+    assert found is not None
+    return found

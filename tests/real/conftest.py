@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from rollout.adapters.ssh import SshNodes
+from rollout.adapters.ssh import SshLimits, SshNodes
+from rollout.core.model.report import Outcome
 from tests.bed.bed import Bed, why_not
-from tests.bed.node import Node
+from tests.bed.node import CONFIG, DAEMON, FLAGS, Node
+from tests.real.agent_calls import CONFIG_PATH, DAEMON_PATH, DROP_IN, FLAGS_PATH, OnNode
 from tests.real.fleet import Fleet, make_fleet, written
 
 RealNodes = Callable[[int], list[Node]]
+COUNTERS = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,6 +55,28 @@ def ssh(bed: Bed, real_nodes: RealNodes) -> Iterator[SshNodes]:
     nodes = SshNodes(ssh_config=bed.ssh_config)
     yield nodes
     nodes.close()
+
+
+@pytest.fixture
+def on_node(bed: Bed, real_nodes: RealNodes) -> Iterator[OnNode]:
+    """A fresh run that has claimed the node; afterwards nothing may be left of it and the node is as kubeadm made it."""
+    (node,) = real_nodes(1)
+    ssh = SshNodes(ssh_config=bed.ssh_config, limits=SshLimits(connect=2, channel=3))
+    counter = next(COUNTERS)
+    hand = OnNode(ssh, node, run=f"run-{counter}", counter=counter)
+    claimed = hand.claim()
+    assert (claimed.outcome, claimed.token and claimed.token.run) == (Outcome.DONE, hand.run), claimed
+    try:
+        yield hand
+        cleaned = hand.cleanup()
+        assert (cleaned.outcome, cleaned.leftovers) == (Outcome.DONE, ()), cleaned
+        assert hand.leftovers(loaded=True) == []
+    finally:
+        ssh.close()
+        for path, text in ((CONFIG_PATH, CONFIG), (FLAGS_PATH, FLAGS), (DAEMON_PATH, DAEMON)):
+            (node.root / path.lstrip("/")).write_text(text, encoding="utf-8")
+        (node.root / DROP_IN.lstrip("/")).unlink(missing_ok=True)
+        node.exec("sh", "-c", "systemctl daemon-reload && systemctl reset-failed && systemctl restart docker kubelet")
 
 
 @pytest.fixture

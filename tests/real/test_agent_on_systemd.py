@@ -2,65 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Callable, Iterator
 
 import pytest
 
-from rollout.adapters.ssh import SshLimits, SshNodes
 from rollout.core.model.report import Outcome
-from rollout.core.model.snapshot import Receipt, ReceiptState
-from tests.bed.bed import Bed
+from rollout.core.model.snapshot import ReceiptState
 from tests.bed.node import CONFIG, FLAGS
-from tests.real.agent_calls import OnNode
-from tests.real.conftest import RealNodes
+from tests.real.agent_calls import CONFIG_PATH, DROP_IN, FLAGS_PATH, OnNode, eventually, receipt
 
 pytestmark = pytest.mark.real_node
 
-CONFIG_PATH = "/var/lib/kubelet/config.yaml"
-FLAGS_PATH = "/var/lib/kubelet/kubeadm-flags.env"
-DROP_IN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
 NEW_CONFIG = CONFIG.replace("serializeImagePulls: true", "serializeImagePulls: false").encode()
 DEADLINE_FLAG = "--image-pull-progress-deadline=5m0s"
 NEW_FLAGS = FLAGS.replace('3.2"', f'3.2 {DEADLINE_FLAG}"').encode()
-COUNTERS = itertools.count(1)
-
-
-@pytest.fixture
-def on_node(bed: Bed, real_nodes: RealNodes) -> Iterator[OnNode]:
-    """A fresh run that has claimed the node; afterwards nothing may be left of it and the node is as kubeadm made it."""
-    (node,) = real_nodes(1)
-    ssh = SshNodes(ssh_config=bed.ssh_config, limits=SshLimits(connect=2, channel=3))
-    counter = next(COUNTERS)
-    hand = OnNode(ssh, node, run=f"run-{counter}", counter=counter)
-    claimed = hand.claim()
-    assert (claimed.outcome, claimed.token and claimed.token.run) == (Outcome.DONE, hand.run), claimed
-    try:
-        yield hand
-        cleaned = hand.cleanup()
-        assert (cleaned.outcome, cleaned.leftovers) == (Outcome.DONE, ()), cleaned
-        assert hand.leftovers(loaded=True) == []
-    finally:
-        ssh.close()
-        for path, text in ((CONFIG_PATH, CONFIG), (FLAGS_PATH, FLAGS)):
-            (node.root / path.lstrip("/")).write_text(text, encoding="utf-8")
-        (node.root / DROP_IN.lstrip("/")).unlink(missing_ok=True)
-        node.exec("sh", "-c", "systemctl daemon-reload && systemctl restart kubelet")
-
-
-def eventually(what: Callable[[], bool], seconds: float) -> float:
-    begin = time.monotonic()
-    while not what():
-        assert time.monotonic() - begin < seconds, "did not happen in time"
-        time.sleep(0.1)
-    return time.monotonic() - begin
-
-
-def receipt(hand: OnNode, tx: str) -> Receipt:
-    found = hand.status(tx).receipt
-    assert found is not None
-    return found
 
 
 def test_the_snapshot_sees_the_node_as_kubeadm_made_it(on_node: OnNode) -> None:
