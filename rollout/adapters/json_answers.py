@@ -45,3 +45,8 @@ def text(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise RemoteError("bad-answer", f"{what} is not text")
     return value
+
+
+def pairs(document: Mapping[str, Any], key: str) -> tuple[tuple[str, str], ...]:
+    """A map of texts below ``key``, in its order."""
+    return tuple((name, text(value, name)) for name, value in mapping(document.get(key), key).items())

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from rollout.app.ports import ApiSources, Journal, RunHeader
+from rollout.app.past_plans import plan_of
+from rollout.app.ports import ApiSources, Journal
 from rollout.core.model.inventory import Inventory
-from rollout.core.model.plan import Plan
-from rollout.core.plans import plan_codec
 from rollout.core.plans.history import Around, Seen, seen_in
-from rollout.errors import InputError, RemoteError
+from rollout.errors import RemoteError
 
 MOST_RUNS = 10
 """How many runs back a node may have been seen last: a plan of 2,000 nodes takes a tenth of a second to read."""
@@ -50,12 +49,4 @@ def _said(error: RemoteError) -> str:
 
 def _seen(cluster: str, journal: Journal) -> Seen | None:
     headers = journal.runs(cluster)[:MOST_RUNS]
-    return seen_in([plan for plan in map(_plan, headers) if plan is not None])
-
-
-def _plan(header: RunHeader) -> Plan | None:
-    """``None`` for an emergency, which has no plan, and for one that another version of rollout wrote."""
-    try:
-        return plan_codec.decode(header.plan, header.run) if header.plan else None
-    except InputError:
-        return None
+    return seen_in([plan for plan in map(plan_of, headers) if plan is not None])

@@ -8,8 +8,9 @@ from rollout.core.model.snapshot import FleetSnapshot, Unread
 from rollout.errors import InputError, Problem, RemoteError
 from rollout.kubelet import fields, found, versions
 from rollout.kubelet.explained.explanation import Explanation
-from rollout.kubelet.explained.on_node import OnNode, agrees, at, on_node
+from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
 from rollout.kubelet.explained.on_node_text import Shown
+from rollout.kubelet.in_force import at
 from rollout.kubelet.layout import LayoutError
 
 NO_KUBECONFIG = "no kubeconfig is named"

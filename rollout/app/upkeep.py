@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 
 from rollout.app.following import replay_if_readable
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
+from rollout.app.past_plans import plan_of
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
 from rollout.core.model.verification import Drift, Undone, Verification, by_kubeadm, drifts
-from rollout.core.plans import plan_codec
 from rollout.core.run.state import Goal, NodeState
-from rollout.errors import InputError
 from rollout.kubelet import agent_call
 from rollout.kubelet.agent_answer import parse_report, parse_verification
 from rollout.kubelet.agent_call import Claim
@@ -54,21 +53,13 @@ def last_confirmed(journal: Journal, cluster: str) -> Mapping[str, Known]:
         state = replay_if_readable(journal, header.run)
         if state is None:
             break  # it may have taken back whatever is older
-        plan = _plan(header)
+        plan = plan_of(header)
         for name, record in state.nodes.items():
             if name in found or record.state in (NodeState.PENDING, NodeState.SKIPPED, NodeState.REFUSED):
                 continue
             confirmed = state.order.goal is Goal.APPLY and record.state is NodeState.CONFIRMED
             found[name] = _known(header, plan, name) if confirmed and plan else None
     return {name: known for name, known in found.items() if known is not None}
-
-
-def _plan(header: RunHeader) -> Plan | None:
-    """``None`` for a rollback, and for a plan that another version wrote."""
-    try:
-        return plan_codec.decode(header.plan, header.run) if header.plan else None
-    except InputError:
-        return None
 
 
 def _known(header: RunHeader, plan: Plan, name: str) -> Known | None:

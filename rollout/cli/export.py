@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from rollout.app.export import newest_plan
+from rollout.app.past_plans import newest_plan
 from rollout.cli.options import session_options
 from rollout.cli.plan import read_bounded
 from rollout.cli.wiring import Session

@@ -13,6 +13,7 @@ from math import floor
 
 from rollout.core.model.live import LiveNode
 from rollout.core.model.settings import Value
+from rollout.kubelet.in_force import number
 from rollout.kubelet.pod_requests import RESOURCES, Amounts, amounts
 from rollout.kubelet.quantities import milli, whole
 
@@ -58,13 +59,9 @@ def room_after(now: Room, node: LiveNode, before: Effective, after: Effective) -
 
 
 def _most_pods(effective: Effective, capacity: Mapping[str, str]) -> int:
-    most, each = _number(effective.get("maxPods"), 110), _number(effective.get("podsPerCore"), 0)
+    most, each = number(effective, "maxPods", 110), number(effective, "podsPerCore", 0)
     cores = milli(capacity.get("cpu", "0")) // 1000
     return min(most, each * cores) if each > 0 else most
-
-
-def _number(value: Value, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def _reserved(effective: Effective, resource: str, capacity: str) -> int:

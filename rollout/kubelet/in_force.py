@@ -7,6 +7,7 @@ empty value: ``readOnlyPort: 0`` is in force where no ``readOnlyPort`` is shown.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from rollout.core.model.settings import Value
 from rollout.kubelet import values
@@ -25,6 +26,20 @@ def holds(shown: Value, wanted: Value, path: Path) -> bool:
             holds(shown.get(key), value, (*path, key)) for key, value in wanted.items()
         )
     return values.same(path, shown, wanted)
+
+
+def at(values: Mapping[str, Value], path: str) -> Value:
+    """The value at ``a.b.c``; ``None``: there is none."""
+    found: Value = dict(values)
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def number(effective: Mapping[str, Value], field: str, default: int) -> int:
+    """A whole number in force, ``default`` where none is shown."""
+    value = effective.get(field)
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def _empty(wanted: Value, path: Path) -> bool:

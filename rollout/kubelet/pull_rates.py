@@ -13,6 +13,7 @@ from rollout.core.model.registry_load import PullRate
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet import fields, found, versions
+from rollout.kubelet.in_force import number
 from rollout.kubelet.layout import LayoutError
 
 DEFAULT_QPS = 5
@@ -24,8 +25,8 @@ def rate_of(effective: Mapping[str, Value]) -> PullRate | None:
     if not effective:
         return None
     serial = effective.get("serializeImagePulls", True) is not False
-    qps = _number(effective.get("registryPullQPS"), DEFAULT_QPS)
-    burst = _number(effective.get("registryBurst"), DEFAULT_BURST)
+    qps = number(effective, "registryPullQPS", DEFAULT_QPS)
+    burst = number(effective, "registryBurst", DEFAULT_BURST)
     parallel = effective.get("maxParallelImagePulls")
     return PullRate(
         parallel=1 if serial else parallel if isinstance(parallel, int) and parallel > 0 else None,
@@ -63,7 +64,3 @@ def would_fail(rate: PullRate) -> str:
         f"{many} may begin at once on a node, and registryBurst is {rate.burst}: those beyond it and {rate.qps} a second"
         " fail at once with `pull QPS exceeded`, they do not wait"
     )
-
-
-def _number(value: Value, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else default

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rollout.adapters.json_answers import listing, mapping, text
+from rollout.adapters.json_answers import listing, mapping, pairs, text
 from rollout.core.model.live import Container, Lease, LiveNode, Pod
 from rollout.errors import RemoteError
 
@@ -34,8 +34,8 @@ def live_node(document: object) -> LiveNode:
         os_image=_word(info, "osImage"),
         ready=_word(ready, "status"),
         ready_message=": ".join(filter(None, (_word(ready, "reason"), _word(ready, "message")))),
-        capacity=_pairs(status, "capacity"),
-        allocatable=_pairs(status, "allocatable"),
+        capacity=pairs(status, "capacity"),
+        allocatable=pairs(status, "allocatable"),
     )
 
 
@@ -90,11 +90,6 @@ def _container(entry: Json) -> Container:
 def _taint(entry: Json) -> str:
     key, value, effect = (_word(entry, name) for name in ("key", "value", "effect"))
     return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
-
-
-def _pairs(document: Json, key: str) -> tuple[tuple[str, str], ...]:
-    """A map of quantities; the API writes them as text."""
-    return tuple((name, text(value, name)) for name, value in mapping(document.get(key), key).items())
 
 
 def _word(document: Json, key: str) -> str:

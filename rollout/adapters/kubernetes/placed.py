@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rollout.adapters.json_answers import listing, mapping, text
+from rollout.adapters.json_answers import listing, mapping, pairs, text
 from rollout.core.model.placed import Ask, HostPort, Pairs, PlacedPod, Requirement, Toleration
 from rollout.errors import RemoteError
 
@@ -34,8 +34,8 @@ def placed_pod(document: object) -> PlacedPod:
         created=_word(meta, "creationTimestamp"),
         asks=(*(_ask(entry, init=False) for entry in containers), *(_ask(entry, init=True) for entry in first)),
         requests=_requests(spec),
-        overhead=_pairs(spec, "overhead"),
-        selector=_pairs(spec, "nodeSelector"),
+        overhead=pairs(spec, "overhead"),
+        selector=pairs(spec, "nodeSelector"),
         terms=_terms(spec),
         tolerations=tuple(_tolerations(spec)),
         static=static,
@@ -59,7 +59,7 @@ def _host_port(port: Json) -> HostPort:
 
 
 def _requests(entry: Json) -> Pairs:
-    return _pairs(mapping(entry.get("resources"), "resources"), "requests")
+    return pairs(mapping(entry.get("resources"), "resources"), "requests")
 
 
 def _terms(spec: Json) -> tuple[tuple[Requirement, ...], ...] | None:
@@ -84,10 +84,6 @@ def _tolerations(spec: Json) -> Iterator[Toleration]:
         said = mapping(entry, "a toleration")
         operator = _word(said, "operator") or "Equal"
         yield Toleration(_word(said, "key"), operator, _word(said, "value"), _word(said, "effect"))
-
-
-def _pairs(document: Json, key: str) -> Pairs:
-    return tuple((name, text(value, name)) for name, value in mapping(document.get(key), key).items())
 
 
 def _word(document: Json, key: str) -> str:

@@ -6,8 +6,6 @@ on the way up. The first step that fails ends it, with everything that step has 
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from rollout.kubelet import fields
 from rollout.kubelet.configuration import gates, start_checks
 from rollout.kubelet.configuration.command_line import read_flags, set_gates, wrapped
@@ -80,31 +78,3 @@ def _check(configuration: Object, flags: Flags, sources: Sources, findings: Find
     refused = start_checks.refusal(checked, flags)
     if refused is not None:
         raise findings.stop("cannot-run", refused.text, findings.place_of(refused.field))
-
-
-@lru_cache(maxsize=4096)
-def _remembered(version: Version, key: _Key) -> Outcome:
-    return outcome(version, key.sources)
-
-
-class _Key:
-    """``Sources`` as a key: its mapping of the environment has no hash of its own."""
-
-    __slots__ = ("_hash", "_parts", "sources")
-
-    def __init__(self, sources: Sources) -> None:
-        self.sources = sources
-        environment = frozenset(sources.environment.items())
-        self._parts = (sources.config, sources.drop_ins, sources.flags, environment, sources.cgroup_v1)
-        self._hash = hash(self._parts)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self._parts == other._parts
-
-
-def remembered_outcome(version: Version, sources: Sources) -> Outcome:
-    """``outcome``, worked out once for each pair: thousands of nodes have few distinct ones. Do not change what it returns."""
-    return _remembered(version, _Key(sources))

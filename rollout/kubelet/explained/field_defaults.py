@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from rollout.core.model.settings import Value
 from rollout.kubelet import fields
 from rollout.kubelet.configuration.default_values import defaults, legacy
+from rollout.kubelet.in_force import at
 
 NOT_SET = "not set"
 
@@ -33,15 +34,8 @@ def _steps(texts: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _text(path: str, minor: int) -> str:
-    with_config, without = _shown(_at(defaults(minor), path)), _shown(_at(legacy(minor), path))
+    with_config, without = _shown(at(defaults(minor), path)), _shown(at(legacy(minor), path))
     return with_config if with_config == without else f"{with_config} with --config, {without} without"
-
-
-def _at(values: Mapping[str, Value], path: str) -> Value:
-    found: Value = dict(values)
-    for key in path.split("."):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
 
 
 def _shown(value: Value) -> str:

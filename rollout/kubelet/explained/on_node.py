@@ -16,6 +16,7 @@ from rollout.kubelet.configuration.default_values import defaults, legacy
 from rollout.kubelet.configuration.outcome import File, Layer
 from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.found import Found
+from rollout.kubelet.in_force import at
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.runtime_versions import Runtime
 
@@ -60,14 +61,6 @@ def on_node(here: Found, found: Explanation) -> OnNode:
 def agrees(here: OnNode, shown: Mapping[str, Value]) -> bool:
     """Is what the kubelet shows of the field what was worked out?"""
     return in_force.holds(at(shown, here.field), here.value, tuple(here.field.split(".")))
-
-
-def at(values: Mapping[str, Value], path: str) -> Value:
-    """The value at ``a.b.c``; ``None``: there is none."""
-    found: Value = dict(values)
-    for key in path.split("."):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
 
 
 def _field(found: Explanation) -> str:

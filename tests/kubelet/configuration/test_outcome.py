@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.kubelet import versions
 from rollout.kubelet.configuration.default_values import defaults, gated
 from rollout.kubelet.configuration.gates import known
-from rollout.kubelet.configuration.outcome import File, Layer, Origin, Sources
-from rollout.kubelet.configuration.startup import UnknownMinorError, is_known, outcome, remembered_outcome
+from rollout.kubelet.configuration.outcome import Layer, Origin
+from rollout.kubelet.configuration.startup import UnknownMinorError, is_known
 
-from .starts import CONFIG, HEAD, started
+from .starts import CONFIG, started
 
 MINORS = [minor for minor in range(20, 38) if defaults(minor) and known(minor)]
 
@@ -81,12 +80,3 @@ def test_who_says_a_field() -> None:
     assert found.origins["maxPods"] == Origin(Layer.FILE, CONFIG)
     assert found.origins["registryBurst"] == Origin(Layer.DEFAULT)
     assert found.origins["registryPullQPS"] == Origin(Layer.FLAG, "--registry-qps=3")
-
-
-def test_equal_sources_are_worked_out_once() -> None:
-    version = versions.known("1.31.1")
-    sources = [Sources(File(CONFIG, HEAD.encode()), environment={"A": "b"}) for _ in range(2)]
-    first, second = (remembered_outcome(version, each) for each in sources)
-    assert first is second
-    assert first == outcome(version, sources[0])
-    assert remembered_outcome(versions.known("1.30.1"), sources[0]) is not first

@@ -1,11 +1,11 @@
-"""Plans for those who must know of them too."""
+"""The plans of earlier runs, as the journal has them."""
 
 from __future__ import annotations
 
-from rollout.app.ports import Journal
+from rollout.app.ports import Journal, RunHeader
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
-from rollout.errors import UsageError
+from rollout.errors import InputError, UsageError
 
 
 def newest_plan(journal: Journal, cluster: str) -> Plan:
@@ -14,3 +14,11 @@ def newest_plan(journal: Journal, cluster: str) -> Plan:
     if header is None:
         raise UsageError("no-plan", f"no run of {cluster} has a plan", hint="name a plan file")
     return plan_codec.decode(header.plan, header.run)
+
+
+def plan_of(header: RunHeader) -> Plan | None:
+    """``None`` for a run without one (a rollback), and for a plan that another version of rollout wrote."""
+    try:
+        return plan_codec.decode(header.plan, header.run) if header.plan else None
+    except InputError:
+        return None
