@@ -72,7 +72,7 @@ def _whole(node: str, verb: str, answer: RemoteAnswer) -> Reading | Unread:
     if reading.refused:
         return Unread(node, *reading.refused)
     if reading.ended != verb:
-        return Unread(node, "answer-cut-off", _evidence(answer))
+        return Unread(node, *_cut_off(answer))
     return reading
 
 
@@ -114,17 +114,24 @@ def _not_run(answer: RemoteAnswer) -> tuple[Outcome, str, str] | None:
 
 def _outcome(verb: str, answer: RemoteAnswer, reading: Reading) -> tuple[Outcome, str, str]:
     if reading.ended != verb or answer.status is None:
-        return Outcome.LOST, answer.reference or "answer-cut-off", printable(answer.message) or _evidence(answer)
+        return Outcome.LOST, *_cut_off(answer)
     if reading.refused:
         return Outcome.REFUSED, *reading.refused
     message = reading.healthy[1] if reading.healthy else "; ".join(reading.said)[:MAX_TEXT]
     return Outcome.DONE, "", message
 
 
+def _cut_off(answer: RemoteAnswer) -> tuple[str, str]:
+    """Why an answer that began has no end: what the connection says of it comes before what the command left."""
+    return answer.reference or "answer-cut-off", printable(answer.message) or _evidence(answer)
+
+
 def _evidence(answer: RemoteAnswer) -> str:
-    """The last line of standard error, or the exit status."""
+    """The last line of standard error, or how the command ended."""
     lines = [line for line in answer.stderr[-4096:].decode("ascii", "replace").splitlines() if line.strip()]
-    return printable(lines[-1]) if lines else f"exit status {answer.status}"
+    if lines:
+        return printable(lines[-1])
+    return "its end was not seen" if answer.status is None else f"exit status {answer.status}"
 
 
 def _kubelet_version(text: str) -> str:
