@@ -33,6 +33,7 @@ force. Flags beat the file."""
 _CGROUP_V1_FAILS = 35
 """From this minor on a kubelet does not start on cgroup v1, which the host had where they were recorded, unless it is told to."""
 
+_DROP_INS_FROM = 29
 _DROP_IN_GATE = "KUBELET_CONFIG_DROPIN_DIR_ALPHA"
 
 
@@ -109,7 +110,10 @@ def _gates(minor: int) -> Iterator[Newer]:
 
 
 def _drop_ins(minor: int) -> Iterator[Newer]:
-    asked = ((_DROP_IN_GATE, "true"),) if minor in (28, 29) else ()
+    """Not of 1.28: the one that was recorded had been built with another release of the library that merges them there."""
+    if minor < _DROP_INS_FROM:
+        return
+    asked = ((_DROP_IN_GATE, "true"),) if minor == _DROP_INS_FROM else ()
     for name, (body, flags, drop_ins) in DROP_INS.items():
         config = None if body is None else f"{HEAD}{body}\n".encode()
         contents = tuple((file, content.encode()) for file, content in drop_ins.items())

@@ -20,8 +20,9 @@ RECORDED = sorted((Path(__file__).parent / "recorded").glob("1.*.jsonl"), key=la
 KNOWN = {
     **{
         (minor, "newer: enableSystemLogQuery: true"): "the fork that it was built from has the gate NodeLogQuery on"
-        for minor in ("1.30", "1.32", "1.35")
+        for minor in ("1.28", "1.30", "1.32", "1.35")
     },
+    ("1.28", "gate: RetroactiveDefaultStorageClass false"): "the fork does not lock it",
     (
         "1.32",
         "gate flag: AllAlpha",
