@@ -1,6 +1,6 @@
 """Records what a real kubelet says: ``python -m tests.kubelet_newer.record KUBELET`` (root; a minute or five).
 
-The kubelets 1.26 to 1.36 were built from the trees that github.com/openshift/microshift vendors, a fork with small changes, with
+The kubelets 1.28 to 1.36 were built from the trees that github.com/openshift/microshift vendors, a fork with small changes, with
 Debian's golang-1.26 and ``go build -mod=vendor`` of ``k8s.io/kubernetes/cmd/kubelet/app``. No released source package of Debian has
 them, so that is not a target of the Makefile; what they said is kept in ``recorded/``.
 """

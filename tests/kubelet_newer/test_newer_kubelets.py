@@ -1,4 +1,4 @@
-"""Every recorded word of kubelets 1.26 to 1.36 against ours: verdict, ignored fields, and what is in force."""
+"""Every recorded word of kubelets 1.28 to 1.36 against ours: verdict, ignored fields, and what is in force."""
 
 from __future__ import annotations
 
