@@ -6,12 +6,13 @@ from rollout.app.ports import ApiSources
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.snapshot import FleetSnapshot, Unread
 from rollout.errors import InputError, Problem, RemoteError
-from rollout.kubelet import fields, found, versions
+from rollout.kubelet import fields, versions
 from rollout.kubelet.explained.explanation import Explanation
 from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
 from rollout.kubelet.explained.on_node_text import Shown
 from rollout.kubelet.in_force import at
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node import found
+from rollout.kubelet.node.layout import LayoutError
 
 NO_KUBECONFIG = "no kubeconfig is named"
 

@@ -21,11 +21,12 @@ from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 from rollout.core.plans.history import Around
 from rollout.core.plans.registry_load import Asking, beyond_caps, registry_loads
 from rollout.errors import InputError
-from rollout.kubelet import consequences, kubeadm, pull_rates, versions
-from rollout.kubelet.changes import Proposal
-from rollout.kubelet.consequences import AtStake, Said
-from rollout.kubelet.layout import UNIT
-from rollout.kubelet.readmission import Rejected, rejected
+from rollout.kubelet import kubeadm, versions
+from rollout.kubelet.changes.changes import Proposal
+from rollout.kubelet.node.layout import UNIT
+from rollout.kubelet.restarts import consequences, pull_rates
+from rollout.kubelet.restarts.consequences import AtStake, Said
+from rollout.kubelet.restarts.readmission import Rejected, rejected
 
 NOT_FORESEEN = "pods-not-foreseen"
 

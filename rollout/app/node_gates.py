@@ -22,9 +22,9 @@ from rollout.core.model.verdict import Reading, Verdict
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Trigger
 from rollout.errors import RemoteError
-from rollout.kubelet.cluster_baseline import Baseline, BaselineError, baseline_of, read_baseline
-from rollout.kubelet.cluster_gates import STATUS_EVERY, Since, judge_sight
-from rollout.kubelet.expectations import judge
+from rollout.kubelet.gates.cluster_baseline import Baseline, BaselineError, baseline_of, read_baseline
+from rollout.kubelet.gates.cluster_gates import STATUS_EVERY, Since, judge_sight
+from rollout.kubelet.gates.expectations import judge
 
 AGAIN_READY = 2 * STATUS_EVERY
 """Seconds to wait for a node that we restarted before to be Ready again."""

@@ -24,9 +24,9 @@ from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, Ope
 from rollout.core.run.events import Answered, Event, Trigger
 from rollout.core.run.state import Verb
 from rollout.core.run.triggers import reference_of, trigger_of
-from rollout.kubelet import agent_call
-from rollout.kubelet.agent_answer import parse_report
-from rollout.kubelet.agent_call import ApplyOrder, Claim, CommandGate, FileOrder, Measure
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_answer import parse_report
+from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, CommandGate, FileOrder, Measure
 
 UNIT = "kubelet.service"
 READ_SECONDS = 30.0

@@ -16,10 +16,11 @@ from rollout.core.plans import history
 from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
 from rollout.errors import InputError, Problem
-from rollout.kubelet import fitness, homes, managers
-from rollout.kubelet.alike import Alike
-from rollout.kubelet.changes import Proposal
-from rollout.kubelet.fitness import SICK
+from rollout.kubelet import homes
+from rollout.kubelet.changes.alike import Alike
+from rollout.kubelet.changes.changes import Proposal
+from rollout.kubelet.node import fitness, managers
+from rollout.kubelet.node.fitness import SICK
 
 NOTHING_KNOWN = Around()
 _CONTROL_PLANE = "a node of the control plane; the playbook does not say `controlPlane: true`"

@@ -12,8 +12,8 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.remote import RemoteCommand
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
-from rollout.kubelet import agent_call
-from rollout.kubelet.agent_answer import parse_report, parse_snapshot
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot
 
 WIDTH = 96
 """Nodes read side by side; handshakes have a gate of their own in the SSH adapter."""

@@ -13,7 +13,7 @@ from rollout.app.backends import Backends
 from rollout.core.model.plan import Change
 from rollout.core.model.verdict import Verdict
 from rollout.errors import RemoteError
-from rollout.kubelet.expectations import Judged, shown_as_planned
+from rollout.kubelet.gates.expectations import Judged, shown_as_planned
 
 _FOR_GOOD = frozenset({"unauthorized", "forbidden", "no-endpoint"})
 """Answers that stay what they are for the whole run."""

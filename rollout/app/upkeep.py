@@ -15,9 +15,9 @@ from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
 from rollout.core.model.verification import Drift, Undone, Verification, by_kubeadm, drifts
 from rollout.core.run.state import Goal, NodeState
-from rollout.kubelet import agent_call
-from rollout.kubelet.agent_answer import parse_report, parse_verification
-from rollout.kubelet.agent_call import Claim
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_answer import parse_report, parse_verification
+from rollout.kubelet.agent.agent_call import Claim
 
 FORGET_SECONDS = 60.0
 MOST_RUNS = 20

@@ -13,10 +13,11 @@ import click
 from rollout.adapters.kubelet_files import configuration_file, drop_ins
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
-from rollout.kubelet import arguments, versions
+from rollout.kubelet import versions
 from rollout.kubelet.configuration.drop_ins import ENVIRONMENT
 from rollout.kubelet.configuration.outcome import File, Level, Message, Outcome, Sources
 from rollout.kubelet.configuration.startup import is_known, outcome
+from rollout.kubelet.node import arguments
 
 _LONGEST_LINE = 1000
 

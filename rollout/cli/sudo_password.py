@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from rollout.errors import UsageError
-from rollout.kubelet.sudo import Secret
+from rollout.kubelet.agent.sudo import Secret
 
 _LONGEST = 1024
 

@@ -36,7 +36,7 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import Problem, RolloutError, StateError
-from rollout.kubelet.sudo import Secret
+from rollout.kubelet.agent.sudo import Secret
 
 JOURNAL_FILE = "journal.db"
 

@@ -1,0 +1,1 @@
+"""What kubelets and container runtimes are like. Values in, values out."""

@@ -15,9 +15,9 @@ from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.core.model.verification import Verification
-from rollout.kubelet import agent_call
-from rollout.kubelet.agent_answer import parse_report, parse_snapshot, parse_verification
-from rollout.kubelet.agent_call import ApplyOrder, FileOrder
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
+from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
 
 AGENT = Path(__file__).parents[2] / "rollout" / "agent" / "agent.sh"
 PROGRAM = AGENT.read_text()

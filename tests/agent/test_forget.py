@@ -10,8 +10,8 @@ import pytest
 
 from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import Token
-from rollout.kubelet import agent_call
-from rollout.kubelet.agent_call import Claim
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import CONFIG, NEW, OLD, Node, order
 
 STATE, ASIDE = "/var/lib/rollout", "/var/lib/rollout.forgotten"

@@ -18,7 +18,7 @@ import pytest
 from rollout.core.model.remote import RemoteCommand
 from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import ReceiptState, Token
-from rollout.kubelet import agent_call
+from rollout.kubelet.agent import agent_call
 from tests.agent.instrument import instrumented
 from tests.agent.node import NEW, OLD, PROGRAM, Node, killed, order
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet.agent_call import Measure
+from rollout.kubelet.agent.agent_call import Measure
 from tests.agent.node import Node
 
 START = 1000

@@ -14,8 +14,8 @@ import pytest
 from rollout.core.model.remote import RemoteCommand
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Snapshot, Token
-from rollout.kubelet import agent_call
-from rollout.kubelet.agent_call import Claim
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, Node, order
 
 BOOT_UNIT = "/etc/systemd/system/rollout-guard-boot.service"

@@ -14,10 +14,10 @@ from rollout.core.model.remote import RemoteAnswer
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Process, ReceiptState, Service, Snapshot, Token, UnitState, Unread
 from rollout.core.model.verification import Binary, Expected, Stale, Verification
-from rollout.kubelet import agent_call
-from rollout.kubelet.agent_answer import parse_report, parse_snapshot, parse_verification
-from rollout.kubelet.agent_call import LOADER, ApplyOrder, FileOrder
-from rollout.kubelet.agent_lines import READERS
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
+from rollout.kubelet.agent.agent_call import LOADER, ApplyOrder, FileOrder
+from rollout.kubelet.agent.agent_lines import READERS
 from tests.agent.node import order
 
 X = hashlib.sha256(b"x").hexdigest().encode()

@@ -67,10 +67,15 @@ def test_the_readme_has_every_exit_code() -> None:
     assert {found.exit_code for found in families} | {0, 3, 4, 10, 130} == table
 
 
-def test_the_readme_knows_the_rooms_of_the_core() -> None:
-    rooms = {path.parent.name for path in (ROOT / "rollout/core").glob("*/__init__.py")}
+def test_the_readme_knows_the_rooms_of_the_core_and_of_kubelets() -> None:
     text = README.read_text()
-    assert {room for room in rooms if f"`core/{room}`" not in text} == set()
+    assert {room for room in rooms("core") if f"`core/{room}`" not in text} == set()
+    (line,) = re.findall(r"^\| `kubelet/` \|.*$", text, re.MULTILINE)
+    assert {room for room in rooms("kubelet") if f"`{room}`" not in line} == set()
+
+
+def rooms(package: str) -> set[str]:
+    return {path.parent.name for path in (ROOT / "rollout" / package).glob("*/__init__.py")}
 
 
 def test_a_wrong_link_is_found() -> None:

@@ -9,7 +9,7 @@ from rollout.core.model.plan import Change, Left, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet.changes import Proposal, change_for
+from rollout.kubelet.changes.changes import Proposal, change_for
 from tests.kubelet import nodes
 from tests.kubelet.nodes import POLICY
 

@@ -33,7 +33,8 @@ from rollout.core.model.snapshot import (
     Unread,
 )
 from rollout.core.text.blobs import digest
-from rollout.kubelet import layout, versions
+from rollout.kubelet import versions
+from rollout.kubelet.node import layout
 
 CONFIG = "/var/lib/kubelet/config.yaml"
 DEB, RPM = "/etc/default/kubelet", "/etc/sysconfig/kubelet"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.kubelet import arguments
-from rollout.kubelet.arguments import Given, last, merge, quote, split
+from rollout.kubelet.node import arguments
+from rollout.kubelet.node.arguments import Given, last, merge, quote, split
 
 
 def test_flags_as_pflag_reads_them() -> None:

@@ -12,7 +12,7 @@ from rollout.core.model.plan import Change, Left, Standing
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Snapshot
 from rollout.core.text.blobs import digest
-from rollout.kubelet.changes import Proposal, change_for
+from rollout.kubelet.changes.changes import Proposal, change_for
 from tests.kubelet import nodes
 from tests.kubelet.nodes import (
     CONFIG,

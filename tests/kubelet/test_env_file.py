@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.kubelet import env_file
-from rollout.kubelet.env_file import assign, quote, values
+from rollout.kubelet.node import env_file
+from rollout.kubelet.node.env_file import assign, quote, values
 
 
 @pytest.mark.parametrize(

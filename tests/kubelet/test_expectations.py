@@ -11,7 +11,7 @@ from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.playbook import Gate, GateKind, GateScope
 from rollout.core.model.snapshot import FileState, Measurement, Process, Service, UnitState
 from rollout.core.model.verdict import Verdict
-from rollout.kubelet.expectations import judge
+from rollout.kubelet.gates.expectations import judge
 
 AFTER = "a" * 64
 CHANGE = Change(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rollout.core.model.settings import IfUnsupported, Setting, Value
-from rollout.kubelet import fields, homes, shadows, values, versions
+from rollout.kubelet import fields, homes, values, versions
 from rollout.kubelet.homes import InField, InFlag, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE
+from rollout.kubelet.node import shadows
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet.nodes import settings
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rollout.core.model.plan import Left
 from rollout.core.model.playbook import Templates
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet import arguments, layout
-from rollout.kubelet.changes import Proposal, change_for
+from rollout.kubelet.changes.changes import Proposal, change_for
+from rollout.kubelet.node import arguments, layout
 from tests.kubelet import nodes
 from tests.kubelet.nodes import (
     CONFIG,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet import fitness, managers
+from rollout.kubelet.node import fitness, managers
 from tests.kubelet.nodes import kubeadm
 
 GUARD = 120.0

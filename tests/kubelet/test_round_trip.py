@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from rollout.core.model.plan import Left
 from rollout.core.model.playbook import Shadowed
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet import arguments, env_file, layout
-from rollout.kubelet.changes import Proposal
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.changes.changes import Proposal
+from rollout.kubelet.node import arguments, env_file, layout
+from rollout.kubelet.node.layout import LayoutError
 from tests.kubelet import nodes
 from tests.kubelet.deciding import decide
 from tests.kubelet.nodes import CONFIG, DEB, DROP_IN, FRAGMENT, KUBEADM_FLAGS, POLICY, regular, settings

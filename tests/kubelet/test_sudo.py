@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from rollout.kubelet.sudo import Secret, asking, heard, quiet, refusal
+from rollout.kubelet.agent.sudo import Secret, asking, heard, quiet, refusal
 
 NONCE = "0123abcd"
 

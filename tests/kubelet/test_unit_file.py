@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.kubelet import unit_file
-from rollout.kubelet.unit_file import EnvironmentFile, expand, merge, quote, start
+from rollout.kubelet.node import unit_file
+from rollout.kubelet.node.unit_file import EnvironmentFile, expand, merge, quote, start
 
 FRAGMENT = """\
 [Unit]

@@ -9,7 +9,7 @@ import pytest
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.plan import Left, Standing
 from rollout.core.model.snapshot import FileState, Snapshot
-from rollout.kubelet.changes import Proposal, change_for
+from rollout.kubelet.changes.changes import Proposal, change_for
 from rollout.kubelet.fields import known_minors
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet import nodes

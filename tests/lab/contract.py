@@ -17,8 +17,8 @@ from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import Token
 from rollout.core.model.verification import Verification, drifts
 from rollout.core.text.blobs import digest
-from rollout.kubelet import agent_call
-from rollout.kubelet.agent_answer import parse_report, parse_verification
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_answer import parse_report, parse_verification
 
 PROGRAM = files("rollout.agent").joinpath("agent.sh").read_text(encoding="utf-8")
 CONFIG = "/var/lib/kubelet/config.yaml"

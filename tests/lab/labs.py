@@ -14,7 +14,7 @@ import paramiko
 from rollout.adapters.lab import control
 from rollout.adapters.lab.spec import LabSpec, NodeSpec, addresses
 from rollout.core.model.remote import RemoteCommand
-from rollout.kubelet.agent_call import ApplyOrder, FileOrder
+from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
 
 KINDS = (
     ("v1.20.15", "dockershim", "kubeadm-deb"),

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rollout.adapters.lab import ailments, disk, faults
-from rollout.kubelet import agent_call
+from rollout.kubelet.agent import agent_call
 from tests.lab.labs import Lab
 from tests.lab.test_faults import NEW, PROGRAM, apply, confirm, extra, receipt, revert, until_receipt
 

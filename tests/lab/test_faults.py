@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rollout.adapters.lab import ailments, faults, launch
 from rollout.core.model.remote import RemoteCommand
-from rollout.kubelet import agent_call
+from rollout.kubelet.agent import agent_call
 from tests.lab.labs import Lab, spec
 
 PROGRAM = (Path(__file__).parents[2] / "rollout/agent/agent.sh").read_text(encoding="utf-8")

@@ -9,8 +9,8 @@ from rollout.adapters.lab.machine import KUBELET, Machine
 from rollout.adapters.lab.runtime_configs import DOCKERS_TMP, INGEST
 from rollout.core.model.remote import RemoteAnswer
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet import agent_call
-from rollout.kubelet.agent_answer import parse_snapshot
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_answer import parse_snapshot
 from tests.agent.node import PROGRAM
 from tests.lab.labs import Lab
 from tests.lab.test_layouts import KINDS, spec

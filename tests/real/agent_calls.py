@@ -13,8 +13,8 @@ from rollout.app.ports import Target
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import Receipt, Snapshot
-from rollout.kubelet import agent_call
-from rollout.kubelet.agent_answer import parse_report, parse_snapshot
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot
 from tests.bed.node import Node
 
 CONFIG_PATH = "/var/lib/kubelet/config.yaml"

@@ -12,7 +12,7 @@ import pytest
 
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import FileState, Snapshot
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtime_versions import Runtime
 from rollout.kubelet.runtimes.containerd_config import CRI_V2, CRI_V3, TRANSFER
 from tests.kubelet.nodes import regular

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rollout.core.model.settings import Setting
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet.nodes import regular
 from tests.kubelet.runtimes.nodes import DAEMON, changed, node, with_service

@@ -23,9 +23,9 @@ from rollout.cli.plan import plan
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.core.model.report import Outcome
 from rollout.errors import RemoteError
-from rollout.kubelet import agent_call
-from rollout.kubelet.agent_answer import parse_report
-from rollout.kubelet.sudo import Secret, quiet
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_answer import parse_report
+from rollout.kubelet.agent.sudo import Secret, quiet
 from tests.ssh.sshd import Sshd, target
 from tests.ssh.sudoers import PASSWORD, User, sudoer
 

@@ -13,7 +13,7 @@ import time
 from rollout.adapters.ssh.troubles import printable
 from rollout.app.ports import Target
 from rollout.errors import RemoteError
-from rollout.kubelet import sudo
+from rollout.kubelet.agent import sudo
 
 UNPROVEN = 2
 PATIENCE = 10.0  # a node that takes longer to judge does not hold up the others' turn

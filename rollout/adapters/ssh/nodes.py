@@ -25,7 +25,7 @@ from rollout.adapters.ssh.watchdog import Watchdog
 from rollout.app.ports import Target
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
-from rollout.kubelet.sudo import Secret
+from rollout.kubelet.agent.sudo import Secret
 
 GRACE = 0.5  # between the end of our own waiting and the watchdog's hanging up
 

@@ -10,14 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rollout.core.model.settings import Value
-from rollout.kubelet import arguments, fields, in_force, intents, runtime_versions
+from rollout.kubelet import fields, in_force, intents, runtime_versions
 from rollout.kubelet.configuration.config_file import LoadError, document
 from rollout.kubelet.configuration.default_values import defaults, legacy
 from rollout.kubelet.configuration.outcome import File, Layer
 from rollout.kubelet.explained.explanation import Explanation, What
-from rollout.kubelet.found import Found
 from rollout.kubelet.in_force import at
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
+from rollout.kubelet.node import arguments
+from rollout.kubelet.node.found import Found
 from rollout.kubelet.runtime_versions import Runtime
 
 

@@ -1,0 +1,1 @@
+"""The files of container runtimes: what each is set by, edited with every other byte kept."""

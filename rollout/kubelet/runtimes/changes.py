@@ -9,7 +9,7 @@ from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet import runtime_versions
 from rollout.kubelet.homes import InRuntime
 from rollout.kubelet.intents import DEADLINE, DOWNLOADS
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtime_versions import Runtime
 from rollout.kubelet.runtimes import containerd, cri_dockerd, crio, dockerd
 from rollout.kubelet.runtimes.outcome import RuntimeChange, together

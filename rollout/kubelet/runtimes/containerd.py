@@ -10,7 +10,7 @@ from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet import intents
 from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS, Row
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
 from rollout.kubelet.runtimes import containerd_config, direction, mirrors, pull_mode, service, toml_edit
 from rollout.kubelet.runtimes.containerd_config import Config, Place

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtime_versions import RuntimeVersion
 from rollout.kubelet.runtimes import node_files, toml_edit
 from rollout.kubelet.runtimes.service import Command

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet import arguments, env_file, unit_file
 from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import DEADLINE_FLAG
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node import arguments, env_file, unit_file
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtime_versions import RuntimeVersion
 from rollout.kubelet.runtimes import direction, node_files, service
 from rollout.kubelet.runtimes.outcome import RuntimeChange

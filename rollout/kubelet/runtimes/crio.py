@@ -16,7 +16,7 @@ from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet import intents
 from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import DEADLINE, Row
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
 from rollout.kubelet.runtimes import direction, node_files, service, toml_edit
 from rollout.kubelet.runtimes.outcome import RuntimeChange

@@ -9,7 +9,7 @@ from rollout.core.model.disruption import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.edits import Edit, reason
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import direction, json_edit, node_files, service
 from rollout.kubelet.runtimes.outcome import RuntimeChange
 

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import toml_edit
 
 _NEEDED = ("pull", "resolve")

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 

@@ -11,7 +11,7 @@ from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import Row
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import hosts_toml, node_files, pull_mode, toml_edit
 from rollout.kubelet.runtimes.containerd_config import CRI_V2, CRI_V3, Config, Place
 from rollout.kubelet.runtimes.node_files import Files

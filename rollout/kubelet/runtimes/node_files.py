@@ -6,8 +6,8 @@ import posixpath
 from collections.abc import Mapping
 
 from rollout.core.model.snapshot import FileState
-from rollout.kubelet import layout
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node import layout
+from rollout.kubelet.node.layout import LayoutError
 
 Files = Mapping[str, FileState]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from rollout.core.model.snapshot import Service, Snapshot
 from rollout.core.text import diff
-from rollout.kubelet import arguments, layout, unit_file
-from rollout.kubelet import env_file as environment_file
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node import arguments, layout, unit_file
+from rollout.kubelet.node import env_file as environment_file
+from rollout.kubelet.node.layout import LayoutError
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AbstractTable, Table
 
 from rollout.core.model.settings import Value
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 
 KeyPath = tuple[str, ...]
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import FileState, Snapshot
-from rollout.kubelet import found, versions
+from rollout.kubelet import versions
 from rollout.kubelet.configuration.outcome import Layer
 from rollout.kubelet.explained.explanation import explain
 from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
 from rollout.kubelet.explained.on_node_text import Shown, on_node_document, on_node_lines
+from rollout.kubelet.node import found
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, kubeadm, node, regular, with_file
 
 DROP_INS = "/etc/kubernetes/kubelet.conf.d"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import json_edit, toml_edit
 from tests.kubelet.runtimes.nodes import V2, V3
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.snapshot import FileState
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtime_versions import Runtime
 from rollout.kubelet.runtimes import hosts_toml
 from rollout.kubelet.runtimes.changes import RuntimeChange

@@ -7,7 +7,7 @@ import pytest
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Snapshot
-from rollout.kubelet.layout import LayoutError
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtime_versions import Runtime
 from rollout.kubelet.runtimes.changes import RuntimeChange
 from rollout.kubelet.runtimes.crio import DROP_IN

@@ -9,7 +9,7 @@ import pytest
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.plan import Left
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet.changes import Proposal, change_for
+from rollout.kubelet.changes.changes import Proposal, change_for
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet.nodes import CONFIG, DEB, POLICY, regular
 from tests.kubelet.nodes import node as inventory_node

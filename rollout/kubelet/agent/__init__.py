@@ -1,0 +1,1 @@
+"""What the agent on a node is told, and what it answers."""

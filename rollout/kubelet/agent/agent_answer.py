@@ -1,0 +1,140 @@
+"""What the agent printed as a value: a snapshot, a verification, or the report of a verb.
+
+Nothing here believes a node: an answer that is not whole, or holds a line that cannot be read, is unread.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Measurement, Snapshot, Token, Unread
+from rollout.core.model.verification import Verification
+from rollout.kubelet.agent.agent_lines import MAX_TEXT, BadLineError, printable, read
+from rollout.kubelet.agent.agent_reading import Reading
+
+_SUDO = re.compile(r"no-sudo|sudo-[a-z-]+")
+_NO_SUDO = re.compile(
+    rb"sudo: (?:a password is required|.*command not found|a terminal is required)|sudo: not found|is not (?:in the sudoers|allowed to)"
+)
+
+
+def parse_snapshot(node: str, answer: RemoteAnswer) -> Snapshot | Unread:
+    """One node as it said it is, or why that is not known."""
+    reading = _whole(node, "snapshot", answer)
+    if isinstance(reading, Unread):
+        return reading
+    facts = dict(reading.facts)
+    return Snapshot(
+        node=node,
+        machine_id=facts.pop("machine-id", ""),
+        boot_id=facts.pop("boot-id", ""),
+        kubelet_version=_kubelet_version(facts.pop("kubelet-version", "")),
+        runtimes={key.removeprefix("runtime-"): facts.pop(key) for key in sorted(facts) if key.startswith("runtime-")},
+        measurement=reading.measurement() or Measurement(),
+        files=dict(reading.files),
+        token=reading.token or Token(),
+        receipts=tuple(reading.history),
+        facts=facts,
+    )
+
+
+def parse_verification(node: str, answer: RemoteAnswer) -> Verification | Unread:
+    """What one node should hold and holds, or why that is not known."""
+    reading = _whole(node, "verify", answer)
+    if isinstance(reading, Unread):
+        return reading
+    facts = dict(reading.facts)
+    return Verification(
+        node=node,
+        machine_id=facts.pop("machine-id", ""),
+        token=reading.token or Token(),
+        receipts=tuple(reading.history),
+        expected=tuple(reading.expected),
+        files=dict(reading.files),
+        measurement=reading.measurement() or Measurement(),
+        stale=tuple(reading.stale),
+        binary=reading.binary,
+        age=reading.age,
+        facts=facts,
+    )
+
+
+def _whole(node: str, verb: str, answer: RemoteAnswer) -> Reading | Unread:
+    """The answer to a verb that only reads: all of it, or nothing."""
+    if (trouble := _not_run(answer)) is not None:
+        return Unread(node, trouble[1], trouble[2])
+    try:
+        reading = read(answer)
+    except BadLineError as error:
+        return Unread(node, "bad-answer", str(error))
+    if reading.refused:
+        return Unread(node, *reading.refused)
+    if reading.ended != verb:
+        return Unread(node, *_cut_off(answer))
+    return reading
+
+
+def parse_report(node: str, verb: str, answer: RemoteAnswer, seconds: float) -> Report:
+    """How a verb ended, as far as its answer tells."""
+    if (trouble := _not_run(answer)) is not None:
+        return Report(node, verb, *trouble, seconds=seconds)
+    try:
+        reading = read(answer)
+    except BadLineError as error:
+        return Report(node, verb, Outcome.LOST, "bad-answer", str(error), seconds=seconds)
+    outcome, reference, message = _outcome(verb, answer, reading)
+    return Report(
+        node=node,
+        verb=verb,
+        outcome=outcome,
+        reference=reference,
+        message=message,
+        receipt=reading.receipt,
+        receipts=tuple(reading.history),
+        token=reading.token,
+        healthy=reading.healthy[0] if reading.healthy else None,
+        measurement=reading.measurement(),
+        leftovers=tuple(reading.left),
+        seconds=seconds,
+    )
+
+
+def _not_run(answer: RemoteAnswer) -> tuple[Outcome, str, str] | None:
+    """Why the agent's program never ran, if that is certain."""
+    if not answer.started and _SUDO.fullmatch(answer.reference):  # the node is there, and said no
+        return Outcome.REFUSED, answer.reference, printable(answer.message)
+    if not answer.started:
+        return Outcome.UNREACHED, answer.reference or "unreachable", printable(answer.message)
+    if not answer.stdout and answer.status and _NO_SUDO.search(answer.stderr):
+        return Outcome.REFUSED, "no-sudo", _evidence(answer)
+    return None
+
+
+def _outcome(verb: str, answer: RemoteAnswer, reading: Reading) -> tuple[Outcome, str, str]:
+    if reading.ended != verb or answer.status is None:
+        return Outcome.LOST, *_cut_off(answer)
+    if reading.refused:
+        return Outcome.REFUSED, *reading.refused
+    message = reading.healthy[1] if reading.healthy else "; ".join(reading.said)[:MAX_TEXT]
+    return Outcome.DONE, "", message
+
+
+def _cut_off(answer: RemoteAnswer) -> tuple[str, str]:
+    """Why an answer that began has no end: what the connection says of it comes before what the command left."""
+    return answer.reference or "answer-cut-off", printable(answer.message) or _evidence(answer)
+
+
+def _evidence(answer: RemoteAnswer) -> str:
+    """The last line of standard error, or how the command ended."""
+    lines = [line for line in answer.stderr[-4096:].decode("ascii", "replace").splitlines() if line.strip()]
+    if lines:
+        return printable(lines[-1])
+    return "its end was not seen" if answer.status is None else f"exit status {answer.status}"
+
+
+def _kubelet_version(text: str) -> str:
+    """``Kubernetes v1.20.15`` → ``1.20.15``."""
+    last = text.rsplit(" ", maxsplit=1)[-1]
+    return last.removeprefix("v") if re.fullmatch(r"v[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*", last) else ""

@@ -1,0 +1,228 @@
+"""The agent's verbs as commands for a node: exact strings, nothing unquoted, nothing outside a small alphabet.
+
+A command's standard input is the agent's program followed by the payload. The loader below reads it to its end, and runs
+it only if its digest is the one in the command line: what was cut off on its way runs nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rollout.core.model.remote import RemoteCommand
+from rollout.kubelet.agent.sudo import quiet
+
+ABSENT = "absent"
+
+# `echo .` keeps the shell from dropping newlines at the end; standard input is closed before a line of ours runs.
+LOADER = (
+    "all=$(timeout 60 cat; echo .); all=${all%.}; "
+    'case $(printf %s "$all" | sha256sum) in "$1 "*) ;; '
+    '*) echo "refused torn-program what arrived is not what was sent"; echo "end $2"; exit 0;; esac; '
+    'shift; exec </dev/null; eval "$all"; main "$@"'
+)
+
+_WORD = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
+_TX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # part of a unit's name, where "@" would mean a template
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_MODE = re.compile(r"[0-7]{3,4}")
+_MACHINE = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A run's fencing token. ``force`` takes a node over from a run that still holds it (emergency, unlock)."""
+
+    counter: int
+    run: str
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandGate:
+    """A shell command line of the playbook's, run on the node for at most ``seconds``."""
+
+    name: str
+    seconds: int
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What ``status`` is to read besides the receipts."""
+
+    unit: str = "kubelet.service"
+    healthz_port: int = 0
+    paths: tuple[str, ...] = ()
+    commands: tuple[CommandGate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileOrder:
+    """One file: the digest it must have now (``""``: absent) and the bytes it is to have. ``mode`` counts if absent."""
+
+    path: str
+    before: str
+    after: str
+    mode: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOrder:
+    """One node's transaction, in full. ``guard`` is in seconds, ``keep`` is how many transactions stay on the node.
+
+    ``unit`` is the kubelet's, whose health counts whether it is restarted or not. ``hangups`` get SIGHUP, before ``units`` are
+    restarted in their order; both may be empty.
+    """
+
+    tx: str
+    run: str
+    counter: int
+    machine_id: str
+    guard: int
+    keep: int
+    unit: str
+    healthz_port: int
+    files: tuple[FileOrder, ...]
+    units: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    hangups: tuple[str, ...] = ()
+
+
+def snapshot(program: str, *, unit: str, sudo: bool, deadline: float, healthz_port: int = 10248) -> RemoteCommand:
+    words = [f"unit={_name(unit)}", f"healthz={_count(healthz_port)}"]
+    return _command(program, "snapshot", words, (), sudo=sudo, deadline=deadline)
+
+
+def status(
+    program: str,
+    *,
+    tx: str = "",
+    claim: Claim | None = None,
+    measure: Measure | None = None,
+    sudo: bool,
+    deadline: float,
+) -> RemoteCommand:
+    words = [f"tx={_match(_TX, tx, 'transaction')}"] if tx else []
+    if claim:
+        words += ["claim=1", *_token(claim.run, claim.counter), *(["force=1"] if claim.force else [])]
+    lines: list[str] = []
+    if measure:
+        words += ["measure=1", f"unit={_name(measure.unit)}", f"healthz={_count(measure.healthz_port)}"]
+        lines += [f"path {_path(path)}" for path in measure.paths]
+        lines += [
+            f"command {_name(gate.name)} {_count(gate.seconds)} {_encoded(gate.line.encode())}"
+            for gate in measure.commands
+        ]
+    return _command(program, "status", words, lines, sudo=sudo, deadline=deadline)
+
+
+def verify(
+    program: str,
+    *,
+    unit: str,
+    paths: tuple[str, ...] = (),
+    sudo: bool,
+    deadline: float,
+    healthz_port: int = 10248,
+) -> RemoteCommand:
+    """What our transactions left on the node and what is there now; ``paths`` are looked at besides theirs."""
+    words = [f"unit={_name(unit)}", f"healthz={_count(healthz_port)}"]
+    return _command(program, "verify", words, [f"path {_path(path)}" for path in paths], sudo=sudo, deadline=deadline)
+
+
+def apply(program: str, order: ApplyOrder, *, sudo: bool, deadline: float) -> RemoteCommand:
+    words = [
+        f"tx={_match(_TX, order.tx, 'transaction')}",
+        *_token(order.run, order.counter),
+        f"machine={_match(_MACHINE, order.machine_id, 'machine id')}",
+        f"guard={_count(order.guard)}",
+        f"keep={_count(order.keep)}",
+        f"unit={_name(order.unit)}",
+        f"healthz={_count(order.healthz_port)}",
+    ]
+    lines = [_file(number, file) for number, file in enumerate(order.files, start=1)]
+    lines += [f"unit {_name(unit)}" for unit in order.units]
+    lines += [f"hangup {_name(unit)}" for unit in order.hangups]
+    lines += [f"argument {_encoded(argument.encode())}" for argument in order.arguments]
+    return _command(program, "apply", words, lines, sudo=sudo, deadline=deadline)
+
+
+def confirm(program: str, *, tx: str, run: str, counter: int, keep: int, sudo: bool, deadline: float) -> RemoteCommand:
+    words = [f"tx={_match(_TX, tx, 'transaction')}", *_token(run, counter), f"keep={_count(keep)}"]
+    return _command(program, "confirm", words, (), sudo=sudo, deadline=deadline)
+
+
+def revert(
+    program: str, *, tx: str, run: str, counter: int, force: bool = False, sudo: bool, deadline: float
+) -> RemoteCommand:
+    words = [f"tx={_match(_TX, tx, 'transaction')}", *_token(run, counter), *(["force=1"] if force else [])]
+    return _command(program, "revert", words, (), sudo=sudo, deadline=deadline)
+
+
+def cleanup(program: str, *, run: str, counter: int, sudo: bool, deadline: float) -> RemoteCommand:
+    return _command(program, "cleanup", _token(run, counter), (), sudo=sudo, deadline=deadline)
+
+
+def forget(program: str, *, run: str, counter: int, sudo: bool, deadline: float) -> RemoteCommand:
+    """Remove ``/var/lib/rollout`` with all that a rollback would need, the fencing token included."""
+    return _command(program, "forget", _token(run, counter), (), sudo=sudo, deadline=deadline)
+
+
+def _command(
+    program: str, verb: str, words: Iterable[str], lines: Iterable[str], *, sudo: bool, deadline: float
+) -> RemoteCommand:
+    payload = "".join(f"{line}\n" for line in lines)
+    text = (program + (f"PAYLOAD='\n{payload}'\n" if payload else "")).encode()
+    digest = hashlib.sha256(text).hexdigest()
+    line = shlex.join(("sh", "-c", LOADER, "rollout", digest, verb, *map(_word, words)))
+    return RemoteCommand(quiet(line), text, deadline, bare=line) if sudo else RemoteCommand(line, text, deadline)
+
+
+def _file(number: int, file: FileOrder) -> str:
+    if hashlib.sha256(file.content).hexdigest() != _match(_DIGEST, file.after, "digest"):
+        raise ValueError(f"{file.path}: the digest is not that of the bytes")
+    before = _match(_DIGEST, file.before, "digest") if file.before else ABSENT
+    mode = _match(_MODE, file.mode, "mode")
+    return f"file {number} {_path(file.path)} {before} {file.after} {mode} {_encoded(file.content)}"
+
+
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii") or "-"
+
+
+def _token(run: str, counter: int) -> list[str]:
+    return [f"run={_name(run)}", f"counter={_count(counter)}"]
+
+
+def _match(pattern: re.Pattern[str], text: str, what: str) -> str:
+    if not pattern.fullmatch(text):
+        raise ValueError(f"not a {what} the agent takes: {text!r}")
+    return text
+
+
+def _word(text: str) -> str:
+    return _match(_WORD, text, "word")
+
+
+def _name(text: str) -> str:
+    return _match(_NAME, text, "name")
+
+
+def _path(text: str) -> str:
+    parts = _match(_WORD, text, "path").split("/")
+    if parts[0] or len(parts) < 3 or any(part in ("", ".", "..") for part in parts[1:]):
+        raise ValueError(f"not an absolute, plain path: {text!r}")
+    return text
+
+
+def _count(number: int) -> str:
+    if not 0 <= number < 10**15:
+        raise ValueError(f"not a number the agent takes: {number}")
+    return str(number)

@@ -1,0 +1,299 @@
+"""The lines of an agent's answer, read strictly and within bounds into one ``Reading``. Nothing here believes a node.
+
+A line that is not in the protocol makes the whole answer unread. Text meant for people loses every character that could
+move a cursor.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.snapshot import FileState, Process, Receipt, ReceiptState, Token
+from rollout.core.model.verification import UNDER_WAY, Binary, Expected, Stale
+from rollout.kubelet.agent.agent_reading import Reading
+
+MAX_LINE = 256 * 1024
+MAX_TOTAL = 8 * 1024 * 1024
+MAX_LINES = 2_000
+MAX_TEXT = 2_000
+MAX_OUTPUT = 200
+
+_REFERENCE = re.compile(r"[a-z][a-z0-9-]{0,40}")
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_KIND = re.compile(r"regular|absent|directory|symlink|other")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_KEY = re.compile(r"[A-Za-z0-9_.@:-]{1,200}")
+_IMAGE = re.compile(r"[A-Za-z0-9_./:@%+=,-]{1,300}|\(unnamed\)")
+_CONTROL = re.compile(r"[^ -~]")
+
+
+class BadLineError(ValueError):
+    """A line that is not in the protocol."""
+
+
+def read(answer: RemoteAnswer) -> Reading:
+    """All lines of an answer, or ``BadLineError``."""
+    if answer.truncated or len(answer.stdout) > MAX_TOTAL:
+        raise BadLineError("the answer is too long")
+    lines = answer.stdout.split(b"\n")
+    if len(lines) > MAX_LINES:
+        raise BadLineError("the answer has too many lines")
+    reading = Reading()
+    for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline was cut off
+        if len(line) > MAX_LINE:
+            raise BadLineError(f"line {number} is too long")
+        if reading.ended:
+            raise BadLineError(f"line {number} follows the end")
+        _take(reading, line, number)
+    return reading
+
+
+def _take(reading: Reading, line: bytes, number: int) -> None:
+    word, _, rest = line.decode("ascii", "replace").partition(" ")
+    reader = READERS.get(word)
+    if reader is None:
+        raise BadLineError(f"line {number} is not in the protocol: {printable(word)[:40]}")
+    try:
+        reader(reading, rest)
+    except (ValueError, binascii.Error) as error:
+        raise BadLineError(f"line {number}, {word}: {printable(str(error))[:200]}") from error
+
+
+def _refused(reading: Reading, rest: str) -> None:
+    reference, _, text = rest.partition(" ")
+    reading.refused = (_match(_REFERENCE, reference), printable(text))
+
+
+def _say(reading: Reading, rest: str) -> None:
+    reading.said.append(printable(rest))
+
+
+def _token(reading: Reading, rest: str) -> None:
+    counter, run, state = _words(rest, 3)
+    if state not in ("live", "ended"):
+        raise ValueError("neither live nor ended")
+    reading.token = Token(_number(counter), "" if run == "-" else _match(_KEY, run), state == "live")
+
+
+def _receipt(reading: Reading, rest: str) -> None:
+    reading.receipt = _receipt_of(rest)
+
+
+def _history(reading: Reading, rest: str) -> None:
+    reading.history.append(_receipt_of(rest))
+
+
+def _receipt_of(rest: str) -> Receipt:
+    pairs = dict(word.split("=", 1) for word in rest.split(" ") if "=" in word)
+    if len(pairs) != len(rest.split(" ")):
+        raise ValueError("a word is not key=value")
+    wanted = {"tx", "run", "counter", "state", "cause", "left", "finished"}
+    if missing := wanted - pairs.keys():
+        raise ValueError(f"without {', '.join(sorted(missing))}")
+    return Receipt(
+        tx=_match(_KEY, pairs["tx"]),
+        run=_match(_KEY, pairs["run"]),
+        counter=_number(pairs["counter"]),
+        state=ReceiptState(pairs["state"]),
+        cause="" if pairs["cause"] == "-" else _match(_REFERENCE, pairs["cause"]),
+        left=float(_number(pairs["left"])),
+        finished=pairs["finished"] == "1",
+    )
+
+
+def _healthy(reading: Reading, rest: str) -> None:
+    answer, _, text = rest.partition(" ")
+    if answer not in ("yes", "no"):
+        raise ValueError("neither yes nor no")
+    ill = reading.healthy is not None and not reading.healthy[0]
+    words = reading.healthy[1] if ill and reading.healthy else printable(text)  # why the change was taken back stays
+    reading.healthy = (answer == "yes", words)
+
+
+def _fact(reading: Reading, rest: str) -> None:
+    key, _, text = rest.partition(" ")
+    reading.facts[_match(_KEY, key)] = printable(text)
+
+
+def _unit(reading: Reading, rest: str) -> None:
+    unit, key, text = (*rest.split(" ", 2), "", "")[:3]
+    reading.unit = _match(_KEY, unit)
+    reading.properties[_match(_KEY, key)] = printable(text)
+
+
+def _process(reading: Reading, rest: str) -> None:
+    reading.process = _process_of(*_words(rest, 2))
+
+
+def _process_of(pid: str, encoded: str) -> Process:
+    words = _decoded(encoded).decode("utf-8", "replace").split("\0")
+    return Process(_number(pid), tuple(map(printable, words[:-1] if words[-1] == "" else words)))
+
+
+def _service(reading: Reading, rest: str) -> None:
+    unit, key, text = (*rest.split(" ", 2), "", "")[:3]
+    reading.services.setdefault(_match(_KEY, unit), {})[_match(_KEY, key)] = printable(text)
+
+
+def _serving(reading: Reading, rest: str) -> None:
+    unit, pid, encoded = _words(rest, 3)
+    reading.serving[_match(_KEY, unit)] = _process_of(pid, encoded)
+
+
+def _pulls(reading: Reading, rest: str) -> None:
+    reading.pulls = () if rest == "-" else tuple(_match(_IMAGE, word) for word in rest.split(" "))
+
+
+def _healthz(reading: Reading, rest: str) -> None:
+    reading.healthz = printable(rest)
+
+
+def _lenient(reading: Reading, rest: str) -> None:
+    reading.lenient = _number(rest)
+
+
+def _expected(reading: Reading, rest: str) -> None:
+    tx, state, digest, mode, owner, path = _words(rest, 6)
+    found = ReceiptState(state)
+    if (digest == "-") is not (found in UNDER_WAY):
+        raise ValueError("a digest is expected of what is over, and only of that")
+    reading.expected.append(
+        Expected(
+            path=_absolute(path),
+            tx=_match(_KEY, tx),
+            state=found,
+            digest="" if digest in ("-", "absent") else _match(_DIGEST, digest),
+            mode="" if mode == "-" else _match(_NUMBER, mode),
+            owner="" if owner == "-" else _match(_KEY, owner),
+        )
+    )
+
+
+def _stale(reading: Reading, rest: str) -> None:
+    kind, seconds, path = _words(rest, 3)
+    if kind not in ("edited", "replaced"):
+        raise ValueError("neither edited nor replaced")
+    reading.stale.append(Stale(_absolute(path), kind == "edited", _number(seconds)))
+
+
+def _kubelet(reading: Reading, rest: str) -> None:
+    tx, before, now = (_match(_KEY, word) for word in _words(rest, 3))
+    reading.binary = Binary(tx, before, now)
+
+
+def _started(reading: Reading, rest: str) -> None:
+    reading.age = _number(rest)
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/") or _CONTROL.search(path):
+        raise ValueError("not an absolute path")
+    return path
+
+
+def _file(reading: Reading, rest: str) -> None:
+    kind, mode, owner, size, digest, path, encoded = _words(rest, 7)
+    _absolute(path)
+    if encoded not in ("-", "+"):
+        raise ValueError("neither + nor -")
+    file = FileState(
+        path=path,
+        kind=_match(_KIND, kind),
+        mode="" if mode == "-" else _match(_NUMBER, mode),
+        owner="" if owner == "-" else _match(_KEY, owner),
+        size=0 if size == "-" else _number(size),
+        digest="" if digest == "-" else _match(_DIGEST, digest),
+        content=b"" if kind == "regular" and size == "0" else None,
+    )
+    reading.files[path] = file
+    if encoded == "+":
+        reading.promised.append(file)
+
+
+def _content(reading: Reading, rest: str) -> None:
+    """The bytes of the files that were promised, one after the other."""
+    whole = _decoded(rest)
+    for file in reading.promised:
+        content, whole = whole[: file.size], whole[file.size :]
+        if hashlib.sha256(content).hexdigest() != file.digest:
+            raise ValueError("it changed while it was read")
+        reading.files[file.path] = replace(file, content=content)
+    if whole:
+        raise ValueError("more than was promised")
+    reading.promised.clear()
+
+
+def _command(reading: Reading, rest: str) -> None:
+    name, code, encoded = _words(rest, 3)
+    reading.commands[_match(_KEY, name)] = _number(code)
+    if encoded != "-":
+        text = printable(_decoded(encoded).decode("ascii", "replace"))
+        reading.outputs[name] = " ".join(text.split())[:MAX_OUTPUT]
+
+
+def _left(reading: Reading, rest: str) -> None:
+    reading.left.append(printable(rest))
+
+
+def _end(reading: Reading, rest: str) -> None:
+    if reading.promised:
+        raise ValueError("the content of a file is missing")
+    reading.ended = _match(_REFERENCE, rest)
+
+
+READERS: Mapping[str, Callable[[Reading, str], None]] = {
+    "refused": _refused,
+    "say": _say,
+    "token": _token,
+    "receipt": _receipt,
+    "history": _history,
+    "healthy": _healthy,
+    "fact": _fact,
+    "unit": _unit,
+    "process": _process,
+    "service": _service,
+    "serving": _serving,
+    "pulls": _pulls,
+    "healthz": _healthz,
+    "lenient": _lenient,
+    "file": _file,
+    "content": _content,
+    "command": _command,
+    "left": _left,
+    "expected": _expected,
+    "stale": _stale,
+    "kubelet": _kubelet,
+    "started": _started,
+    "end": _end,
+}
+
+
+def _words(text: str, count: int) -> list[str]:
+    words = text.split(" ")
+    if len(words) != count:
+        raise ValueError(f"{len(words)} words, not {count}")
+    return words
+
+
+def _match(pattern: re.Pattern[str], text: str) -> str:
+    if not pattern.fullmatch(text):
+        raise ValueError(f"not as expected: {text[:40]!r}")
+    return text
+
+
+def _number(text: str) -> int:
+    return int(_match(_NUMBER, text))
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+def printable(text: str) -> str:
+    return _CONTROL.sub("?", text)[:MAX_TEXT]

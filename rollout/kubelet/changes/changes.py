@@ -1,0 +1,156 @@
+"""What must happen to one node so that its settings are in force: exact bytes with a reason each, or why not.
+
+Pure: the same snapshot and settings give the same bytes. Every result is proven before it is proposed: the command line
+is expanded again from the new files, and what the kubelet will make of the new files and flags is worked out as the
+kubelet itself does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rollout.core.model.disruption import Disruption, worst
+from rollout.core.model.inventory import Node
+from rollout.core.model.plan import Change, Left, Standing
+from rollout.core.model.playbook import Policy
+from rollout.core.model.settings import Setting, Value
+from rollout.core.model.snapshot import Snapshot
+from rollout.core.text.blobs import digest
+from rollout.kubelet import homes, versions
+from rollout.kubelet.changes import flag_changes, wishes
+from rollout.kubelet.changes.kubelet_changes import KubeletChange, Wanted, kubelet_change
+from rollout.kubelet.node import fitness, found, layout
+from rollout.kubelet.node.found import Found
+from rollout.kubelet.node.layout import UNIT, LayoutError
+from rollout.kubelet.restarts import consequences
+from rollout.kubelet.runtime_versions import Runtime, version_of
+from rollout.kubelet.runtimes.changes import RuntimeChange, runtime_change
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change, what kind of node it is for, and the contents its digests stand for."""
+
+    change: Change
+    label: str
+    blobs: Mapping[str, bytes]
+    before: Mapping[str, Value] = field(default_factory=dict)  # field → what is in force in the kubelet today
+    after: Mapping[str, Value] = field(default_factory=dict)  # and once the change is made
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """No change is proposed: as wanted, or refused with a reference, and why."""
+
+    standing: Standing
+    reference: str
+    reason: str
+
+    def of(self, node: Node) -> Left:
+        return Left(node.name, node.rack, self.standing, self.reference, self.reason)
+
+
+def change_for(
+    snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None = None
+) -> Proposal | Left:
+    """The change for one node, or why it is left alone (as wanted, or refused with a reference).
+
+    ``assumed``: the minor that a kubelet newer than every known one is taken for; ``None``: it is refused.
+    """
+    made = unfit(snapshot, policy, assumed) or proposal(snapshot, settings, policy, node, assumed)
+    return made.of(node) if isinstance(made, LeftAlone) else made
+
+
+def unfit(snapshot: Snapshot, policy: Policy, assumed: int | None) -> LeftAlone | None:
+    """Why this very node must not be touched now, whatever its files say."""
+    refused = fitness.refusal(snapshot, policy.guard, assumed)
+    return LeftAlone(Standing.REFUSED, *refused) if refused is not None else None
+
+
+def proposal(
+    snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None
+) -> Proposal | LeftAlone:
+    """What is made of a fit node: it hangs on its versions, units, files and facts, not on which node it is."""
+    try:
+        made = _propose(snapshot, settings, policy, node, assumed)
+    except LayoutError as error:
+        return LeftAlone(Standing.REFUSED, error.reference, str(error))
+    return LeftAlone(Standing.AS_WANTED, "as-wanted", made) if isinstance(made, str) else made
+
+
+def _propose(
+    snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None
+) -> Proposal | str:
+    here = found.find(snapshot, versions.taken_for(snapshot.kubelet_version, assumed), node)
+    wanted = wishes.sorted_out(here, settings)
+    by_kubelet = kubelet_change(here, Wanted(wanted.fields, wanted.flags, settings, policy))
+    by_runtime = runtime_change(snapshot, wanted.runtime, settings, here.version, here.runtime)
+    edits = (*by_runtime.edits, *by_kubelet.edits)
+    if not (edits or by_runtime.units or by_runtime.hangups or by_kubelet.restarts):
+        said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes)
+        return "; ".join(["files and running kubelet are as wanted", *said])
+    change = _change(here, wanted.notes, by_kubelet, by_runtime)
+    if change.disruption.rank > policy.disruption.rank:
+        raise LayoutError("disruption-capped", _capped(change, policy.disruption, by_kubelet))
+    blobs = {digest(content): content for edit in edits for content in edit.contents}
+    return Proposal(change, _label(here), blobs, here.outcome.effective, by_kubelet.outcome.effective)
+
+
+def _change(here: Found, notes: tuple[str, ...], by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Change:
+    edits = (*by_runtime.edits, *by_kubelet.edits)
+    restarted = by_kubelet.restarts
+    return Change(
+        files=tuple(edit.change for edit in edits),
+        units=(*by_runtime.units, *([UNIT] if restarted else [])),
+        reload=by_runtime.reload or any(edit.path == layout.DROP_IN for edit in by_kubelet.edits),
+        disruption=worst(by_runtime.disruption, Disruption.RESTART_KUBELET if restarted else Disruption.NONE),
+        arguments=flag_changes.must_hold(by_kubelet.then, by_kubelet.flags),
+        config_path=by_kubelet.then.config_path,
+        healthz_port=by_kubelet.healthz_port,
+        settle=consequences.settle(here.version.minor) if restarted else 0.0,
+        notes=(
+            *_restart_only(by_kubelet),
+            *notes,
+            *by_kubelet.notes,
+            *by_runtime.notes,
+            *_risks(here, by_kubelet),
+        ),
+        hangups=by_runtime.hangups,
+        effective=by_kubelet.effective,
+    )
+
+
+def _capped(change: Change, cap: Disruption, by_kubelet: KubeletChange) -> str:
+    """What the change would do, and for which settings."""
+    reasons = [reason for file in change.files for reason in file.reasons] or list(by_kubelet.pending)
+    does = f"this change is of class {change.disruption.value} ({_does(change)})"
+    return f"{does}, the playbook allows {cap.value} at most; it is for {'; '.join(reasons)}"
+
+
+def _does(change: Change) -> str:
+    restarts = [f"restarts {unit}" for unit in change.units]
+    return ", ".join([*restarts, *(f"sends SIGHUP to {unit}" for unit in change.hangups)]) or "restarts nothing"
+
+
+def _label(here: Found) -> str:
+    """The kind of node: a canary stands for containerd 1.7 or for 2.1, so the runtime's minor version counts too."""
+    version = None if here.runtime is Runtime.DOCKERSHIM else version_of(here.runtime, here.snapshot.runtimes)
+    series = f" {version.major}.{version.minor}" if version else ""
+    return f"kubelet {here.version.text}, {here.runtime.value}{series}, {here.layout.name}"
+
+
+def _restart_only(by_kubelet: KubeletChange) -> tuple[str, ...]:
+    if by_kubelet.edits or not by_kubelet.pending:
+        return ()
+    pending = ", ".join(by_kubelet.pending)
+    return (f"restart only: the files are as wanted, the running kubelet does not have {pending} yet",)
+
+
+def _risks(here: Found, by_kubelet: KubeletChange) -> tuple[str, ...]:
+    before, after = here.outcome.effective, by_kubelet.outcome.effective
+    changed = [name for name in by_kubelet.fields if before.get(name) != after.get(name)]
+    stricter = [name for name in changed if name in homes.MAY_REJECT_PODS]
+    if not stricter:
+        return ()
+    return (f"{', '.join(stricter)}: a stricter value can make running pods fail re-admission (kubernetes #105523)",)

@@ -1,0 +1,49 @@
+"""Flags that a playbook's template adds to the arguments it is given; it can neither drop nor change one."""
+
+from __future__ import annotations
+
+from rollout.core.model.inventory import Node
+from rollout.core.model.playbook import Templates
+from rollout.core.model.settings import Value
+from rollout.kubelet import fields, homes
+from rollout.kubelet.changes.rendered import rendered
+from rollout.kubelet.homes import InFlag
+from rollout.kubelet.node import arguments, env_file
+from rollout.kubelet.node.layout import VARIABLE, Layout, LayoutError
+from rollout.kubelet.versions import Version
+
+
+def template_flags(
+    now: Layout, flags: tuple[InFlag, ...], templates: Templates, version: Version, node: Node
+) -> tuple[InFlag, ...]:
+    """What the template makes of ``KUBELET_EXTRA_ARGS`` besides the node's own arguments and ours."""
+    merged = arguments.merge(now.variable_value, [flag.argument for flag in flags])
+    own = [merged[word.start : word.end] for word in arguments.split(merged)]
+    variables: dict[str, Value] = {"variable": VARIABLE, "arguments": [_escaped(word) for word in own]}
+    text = rendered(templates.flags_env, templates.flags_env_name, variables, node)
+    try:
+        said = env_file.values(text)
+        words = tuple(word.text for word in arguments.split(said.pop(VARIABLE, "")))
+    except ValueError as error:
+        raise LayoutError("template-not-understood", f"{templates.flags_env_name}: {error}") from None
+    own_words = tuple(word.text for word in arguments.split(merged))
+    given = {(flag.name, flag.value) for flag in arguments.given(own_words)}
+    rest = [flag for flag in arguments.given(words) if (flag.name, flag.value) not in given]
+    stray = [*said, *(word for word in words if not word.startswith("-") and word not in own_words)]
+    if VARIABLE not in env_file.values(text) or stray:
+        what = f"sets {stray[0]!r}" if stray else f"does not set {VARIABLE}"
+        raise LayoutError("template-not-understood", f"{templates.flags_env_name} {what}")
+    return tuple(_template_flag(flag, templates, version) for flag in rest)
+
+
+def _template_flag(flag: arguments.Given, templates: Templates, version: Version) -> InFlag:
+    known = fields.flag(flag.name)
+    if known is None or not known.known_in(version.minor) or flag.name in homes.NOT_OURS:
+        message = f"{templates.flags_env_name} adds {flag.name}, which a kubelet {version.short} does not take from us"
+        raise LayoutError("template-not-understood", message)
+    return InFlag(flag.name, flag.value, known.kind)
+
+
+def _escaped(word: str) -> str:
+    """A word for a bare value in an environment file: a backslash takes the next character there."""
+    return word.replace("\\", "\\\\").replace('"', '\\"').replace("'", "\\'")

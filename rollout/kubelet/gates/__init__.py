@@ -1,0 +1,1 @@
+"""What is measured of a node after its change, against what it should be: PASS, FAIL or UNKNOWN."""

@@ -1,0 +1,161 @@
+"""The gates of a node that the API server is asked for: is the node back, and did nothing on it suffer by our restart?
+
+What a restart does by itself is no harm: running containers keep running, a pod with a readiness probe is not ready for
+a while (up to 1.34), the Node may be NotReady for one status update (up to 1.30). Harm is what is judged here:
+
+* every pod goes through admission again, and one that no longer fits is failed and its containers are killed;
+* a container whose hash differs from what the kubelet makes of its spec is killed and started anew;
+* the pull queue begins anew, and what cannot be pulled now could be before.
+
+Only what is *new* since the baseline counts. Times are compared only where one clock wrote both: a node's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from rollout.core.model.live import Container, Lease, Pod, Sight
+from rollout.core.model.playbook import GateKind
+from rollout.core.model.verdict import Verdict
+from rollout.core.text.terminal import counted, printable
+from rollout.kubelet.gates.cluster_baseline import ENDED, PULL_FAILURES, Baseline, Then, seconds_between, short
+
+Judged = tuple[Verdict, str]
+
+STATUS_EVERY = 10.0
+"""Seconds between two status updates of a kubelet: a Node may say False that long whatever its version."""
+
+OURS = 300.0
+"""Seconds after the baseline in which a container's restart is put down to ours: apply, its guard, a pod's grace period.
+Later ones are the workload's own, or for wave gates to judge: a soak may be held for a night."""
+
+REJECTIONS = frozenset(
+    {
+        "OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage", "NodeAffinity", "NodeSelectorMismatching",
+        "NodeName", "NodePorts", "UnexpectedAdmissionError", "TopologyAffinityError", "Taint", "UnexpectedPredicateFailureType",
+        "PodLevelResourcesNotAdmittedReason", "SysctlForbidden", "SupplementalGroupsPolicyNotSupported", "AppArmor",
+        "InvalidNodeInfo", "PodOSNotSupported", "PodOSSelectorNodeLabelDoesNotMatch", "InitContainerRestartPolicyForbidden",
+        "HostNamespaceNotSupported", "Preempting", "OutOfhugepages", "NodeShutdown",
+    }
+)  # fmt: skip
+"""Reasons by which a kubelet rejects a pod at admission; ``OutOf…`` also stands for extended resources."""
+
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What is remembered since the restart: the first lease seen, whether another was, and for how long it is asked."""
+
+    lease: Lease | None
+    renewed: bool
+    seconds: float
+    settle: float
+
+
+def judge_sight(kind: GateKind, sight: Sight, baseline: Baseline, since: Since) -> Judged:
+    """What an API gate says of a node."""
+    if kind is GateKind.NODE_READY:
+        return node_ready(sight, since)
+    return _JUDGES[kind](sight, baseline)
+
+
+def node_ready(sight: Sight, since: Since) -> Judged:
+    """Ready, and its lease renewed since it was first read after the restart (renewals come every 10 s)."""
+    node = sight.node
+    if node.ready != "True":
+        window = max(since.settle, STATUS_EVERY)
+        said = f"Ready is {node.ready or 'not said'}: {printable(node.ready_message, 200) or 'without a reason'}"
+        if since.seconds <= window:
+            return Verdict.UNKNOWN, f"{said}; for {window:g} s after a restart that may be"
+        return Verdict.FAIL, said
+    if since.renewed:
+        return Verdict.PASS, "Ready, its lease was renewed after the restart"
+    if sight.lease is None:
+        return Verdict.UNKNOWN, "Ready, but it has no lease in kube-node-lease"
+    return Verdict.UNKNOWN, f"Ready, but its lease was not renewed for the {since.seconds:.0f} s that it was watched"
+
+
+def _pods_kept(sight: Sight, baseline: Baseline) -> Judged:
+    lost = [said for pod in sight.pods if (said := _ended(pod, baseline))]
+    if lost:
+        return Verdict.FAIL, _listed(lost, "pod", "rejected or ended")
+    kept = sum(baseline.knew(pod) is not None for pod in sight.pods)
+    return Verdict.PASS, f"{counted(kept, 'pod')} of {len(baseline.pods)} still there, none rejected"
+
+
+def _ended(pod: Pod, baseline: Baseline) -> str:
+    """Why a pod counts as harmed, or ``""``. One that somebody deletes, or that had ended before, does not.
+
+    New pods count when they were rejected: controllers replace a rejected pod within seconds, often on the same node. A
+    pod that is to run for ever counts however it ended: some kubelets leave a rejected one as Succeeded.
+    """
+    if pod.phase not in ENDED or pod.deleting or baseline.over(pod):
+        return ""
+    rejected = pod.reason in REJECTIONS or pod.reason.startswith("OutOf")
+    if not rejected and (baseline.knew(pod) is None or not pod.forever):
+        return ""
+    return f"{pod.name} {pod.phase} ({pod.reason or 'no reason'}: {printable(pod.message, 120) or 'no message'})"
+
+
+def _containers_kept(sight: Sight, baseline: Baseline) -> Judged:
+    watched = [
+        (pod, container, then)
+        for pod in sight.pods
+        if not pod.deleting
+        for container in pod.containers
+        if (then := (baseline.knew(pod) or {}).get(container.name))
+    ]
+    steady = [(pod, container, then) for pod, container, then in watched if then.steady]
+    restarted = [
+        f"{pod.name} {container.name} ({container.state}, restarts {then.restarts} → {container.restarts})"
+        for pod, container, then in steady
+        if _another(pod, container, then) and _by_us(container, baseline)
+    ]
+    if restarted:
+        return Verdict.FAIL, _listed(restarted, "container", "restarted")
+    unsteady = len(watched) - len(steady)
+    noise = f"; {unsteady} were not steady before and do not count" if unsteady else ""
+    return Verdict.PASS, f"{counted(len(steady), 'container')} kept{noise}"
+
+
+def _another(pod: Pod, container: Container, then: Then) -> bool:
+    """Whether it is not the instance that ran before, or that one has ended and is to be started anew."""
+    ended = container.state != "running" and pod.forever
+    return ended or (then.id, then.restarts) != (short(container.id), container.restarts)
+
+
+def _by_us(container: Container, baseline: Baseline) -> bool:
+    """Whether its end can be our doing; where no clock tells, it is."""
+    apart = seconds_between(baseline.lease, container.since)
+    return apart is None or apart <= OURS
+
+
+def _image_pulls(sight: Sight, baseline: Baseline) -> Judged:
+    failing = [said for pod in sight.pods for said in _not_pulled(pod, baseline.knew(pod) or {})]
+    if failing:
+        return Verdict.FAIL, _listed(failing, "container", "cannot pull an image that it could before")
+    old = sum(then.pulling_failed for pod in baseline.pods.values() for then in pod.values())
+    return Verdict.PASS, "no new pull failure" + (f"; {old} failed before already" if old else "")
+
+
+def _not_pulled(pod: Pod, before: Mapping[str, Then]) -> Iterator[str]:
+    if pod.deleting or pod.phase in ENDED:
+        return
+    for container in pod.containers:
+        then = before.get(container.name)
+        if container.reason in PULL_FAILURES and not (then and then.pulling_failed):
+            yield f"{pod.name} {container.name} ({container.reason}: {printable(container.message, 160)})"
+
+
+def _listed(found: list[str], what: str, happened: str) -> str:
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"{counted(len(found), what)} {happened}: {', '.join(map(printable, found[:SHOWN]))}{more}"
+
+
+_JUDGES: Mapping[GateKind, Callable[[Sight, Baseline], Judged]] = {
+    GateKind.PODS_KEPT: _pods_kept,
+    GateKind.CONTAINERS_KEPT: _containers_kept,
+    GateKind.IMAGE_PULLS: _image_pulls,
+}

@@ -1,0 +1,145 @@
+"""Is this node fit to be changed at all? Each reason not to has a stable reference; the agent's names where it has one.
+
+What the agent checks again right before it arms is refused here already, so that the plan shows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from rollout.core.model.snapshot import ReceiptState, Snapshot
+from rollout.kubelet import fields, versions
+from rollout.kubelet.node import managers
+
+EVICTION = 300.0
+"""Seconds a node may be gone before its pods are evicted (tolerationSeconds of the unreachable taint, admission plugin
+defaulttolerationseconds)."""
+
+START = 30.0
+"""Seconds allowed for a kubelet to start again after a guard has fired."""
+
+LEAST_ROOM_KIB = 1024
+_DEFAULT_STOP = 90.0
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(us|ms|min|s|h|d|w)")
+_SICK = re.compile(r"refused|timeout|status .*")
+
+Refusal = tuple[str, str]
+
+
+def timespan(text: str) -> float | None:
+    """Seconds of a time span as ``systemctl show`` prints it (``1min 30s``, ``infinity``), or ``None``."""
+    if text == "infinity":
+        return float("inf")
+    terms = [_SPAN.fullmatch(term) for term in text.split()]
+    if not terms or None in terms:
+        return None
+    return sum(float(term[1]) * _UNITS[term[2]] for term in terms if term)
+
+
+def refusal(snapshot: Snapshot, guard: float, assumed: int | None = None) -> Refusal | None:
+    """Why this node must be left alone, or ``None``. ``assumed``: the minor that a kubelet too new to be known is taken for."""
+    found = _first(_BEFORE, snapshot) or _version(snapshot, assumed)
+    return found or _first(_AFTER, snapshot) or _guard(snapshot, guard)
+
+
+def _first(checks: Iterable[Callable[[Snapshot], Refusal | None]], snapshot: Snapshot) -> Refusal | None:
+    return next((found for check in checks if (found := check(snapshot)) is not None), None)
+
+
+def remarks(snapshot: Snapshot, assumed: int | None) -> tuple[Refusal, ...]:
+    """What to know of a node that is judged by another kubelet's rules than its own."""
+    if assumed is None or not versions.too_new(snapshot.kubelet_version):
+        return ()
+    text = f"a kubelet {snapshot.kubelet_version} is newer than rollout knows; it is taken for 1.{assumed}, as you say"
+    return (("kubelet-assumed", text),)
+
+
+def _property(snapshot: Snapshot, name: str) -> str:
+    unit = snapshot.measurement.unit
+    return unit.properties.get(name, "") if unit else ""
+
+
+def _machine(snapshot: Snapshot) -> Refusal | None:
+    return None if snapshot.machine_id else ("machine-id-unknown", "the node has no machine-id to recognise it by")
+
+
+def _version(snapshot: Snapshot, assumed: int | None) -> Refusal | None:
+    found = versions.parse(snapshot.kubelet_version)
+    if found is None:
+        said = snapshot.kubelet_version or "nothing"
+        return "kubelet-version-unknown", f"the kubelet gives its version as {said!r}"
+    known = fields.known_minors()
+    if found.minor not in known and not (versions.too_new(snapshot.kubelet_version) and assumed is not None):
+        span = f"1.{known.start} to 1.{known.stop - 1}"
+        newer = "; --assume-kubelet takes it for one of these" if found.minor >= known.stop else ""
+        return "kubelet-version-unknown", f"rollout knows kubelets {span}, this one is {found.text}{newer}"
+    return None
+
+
+def _unit(snapshot: Snapshot) -> Refusal | None:
+    if snapshot.measurement.unit is None:
+        return "systemd-not-answering", "systemd did not say anything about kubelet.service"
+    if "masked" in (_property(snapshot, "LoadState"), _property(snapshot, "UnitFileState")):
+        return "unit-masked", "kubelet.service is masked"
+    if _property(snapshot, "LoadState") == "not-found":
+        return "no-kubelet-unit", "systemd knows no kubelet.service"
+    if _property(snapshot, "NeedDaemonReload") == "yes":
+        return (
+            "need-daemon-reload",
+            "somebody changed a unit file without systemctl daemon-reload; a restart would put it in force",
+        )
+    return None
+
+
+def _state(snapshot: Snapshot) -> Refusal | None:
+    kind = snapshot.facts.get("state-dir-fs", "")
+    if kind in {"tmpfs", "ramfs"}:
+        return "state-not-persistent", f"/var/lib/rollout would lie on {kind} and be gone after a reboot"
+    room = snapshot.facts.get("room-kib", "")
+    if room.isdecimal() and int(room) < LEAST_ROOM_KIB:
+        return "no-room", f"only {room} KiB are free where the copies would lie"
+    return None
+
+
+def _transaction(snapshot: Snapshot) -> Refusal | None:
+    for receipt in snapshot.receipts:
+        if receipt.state in {ReceiptState.ARMED, ReceiptState.REVERTING}:
+            return "armed-by-another", f"transaction {receipt.tx} of run {receipt.run} is {receipt.state.value}"
+    return None
+
+
+def _alive(snapshot: Snapshot) -> Refusal | None:
+    state, measured = _property(snapshot, "ActiveState"), snapshot.measurement
+    if state != "active" or measured.process is None:
+        return "kubelet-not-running", f"the kubelet does not run (unit {state or 'unknown'}); it was sick before"
+    if measured.healthz is not None and _SICK.fullmatch(measured.healthz):
+        return "kubelet-unhealthy", f"the kubelet's healthz answers {measured.healthz!r}; it was sick before"
+    if measured.lenient:
+        return (
+            "config-lenient",
+            "the kubelet already ignores something in its configuration (lenient decoding, see its journal)",
+        )
+    return None
+
+
+def _guard(snapshot: Snapshot, guard: float) -> Refusal | None:
+    stop = timespan(_property(snapshot, "TimeoutStopUSec"))
+    stop = _DEFAULT_STOP if stop is None else stop
+    if guard + stop + START <= EVICTION:
+        return None
+    total = f"guard {guard:g} s + TimeoutStopSec {stop:g} s + {START:g} s to start"
+    return "guard-eviction", f"{total} is more than the {EVICTION:g} s after which pods are evicted"
+
+
+_BEFORE: tuple[Callable[[Snapshot], Refusal | None], ...] = (managers.refusal, _machine)
+_AFTER: tuple[Callable[[Snapshot], Refusal | None], ...] = (
+    _unit,
+    _transaction,
+    _state,
+    _alive,
+)
+
+SICK = frozenset({"kubelet-not-running", "kubelet-unhealthy", "systemd-not-answering"})
+"""References that mean: this node was sick before we came (what preflight counts)."""

@@ -1,0 +1,213 @@
+"""How one node starts its kubelet: read from its unit, drop-ins, environment files and running process, never assumed.
+
+kubeadm's packages (kubernetes/release ``10-kubeadm.conf``) read ``KUBELET_EXTRA_ARGS`` from ``/etc/default/kubelet``
+(deb) or ``/etc/sysconfig/kubelet`` (rpm); others have everything in ``ExecStart=``. Whatever does not fit is
+``LayoutError``: the node is refused rather than guessed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rollout.core.model.snapshot import FileState, Snapshot
+from rollout.kubelet.node import arguments, env_file, unit_file
+from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.versions import Version
+
+UNIT = "kubelet.service"
+DROP_IN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
+VARIABLE = "KUBELET_EXTRA_ARGS"
+FLAG_FILES = ("/etc/default/kubelet", "/etc/sysconfig/kubelet")
+DEFAULT_HEALTHZ_PORT = 10248
+_PROGRAMS = frozenset({"kubelet", "hyperkube"})
+
+
+class LayoutError(ValueError):
+    """This node's layout is not one we may change; ``reference`` is stable."""
+
+    def __init__(self, reference: str, message: str) -> None:
+        super().__init__(message)
+        self.reference = reference
+
+
+@dataclass(frozen=True, slots=True)
+class EnvHome:
+    """Flags go into ``KUBELET_EXTRA_ARGS`` of this environment file, which the unit reads."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropInHome:
+    """Flags go into a drop-in of ours that restates ``ExecStart=``."""
+
+    path: str = DROP_IN
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """``texts`` are the unit's files in the order systemd applies them, ``environments`` those of its environment files."""
+
+    name: str
+    start: unit_file.Start
+    pieces: tuple[unit_file.Piece, ...]  # the command line the files ask for, program first
+    running: tuple[str, ...]  # the command line that runs, program first
+    texts: Mapping[str, str]
+    environments: Mapping[str, str]
+    flags_home: EnvHome | DropInHome
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The arguments the files ask for."""
+        return tuple(piece.text for piece in self.pieces[1:])
+
+    def flag(self, name: str) -> str | None:
+        """The value of a flag on the command line the files ask for."""
+        found = arguments.last(self.asked, name)
+        return found.value if found else None
+
+    def origin(self, name: str) -> str:
+        """Where that flag is written, for people."""
+        found = arguments.last(self.asked, name)
+        return self.pieces[1 + found.start].origin if found else ""
+
+    @property
+    def config_path(self) -> str:
+        return self.flag("--config") or ""
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment that the unit gives its kubelet."""
+        return _environment(self.start, self.environments)[0]
+
+    @property
+    def variable_value(self) -> str:
+        """``KUBELET_EXTRA_ARGS`` as it is now."""
+        return self.variables.get(VARIABLE, "")
+
+    @property
+    def reads_variable(self) -> bool:
+        """Whether the command line splits ``KUBELET_EXTRA_ARGS`` into words of its own."""
+        return f"${VARIABLE}" in unit_file.exec_words(self.start.command)
+
+
+def text_of(state: FileState | None, path: str) -> str:
+    """The text of a file the snapshot holds, or why it cannot be used."""
+    if state is None:
+        raise LayoutError("layout-not-understood", f"the snapshot does not hold {path}")
+    if state.kind != "regular":
+        raise LayoutError("not-a-regular-file", f"{path} is not a regular file ({state.kind})")
+    if state.content is None:
+        raise LayoutError("file-too-large", f"{path} has {state.size} bytes, more than the agent sends")
+    try:
+        return state.content.decode()
+    except UnicodeDecodeError:
+        raise LayoutError("layout-not-understood", f"{path} is not UTF-8") from None
+
+
+def find(snapshot: Snapshot) -> Layout:
+    """The layout of a node, or ``LayoutError``."""
+    texts = _unit_texts(snapshot)
+    try:
+        start = unit_file.start(texts)
+        environments = _environments(snapshot, start)
+        running = snapshot.measurement.process.command_line if snapshot.measurement.process else ()
+        return _layout(start, texts, environments, running)
+    except LayoutError:
+        raise
+    except ValueError as error:
+        raise LayoutError("layout-not-understood", str(error)) from None
+
+
+def rewritten(layout: Layout, texts: Mapping[str, str]) -> Layout:
+    """The layout once these files (environment files that the unit reads, our drop-in) hold these texts."""
+    named = {entry.path for entry in layout.start.files}
+    environments = {**layout.environments, **{path: text for path, text in texts.items() if path in named}}
+    units = {path: text for path, text in texts.items() if path not in named}
+    fragment, *rest = layout.texts.items()
+    drop_ins = sorted({**dict(rest), **units}.items(), key=lambda entry: unit_file.drop_in_order(entry[0]))
+    ordered = dict([fragment, *drop_ins])
+    made = _layout(unit_file.start(ordered), ordered, environments, layout.running)
+    return replace(made, name=layout.name, flags_home=layout.flags_home)
+
+
+def _layout(
+    start: unit_file.Start, texts: Mapping[str, str], environments: Mapping[str, str], running: tuple[str, ...]
+) -> Layout:
+    environment, sources = _environment(start, environments)
+    pieces = unit_file.expand(start.command, start.file, environment, sources)
+    if not pieces or pieces[0].text.rsplit("/", 1)[-1] not in _PROGRAMS:
+        program = pieces[0].text if pieces else "nothing"
+        raise LayoutError("layout-not-understood", f"{start.file} starts {program}, which is not a kubelet")
+    words = unit_file.exec_words(start.command)
+    home = _flags_home(start, environments, sources, reads_variable=f"${VARIABLE}" in words)
+    return Layout(_name(words, home), start, pieces, running, texts, environments, home)
+
+
+def _name(words: tuple[str, ...], home: EnvHome | DropInHome) -> str:
+    if isinstance(home, DropInHome):
+        return "plain unit"
+    family = {"/etc/default/kubelet": " (deb)", "/etc/sysconfig/kubelet": " (rpm)"}.get(home.path, "")
+    return f"{'kubeadm' if '$KUBELET_KUBEADM_ARGS' in words else 'environment file'} layout{family}"
+
+
+def _unit_texts(snapshot: Snapshot) -> dict[str, str]:
+    unit = snapshot.measurement.unit
+    fragment = unit.properties.get("FragmentPath", "") if unit else ""
+    if unit is None or not fragment:
+        raise LayoutError("no-kubelet-unit", f"systemd knows no file of {UNIT}")
+    drop_ins = unit.properties.get("DropInPaths", "").split()
+    return {path: text_of(snapshot.files.get(path), path) for path in (fragment, *drop_ins)}
+
+
+def _environments(snapshot: Snapshot, start: unit_file.Start) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for entry in start.files:
+        state = snapshot.files.get(entry.path)
+        if state is not None and state.kind == "absent":
+            if not entry.optional:
+                raise LayoutError("layout-not-understood", f"{entry.path} is absent and the unit needs it")
+            continue
+        texts[entry.path] = text_of(state, entry.path)
+    return texts
+
+
+def _environment(start: unit_file.Start, texts: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Variables and the file each is from; files beat ``Environment=``, later files beat earlier ones."""
+    environment = dict(start.environment)
+    sources: dict[str, str] = {}
+    for entry in start.files:
+        for name, value in env_file.values(texts.get(entry.path, "")).items():
+            environment[name] = value
+            sources[name] = entry.path
+    return environment, sources
+
+
+def _flags_home(
+    start: unit_file.Start, texts: Mapping[str, str], sources: Mapping[str, str], *, reads_variable: bool
+) -> EnvHome | DropInHome:
+    if not reads_variable:
+        return DropInHome()
+    if VARIABLE in sources:
+        return EnvHome(sources[VARIABLE])
+    named = [entry for entry in start.files if entry.path in FLAG_FILES]
+    if not named:
+        raise LayoutError("layout-not-understood", f"the unit uses ${VARIABLE} but reads no file that could hold it")
+    return EnvHome(next((entry.path for entry in reversed(named) if entry.path in texts), named[-1].path))
+
+
+def runtime(flags: Layout, version: Version, endpoint_field: object) -> Runtime:
+    """Who runs the containers: dockershim up to 1.23 unless told otherwise, else by the endpoint's socket."""
+    kind = flags.flag("--container-runtime") or ("docker" if version.minor < 24 else "remote")
+    if kind == "docker":
+        return Runtime.DOCKERSHIM if version.minor < 24 else Runtime.UNKNOWN
+    default = "unix:///run/containerd/containerd.sock" if version.minor >= 27 else ""
+    endpoint = flags.flag("--container-runtime-endpoint") or endpoint_field or default
+    sockets = {
+        "cri-dockerd": Runtime.CRI_DOCKERD,
+        "dockershim": Runtime.CRI_DOCKERD,  # the socket cri-dockerd took over in its first releases
+        "containerd": Runtime.CONTAINERD,
+        "crio": Runtime.CRIO,
+    }
+    return next((found for word, found in sockets.items() if word in str(endpoint)), Runtime.UNKNOWN)

@@ -1,0 +1,121 @@
+"""What a node's kubelet starts from: its snapshot and layout as ``configuration.outcome.Sources``, now and after a change."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from rollout.core.model.snapshot import Snapshot
+from rollout.kubelet.configuration import startup
+from rollout.kubelet.configuration.outcome import File, Outcome, Sources
+from rollout.kubelet.node import arguments
+from rollout.kubelet.node.layout import Layout, LayoutError, text_of
+from rollout.kubelet.versions import Version
+
+DROP_INS_ALLOWED = "KUBELET_CONFIG_DROPIN_DIR_ALPHA"
+"""What kubelets 1.28 and 1.29 look for in their environment before they take ``--config-dir`` (KEP-3983)."""
+
+NODES_OWN = frozenset({"--hostname-override", "--node-ip"})
+"""Flags that differ from node to node; a kubelet takes any text and its configuration does not hang on it."""
+
+_CGROUP_V1 = {"v1": True, "v2": False}
+
+
+def sources_of(snapshot: Snapshot, now: Layout) -> Sources:
+    """The files, flags and environment that the kubelet would start from; ``LayoutError`` for what cannot be read."""
+    return Sources(
+        config=_config(snapshot, now),
+        drop_ins=_drop_ins(snapshot, config_dir(now)),
+        flags=now.asked,
+        environment=_environment(snapshot, now),
+        cgroup_v1=_CGROUP_V1.get(snapshot.facts.get("cgroup", "")),
+    )
+
+
+def after(sources: Sources, then: Layout, written: Mapping[str, bytes]) -> Sources:
+    """The same node once these files hold these bytes and its unit starts what ``then`` says."""
+    config = sources.config
+    path = then.config_path
+    if path in written:
+        config = File(path, written[path])
+    drop_ins = sources.drop_ins
+    directory = config_dir(then)
+    if drop_ins is not None and directory:
+        ours = {name: content for name, content in written.items() if name.startswith(directory + "/")}
+        held = {file.path: file.content for file in drop_ins} | ours
+        drop_ins = tuple(File(name, held[name]) for name in sorted(held, key=_walked))
+    return replace(sources, config=config, drop_ins=drop_ins, flags=then.asked)
+
+
+def config_dir(now: Layout) -> str:
+    """The directory of ``--config-dir``, or ``""``."""
+    said = now.flag("--config-dir") or ""
+    if not said:
+        return ""
+    if not said.startswith("/"):
+        raise LayoutError("layout-not-understood", f"--config-dir={said} is not an absolute path")
+    return posixpath.normpath(said)
+
+
+def _config(snapshot: Snapshot, now: Layout) -> File | None:
+    path = now.config_path
+    if not path:
+        return None
+    if not path.startswith("/"):
+        raise LayoutError("layout-not-understood", f"--config={path} is not an absolute path")
+    return File(path, text_of(snapshot.files.get(path), path).encode())
+
+
+def _drop_ins(snapshot: Snapshot, directory: str) -> tuple[File, ...] | None:
+    """Every ``*.conf`` below the directory in the order in which the kubelet walks it (``filepath.WalkDir``)."""
+    if not directory:
+        return None
+    truncated = snapshot.facts.get("config-dir-truncated", "")
+    if truncated:
+        raise LayoutError("config-dir-not-understood", f"{directory} holds more than the agent tells: {truncated}")
+    state = snapshot.files.get(directory)
+    if state is None or state.kind != "directory":
+        what = "is not in the snapshot; read the node again" if state is None else f"is no directory ({state.kind})"
+        raise LayoutError("config-dir-not-understood", f"--config-dir={directory} {what}")
+    found = [
+        path
+        for path, state in snapshot.files.items()
+        if path.startswith(directory + "/") and path.endswith(".conf") and state.kind not in {"absent", "directory"}
+    ]
+    return tuple(File(path, text_of(snapshot.files[path], path).encode()) for path in sorted(found, key=_walked))
+
+
+def _environment(snapshot: Snapshot, now: Layout) -> dict[str, str]:
+    """What the running kubelet has or the unit gives it, of what it looks up."""
+    said = now.variables.get(DROP_INS_ALLOWED, "") or snapshot.facts.get("config-dir-alpha", "")
+    return {DROP_INS_ALLOWED: said} if said else {}
+
+
+def _walked(path: str) -> tuple[str, ...]:
+    return tuple(path.split("/"))
+
+
+def outcome(version: Version, sources: Sources) -> Outcome:
+    """What this kubelet makes of it. Remembered: a fleet has few distinct files, flags and versions."""
+    environment = tuple(sorted(sources.environment.items()))
+    return _outcome(version, sources.config, sources.drop_ins, _alike(sources.flags), environment, sources.cgroup_v1)
+
+
+def _alike(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The command line without what tells one node from the other."""
+    own = {at for flag in arguments.given(words) if flag.name in NODES_OWN for at in range(flag.start, flag.end)}
+    return tuple(word for at, word in enumerate(words) if at not in own) if own else words
+
+
+@lru_cache(maxsize=4096)
+def _outcome(
+    version: Version,
+    config: File | None,
+    drop_ins: tuple[File, ...] | None,
+    flags: tuple[str, ...],
+    environment: tuple[tuple[str, str], ...],
+    cgroup_v1: bool | None,  # noqa: FBT001 - the host's, as in Sources; keys must be positional
+) -> Outcome:
+    return startup.outcome(version, Sources(config, drop_ins, flags, dict(environment), cgroup_v1))

@@ -1,0 +1,215 @@
+"""The parts of a systemd service unit that say how a kubelet is started (systemd.syntax(7), systemd.service(5)).
+
+Fragment first, then drop-ins in the order systemd applies them; an empty assignment resets a list. Lines may be
+continued with a backslash; comment lines inside a continued line are skipped (``config_parse`` in
+src/shared/conf-parser.c, systemd 252). What versions of systemd read differently is ``ValueError``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rollout.kubelet.node import arguments
+
+_BLANKS = " \t\r\n"
+_LINE_END = re.compile(r"\r\n|\n\r|\n|\r")
+_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """``key=value`` of the ``[Service]`` section, continued lines joined."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentFile:
+    path: str
+    optional: bool  # written with a leading "-": it may be absent
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One word of the expanded command line, and where it came from, for people."""
+
+    text: str
+    origin: str
+    variable: str  # the variable whose splitting made it, or ""
+    file: str  # the environment file that sets the variable, or the unit's file
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the unit says as a whole: the ``ExecStart=`` in force and its file, and the environment."""
+
+    command: str
+    file: str
+    environment: Mapping[str, str]
+    files: tuple[EnvironmentFile, ...]
+
+
+@lru_cache(maxsize=4096)
+def service_lines(text: str) -> tuple[Line, ...]:
+    """The assignments of ``[Service]``, in order."""
+    found: list[Line] = []
+    section = ""
+    for line in _joined(text):
+        if line.startswith("[") and line.endswith("]"):
+            section = line[1:-1]
+        elif section == "Service" and "=" in line:
+            key, _, value = line.partition("=")
+            found.append(Line(key.strip(_BLANKS), value.strip(_BLANKS)))
+    return tuple(found)
+
+
+def _joined(text: str) -> list[str]:
+    lines: list[str] = []
+    held = ""
+    for raw in _LINE_END.split(text):
+        line = raw.lstrip(_BLANKS)
+        if line[:1] in {"#", ";"} or (not line and not held):
+            continue
+        if _continued(line):
+            held += line[:-1].rstrip(_BLANKS) + " "
+            continue
+        if line.startswith(".include"):
+            raise ValueError("a unit file includes another, which newer versions of systemd ignore")
+        lines.append((held + line).strip(_BLANKS))
+        held = ""
+    return [*lines, held.strip(_BLANKS)] if held else lines
+
+
+def _continued(line: str) -> bool:
+    """Whether the line's last character is a backslash that none before it takes."""
+    stripped = line.rstrip(_BLANKS)
+    odd = (len(stripped) - len(stripped.rstrip("\\"))) % 2 == 1
+    if odd and stripped != line:
+        raise ValueError("a line ends with a backslash and blanks, which does not continue it")
+    return odd
+
+
+def start(texts: Mapping[str, str]) -> Start:
+    """Fragment and drop-ins (path → text, in order) folded; ``ValueError`` says what we do not understand."""
+    commands: list[tuple[str, str]] = []
+    environment: dict[str, str] = {}
+    files: list[EnvironmentFile] = []
+    for path, text in texts.items():
+        for line in service_lines(text):
+            if line.key == "ExecStart":
+                commands = [*commands, (path, line.value)] if line.value else []
+            elif line.key == "Environment":
+                environment = {**environment, **_environment(line.value)} if line.value else {}
+            elif line.key == "EnvironmentFile":
+                files = [*files, _environment_file(line.value)] if line.value else []
+            elif line.key == "UnsetEnvironment" and line.value:
+                raise ValueError(f"{path} unsets environment variables")
+    if len(commands) != 1:
+        raise ValueError(f"the unit has {len(commands)} ExecStart= commands")
+    return Start(commands[0][1], commands[0][0], environment, tuple(files))
+
+
+def _environment(value: str) -> dict[str, str]:
+    _no_escapes(value, "Environment=")
+    pairs = (word.text.partition("=") for word in arguments.split(value))
+    return {name: _specifiers(text) for name, equals, text in pairs if equals and _NAME.fullmatch(name)}
+
+
+def _no_escapes(value: str, where: str) -> None:
+    """systemd reads C escapes here and warns of unknown ones; only an escaped quote or backslash is the same for us."""
+    for found in _ESCAPE.finditer(value):
+        if found[1] not in {"\\", '"', "'"}:
+            raise ValueError(f"{where} holds the escape \\{found[1]}")
+
+
+def _environment_file(value: str) -> EnvironmentFile:
+    path = _specifiers(value.removeprefix("-"))
+    if not path.startswith("/") or any(mark in path for mark in "*?["):
+        raise ValueError(f"EnvironmentFile={value} is not one absolute path")
+    return EnvironmentFile(path, optional=value.startswith("-"))
+
+
+def _specifiers(text: str) -> str:
+    """``%%`` is a percent sign; any other specifier is not expanded by us."""
+    if "%" in text.replace("%%", ""):
+        raise ValueError(f"{text!r} holds a systemd specifier")
+    return text.replace("%%", "%")
+
+
+def expand(command: str, file: str, environment: Mapping[str, str], sources: Mapping[str, str]) -> tuple[Piece, ...]:
+    """The words systemd would run (src/basic/env-util.c, ``replace_env_argv``).
+
+    A word that begins with ``$`` names a variable up to its end and is replaced by it, split at blanks (nothing if unset);
+    ``${NAME}`` anywhere is replaced without splitting; ``$$`` is a dollar sign. ``sources`` says which file a variable's
+    value is from.
+    """
+    pieces: list[Piece] = []
+    for word in exec_words(command):
+        name = word[1:]
+        if word.startswith("$") and name[:1] not in {"$", "{"}:
+            where = sources.get(name, file)
+            origin = f"{name} in {where}"
+            pieces += [Piece(part.text, origin, name, where) for part in arguments.split(environment.get(name, ""))]
+        else:
+            pieces.append(Piece(_braced(word, environment), f"ExecStart in {file}", "", file))
+    return tuple(pieces)
+
+
+@lru_cache(maxsize=4096)
+def exec_words(command: str) -> tuple[str, ...]:
+    """The words of an ``ExecStart=`` value before variables are expanded."""
+    if command[:1] in set("@-:+!|"):
+        raise ValueError(f"ExecStart= begins with {command[0]!r}")
+    _no_escapes(command, "ExecStart=")
+    words = tuple(_specifiers(word.text) for word in arguments.split(command))
+    if ";" in words:
+        raise ValueError("ExecStart= holds several commands")
+    return words
+
+
+def _braced(word: str, environment: Mapping[str, str]) -> str:
+    if "$" not in word:
+        return word
+    out: list[str] = []
+    at = 0
+    while at < len(word):
+        close = word.find("}", at) if word.startswith("${", at) else -1
+        if word.startswith("$$", at):
+            out.append("$")
+            at += 2
+        elif close > 0:
+            out.append(environment.get(word[at + 2 : close], ""))
+            at = close + 1
+        else:
+            out.append(word[at])
+            at += 1
+    return "".join(out)
+
+
+def quote(word: str) -> str:
+    """``word`` for an ``ExecStart=`` line: nothing in it is expanded."""
+    if any(mark in word for mark in "\n\r\0"):
+        raise ValueError("a line end cannot stand in a unit file")
+    return arguments.quote(word.replace("%", "%%").replace("$", "$$"))
+
+
+def merge(command: str, ours: tuple[str, ...]) -> str:
+    """``command`` with each of our ``--flag=value`` in force, everything else as it stands."""
+    return arguments.merge(command, tuple(argument.replace("%", "%%").replace("$", "$$") for argument in ours))
+
+
+def drop_in_order(path: str) -> str:
+    """systemd applies drop-ins sorted by file name, whatever directory they lie in."""
+    return path.rsplit("/", 1)[-1]
+
+
+def without(command: str, names: Collection[str]) -> str:
+    """``command`` without the flags of these names that are written out in it."""
+    program, *rest = arguments.split(command)
+    at = rest[0].start if rest else program.end
+    return (command[:at] + arguments.without(command[at:], names)).rstrip(_BLANKS)

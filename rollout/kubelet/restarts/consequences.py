@@ -1,0 +1,152 @@
+"""What a change does to a node besides what it is for, by what is known of kubelets and runtimes of its version.
+
+A restart alone keeps containers: the runtime owns them. What else it does is told here, each with its reference:
+
+=========================  ============================================================================================
+readiness-flap             up to 1.34 pods with a readiness probe are NotReady until it has passed again (kubernetes
+                           #78733; from 1.35 on readiness is kept, gate ChangeContainerStatusOnKubeletRestart)
+not-ready-flip             up to 1.30 the Node can say NotReady until its next status update (#122338)
+pulls-cancelled            image pulls under way: the kubelet's or the runtime's end cancels them; layers that are there stay
+back-offs-emptied          back-offs and the pull queue are in memory: all that waits pulls at once
+sessions-break             exec, attach, logs -f and port-forward go through the kubelet
+devices-register-again     device plugins must register again; pods that need one can be rejected meanwhile (#133382)
+containers-restart         the kubelet on disk is of another minor than the one that runs: containers whose hash differs are
+                           killed and started anew (1.31 hashes name and image only: #129385, #124220)
+pull-qps                   pulls that would fail by the kubelet's own limit, see ``pull_rates``
+pods-rejected              pods that would not be admitted again, see ``readmission``
+=========================  ============================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rollout.core.model.live import LiveNode
+from rollout.core.model.plan import Change
+from rollout.core.model.roles import Role
+from rollout.core.model.snapshot import Snapshot
+from rollout.core.text.terminal import counted
+from rollout.kubelet import versions
+from rollout.kubelet.node.layout import UNIT
+from rollout.kubelet.restarts.readmission import PREEMPTING, Rejected
+
+Said = tuple[str, str]
+"""A reference and one line of text."""
+
+READINESS_KEPT = 35
+READY_KEPT = 31
+HASH_OF_NAME_AND_IMAGE = 31
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class AtStake:
+    """One node that is to be changed, and what the API server says of it; ``None``: it was not asked.
+
+    ``minor`` is that of the kubelet whose rules count, ``lost`` the pods that would not survive the restart.
+    """
+
+    snapshot: Snapshot
+    change: Change
+    minor: int
+    role: Role
+    live: LiveNode | None = None
+    probed: int | None = None  # pods with a readiness probe
+    lost: tuple[Rejected, ...] | None = None
+    fails: str = ""  # why pulls can fail by the kubelet's own limit
+
+    @property
+    def pulls_cancelled(self) -> tuple[str, ...]:
+        """The images that were being pulled when the node was read, where the change cancels them."""
+        return (self.snapshot.measurement.pulls or ()) if self.change.disruption.restarts else ()
+
+
+def settle(minor: int) -> float:
+    """Seconds a restarted node counts as unavailable, by what its version is known to do."""
+    return 20.0 if minor < READY_KEPT else 10.0 if minor < READINESS_KEPT else 0.0
+
+
+def of_node(here: AtStake) -> Iterator[Said]:
+    """What the change does to one node that is alike on others: without names or numbers of its own."""
+    if here.fails:
+        yield "pull-qps", here.fails
+    if UNIT in here.change.units:
+        yield from _of_version(here)
+        yield (
+            "back-offs-emptied",
+            "image and crash back-offs are forgotten: all that waits is pulled at once, within the kubelet's limits",
+        )
+        yield "sessions-break", "exec, attach, logs -f and port-forward through this kubelet end"
+        yield from _devices(here)
+        yield from _containers(here)
+
+
+def _of_version(here: AtStake) -> Iterator[Said]:
+    if here.minor < READINESS_KEPT and here.probed != 0:
+        many = "" if here.probed is None else ", where there are any"
+        text = (
+            f"pods with a readiness probe{many} are NotReady until it has passed again (kubernetes #78733); the node counts"
+            f" as unavailable for {settle(here.minor):g} s"
+        )
+        yield "readiness-flap", text
+    if here.minor < READY_KEPT:
+        yield "not-ready-flip", "the Node can say NotReady for up to 10 s (kubernetes #122338)"
+
+
+def _devices(here: AtStake) -> Iterator[Said]:
+    extended = here.live is not None and any("/" in name for name, _ in here.live.capacity)
+    if extended or here.role is Role.DEVICES:
+        text = "device plugins register again; a pod that needs a device can be rejected meanwhile (kubernetes #133382)"
+        yield "devices-register-again", text
+
+
+def _containers(here: AtStake) -> Iterator[Said]:
+    """Known only where the API server says which kubelet runs; the snapshot has the one on disk."""
+    running = versions.parse(here.live.kubelet_version) if here.live else None
+    on_disk = versions.parse(here.snapshot.kubelet_version)
+    if running is None or on_disk is None or running.minor == on_disk.minor:
+        return
+    upgrade = f"kubelet {running.text} runs and {on_disk.text} is on disk: the restart brings the other one"
+    crossed = (running.minor < HASH_OF_NAME_AND_IMAGE) != (on_disk.minor < HASH_OF_NAME_AND_IMAGE)
+    if crossed:
+        yield "containers-restart", f"{upgrade}, and every container is restarted (kubernetes #129385)"
+    elif on_disk.minor < HASH_OF_NAME_AND_IMAGE:
+        yield "containers-restart", f"{upgrade}, and containers whose definition it reads otherwise are restarted"
+    else:
+        yield "containers-restart", f"{upgrade}; drain the node first, as minor upgrades need it"
+
+
+def pulls_text(here: Sequence[AtStake]) -> str:
+    """The image pulls that the change cancels on these nodes, as read; ``""``: none were seen."""
+    busy = [each.pulls_cancelled for each in here if each.pulls_cancelled]
+    names = list(dict.fromkeys(image for images in busy for image in images))
+    if not names:
+        return ""
+    pulling = f"{counted(len(names), 'image')} on {counted(len(busy), 'node')} were being pulled when read"
+    return f"{pulling}; a restart cancels pulls: {_listed(names)}"
+
+
+def lost_text(lost: Sequence[Rejected]) -> str:
+    """``2 pods would be rejected when they are admitted again: shop/web-1 (OutOfpods), …``"""
+    by_change = [each for each in lost if each.by_change]
+    anyway = [each for each in lost if not each.by_change]
+    parts = []
+    if by_change:
+        parts.append(f"{counted(len(by_change), 'pod')} would be rejected after the change: {_pods(by_change)}")
+    if anyway:
+        parts.append(f"{counted(len(anyway), 'pod')} would be rejected by any restart: {_pods(anyway)}")
+    return "; ".join(parts)
+
+
+def _pods(lost: Sequence[Rejected]) -> str:
+    return _listed([f"{each.pod} ({_reason(each)})" for each in lost])
+
+
+def _reason(lost: Rejected) -> str:
+    return "others are killed to make room for it" if lost.reason == PREEMPTING else lost.reason
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
