@@ -19,6 +19,7 @@ RealNodes = Callable[[int], list[Node]]
 COUNTERS = itertools.count(1)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups in this hook too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With several workers one of them takes all tests of one node, another those of four: each has a bed for all of its own."""
     for item in items:
