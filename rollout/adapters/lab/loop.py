@@ -56,9 +56,11 @@ class Loop:
         """Until ``stop``."""
         self._running = True
         while self._running:
-            for descriptor, _ in self._epoll.poll(self._patience(), 256):
-                handler = self._handlers.get(descriptor)
-                if handler is not None:
+            ready = self._epoll.poll(self._patience(), 256)
+            for descriptor, handler in [(each, self._handlers.get(each)) for each, _ in ready]:
+                if (
+                    handler is not None and self._handlers.get(descriptor) is handler
+                ):  # its number may be another's by now
                     self._guarded(handler)
             self._due()
 
