@@ -90,7 +90,7 @@ def home(
     """Where this setting goes on a kubelet of this version over this runtime (``None``: it did not tell its version)."""
     found = _home(setting, version, runtime, runtime_version)
     if isinstance(found, NoHome) and setting.if_unsupported is IfUnsupported.SKIP:
-        return Skipped(f"{setting.name} skipped: {found.reason}")
+        return Skipped(f"{setting.name} skipped: {found.reason.removeprefix(f'{setting.name}: ')}")
     return found
 
 

@@ -125,3 +125,19 @@ def test_a_kubelet_run_by_an_interpreter_is_the_same_kubelet() -> None:
     assert isinstance(
         change_for(with_command(found, "/usr/bin/perl", *command), IMAGE_PULLS, POLICY, nodes.node()), Proposal
     )
+
+
+def test_a_file_that_is_half_written_or_not_there_is_named() -> None:
+    half = layout_error(kubeadm(extra='KUBELET_EXTRA_ARGS="--v=2\n'))
+    assert half == f"{DEB}: a double quote is never closed"
+    gone = change_for(
+        with_file(kubeadm(), nodes.absent(CONFIG)), settings(serializeImagePulls=False), POLICY, nodes.node()
+    )
+    assert isinstance(gone, Left)
+    assert gone.reason == f"{CONFIG} is not there"
+
+
+def layout_error(snapshot: Snapshot) -> str:
+    with pytest.raises(layout.LayoutError) as caught:
+        layout.find(snapshot)
+    return str(caught.value)

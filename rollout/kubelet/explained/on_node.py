@@ -21,6 +21,9 @@ from rollout.kubelet.node import arguments
 from rollout.kubelet.node.found import Found
 from rollout.kubelet.runtime_versions import Runtime
 
+NOWHERE = "nowhere"
+"""How the home of an intent begins that has none on this node."""
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -125,5 +128,6 @@ def _home(here: Found, found: Explanation) -> str:
     version = runtime_versions.version_of(here.runtime, here.snapshot.runtimes)
     row, refused = intents.row(found.name, here.runtime, version), intents.refusal(found.name, here.runtime, version)
     if row is None or refused is not None:
-        return f"it has no home here: {refused[1] if refused else 'nothing is known of it'}"
+        why = refused[1] if refused else "nothing is known of it"
+        return f"{NOWHERE}: {why.removeprefix(f'{found.name}: ')}"
     return f"{row.key}, in {row.place}; default {row.default or 'none'}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from rollout.core.model.settings import Value
 from rollout.core.text.terminal import printable
-from rollout.kubelet.explained.on_node import OnNode
+from rollout.kubelet.explained.on_node import NOWHERE, OnNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,10 @@ def on_node_lines(here: OnNode, shown: Shown) -> Iterator[str]:
     if here.home:
         yield f"  lives here: {here.home}"
     if not here.layers:
-        yield "  not set on the kubelet's command line" if not here.home else "  its value there is not read"
+        if not here.home:
+            yield "  not set on the kubelet's command line"
+        elif not here.home.startswith(NOWHERE):
+            yield "  its value there is not read"
         return
     yield f"  in force: {_text(here.value)}"
     for each in here.layers:

@@ -96,6 +96,8 @@ def text_of(state: FileState | None, path: str) -> str:
     """The text of a file the snapshot holds, or why it cannot be used."""
     if state is None:
         raise LayoutError("layout-not-understood", f"the snapshot does not hold {path}")
+    if state.kind == "absent":
+        raise LayoutError("not-a-regular-file", f"{path} is not there")
     if state.kind != "regular":
         raise LayoutError("not-a-regular-file", f"{path} is not a regular file ({state.kind})")
     if state.content is None:
@@ -178,10 +180,17 @@ def _environment(start: unit_file.Start, texts: Mapping[str, str]) -> tuple[dict
     environment = dict(start.environment)
     sources: dict[str, str] = {}
     for entry in start.files:
-        for name, value in env_file.values(texts.get(entry.path, "")).items():
+        for name, value in _values(entry.path, texts.get(entry.path, "")).items():
             environment[name] = value
             sources[name] = entry.path
     return environment, sources
+
+
+def _values(path: str, text: str) -> dict[str, str]:
+    try:
+        return env_file.values(text)
+    except ValueError as error:
+        raise LayoutError("layout-not-understood", f"{path}: {error}") from None
 
 
 def _flags_home(

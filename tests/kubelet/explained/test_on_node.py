@@ -100,6 +100,12 @@ def test_an_intent_lives_where_the_nodes_runtime_has_it() -> None:
     )
 
 
+def test_an_intent_without_a_home_says_why_once() -> None:
+    found_ = here(kubeadm(version="1.20.15"), "registryMirrors")
+    assert found_.home.startswith("nowhere: dockerd's registry-mirrors speaks for ")
+    assert [line.strip() for line in on_node_lines(found_, Shown())][1:] == [f"lives here: {found_.home}"]
+
+
 def test_what_the_kubelet_shows_is_compared() -> None:
     found_ = here(kubeadm(version="1.33.4", runtime="containerd"), "registryPullQPS")
     assert agrees(found_, {"registryPullQPS": 5})
