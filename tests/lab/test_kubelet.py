@@ -148,3 +148,9 @@ def test_a_folder_that_is_not_there_and_kubelets_that_do_not_know_the_flag_or_wa
     assert with_drop_ins("1.27.3", CONFIG, a=CONFIG).status == 1
     assert with_drop_ins("1.29.1", CONFIG, a=CONFIG).status == 1
     assert with_drop_ins("1.30.1", CONFIG, a=CONFIG).status is None
+
+
+def test_a_kubelet_newer_than_the_tables_is_as_the_newest_that_is_known() -> None:
+    begun = start("1.99.0", config=f"{CONFIG}maxPods: 90\n")
+    assert begun.status is None
+    assert not [line for line in begun.journal if "lenient" in line]

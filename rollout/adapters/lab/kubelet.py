@@ -36,7 +36,7 @@ def minor_of(version: str) -> int:
 
 def start(version: str, arguments: tuple[str, ...], tree: Tree, variables: Mapping[str, str] | None = None) -> Start:
     """Start the kubelet ``version`` with a command line (the program's own name first) on a node's files, with an environment."""
-    minor = minor_of(version)
+    minor = min(minor_of(version), fields.known_minors().stop - 1)  # one from the future is as the newest that is known
     fingerprint = hashlib.sha256("\0".join(arguments).encode())
     try:
         flags = parse_flags(minor, arguments[1:])
