@@ -126,6 +126,11 @@ def test_a_paused_node_answers_nothing_and_goes_on_afterwards(bed: Bed, real_nod
         quick.close()
 
 
+DEADLINE = 2.0
+SHARED = 10.0
+"""Seconds that a busy machine may need besides: far less than TCP would wait."""
+
+
 def test_a_pulled_cable_ends_at_the_deadline(ssh: SshNodes, real_nodes: RealNodes) -> None:
     (node,) = real_nodes(1)
     target = Target(name=node.name, address=node.name)
@@ -133,9 +138,9 @@ def test_a_pulled_cable_ends_at_the_deadline(ssh: SshNodes, real_nodes: RealNode
     node.cut()
     try:
         begin = time.monotonic()
-        answer = ssh.run(target, RemoteCommand("true", b"", 2))
+        answer = ssh.run(target, RemoteCommand("true", b"", DEADLINE))
         assert (answer.status, answer.started) == (None, False)
-        assert time.monotonic() - begin < 4
+        assert time.monotonic() - begin < DEADLINE + SHARED
     finally:
         node.heal()
     assert said(ssh, node, "echo again") == "again"
