@@ -67,6 +67,7 @@ class Session:
             self._close_output(descriptor)
 
     def _feed(self) -> None:
+        ended = self._channel.eof_received  # asked before the last look: what comes after it has news of its own
         while self._stdin_open:
             if not self._input and self._channel.recv_ready():
                 self._input = self._channel.recv(_CHUNK)
@@ -82,7 +83,7 @@ class Session:
         self._watch_stdin(on=False)
         while not self._stdin_open and self._channel.recv_ready():  # nobody wants it; the client may go on
             self._channel.recv(_CHUNK)
-        if self._channel.eof_received:
+        if ended:
             self._close_stdin()
 
     def _watch_stdin(self, *, on: bool) -> None:
