@@ -100,6 +100,19 @@ def test_plan_apply_plan_again_and_an_emergency_on_every_kind_of_node(iad: Site)
     assert iad.everything(*names(iad)) == before
 
 
+def test_the_other_clusters_playbook_finds_the_home_of_its_intent_on_each_runtime_here(iad: Site) -> None:
+    """``imagePullProgressDeadline: 5m`` is containerd's default from 1.7.10 on; this CRI-O's is off: a file of its own."""
+    (iad.folder / "playbooks/image-pulls.yaml").write_text((ROOT / "playbooks/image-pulls.yaml").read_text())
+    asked = ("--cluster", "iad", "--playbook", "image-pulls", "--limit", "iad-work-[001-010]", "--out", "p.json")
+    made = iad.rollout("plan", *asked, "-o", "json").json()
+    assert made["changed"] == 10
+    for group in made["groups"]:
+        said, crio = json.dumps(group, ensure_ascii=False), "CRI-O" in group["label"]
+        assert ("/etc/crio/crio.conf.d/99-rollout.conf" in said, "tightens: off" in said) == (crio, crio), said
+        assert ("5m0s is containerd's default, as wanted and not written" in said) == (not crio), said
+        assert [unit for unit in group["units"] if unit != "kubelet.service"] == (["crio.service"] if crio else [])
+
+
 def test_the_control_plane_comes_last_and_one_at_a_time_where_the_playbook_says_so(iad: Site) -> None:
     text = (iad.folder / "playbooks/parallel-pulls.yaml").read_text()
     write_playbook(iad.folder, text.replace("controlPlane: false", "controlPlane: true"))
