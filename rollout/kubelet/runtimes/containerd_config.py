@@ -171,5 +171,8 @@ def _check_version(config: Config) -> None:
         said = "gives no version (so 1)" if main.version == 0 else f"is of version {main.version}"
         raise LayoutError("containerd-config", f"{main.path} {said}; rollout edits files that say version = 2 or later")
     if any(not 2 <= version <= latest for version in versions):
-        message = f"containerd {config.containerd.text} reads config versions 2 to {latest}, {main.path} and its imports say {versions}"
+        known = "version 2" if latest == 2 else f"versions 2 to {latest}"
+        message = (
+            f"containerd {config.containerd.text} reads config {known}, {main.path} and its imports say {versions}"
+        )
         raise LayoutError("containerd-config", message)

@@ -93,7 +93,7 @@ def test_without_a_file_containerd_runs_on_defaults_and_a_smallest_file_is_made(
         ("", "gives no version (so 1)"),
         ('disabled_plugins = []\n[plugins.cri]\nsandbox_image = "p"\n', "gives no version (so 1)"),
         ("version = 1\n", "is of version 1"),
-        ("version = 3\n", "reads config versions 2 to 2"),
+        ("version = 3\n", "reads config version 2"),
         ("version = 2\nthis is not toml\n", "is not TOML that can be read"),
     ],
 )
