@@ -125,8 +125,8 @@ def joined(channel: Channel, port: int) -> tuple[threading.Thread, threading.Thr
 
 
 def _copy(source: socket.socket | Channel, sink: socket.socket | Channel) -> None:
-    with suppress(OSError):
+    with suppress(OSError, EOFError):
         while data := source.recv(65536):
             sink.sendall(data)
-    with suppress(OSError):
+    with suppress(OSError, EOFError):
         sink.shutdown(socket.SHUT_WR)
