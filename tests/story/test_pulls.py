@@ -16,13 +16,15 @@ BUSY, STUCK = "small-002", "small-003"
 
 @pytest.mark.parametrize("then", ["skip", "override"])
 def test_who_pulls_is_waited_for_and_who_pulls_on_is_left_alone_or_not(few: Site, then: str) -> None:
-    policy(few, "guard: 10s", f"guard: 10s\npullsInFlight: {{within: {ASK_AGAIN / 2:g}s, then: {then}}}")
+    policy(few, "guard: 10s", f"guard: 10s\npullsInFlight: {{within: {1.5 * ASK_AGAIN:g}s, then: {then}}}")
     few.fault("small-[002-003]", "pulling")
     before = few.everything(STUCK)
     with begun(few, *APPLY) as process:
         until(lambda: "2 nodes pull images" in where(few).get("pulling", ""), 60, "both are waited for")
+        assert "waits: 2 nodes pull images (small-[002-003])" in few.rollout("status").out
+        until(lambda: where(few)["counts"].get("confirmed") == 4, 60, "the others go first")
         assert transactions(few, BUSY) == transactions(few, STUCK) == [], "nothing of ours is on them"
-        few.fault(BUSY, "--clear")  # before it is asked again
+        few.fault(BUSY, "--clear")
         assert process.wait(120) == (4 if then == "skip" else 0), said(few)
     assert few.is_new(BUSY)
     assert few.is_new(STUCK) is (then == "override")

@@ -250,7 +250,6 @@ _BY_NAME: Mapping[str, Set] = {
     "--application-metrics-count-limit": _plain_flag(lambda text: go_values.integer(text, 64)),
     "--global-housekeeping-interval": _plain_flag(go_values.duration),
     "--housekeeping-interval": _plain_flag(go_values.duration),
-    "--max-housekeeping-interval": _plain_flag(go_values.duration),
     "--storage-driver-buffer-duration": _plain_flag(go_values.duration),
     **dict.fromkeys(_PLAIN_SWITCHES, _plain_flag(go_values.boolean)),
 }
