@@ -55,6 +55,17 @@ class Alertmanager:
             raise RemoteError("bad-answer", "the answer to a silence has no id")
         return identity
 
+    def standing(self, url: str, comment: str, timeout: float) -> tuple[str, ...]:
+        answer = self._endpoint.ask("GET", url, "/api/v2/silences", timeout=timeout, most=MOST_BYTES)
+        found = (mapping(entry, "a silence") for entry in listing(_expected(answer), "the answer"))
+        ours = [each for each in found if text(each.get("comment"), "a comment").startswith(comment)]
+        ids = [
+            text(each.get("id"), "an id")
+            for each in ours
+            if mapping(each.get("status"), "status").get("state") != "expired"
+        ]
+        return tuple(identity for identity in ids if _ID.fullmatch(identity))
+
     def lift(self, url: str, silence: str, timeout: float) -> None:
         """Alertmanager answers the end of a silence that has ended with an error; so it is asked how the silence stands."""
         path = f"/api/v2/silence/{quote(silence, safe='')}"

@@ -1,27 +1,67 @@
-"""Runs a wave's command gate on the controller's machine: no shell, bounded time, output thrown away."""
+"""Runs a wave's command gate on the controller's machine: no shell, bounded time, of its output only the end is kept."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import IO
+
+from rollout.app.ports import Ran
+
+MOST_KEPT = 4096
+"""Bytes of its output that are kept: the last ones, of both streams as they came."""
+
+CHUNK = 65536
+LAST_WORDS = 0.5
+"""Seconds for what is still in the pipe when the command has ended; who was left behind may hold it open for ever."""
 
 
 class LocalCommands:
-    """``None`` when the command could not be run or did not end in time."""
+    """Thread-safe. A command that does not end in time is killed with all that it started in its session."""
 
-    def run(self, command: tuple[str, ...], environment: Mapping[str, str], timeout: float) -> int | None:
+    def run(self, command: tuple[str, ...], environment: Mapping[str, str], timeout: float) -> Ran:
         try:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 command,
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=timeout,
-                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,  # a Ctrl-C at our terminal is ours to hear
             )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.returncode
+        except OSError as error:
+            return Ran(None, why=f"could not be run: {error.strerror}")
+        tail = _Tail(process.stdout)
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return Ran(None, tail.text(), f"did not end in {timeout:g} s")
+        return Ran(status, tail.text())
+
+
+class _Tail:
+    """Reads a pipe to its end on a thread of its own and keeps the last of it, so that no writer ever waits for us."""
+
+    def __init__(self, pipe: IO[bytes] | None) -> None:
+        self._kept = b""
+        self._pipe = pipe
+        self._thread = threading.Thread(target=self._read, name="command gate", daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        if self._pipe is None:
+            return
+        with suppress(OSError, ValueError), self._pipe as pipe:
+            while chunk := os.read(pipe.fileno(), CHUNK):
+                self._kept = (self._kept + chunk)[-MOST_KEPT:]
+
+    def text(self) -> str:
+        self._thread.join(LAST_WORDS)
+        return self._kept.decode("utf-8", "replace")

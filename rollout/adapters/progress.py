@@ -9,13 +9,13 @@ import json
 from contextlib import suppress
 from typing import TextIO
 
-from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed
+from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed, Trigger
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.state import Goal, NodeState, Phase, RunState
 from rollout.core.telling.rehearsed import rehearsed
 from rollout.core.telling.summary import summarize, troubles
 from rollout.core.telling.summary_text import counts_text, summary_document, summary_lines
-from rollout.core.telling.waiting import waits_for
+from rollout.core.telling.waiting import extended, waits_for
 from rollout.core.text.terminal import counted, printable
 
 _WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE})
@@ -28,6 +28,7 @@ class PlainProgress:
         self._out = out
         self._wave_began = 0.0
         self._seen: set[tuple[str, str]] = set()
+        self._slow: set[str] = set()
         self._rehearsed = False
 
     def on_event(self, event: Event, before: RunState, after: RunState) -> None:
@@ -36,6 +37,8 @@ class PlainProgress:
                 self._say("stopping: what is in flight ends first; once more stops at once")
             case Resumed():
                 self._say(f"a new controller took over, token {after.counter}")
+            case Answered(trigger=Trigger.DRAINING):
+                self._extended(event.node, after)
             case Answered():
                 self._node(event, before, after)
         self._rehearsal(after)
@@ -61,6 +64,13 @@ class PlainProgress:
             self._say(
                 f"  {event.node} {record.state}: {why} [{record.reference}] (more of this kind are in the summary)"
             )
+
+    def _extended(self, node: str, after: RunState) -> None:
+        """Once for each node whose pods end more slowly than they were given."""
+        why = extended(after, node)
+        if why and node not in self._slow:
+            self._slow.add(node)
+            self._say(f"  {node}: {printable(why, 400)}")
 
     def _rehearsal(self, after: RunState) -> None:
         """Once, when every node of the first wave has been back."""

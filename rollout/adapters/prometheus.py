@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -37,7 +39,7 @@ class Prometheus:
             raise RemoteError("bad-answer", "the answer is not Prometheus'")
         data = mapping(document.get("data"), "data")
         warnings = tuple(text(warning, "a warning") for warning in listing(document.get("warnings"), "warnings"))
-        return Samples(_samples(data), warnings)
+        return Samples(_samples(data), warnings, _age(answer, data))
 
 
 def _error(answer: Answer) -> RemoteError:
@@ -49,6 +51,34 @@ def _error(answer: Answer) -> RemoteError:
     if isinstance(said, str) and answer.status in (400, 422):
         return RemoteError("bad-query", f"answered {answer.status}: {printable(said, 200)}")
     return refusal(answer)
+
+
+def _age(answer: Answer, data: Any) -> float:
+    """By how many seconds the newest sample is older than the answer. Both times are the back end's: no clock of ours.
+
+    A cache before it says so in ``Age``. An answer without a date says nothing of its age.
+    """
+    kept = answer.headers.get("age", "")
+    cached = float(kept) if re.fullmatch(r"[0-9]{1,9}", kept) else 0.0
+    times = [time for time in _times(data) if time is not None]
+    try:
+        now = parsedate_to_datetime(answer.headers.get("date", "")).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return cached
+    return max(cached, now + cached - max(times)) if times else cached
+
+
+def _times(data: Any) -> Iterator[float | None]:
+    result = data.get("result")
+    if data.get("resultType") == "scalar":
+        yield _time(result)
+    elif isinstance(result, list):
+        for entry in result:
+            yield _time(entry.get("value")) if isinstance(entry, dict) else None
+
+
+def _time(pair: object) -> float | None:
+    return float(pair[0]) if isinstance(pair, list) and pair and isinstance(pair[0], (int, float)) else None
 
 
 def _samples(data: Any) -> tuple[Sample, ...]:

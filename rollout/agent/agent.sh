@@ -86,10 +86,19 @@ bounded() { # SECONDS COMMAND…: at most so long and at most what is left, at l
   timeout -k 1 "$seconds" "$@"
 }
 
+let_go() { # SECONDS COMMAND…: like bounded, and comes back though the kernel does not let go of the command: what that does late does no harm
+  clock
+  seconds=$(((until - now) / 1000))
+  [ "$seconds" -lt "$1" ] || seconds=$1
+  [ "$seconds" -ge 1 ] || seconds=1
+  shift
+  timeout -k 1 $((seconds + 2)) timeout -k 1 "$seconds" "$@"
+}
+
 nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
 flush() { # FILE OR DIRECTORY…: to the disk; where sync takes no names, everything
-  bounded 30 sync "$@" 2>/dev/null || bounded 30 sync
+  let_go 30 sync "$@" 2>/dev/null || let_go 30 sync
 }
 
 milliseconds() { # SPAN…, as systemd prints it ("1min 30s", "100ms"): span, rounded up
@@ -161,9 +170,10 @@ each() { # KIND FUNCTION: FUNCTION is called with the words of each payload line
 
 # --------------------------------------------------------------------------------------------------- lock and fencing
 
-born() { # PID: when it started, which with the number makes a process unique; also its parent and its condition
-  born='' parent='' condition=''
+born() { # PID: when it started, which with the number makes a process unique; also its parent, its condition, what it is called
+  born='' parent='' condition='' called=''
   read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
+  called=${stat#*(} called=${called%)*}
   # shellcheck disable=SC2086 # split into fields; the command's name before ")" may hold anything
   set -- ${stat##*) }
   condition=$1 parent=$2 born=${20}
@@ -190,17 +200,38 @@ hold() { # SECONDS: take the lock, waiting at most so long
   printf '%s %s\n' "$$" "$born" 2>/dev/null 1<>"$S/holder" || : # in place: a full disk does not matter
 }
 
-seize() { # like hold, for a guard: who still has the lock after ten seconds is stuck, and killed
-  hold 10 && return
-  read -r holder start 2>/dev/null <"$S/holder" || return 1
+seize() { # like hold, for a guard: who keeps the lock for ten seconds is stuck, and killed
+  awaited=''
+  while :; do
+    hold 1 && return
+    read -r holder start 2>/dev/null <"$S/holder" || return 1
+    clock
+    [ "$awaited" = "$holder $start" ] || awaited="$holder $start" enough=$((now + 9000))
+    [ "$now" -lt "$enough" ] || is_taken_back || break
+    nap
+  done
   born "$holder" && [ "$born" = "$start" ] || return 1
   kill_family "$holder" || return 1
+  born "$holder"
   kill -9 "$holder"
+  wake "$parent"
   hold 5
 }
 
-kill_family() { # PID: its children and theirs (a rename that hangs in the kernel could land later). It itself keeps the
-  # lock, stopped, until none is left: if that takes too long, whoever comes next finds it again
+is_taken_back() { # somebody does what a guard would do: left to it, as long as there is time to do it all again
+  [ "$tx" != - ] && load "$tx" && [ "$r_state" = reverting ] && [ "$now" -lt $((r_limit - 90000)) ]
+}
+
+wake() { # PID: and whose child it is, up to init: a sudo stops when its command is stopped, and would never tell of its end
+  while [ "$1" -gt 1 ]; do
+    kill -CONT "$1" 2>/dev/null
+    born "$1" || return 0
+    set -- "$parent"
+  done
+}
+
+kill_family() { # PID: its children and theirs. It itself keeps the lock, stopped, until none is left that could still change a
+  # file (a rename that hangs in the kernel could land later): if that takes too long, whoever comes next finds it again
   stop_family "$1" || return 1
   for member in $family; do
     is_member "$member" && kill -9 "${member%:*}" 2>/dev/null
@@ -238,12 +269,21 @@ is_member() { born "${1%:*}" && [ "$born" = "${1#*:}" ]; }
 family_lives() {
   for member in $family; do
     is_member "$member" || continue
-    case $condition in Z | X) ;; *) return 0 ;; esac
+    case $condition,$called in Z,* | X,*) ;; D,mv | D,rm | D,rmdir | D,ln) return 0 ;; D,*) ;; *) return 0 ;; esac
   done
   return 1
 }
 
+is_ours() { # the state's folders, as far as they are there: who else could write there would write a guard's program, which is root's
+  for folder in "$S" "$S/tx"; do
+    [ -e "$folder" ] || [ -L "$folder" ] || return 0
+    [ -d "$folder" ] && [ ! -L "$folder" ] && [ -O "$folder" ] || return 1
+    case $(stat -c %a "$folder") in *[2367] | *[2367]?) return 1 ;; esac
+  done
+}
+
 lock() {
+  is_ours || refuse state-not-ours "$folder is a link, or another user's, or may be written by others"
   [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$S"
   true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$S/lock"
   hold 5 2>/dev/null || refuse locked "another verb is at work"
@@ -257,7 +297,7 @@ read_token() {
 
 write_token() { # STATE: in place, so that an emergency on a full disk is still fenced
   k_counter=$counter k_run=$run k_state=$1
-  printf '%s %s %s\n' "$counter" "$run" "$1" 2>/dev/null 1<>"$S/token" && flush "$S/token" "$S"
+  printf '%s %s %s\n' "$counter" "$run" "$1" 2>/dev/null 1<>"$S/token" && flush "$S/token" "$S" "${S%/*}"
 }
 
 fence() { # the caller's token is at least the node's, and no other run holds it
@@ -281,10 +321,10 @@ here() { # TX: its folder
 }
 
 load() { # TX: its receipt into r_…; false if it has none
-  r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_files=0 r_units='' r_hangups='' r_unit='' r_port=0
+  r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_limit=0 r_files=0 r_units='' r_hangups='' r_unit='' r_port=0
   r_reload=0 r_kubelet=''
   here "$1"
-  [ -f "$T/receipt" ] || return 1
+  [ -f "$T/receipt" ] && [ ! -L "$T" ] || return 1
   while IFS='=' read -r key value; do
     case $key in
       run) r_run=$value ;;
@@ -295,6 +335,7 @@ load() { # TX: its receipt into r_…; false if it has none
       finished) r_finished=$value ;;
       boot) r_boot=$value ;;
       deadline) r_deadline=$value ;;
+      limit) r_limit=$value ;;
       files) r_files=$value ;;
       units) r_units=$value ;;
       hangups) r_hangups=$value ;;
@@ -304,6 +345,7 @@ load() { # TX: its receipt into r_…; false if it has none
       kubelet) r_kubelet=$value ;;
     esac
   done <"$T/receipt"
+  [ "$r_limit" -gt 0 ] || r_limit=$((r_deadline + 150000)) # laid down by an earlier version
   [ -n "$r_state" ]
 }
 
@@ -319,7 +361,7 @@ lay_receipts() {
 }
 
 become() { # NAME: one rename, durable when this returns true
-  mv -f "$T/next/$1" "$T/receipt" && flush "$T"
+  bounded 60 mv -f "$T/next/$1" "$T/receipt" && flush "$T"
 }
 
 transactions() { # every transaction's name into `all_tx`, newest first
@@ -395,6 +437,7 @@ folders() { # the existing folders of `paths` into `dirs`
 # -------------------------------------------------------------------------------------------------------------- guard
 
 write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
+  [ ! -L "$SYSTEM/$BOOT_UNIT" ] || return 1 # masked, or it would be written elsewhere
   [ -d "${WANTED%/*}" ] || { true >"$T/made-wants" && mkdir -p "${WANTED%/*}"; } || return 1
   umask 022
   printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "Before=$1" \
@@ -402,7 +445,9 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
     "TimeoutStartSec=60" "[Install]" "WantedBy=multi-user.target" >"$SYSTEM/$BOOT_UNIT"
   written=$?
   umask 077
-  [ "$written" -eq 0 ] && { [ -L "$WANTED" ] || ln -s "../$BOOT_UNIT" "$WANTED"; }
+  [ "$written" -eq 0 ] || return 1
+  # shellcheck disable=SC3013 # dash, bash and busybox have -ef
+  { [ -L "$WANTED" ] && [ "$WANTED" -ef "$SYSTEM/$BOOT_UNIT" ]; } || { rm -f "$WANTED" && ln -s "../$BOOT_UNIT" "$WANTED"; }
 }
 
 remove_boot_unit() {
@@ -410,16 +455,21 @@ remove_boot_unit() {
   [ ! -e "$T/made-wants" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
 }
 
-disarm() { # what is gone already is fine
-  bounded 10 systemctl stop "rollout-guard-$tx.timer" >/dev/null 2>&1 || :
+disarm() { # what is gone already is fine; who watches does not stop itself
+  strings="rollout-guard-$tx.timer"
+  [ "$verb" = watch ] || strings="$strings rollout-watch-$tx.service"
+  # shellcheck disable=SC2086 # a list of units
+  bounded 10 systemctl stop $strings >/dev/null 2>&1 || :
   remove_boot_unit
 }
 
-start_timer() { # fires at r_deadline, never before
+start_strings() { # a timer that fires at r_deadline, never before; and a process that sleeps, which needs no timer
   clock
   bounded 10 systemd-run --quiet --unit="rollout-guard-$tx" --on-active="$(((r_deadline - now + 999) / 1000))" \
     --timer-property=AccuracySec=100ms --timer-property=RemainAfterElapse=no --collect \
     --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" guard "$tx" >/dev/null 2>&1
+  bounded 10 systemd-run --quiet --unit="rollout-watch-$tx" --collect \
+    --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" watch "$tx" >/dev/null 2>&1
 }
 
 guard_is_proven() { # asked of systemd, whatever systemd-run returned
@@ -427,6 +477,7 @@ guard_is_proven() { # asked of systemd, whatever systemd-run returned
   case $NL$shown$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
   next=${shown##*NextElapseUSecMonotonic=}
   case ${next%%"$NL"*} in '' | 0 | infinity | *=*) return 1 ;; esac
+  look "rollout-watch-$tx.service" && [ "$u_active" = active ] && [ "$u_pid" != 0 ] || return 1
   enabled=$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)
   [ "$enabled" = enabled ]
 }
@@ -631,6 +682,18 @@ hang_up() { # UNIT: its main process reads its configuration anew
 
 restart_unit() { bounded 90 systemctl restart "$1" >/dev/null 2>&1; }
 
+restart_surely() { # UNIT: once more if the first one hung; systemd makes one restart of two that are asked for at once
+  restart_unit "$1" && return
+  case $? in 124 | 137) clock && [ $((now + 3000)) -lt "$until" ] && restart_unit "$1" ;; *) return 1 ;; esac
+}
+
+restart_running() { # at boot the units start after us; what runs all the same reads its old files as soon as we have ended
+  for name in $r_hangups $r_units; do
+    look "$name"
+    [ "$u_pid" = 0 ] || bounded 10 systemctl --no-block restart "$name" >/dev/null 2>&1
+  done
+}
+
 restart_units() { # in order, after those that need no more than a SIGHUP; why, if one would not
   for name in $r_hangups; do
     hang_up "$name" || { why="$name has no process that takes a SIGHUP" && return 1; }
@@ -641,14 +704,15 @@ restart_units() { # in order, after those that need no more than a SIGHUP; why, 
 }
 
 restart_again() { # with the old files: each of them, whatever becomes of the others
+  [ -z "${memory-}" ] || remember_units # a crash loop has gone on while the files were given back: what it did is not held against them
   for name in $r_hangups; do # who died of a SIGHUP is started
-    hang_up "$name" || restart_unit "$name" || say "say restart-failed $name has no process and does not start"
+    hang_up "$name" || restart_surely "$name" || say "say restart-failed $name has no process and does not start"
   done
   [ -n "$r_units" ] || return 0
   # shellcheck disable=SC2086 # a list of units
   bounded 5 systemctl reset-failed $r_units >/dev/null 2>&1 # else a crash loop's start limit refuses the old files too
   for name in $r_units; do
-    restart_unit "$name" || say "say restart-failed systemctl restart $name failed or hung"
+    restart_surely "$name" || say "say restart-failed systemctl restart $name failed or hung"
   done
 }
 
@@ -671,13 +735,13 @@ give_back() { # N: file N as it was; again and again with the same result
   is_as "$f_before" "$f_path" && return 0
   is_as "$f_after" "$f_path" || keep_foreign "$1" "$f_path"
   if [ "$f_before" = absent ]; then
-    rm -f "$R$f_path"
+    let_go 30 rm -f "$R$f_path"
     return
   fi
-  if [ ! -e "$R$f_old" ]; then # on another file system a confirmed change keeps its copy here only
-    cp -a "$T/old.$1" "$R$f_old" && flush "$R$f_old" || return 1
+  if [ ! -e "$R$f_old" ] || [ -L "$R$f_old" ]; then # on another file system a confirmed change keeps its copy here only
+    rm -f "$R$f_old" && cp -a "$T/old.$1" "$R$f_old" && flush "$R$f_old" || return 1
   fi
-  mv -f "$R$f_old" "$R$f_path"
+  let_go 30 mv -f "$R$f_old" "$R$f_path"
 }
 
 remove_made() { # N: the folders that were made for file N, if nobody uses them
@@ -696,12 +760,35 @@ remove_all_made() { # for every file, the last one's first
   done
 }
 
-unstage() { # what lies outside the transaction's folder
+near() { # N: what the twins of the loaded file are called, but for their ends, if they cannot lie in the transaction's folder
+  near=${f_path%/*}
+  for topmost in $f_made; do near=${topmost%/*} && break; done
+  case $near in *.d) near=${near%/*} ;; esac # never where a reader's pattern could match
+  near=$near/.rollout-$tx.$1
+}
+
+unstage() { # what lies outside the transaction's folder, or was tried there
   n=1
-  while load_file "$n"; do
-    case $f_new in /var/lib/rollout/*) ;; *) rm -f "$R$f_new" "$R$f_old" ;; esac
+  while [ -e "$T/file.$n" ]; do
+    if load_file "$n"; then
+      near "$n"
+      rm -f "$R$near.new" "$R$near.old"
+    fi
     n=$((n + 1))
   done
+}
+
+flush_near() { # what was unstaged is gone for good: else a power cut brings back what nobody knows any more
+  nears='' n=1
+  while [ -e "$T/file.$n" ]; do
+    if load_file "$n"; then
+      near "$n"
+      case " $nears " in *" $R${near%/*} "*) ;; *) nears="$nears $R${near%/*}" ;; esac
+    fi
+    n=$((n + 1))
+  done
+  # shellcheck disable=SC2086 # a list of paths
+  [ -z "$nears" ] || flush $nears
 }
 
 is_untouched() { # an armed transaction that has not renamed a thing
@@ -713,7 +800,15 @@ is_untouched() { # an armed transaction that has not renamed a thing
   done
 }
 
+restrain() { # what was armed in this boot is taken back by its limit, before its pods are evicted
+  [ "$r_state" = armed ] || [ "$verb" = guard ] || [ "$verb" = watch ] || return 0
+  boot_id
+  clock
+  [ "$r_boot" != "$boot" ] || [ "$now" -ge $((r_limit - 10000)) ] || [ "$until" -lt "$r_limit" ] || until=$r_limit
+}
+
 take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when the units start after us anyway
+  restrain
   targets
   # shellcheck disable=SC2086 # a list of paths
   digest $paths
@@ -730,7 +825,7 @@ take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when th
   # shellcheck disable=SC2086 # a list of paths
   flush $dirs
   [ "$how" = nothing ] || reload_units
-  [ "$how" != restart ] || restart_again
+  case $how in restart) restart_again ;; files) restart_running ;; esac
   become "reverted-$r_cause" || return 1
   r_state=reverted
   if [ "$2" = files ]; then remove_boot_unit; else disarm; fi
@@ -812,6 +907,7 @@ check_node() { # everything that could refuse, before anything is written but th
   each file check_file
   [ "$files" -gt 0 ] || refuse bad-argument "no file"
   check_mounts
+  [ ! -L "$SYSTEM/$BOOT_UNIT" ] || refuse not-a-regular-file "${SYSTEM#"$R"}/$BOOT_UNIT"
   # shellcheck disable=SC2046 # type, free blocks, block size
   set -- $(stat -f -c '%T %a %S' "$S")
   case ${1-} in tmpfs | ramfs) refuse state-not-persistent "$S is on $1" ;; esac
@@ -842,16 +938,22 @@ remove_strays() {
   for entry in "$S"/tx/*; do
     set -f
     here "${entry##*/}"
+    [ ! -L "$T" ] || rm -f "$T"
     [ -e "$T/receipt" ] || [ ! -d "$T" ] || abandon
   done
   set -f
 }
 
+withdraw_receipt() { # else a power cut brings it back without what it speaks of
+  [ ! -e "$T/receipt" ] || { rm -f "$T/receipt" && flush "$T"; }
+}
+
 abandon() { # nothing was renamed; forget that this transaction ever began
-  rm -f "$T/receipt"
+  withdraw_receipt
   [ ! -e "$T/guarded" ] || disarm
   unstage
   remove_all_made
+  flush_near
   rm -rf "$T"
 }
 
@@ -861,25 +963,28 @@ place() { # N PATH BEFORE: `old` and `new`, from where a rename reaches the targ
     made="$folder $made"
     folder=${folder%/*}
   done
-  case $folder in *.d) folder=${folder%/*} ;; esac # never where a reader's pattern could match
+  f_path=$2 f_made=$made
+  near "$1"
+  rm -f "$R$near.new" "$R$near.old" || return 1 # whoever put them there: nothing is written through a link
+  inside "$@" || return 1
   if [ "$3" != absent ]; then
-    inside "$@" || return 1
-    ln "$R$2" "$R$old" 2>/dev/null || twin "$@"
+    ln "$R$2" "$R$old" 2>/dev/null || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; }
   else
-    beside "$@" && true >"$T/new.$1" || return 1
-    if ln "$T/new.$1" "$R$new" 2>/dev/null; then # reached: what a link can cross, a rename can
-      rm -f "$R$new"
-      inside "$@"
+    true >"$T/new.$1" && flush_note "$1" || return 1
+    if ln "$T/new.$1" "$R$near.new" 2>/dev/null; then # reached: what a link can cross, a rename can
+      rm -f "$R$near.new"
     else
-      true >"$T/beside.$1"
+      beside "$@"
     fi
   fi
 }
 
+flush_note() { flush "$T/file.$1" "$T" "$S/tx"; } # N: before anything lies outside the transaction's folder
+
 make_folders() { # those that the file needs, noted already: a disk may be full later
   for made_one in $made; do
     [ -d "$R$made_one/" ] || mkdir -m 755 "$R$made_one" || return 1
-    news="$news $R${made_one%/*} $R$made_one"
+    news="$news $R${made_one%/*}"
   done
 }
 
@@ -890,13 +995,9 @@ inside() { # N PATH BEFORE: both in the transaction's folder
   note_file "$@"
 }
 
-beside() { # N PATH BEFORE: both near the target
-  old=$folder/.rollout-$tx.$1.old new=$folder/.rollout-$tx.$1.new
-  note_file "$@"
-}
-
-twin() { # N PATH: on another file system, a copy here for a later rollback and one there for the rename
-  beside "$@" && true >"$T/beside.$1" && flush "$T/file.$1" "$T" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"
+beside() { # N PATH BEFORE: both near the target, on another file system; a copy here is for a later rollback
+  old=$near.old new=$near.new
+  note_file "$@" && true >"$T/beside.$1" && flush_note "$1"
 }
 
 stage_file() { # N PATH BEFORE AFTER MODE BASE64
@@ -914,7 +1015,7 @@ stage_file() { # N PATH BEFORE AFTER MODE BASE64
   fi || return 1
   stat -c '%a %u:%g' -- "$R$new" >"$T/mode.$1" || return 1 # for verify
   news="$news $R$new"
-  [ ! -e "$T/beside.$1" ] || news="$news $R$folder"
+  [ ! -e "$T/beside.$1" ] || news="$news $R${near%/*}"
   if [ -e "$T/old.$1" ] && [ -e "$T/beside.$1" ]; then news="$news $R$old $T/old.$1"; fi
 }
 
@@ -939,7 +1040,7 @@ stage() { # all that is needed later, and the boot unit; durable when this retur
   boot_id
   clock
   r_deadline=$((now + guard * 1000))
-  common="run=$run${NL}counter=$counter${NL}seq=$((top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}files=$files
+  common="run=$run${NL}counter=$counter${NL}seq=$((top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}limit=$((now + 270000))${NL}files=$files
 units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet"
   lay_receipts || return 1
   folders
@@ -963,7 +1064,7 @@ switch() { # every file from old to new, back to back
   while [ "$n" -le "$files" ]; do
     load_file "$n"
     for folder in $f_made; do [ -d "$R$folder" ] || mkdir -m 755 "$R$folder" || return 1; done
-    mv -f "$R$f_new" "$R$f_path" || return 1
+    bounded 60 mv -f "$R$f_new" "$R$f_path" || return 1
     n=$((n + 1))
   done
   folders
@@ -973,8 +1074,8 @@ switch() { # every file from old to new, back to back
 
 arm() {
   become armed || { abandon; refuse state-not-writable "the receipt could not be stored"; }
-  start_timer
-  guard_is_proven || { abandon; refuse guard-not-proven "systemd shows no timer or no boot unit"; }
+  start_strings
+  guard_is_proven || { abandon; refuse guard-not-proven "systemd shows no timer, no watch or no boot unit"; }
 }
 
 apply_locked() {
@@ -1026,7 +1127,7 @@ prune() { # all but the newest `keep`, the newest confirmed and what is under wa
       armed | reverting) continue ;;
       confirmed) [ -n "$confirmed" ] || { confirmed=$name && continue; } ;;
     esac
-    [ "$count" -le "$keep" ] || rm -rf "$T/receipt" "$T"
+    [ "$count" -le "$keep" ] || { flush_near && withdraw_receipt && rm -rf "$T"; }
   done
 }
 
@@ -1134,10 +1235,10 @@ list_left() { # our things outside $S, if any
   for entry in "$S"/tx/*; do
     here "${entry##*/}"
     n=1
-    while load_file "$n"; do
-      for path in "$f_old" "$f_new"; do
-        case $path in /var/lib/rollout/*) ;; *) [ ! -e "$R$path" ] || left "$path" ;; esac
-      done
+    while [ -e "$T/file.$n" ]; do
+      load_file "$n" || f_path=/none f_made=""
+      near "$n"
+      for path in "$near.old" "$near.new"; do [ ! -e "$R$path" ] || left "$path"; done
       n=$((n + 1))
     done
   done
@@ -1146,7 +1247,7 @@ list_left() { # our things outside $S, if any
 }
 
 list_guards() { # timers and services of ours that systemd knows, into `guards`
-  shown=$(bounded 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 2>/dev/null)
+  shown=$(bounded 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 'rollout-watch-*' 2>/dev/null)
   guards=''
   IFS=$NL
   for line in $shown; do
@@ -1159,12 +1260,16 @@ forget_guards() { # of transactions that are over, in systemd's memory: a confir
   list_guards
   idle=''
   for name in $guards; do
-    case $name in *.timer) name=${name#rollout-guard-} ;; *) continue ;; esac
-    load "${name%.timer}"
-    case $r_state in armed | reverting) ;; *) idle="$idle rollout-guard-$tx.timer" ;; esac
+    case $name in
+      rollout-guard-*.timer) other=${name#rollout-guard-} ;;
+      rollout-watch-*.service) other=${name#rollout-watch-} ;;
+      *) continue ;;
+    esac
+    load "${other%.*}"
+    case $r_state in armed | reverting) ;; *) idle="$idle $name" ;; esac
   done
   # shellcheck disable=SC2086 # a list of units
-  [ -z "$idle" ] || bounded 10 systemctl stop $idle >/dev/null 2>&1 || :
+  [ -z "$idle" ] || { bounded 10 systemctl stop $idle && bounded 10 systemctl reset-failed $idle; } >/dev/null 2>&1 || : # failed: its file was deleted
   case $busy,$guards in
     0,*"$BOOT_UNIT"*) bounded 30 systemctl daemon-reload >/dev/null 2>&1 ;; # a reload with a new drop-in had read it too
     *) [ -n "$idle" ] || return 0 ;;
@@ -1214,6 +1319,11 @@ forget_locked() { # one rename takes the whole state away: whoever comes meanwhi
   list_left
   [ "$lefts" -eq 0 ] || refuse still-needed "what is left here can be removed only with what lies in /var/lib/rollout"
   [ ! -L "$S" ] || refuse not-renameable "/var/lib/rollout is a symbolic link"
+  for name in $all_tx; do
+    here "$name"
+    flush_near
+  done
+  flush "$SYSTEM" "${WANTED%/*}" # else a power cut brings back a boot unit whose program is gone
   mv "$S" "$FORGOTTEN" 2>/dev/null || refuse not-renameable "/var/lib/rollout is a mount of its own, or the disk takes no write"
   flush "${S%/*}"
 }
@@ -1946,6 +2056,14 @@ verb_guard() { # TX: the time is over
   guard_locked 9>&-
 }
 
+verb_watch() { # TX: sleeps until the timer must have fired and begun; then as it
+  load "$tx" && boot_id && [ "$r_boot" = "$boot" ] || exit 0
+  while clock && [ "$now" -lt $((r_deadline + 10000)) ]; do
+    sleep $(((r_deadline + 10000 - now + 999) / 1000)) || nap
+  done
+  verb_guard
+}
+
 boot_locked() {
   transactions
   boot_id
@@ -1978,7 +2096,7 @@ main() { # VERB ARGUMENT…
   [ "$#" -eq 0 ] || shift
   until=0
   case $verb in
-    guard | boot)
+    guard | watch | boot)
       tx=${1--} force=0
       "verb_$verb" # what it says goes to the node's journal
       exit

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TypeVar
 
 from rollout.app.ports import Alerts, Cluster, Metrics, Pages, Silence
 from rollout.core.gates.measured import Alert, Page, Samples
+from rollout.core.model.draining import Cordon, EvictionAnswer, LeavingPod
 from rollout.core.model.live import LiveNode, Sight
 from rollout.errors import AwayError, RemoteError
 
@@ -33,6 +34,21 @@ class Absent:
     def missing_rights(self) -> tuple[str, ...]:
         _absent("kubeconfig")
 
+    def missing_to_drain(self) -> tuple[str, ...]:
+        _absent("kubeconfig")
+
+    def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:  # noqa: ARG002
+        _absent("kubeconfig")
+
+    def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:  # noqa: ARG002
+        _absent("kubeconfig")
+
+    def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:  # noqa: ARG002
+        _absent("kubeconfig")
+
+    def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:  # noqa: ARG002
+        _absent("kubeconfig")
+
     def query(self, url: str, query: str, timeout: float) -> Samples:  # noqa: ARG002
         _absent("Prometheus")
 
@@ -43,6 +59,9 @@ class Absent:
         _absent("Alertmanager")
 
     def silence(self, url: str, silence: Silence, timeout: float) -> str:  # noqa: ARG002
+        _absent("Alertmanager")
+
+    def standing(self, url: str, comment: str, timeout: float) -> tuple[str, ...]:  # noqa: ARG002
         _absent("Alertmanager")
 
     def lift(self, url: str, silence: str, timeout: float) -> None:  # noqa: ARG002

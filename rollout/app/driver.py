@@ -1,20 +1,25 @@
 """The driver: journal the event, step the machine, run its commands, feed the answers back. Decides nothing.
 
-The order is the safety: an event is durable before any command that follows from it is begun. When the journal cannot
-be written the driver stops at once: armed nodes take themselves back, and reading them says so.
+The order is the safety: an event is durable before any command that follows from it is begun. While the journal is away
+nothing is begun (see ``journal_away``); when it stays away the driver stops: armed nodes take themselves back, and
+reading them says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
+from operator import attrgetter
 
+from rollout.app.journal_away import AWAY, Patience
 from rollout.app.ports import Clock, Engine, Journal, Observer, Worker
-from rollout.core.run.commands import Command
+from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event, InterruptAsked, Ticked
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.machine import step
 from rollout.core.run.requests import asked, is_known
-from rollout.core.run.state import Phase, RunState
+from rollout.core.run.state import Order, Phase, RunState, Verb
+from rollout.errors import StateError
 
 TICK = 0.1
 """Seconds between two looks at the clock."""
@@ -25,6 +30,11 @@ HEARTBEAT = 5.0
 
 LISTEN = 1.0
 """Seconds between two looks at what other terminals ask."""
+
+LATE = 0.1
+"""Seconds from a decision to its acts that the pace does not notice."""
+
+_RESTARTS = (Verb.APPLY, Verb.REVERT)
 
 
 class Driver:
@@ -38,8 +48,11 @@ class Driver:
         clock: Clock,
         observers: Sequence[Observer] = (),
         interrupted: Callable[[], bool] = lambda: False,
+        notice: Callable[[str], None] = lambda _words: None,
     ) -> None:
         self._listened = float("-inf")
+        self._ticks_again = float("-inf")
+        self._patience = Patience(engine, clock, interrupted, notice)
         self._journal = journal
         self._engine = engine
         self._worker = worker
@@ -51,19 +64,20 @@ class Driver:
         """Do ``commands``, then go on until the run has ended. ``events`` led to ``state`` and are journaled first."""
         run, cluster = state.order.run, state.order.cluster
         if events:
-            self._journal.append(run, [encode_event(event) for event in events])
+            lines = [encode_event(event) for event in events]
+            self._patience.write(state, lambda: self._journal.append(run, lines))
         self._submit(commands)
         beat = self._clock.now()
         while state.phase is not Phase.ENDED:
-            answers = self._engine.collect(TICK)
+            answers = (*self._patience.take_answers(), *self._engine.collect(TICK))
             asked = self._interrupted() and not state.interrupted
             # First the interruption: the same Ctrl-C may have ended a wave gate's command, which is no verdict.
             batch: list[Event] = [InterruptAsked(self._clock.now())] if asked else []
-            batch += [*answers, *self._requests(state), Ticked(self._clock.now())]
+            batch += [*answers, *self._requests(state), *self._ticks()]
             state = self._take(state, batch)
             if self._clock.now() - beat > HEARTBEAT:
+                self._patience.write(state, lambda: self._journal.renew(cluster, run))
                 beat = self._clock.now()
-                self._journal.renew(cluster, run)
         for observer in self._observers:
             observer.on_end(state)
         return state
@@ -74,9 +88,17 @@ class Driver:
         if now - self._listened < LISTEN:
             return ()
         self._listened = now
-        return [
-            asked(request, now) for request in self._journal.requests(state.order.run, state.heard) if is_known(request)
-        ]
+        try:
+            found = self._journal.requests(state.order.run, state.heard)
+        except StateError as error:
+            if error.reference != AWAY:
+                raise
+            return ()  # whoever asks cannot write it down either; the next write waits for it
+        return [asked(request, now) for request in found if is_known(request)]
+
+    def _ticks(self) -> Sequence[Event]:
+        now = self._clock.now()
+        return [Ticked(now)] if now >= self._ticks_again else []
 
     def _take(self, state: RunState, batch: Sequence[Event]) -> RunState:
         """Step through a batch, write down what changed anything in one durable go, then act."""
@@ -91,12 +113,20 @@ class Driver:
                 told.append((event, state, after))
             state = after
         if lines:
-            self._journal.append(state.order.run, lines)
+            decided = self._clock.now()
+            self._patience.write(state, lambda: self._journal.append(state.order.run, lines))
+            self._keep_the_pace(state.order, commands, late=self._clock.now() - decided)
         self._submit(commands)
         for event, before, after in told:
             for observer in self._observers:
                 observer.on_event(event, before, after)
         return state
+
+    def _keep_the_pace(self, order: Order, commands: Sequence[Command], late: float) -> None:
+        """Restarts that were written down late begin late: those of the next tick keep their distance from them."""
+        if late > LATE and any(isinstance(command, Ask) and command.verb in _RESTARTS for command in commands):
+            burst = max(1, int(order.limits.pace))
+            self._ticks_again = self._clock.now() + burst / order.limits.pace
 
     def _submit(self, commands: Sequence[Command]) -> None:
         for command in commands:
@@ -105,7 +135,7 @@ class Driver:
 
 def _changed(before: RunState, after: RunState) -> bool:
     """Whether anything but the time is different."""
-    return before.nodes is not after.nodes or any(getattr(before, name) != getattr(after, name) for name in _WATCHED)
+    return before.nodes is not after.nodes or bool(_watched(before) != _watched(after))
 
 
-_WATCHED = tuple(name for name in RunState.__slots__ if name not in ("now", "nodes", "order"))
+_watched = attrgetter(*(field.name for field in fields(RunState) if field.name not in ("now", "nodes", "order")))

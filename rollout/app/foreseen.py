@@ -1,7 +1,7 @@
 """What a plan will do besides what it is for: to the pods on its nodes, and to the registries they pull from.
 
-A node that would lose pods is refused, unless its policy lets a change be of class ``drain-and-restart`` (which no playbook
-can say yet). A plan that asks more of a registry than the playbook's caps allow is refused as a whole.
+A node that would lose pods is refused, or, where the playbook lets a change be of class ``drain-and-restart``, drained first:
+then the plan says which pods go, and which of them may take longest to end. A plan that asks more of a registry than the playbook's caps allow is refused as a whole.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rollout.core.model.disruption import Disruption
+from rollout.core.model.draining import LeavingPod
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.live import LiveNode
 from rollout.core.model.placed import PlacedPod
-from rollout.core.model.plan import Consequence, Left, Plan, Remark, Standing
+from rollout.core.model.plan import Consequence, Left, Plan, PlannedDrain, Remark, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.model.roles import role_of
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
@@ -26,7 +27,9 @@ from rollout.kubelet.changes.changes import Proposal
 from rollout.kubelet.node.layout import UNIT
 from rollout.kubelet.restarts import consequences, pull_rates
 from rollout.kubelet.restarts.consequences import AtStake, Said
+from rollout.kubelet.restarts.eviction import kept_back
 from rollout.kubelet.restarts.readmission import Rejected, rejected
+from rollout.kubelet.restarts.termination import worst
 
 NOT_FORESEEN = "pods-not-foreseen"
 
@@ -54,15 +57,31 @@ class Foresight:
             placed.setdefault(pod.node, []).append(pod)
         return placed
 
-    def refusal(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> Left | None:
-        """The node left alone because its pods would not survive the change; ``None``: they would, or may be lost."""
-        if self.policy.disruption is Disruption.DRAIN_AND_RESTART:
-            return None
+    def for_its_pods(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> Left | PlannedDrain | None:
+        """What is done for pods that would not survive the change: the node is left alone or drained; ``None``: there are none."""
         lost = self._lost(node, snapshot, proposal)
         if not lost:
             return None
-        reason = f"{consequences.lost_text(lost)}; drain it first"
-        return Left(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
+        if self.policy.disruption is not Disruption.DRAIN_AND_RESTART:
+            reason = f"{consequences.lost_text(lost)}; drain it first, or say `disruption: drain-and-restart`"
+            return Left(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
+        return self._drain(node, snapshot, proposal)
+
+    def _drain(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> Left | PlannedDrain:
+        """A drain must be able to empty the node, and what it leaves there must fit."""
+        staying, going = by_drain(self.pods.get(node.name, ()))
+        minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
+        left_over = rejected(self.live[node.name], staying, minor, proposal.before, proposal.after)
+        if left_over:
+            reason = f"{consequences.lost_text(left_over)}; a drain leaves them where they are"
+            return Left(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
+        kept = [said for pod in going if (said := kept_back(pod, self.policy.drain.evict_too))]
+        if kept:
+            more = f"; and {len(kept) - 1} more" if len(kept) > 1 else ""
+            return Left(
+                node.name, node.rack, Standing.REFUSED, "not-drainable", f"it cannot be drained: {kept[0]}{more}"
+            )
+        return planned(going, minor)
 
     def on(self, plan: Plan, proposals: Mapping[str, Proposal]) -> Plan:
         """The plan with what it will do; ``InputError`` ``registry-cap`` when that is more than the playbook allows."""
@@ -160,4 +179,23 @@ def _of_group(group: str, members: Mapping[str, AtStake]) -> Iterator[Consequenc
     lost = {name: each.lost for name, each in members.items() if each.lost}
     if lost:
         text = consequences.lost_text([pod for found_ in lost.values() for pod in found_ or ()])
-        yield Consequence(group, "pods-rejected", text, tuple(lost))
+        yield Consequence(group, "pods-rejected", f"{text}; so their nodes are drained first", tuple(lost))
+
+
+def by_drain(pods: Iterable[PlacedPod]) -> tuple[list[PlacedPod], list[LeavingPod]]:
+    """The pods that a drain leaves on their node, and those that it makes go."""
+    staying, going = [], []
+    for pod in pods:
+        if pod.ends is None or pod.ends.stays:
+            staying.append(pod)
+        else:
+            going.append(pod.ends)
+    return staying, going
+
+
+def planned(going: Sequence[LeavingPod], minor: int) -> PlannedDrain:
+    found = worst(going, minor)
+    if found is None:
+        return PlannedDrain(0, "", 0.0, "", minor)
+    longest, pod = found
+    return PlannedDrain(len(going), pod.name, longest.seconds, longest.text, minor)

@@ -23,11 +23,14 @@ from rollout.core.run.commands import Ask
 from rollout.core.run.events import Trigger
 from rollout.errors import RemoteError
 from rollout.kubelet.gates.cluster_baseline import Baseline, BaselineError, baseline_of, read_baseline
-from rollout.kubelet.gates.cluster_gates import STATUS_EVERY, Since, judge_sight
+from rollout.kubelet.gates.cluster_gates import STATUS_EVERY, Since, is_renewal, judge_sight
 from rollout.kubelet.gates.expectations import judge
 
 AGAIN_READY = 2 * STATUS_EVERY
 """Seconds to wait for a node that we restarted before to be Ready again."""
+
+BASELINE_UNKNOWN = "baseline-unknown"
+"""The reference of a baseline that could not be taken, maybe only now."""
 
 Judgement = tuple[Trigger, str, str]
 """What an answer means for the node, with its reference and message."""
@@ -62,6 +65,7 @@ class NodeGates:
     before: dict[str, Measurement] = field(default_factory=dict)
     watched: dict[str, _Watched] = field(default_factory=dict)
     restarted: set[str] = field(default_factory=set)
+    newest_at: dict[str, int] = field(default_factory=dict)  # the newest list of its pods that was judged
     shown: ShownConfig = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,7 +87,7 @@ class NodeGates:
             if GateKind.NODE_READY in kinds and sight.node.ready != "True" and node in self.restarted:
                 sight = self._look_until_ready(node)
         except RemoteError as error:
-            raise UntouchableError("baseline-unknown", f"its baseline could not be taken: {error}") from None
+            raise UntouchableError(BASELINE_UNKNOWN, f"its baseline could not be taken: {error}") from None
         if GateKind.NODE_READY in kinds and sight.node.ready != "True":
             said = f": {sight.node.ready_message}" if sight.node.ready_message else ""
             raise UntouchableError("not-ready-before", f"its Node is not Ready before the change{said}")
@@ -141,6 +145,10 @@ class NodeGates:
         except BaselineError:
             said = "there is no baseline from before the change to compare with"
             return [Reading(gate.name, Verdict.UNKNOWN, said) for gate in gates]
+        if sight.pods_at and sight.pods_at < max(baseline.at, self.newest_at.get(ask.node, 0)):
+            said = "the API server's pods are older than what it said before: its cache is behind"
+            return [Reading(gate.name, Verdict.UNKNOWN, said) for gate in gates]
+        self.newest_at[ask.node] = sight.pods_at
         since = self._since(ask, sight, change)
         return [self._reading(gate, sight, baseline, since) for gate in gates]
 
@@ -154,7 +162,7 @@ class NodeGates:
         known = self.watched.get(ask.node)
         if known is None or known.tx != ask.tx:
             known = _Watched(ask.tx, now, sight.lease)
-        if sight.lease is not None and known.lease is not None and sight.lease.version != known.lease.version:
+        if sight.lease is not None and known.lease is not None and is_renewal(known.lease, sight.lease):
             known = replace(known, renewed=True)
         if known.lease is None:
             known = replace(known, lease=sight.lease)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import assert_never
 
 from rollout.app.backends import Backends
-from rollout.app.node_gates import NodeGates, UntouchableError
+from rollout.app.draining import LATER, Drains, NotOursError, Said
+from rollout.app.node_gates import BASELINE_UNKNOWN, NodeGates, UntouchableError
 from rollout.app.node_pulls import asks_for_pulls, images_of
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.wave_gates import WaveGates
@@ -20,6 +22,8 @@ from rollout.core.model.plan import Change, Plan
 from rollout.core.model.playbook import GateKind, GateScope
 from rollout.core.model.remote import RemoteCommand
 from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Token
+from rollout.core.model.token_belief import is_beyond_belief
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import Answered, Event, Trigger
 from rollout.core.run.state import Verb
@@ -32,6 +36,9 @@ UNIT = "kubelet.service"
 READ_SECONDS = 30.0
 CONFIRM_SECONDS = 40.0
 REVERT_SECONDS = 180.0
+CLAIM_AGAIN = 15.0
+"""Seconds after which a node that is drained is claimed again: who was taken over, or was frozen, evicts nobody any more."""
+
 APPLY_MARGIN = 30.0
 """Seconds beyond the guard's time that an apply may take: staging happens before the guard is armed."""
 
@@ -60,11 +67,16 @@ class NodeWorker:
     backends: Backends = field(default_factory=Backends)
     who: str = ""
     kept: set[str] = field(default_factory=set)
+    claimed: dict[str, float] = field(default_factory=dict)  # when nodes that are being drained were claimed last
+    not_ours: dict[str, Answered] = field(default_factory=dict)  # what a node said that was found taken over in a round
     _node_gates: NodeGates | None = None
+    _drains: Drains | None = None
 
     def __post_init__(self) -> None:
         if self.plan is not None:
-            self._node_gates = NodeGates(self.plan, self.clock, self.backends)
+            plan, cluster = self.plan, self.backends.cluster
+            self._node_gates = NodeGates(plan, self.clock, self.backends)
+            self._drains = Drains(self.run, plan.drain, plan.cordoned, cluster, self.clock)
 
     def __call__(self, command: Command) -> Event:
         match command:
@@ -74,7 +86,72 @@ class NodeWorker:
                 return self._wave_gates.judge(command)
             case LiftSilences():
                 return self._wave_gates.lift(command)
-        return self._apply(command) if command.verb is Verb.APPLY else self._answered(command)
+        return _DOING.get(command.verb, NodeWorker._answered)(self, command)
+
+    def _drain(self, ask: Ask) -> Answered:
+        """No pod goes for a node that does not answer, that another run has, or that could not pass its gates."""
+        answer = self._before_draining(ask)
+        if answer is not None:
+            return answer
+        drain = self._plan.nodes[ask.node].drain
+        if drain is None or self._drains is None:
+            raise LookupError(_NO_PLAN)
+        try:
+            said = self._drains.round(ask.node, drain.minor, ask.counter, ask.left, partial(self._check_claim, ask))
+        except NotOursError:
+            return self.not_ours.pop(ask.node)
+        if said.trigger is not Trigger.DRAINING:
+            self.claimed.pop(ask.node, None)
+        return self._of_drain(ask, said)
+
+    def _before_draining(self, ask: Ask) -> Answered | None:
+        """Claimed once more every now and then, and looked at first: what it says unless it is untouched and well.
+
+        Who does not answer in the middle of a drain is not given up for that, but nothing is done meanwhile.
+        """
+        last = self.claimed.get(ask.node)
+        if last is not None and self.clock.now() - last < CLAIM_AGAIN:
+            return None
+        report = self._ask(replace(ask, verb=Verb.READ))
+        self._release(ask.node)
+        event = self._event(ask, report)
+        if last is not None and event.trigger in (Trigger.UNREACHED, Trigger.LOST):
+            trigger = Trigger.DRAINING if ask.left else Trigger.NOT_DRAINED
+            return self._of_drain(ask, Said(trigger, f"it does not answer any more: {event.message}", LATER))
+        if event.trigger is not Trigger.UNTOUCHED:
+            return event
+        try:
+            if last is None:
+                self._gates.baseline(ask.node)
+        except UntouchableError as error:
+            if error.reference == BASELINE_UNKNOWN and ask.left:
+                return self._of_drain(ask, Said(Trigger.DRAINING, error.message, LATER))
+            return self._refused(ask, error)
+        self.claimed[ask.node] = self.clock.now()
+        return None
+
+    def _check_claim(self, ask: Ask) -> None:
+        answer = self._before_draining(ask)
+        if answer is not None:
+            self.not_ours[ask.node] = answer
+            raise NotOursError(refused=answer.trigger is Trigger.REFUSED)
+
+    def _uncordon(self, ask: Ask) -> Answered:
+        if self._drains is None:
+            raise LookupError(_NO_PLAN)
+        self.claimed.pop(ask.node, None)
+        return self._of_drain(ask, self._drains.uncordon(ask.node, ask.counter))
+
+    def _of_drain(self, ask: Ask, said: Said) -> Answered:
+        return Answered(
+            self.clock.now(), ask.node, ask.serial, ask.verb, said.trigger, said.reference, said.message,
+            again=said.again,
+        )  # fmt: skip
+
+    def _refused(self, ask: Ask, error: UntouchableError) -> Answered:
+        return Answered(
+            self.clock.now(), ask.node, ask.serial, ask.verb, Trigger.REFUSED, error.reference, error.message
+        )
 
     def _apply(self, ask: Ask) -> Answered:
         """First the node's baseline, as late as can be: without it nothing could be told by, so nothing is touched.
@@ -84,9 +161,7 @@ class NodeWorker:
         try:
             baseline = self._gates.baseline(ask.node)
         except UntouchableError as error:
-            return Answered(
-                self.clock.now(), ask.node, ask.serial, ask.verb, Trigger.REFUSED, error.reference, error.message
-            )
+            return self._refused(ask, error)
         if not asks_for_pulls(self._plan.pulls, self._change(ask.node)):
             return self._answered(ask, baseline)
         looked = self._look_for_pulls(ask)
@@ -109,6 +184,8 @@ class NodeWorker:
 
     def _answered(self, ask: Ask, baseline: str = "", pulls: tuple[str, ...] = ()) -> Answered:
         report = self._ask(ask)
+        if ask.verb is Verb.READ and report.reference == "fenced" and report.token is None:
+            report = replace(report, token=self._token(ask))
         self._keep_or_release(ask, report)
         return replace(self._event(ask, report), baseline=baseline, pulls=pulls)
 
@@ -130,13 +207,30 @@ class NodeWorker:
             trigger, reference, message = self._gates.judged(ask, report, self._change(ask.node))
         elif ask.verb is Verb.CLEAN:
             trigger = Trigger.CLEANED
-        counter = report.token.counter if report.token else 0
+        elif falsehood := self._falsehood(ask, report, reference):
+            trigger, (reference, message) = Trigger.REFUSED, falsehood
+        told = report.token.counter if report.token else 0
+        counter = 0 if is_beyond_belief(told, ask.counter) else told
         left = report.leftovers
         if ask.verb is Verb.CLEAN and report.outcome is not Outcome.DONE:
             left = (f"could not be left as found: {message} [{reference}]",)
         return Answered(
             self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds
         )
+
+    def _token(self, ask: Ask) -> Token | None:
+        """What the node holds that ours is too low for: asked for without a claim, since a refusal does not tell."""
+        sudo = self.way.sudo[ask.node]
+        command = agent_call.status(self.way.program, tx=ask.tx, sudo=sudo, deadline=READ_SECONDS)
+        return parse_report(ask.node, "status", self.nodes.run(self.way.targets[ask.node], command), 0.0).token
+
+    def _falsehood(self, ask: Ask, report: Report, reference: str) -> tuple[str, str] | None:
+        """What an honest agent would never say, and what would stop the run on all other nodes if it were believed."""
+        if report.token is not None and is_beyond_belief(report.token.counter, ask.counter):
+            return "false-token", f"it names token {report.token.counter}, which no run can have"
+        if self.take_over and report.outcome is Outcome.REFUSED and reference == "claimed":
+            return "false-claim", "it says that it is claimed to a run that takes claims over"
+        return None
 
     def _ask(self, ask: Ask) -> Report:
         if ask.verb in (Verb.APPLY, Verb.REVERT) and self._node_gates is not None:
@@ -172,6 +266,8 @@ class NodeWorker:
                 return agent_call.cleanup(
                     program, run=self.run, counter=ask.counter, sudo=sudo, deadline=READ_SECONDS
                 )  # fmt: skip
+            case Verb.DRAIN | Verb.UNCORDON:
+                raise LookupError(_NOT_OF_THE_AGENT)
         assert_never(ask.verb)
 
     @property
@@ -224,7 +320,9 @@ class NodeWorker:
         return WaveGates(self.run, self._plan, self.local, self.clock, self.backends, self.who)
 
 
-_NO_PLAN = "a rollback neither applies, measures nor confirms"
+_NO_PLAN = "a rollback neither applies, measures, confirms nor drains"
+_NOT_OF_THE_AGENT = "cordons and evictions are the API server's"
+_DOING = {Verb.APPLY: NodeWorker._apply, Verb.DRAIN: NodeWorker._drain, Verb.UNCORDON: NodeWorker._uncordon}  # noqa: SLF001
 _AGENT_VERBS = {
     Verb.READ: "status",
     Verb.MEASURE: "status",

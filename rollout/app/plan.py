@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rollout.app.foreseen import Foresight
 from rollout.core.model.inventory import Inventory, Node
-from rollout.core.model.plan import Left, Plan, Remark, Standing
+from rollout.core.model.plan import Left, Plan, PlannedDrain, Remark, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.model.roles import Role, role_of
 from rollout.core.model.settings import Setting
@@ -15,6 +15,7 @@ from rollout.core.model.way_back import WayBack
 from rollout.core.plans import history
 from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
+from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 from rollout.kubelet import homes
 from rollout.kubelet.changes.alike import Alike
@@ -56,9 +57,9 @@ def build_plan(
         if isinstance(found, Left):
             left.append(found)
             continue
-        machine_id, proposal = found
+        machine_id, proposal, drain = found
         proposals[name] = proposal
-        decided.append(Decided(inventory.nodes[name], machine_id, proposal.change, proposal.label))
+        decided.append(Decided(inventory.nodes[name], machine_id, proposal.change, proposal.label, drain))
         blobs |= proposal.blobs
     known = _remarks(inventory, fleet, [name for name in selection if name not in passed_over], around, assumed)
     made = plan_of(inventory, policy, fleet, limit, decided, left, blobs, known, way_back=way_back)
@@ -74,15 +75,21 @@ def _passed_over(
     inventory: Inventory, policy: Policy, selection: tuple[str, ...], around: Around
 ) -> Mapping[str, Left]:
     """Nodes to be left alone whatever their state is."""
-    cordoned = frozenset() if policy.cordoned else history.cordoned(around.live)
+    cordoned = {} if policy.cordoned else history.cordoned(around.live)
     found: dict[str, Left] = {}
     for name in selection:
         node = inventory.nodes[name]
         if role_of(node.labels) is Role.CONTROL_PLANE and not policy.control_plane:
             found[name] = Left(name, node.rack, Standing.SKIPPED, "control-plane", _CONTROL_PLANE)
         elif name in cordoned:
-            found[name] = Left(name, node.rack, Standing.SKIPPED, "cordoned", _CORDONED)
+            found[name] = Left(name, node.rack, Standing.SKIPPED, "cordoned", _cordoned(cordoned[name]))
     return found
+
+
+def _cordoned(run: str) -> str:
+    if not run:
+        return _CORDONED
+    return f"run {printable(run, 60)} has cordoned it and not lifted that: `rollout resume` of that run or `kubectl uncordon` does"
 
 
 def _remarks(
@@ -96,7 +103,7 @@ def _remarks(
 
 def _decide(
     foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str, Setting]
-) -> tuple[str, Proposal] | Left:
+) -> tuple[str, Proposal, PlannedDrain | None] | Left:
     snapshot = foresight.fleet.nodes.get(node.name)
     if snapshot is None:
         return Left(
@@ -107,7 +114,8 @@ def _decide(
     found = alike.change_for(snapshot, settings, node)
     if isinstance(found, Left):
         return found
-    return foresight.refusal(node, snapshot, found) or (snapshot.machine_id, found)
+    drain = foresight.for_its_pods(node, snapshot, found)
+    return drain if isinstance(drain, Left) else (snapshot.machine_id, found, drain)
 
 
 def _check_fleet(inventory: Inventory, fleet: FleetSnapshot) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rollout.core.gates.measured import Alert, Page, Samples
+from rollout.core.model.draining import Cordon, EvictionAnswer, LeavingPod
 from rollout.core.model.live import LiveNode, Sight
 from rollout.core.model.placed import PlacedPod
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
@@ -57,10 +58,22 @@ class Files(Protocol):
     def list(self, folder: str, suffix: str) -> tuple[str, ...]: ...
 
 
-class Local(Protocol):
-    """Runs a wave's ``command`` gate where the controller runs. ``None``: it could not be run or did not end in time."""
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command of ours ended (``status`` below 0: by that signal), and the end of what it printed.
 
-    def run(self, command: tuple[str, ...], environment: Mapping[str, str], timeout: float) -> int | None: ...
+    ``None``: it could not be run or did not end in time, and ``why``.
+    """
+
+    status: int | None
+    output: str = ""
+    why: str = ""
+
+
+class Local(Protocol):
+    """Runs a wave's ``command`` gate where the controller runs: bounded in time and in what it keeps."""
+
+    def run(self, command: tuple[str, ...], environment: Mapping[str, str], timeout: float) -> Ran: ...
 
 
 class Cluster(Protocol):
@@ -80,6 +93,31 @@ class Cluster(Protocol):
 
     def missing_rights(self) -> tuple[str, ...]:
         """What ``nodes`` and ``look`` need and may not do: "get nodes", … ``()``: everything is allowed."""
+        ...
+
+    def missing_to_drain(self) -> tuple[str, ...]:
+        """The same of the four below."""
+        ...
+
+    def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:
+        """Make a Node unschedulable with the mark and the token of the run, in one compare-and-swap; whose cordon is on it now.
+
+        A cordon of the run with an older token gets this one. Anything but ``OURS``: it was cordoned already, and nothing was changed.
+        """
+        ...
+
+    def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:
+        """Lift the cordon that bears the run's mark (``run`` ``""``: any run's) and no newer token (``None``: whatever token),
+        mark and token with it; whose cordon is on it now.
+        """
+        ...
+
+    def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:
+        """The pods of a node, those too that a drain leaves; read from the store, not from a cache."""
+        ...
+
+    def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:
+        """Ask for a pod's eviction, only if it is still the one with this uid. Budgets are respected by the API server."""
         ...
 
 
@@ -113,6 +151,10 @@ class Alerts(Protocol):
 
     def silence(self, url: str, silence: Silence, timeout: float) -> str:
         """The id of the new silence."""
+        ...
+
+    def standing(self, url: str, comment: str, timeout: float) -> tuple[str, ...]:
+        """The silences that have not ended and whose comment begins so."""
         ...
 
     def lift(self, url: str, silence: str, timeout: float) -> None:

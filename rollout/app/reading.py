@@ -10,13 +10,17 @@ from rollout.app.node_worker import READ_SECONDS, UNIT, Way
 from rollout.app.ports import Clock, Nodes, Target
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.remote import RemoteCommand
-from rollout.core.model.report import Report
+from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot
+from rollout.kubelet.agent.agent_call import Measure
 
 WIDTH = 96
 """Nodes read side by side; handshakes have a gate of their own in the SSH adapter."""
+
+SAMPLE_SECONDS = 10.0
+"""For what only makes an estimate better."""
 
 T = TypeVar("T")
 
@@ -42,24 +46,37 @@ def snapshot_fleet(inventory: Inventory, way: Way, nodes: Nodes, clock: Clock) -
     return FleetSnapshot(inventory.cluster, inventory.digest, taken, each(way, nodes, read))
 
 
-def read_receipts(way: Way, nodes: Nodes) -> Mapping[str, Report]:
-    """What every node says of its transactions and its token; claims nothing, changes nothing."""
+def read_receipts(
+    way: Way, nodes: Nodes, width: int = WIDTH, heard: Callable[[str], None] = lambda _: None
+) -> Mapping[str, Report]:
+    """What every node says of its transactions and its token; claims nothing, changes nothing.
+
+    ``heard`` is told of each that answered, as it does.
+    """
 
     def read(target: Target) -> Report:
         command: RemoteCommand = agent_call.status(way.program, sudo=way.sudo[target.name], deadline=READ_SECONDS)
-        return parse_report(target.name, "status", nodes.run(target, command), 0.0)
+        report = parse_report(target.name, "status", nodes.run(target, command), 0.0)
+        if report.outcome is Outcome.DONE:
+            heard(target.name)
+        return report
 
-    return each(way, nodes, read)
-
-
-def highest_token(reports: Mapping[str, Report]) -> int:
-    """The highest token counter that any node knows."""
-    counters = [report.token.counter for report in reports.values() if report.token]
-    counters += [receipt.counter for report in reports.values() for receipt in report.receipts]
-    return max(counters, default=0)
+    return each(way, nodes, read, width)
 
 
-def each(way: Way, nodes: Nodes, read: Callable[[Target], T]) -> dict[str, T]:
+def restart_pauses(way: Way, nodes: Nodes) -> tuple[str, ...]:
+    """RestartSec of the kubelet's unit, as systemd on these nodes says it; who does not answer says nothing."""
+
+    def read(target: Target) -> str:
+        sudo = way.sudo[target.name]
+        command = agent_call.status(way.program, measure=Measure(UNIT), sudo=sudo, deadline=SAMPLE_SECONDS)
+        measured = parse_report(target.name, "status", nodes.run(target, command), 0.0).measurement
+        return measured.unit.properties.get("RestartUSec", "") if measured and measured.unit else ""
+
+    return tuple(said for said in each(way, nodes, read).values() if said)
+
+
+def each(way: Way, nodes: Nodes, read: Callable[[Target], T], width: int = WIDTH) -> dict[str, T]:
     """``read`` of every node of ``way``, by name."""
 
     def one(target: Target) -> T:
@@ -68,7 +85,7 @@ def each(way: Way, nodes: Nodes, read: Callable[[Target], T]) -> dict[str, T]:
         finally:
             nodes.release(target)
 
-    pool = ThreadPoolExecutor(WIDTH, thread_name_prefix="read")
+    pool = ThreadPoolExecutor(width, thread_name_prefix="read")
     try:
         return dict(zip(way.targets, pool.map(one, way.targets.values()), strict=True))
     finally:

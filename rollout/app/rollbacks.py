@@ -1,23 +1,27 @@
-"""What is to be taken back: a run by its journal, or the newest one that the nodes alone know of."""
+"""What is to be taken back: a run by its journal, or the runs that the nodes alone know of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rollout.app.reading import highest_token
 from rollout.app.runs import check_in_inventory
 from rollout.core.model.inventory import Inventory
-from rollout.core.model.playbook import Limits
-from rollout.core.model.report import Outcome, Report
+from rollout.core.model.playbook import Limits, Share
+from rollout.core.model.report import Report
 from rollout.core.model.roles import Role, role_of
-from rollout.core.plans.planning import rack_sizes
+from rollout.core.model.snapshot import ReceiptState
+from rollout.core.plans.on_nodes import OnNodes, highest_token, on_nodes
+from rollout.core.plans.planning import rack_sizes, zone_sizes
 from rollout.core.run.order import revert_order
 from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
+
+EMERGENCY_ZONE = Share(percent=50.0)
+"""How much of a zone may be away at once where nothing else is said, and where there is more than one zone."""
 
 _HOLDING = frozenset(
     {
@@ -56,53 +60,101 @@ def _revert_order(
     racks = rack_sizes(inventory)
     rack_of = {name: inventory.nodes[name].rack for name in transactions}
     singly = [name for name in transactions if role_of(inventory.nodes[name].labels) is Role.CONTROL_PLANE]
+    zones = zone_sizes(inventory)
+    if limits.per_zone is None and len(zones) > 1:
+        limits = replace(limits, per_zone=EMERGENCY_ZONE)
+    zone_of = {name: inventory.nodes[name].zone for name in transactions}
     return revert_order(
-        run, inventory.cluster, transactions, rack_of, racks, limits, left_out, force=force, singly=singly
+        run,
+        inventory.cluster,
+        transactions,
+        rack_of,
+        racks,
+        limits,
+        left_out,
+        force=force,
+        singly=singly,
+        zone_of=zone_of,
+        zones=zones,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Emergency:
-    """What the nodes alone say: which run is the newest, who is to be taken back, who did not answer."""
+class Wanted:
+    """Which runs an emergency is to take back: those named, ``every`` one (each node's newest), or else the newest."""
 
-    source: str
+    runs: tuple[str, ...] = ()
+    every: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Emergency:
+    """What the nodes alone say: which runs are meant, who is to be taken back, who is back already, who did not answer."""
+
+    picked: tuple[str, ...]
     order: Order
     counter: int
-    silent: tuple[str, ...]
-    already: tuple[str, ...]
+    seen: OnNodes
+    already: Mapping[str, str]  # node → its transaction, taken back already
 
 
 def emergency(
-    reports: Mapping[str, Report], run: str, source: str, inventory: Inventory, limits: Limits, *, force: bool
+    reports: Mapping[str, Report],
+    run: str,
+    picked: tuple[str, ...],
+    inventory: Inventory,
+    limits: Limits,
+    *,
+    force: bool,
 ) -> Emergency:
-    """Pick the newest run on the nodes (or ``source``) and only those nodes whose newest transaction is in it.
+    """Take back the ``picked`` runs from those nodes only whose newest transaction is in them.
 
     Taking it back makes that transaction ``reverted``, still the newest: repeating steps no further back. Nodes that a
     run holds and has not touched are set free: asked for a transaction that they do not have. So are those that took
     their change back by themselves, while nobody could reach them.
     """
-    newest = {name: report.receipts[0] for name, report in reports.items() if report.receipts}
-    silent = tuple(name for name, report in reports.items() if report.outcome is not Outcome.DONE)
-    if not newest:
-        raise UsageError("nothing-to-take-back", "no node that answered holds a transaction of ours")
-    known = {receipt.run for report in reports.values() for receipt in report.receipts}
-    if source and source not in known:
-        hint = did_you_mean(source, known)
-        raise UsageError(
-            "no-such-run", f"no node that answered holds a transaction of `{printable(source)}`", hint=hint
-        )
-    last = source or max(newest.values(), key=lambda receipt: receipt.counter).run
-    held = {name: receipt for name, receipt in newest.items() if receipt.run == last}
-    todo = {name: receipt.tx for name, receipt in held.items() if receipt.state != "reverted"}
+    seen = on_nodes(reports)
+    held = {name: receipt for name, receipt in seen.newest.items() if receipt.run in picked}
+    todo = {name: receipt.tx for name, receipt in held.items() if receipt.state is not ReceiptState.REVERTED}
     todo |= {name: receipt.tx for name, receipt in held.items() if name not in todo and _held_by(reports[name])}
-    already = tuple(name for name in held if name not in todo)
+    already = {name: receipt.tx for name, receipt in held.items() if name not in todo}
     todo |= {
         name: f"{run_of}-1" for name, report in reports.items() if name not in held and (run_of := _held_by(report))
     }
-    counter = highest_token(reports) + 1
+    silent = tuple(seen.silent)
     unasked = (LeftOut("silent", "did not answer; owed", fold(silent), len(silent)),) if silent else ()
     order = _revert_order(run, inventory, todo, limits, unasked, force=force)
-    return Emergency(last, order, counter, silent, already)
+    return Emergency(picked, order, highest_token(reports) + 1, seen, already)
+
+
+def pick(seen: OnNodes, wanted: Wanted) -> tuple[str, ...]:
+    """The runs that are meant, by what the nodes that answered know of. Raises ``UsageError``.
+
+    Where none is said, the newest that can be one. It may be on few nodes, or on one: a rollout that has reached its canary
+    looks so, and a forged receipt too; ``seen_lines`` says then what most nodes hold.
+    """
+    if not seen.newest:
+        away = f"{len(seen.silent)} did not answer: {fold(seen.silent)}" if seen.silent else ""
+        raise UsageError(
+            "nothing-to-take-back", "no node that answered holds a transaction of ours", hint=printable(away, 300)
+        )
+    for run in wanted.runs:
+        if not seen.known(run):
+            hint = did_you_mean(run, [each.run for each in seen.runs])
+            raise UsageError(
+                "no-such-run", f"no node that answered holds a transaction of `{printable(run)}`", hint=hint
+            )
+    if wanted.every:
+        return tuple(each.run for each in seen.runs)
+    if wanted.runs:
+        return wanted.runs
+    if seen.newest_run is None:
+        raise UsageError(
+            "false-counters",
+            "what the nodes say of their runs cannot be true, so none of them is known to be the newest",
+            hint="say RUN, or --every-run: " + printable(", ".join(each.run for each in seen.runs), 300),
+        )
+    return (seen.newest_run.run,)
 
 
 def _held_by(report: Report) -> str:

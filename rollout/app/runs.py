@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rollout.app.backends import Backends
 from rollout.app.driver import Driver
 from rollout.app.following import replay, replay_if_readable
+from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeWorker, Way
-from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader
+from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, Worker
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Gate
@@ -39,6 +41,7 @@ class Tools:
     reason: str
     new_run_id: Callable[[], str]
     backends: Backends = field(default_factory=Backends)
+    notice: Callable[[str], None] = lambda _words: None  # told what holds a run up, for people
 
 
 def check_plan(plan: Plan, inventory: Inventory, file: str) -> None:
@@ -89,18 +92,18 @@ def start_apply(plan: Plan, way: Way, tools: Tools) -> RunState:
     worker = NodeWorker(
         order.run, way, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who
     )
-    return _begin(order, counter, plan_codec.encode(plan), worker, tools)
+    return begin(order, counter, plan_codec.encode(plan), worker, tools)
 
 
 def start_revert(order: Order, counter: int, way: Way, tools: Tools) -> RunState:
     """Take transactions back, over claims of the run that made them."""
     worker = NodeWorker(order.run, way, tools.nodes, tools.local, tools.clock, take_over=True, force=order.force)
-    return _begin(order, counter, b"", worker, tools)
+    return begin(order, counter, b"", worker, tools)
 
 
-def _begin(order: Order, counter: int, plan: bytes, worker: NodeWorker, tools: Tools) -> RunState:
-    tools.journal.acquire(order.cluster, order.run)
-    try:
+def begin(order: Order, counter: int, plan: bytes, worker: Worker, tools: Tools) -> RunState:
+    """Write an order down and carry it out, under the cluster's lease."""
+    with leased(tools.journal, order.cluster, order.run):
         at = tools.clock.now()
         tools.journal.begin(
             RunHeader(
@@ -109,12 +112,24 @@ def _begin(order: Order, counter: int, plan: bytes, worker: NodeWorker, tools: T
         )
         state, commands = opening(order, counter, at)
         return _driver(worker, tools).run(state, commands)
+
+
+@contextmanager
+def leased(journal: Journal, cluster: str, run: str) -> Iterator[None]:
+    """Under the cluster's lease. One that cannot be given back is free when it has been silent: that is no reason to fail."""
+    journal.acquire(cluster, run)
+    try:
+        yield
     finally:
-        tools.journal.release(order.cluster, order.run)
+        try:
+            journal.release(cluster, run)
+        except StateError as error:
+            if error.reference != AWAY:
+                raise
 
 
-def _driver(worker: NodeWorker, tools: Tools) -> Driver:
-    return Driver(tools.journal, tools.engine, worker, tools.clock, tools.observers, tools.interrupted)
+def _driver(worker: Worker, tools: Tools) -> Driver:
+    return Driver(tools.journal, tools.engine, worker, tools.clock, tools.observers, tools.interrupted, tools.notice)
 
 
 def highest_counter(journal: Journal, cluster: str) -> int:
@@ -127,7 +142,7 @@ def resumable(journal: Journal, run: str) -> RunState:
     """The state of a run that may be resumed, or the reason why not."""
     state = _newest(journal, run)
     if state.phase is Phase.ENDED and state.ending in (Ending.DONE, Ending.PREFLIGHT):
-        owed = any(record.owed for record in state.nodes.values())
+        owed = state.ending is Ending.DONE and any(record.owed for record in state.nodes.values())
         hint = f"`rollout catch-up {run}` for the nodes it owes" if owed else "plan again"
         raise StateError("nothing-to-resume", f"run {run} has ended: {state.ending}", hint=hint)
     return state
@@ -136,6 +151,8 @@ def resumable(journal: Journal, run: str) -> RunState:
 def owing(journal: Journal, run: str) -> RunState:
     """The state of a run that has ended and still owes something to nodes, or the reason why it is not one."""
     state = _newest(journal, run)
+    if state.ending is Ending.PREFLIGHT:
+        raise StateError("nothing-owed", f"run {run} has touched no node", hint="plan again")
     if state.phase is not Phase.ENDED or state.ending is not Ending.DONE:
         hint = f"`rollout resume {run}` asks the nodes it owes too"
         raise StateError("not-done", f"run {run} has not ended as it should: {state.ending or state.phase}", hint=hint)
@@ -171,14 +188,16 @@ def resume(state: RunState, way: Way, tools: Tools) -> RunState:
     worker = NodeWorker(
         order.run, way, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who
     )
-    tools.journal.acquire(order.cluster, order.run)
-    try:
+    return go_on(order, worker, tools)
+
+
+def go_on(order: Order, worker: Worker, tools: Tools) -> RunState:
+    """From where the journal says the run stands, under the cluster's lease."""
+    with leased(tools.journal, order.cluster, order.run):
         state = replay(tools.journal, order.run)
         event = Resumed(tools.clock.now(), max(state.counter, state.highest) + 1)
         state, commands = step(state, event)
         return _driver(worker, tools).run(state, commands, [event])
-    finally:
-        tools.journal.release(order.cluster, order.run)
 
 
 def gates_of(journal: Journal, run: str) -> tuple[Gate, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 from rollout.app.backends import Backends, patiently
 from rollout.app.ports import Clock, Local, Silence
 from rollout.core.gates.comparison import Group, compare
-from rollout.core.gates.measured import Samples, judge_alerts, judge_page, judge_samples
+from rollout.core.gates.measured import Samples, doubt, judge_alerts, judge_page, judge_samples
 from rollout.core.gates.name_pattern import PatternTooLongError, name_pattern
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery
@@ -27,6 +28,9 @@ from rollout.errors import RemoteError
 
 NODES = "$nodes"
 LIFT_SECONDS = 10.0
+LAST_LINES = 5
+MOST_OUTPUT = 400
+"""Of a command that did not pass, so many lines and characters at most are evidence. It must not print secrets."""
 MOST_KEPT = 500
 """Samples of one gate's baseline that are written down; of more, every so many in order of size."""
 
@@ -66,15 +70,38 @@ class WaveGates:
         return WaveJudged(self.clock.now(), command.wave, worst(readings), evidence(readings), readings)
 
     def lift(self, command: LiftSilences) -> SilencesLifted:
-        """End the run's silences; one that is over is fine, one that stays ends by itself and is told."""
+        """End the run's silences; one that is over is fine, one that stays ends by itself and is told.
+
+        A controller that died after it had set one, and before that was written down, has left one that only its comment
+        tells of.
+        """
+        left = self._lifted(command.silences)
+        left += self._lifted([found for found in self._forgotten(command.silences) if found not in command.silences])
+        return SilencesLifted(self.clock.now(), tuple(left))
+
+    def _lifted(self, silences: Sequence[str]) -> list[str]:
+        """What could not be ended, each with why."""
         left = []
-        for silence in command.silences:
+        for silence in silences:
             identity, _, url = silence.partition(" ")
             try:
                 self._asked(partial(self.backends.alerts.lift, url, identity), LIFT_SECONDS)
             except RemoteError as error:
                 left.append(f"silence {identity} could not be ended, it ends by itself: {error.message}")
-        return SilencesLifted(self.clock.now(), tuple(left))
+        return left
+
+    def _forgotten(self, known: Sequence[str]) -> list[str]:
+        """Silences of this run that nobody wrote down. Where that cannot be asked they end by themselves."""
+        found = []
+        for url in dict.fromkeys(silence.partition(" ")[2] for silence in known):
+            with suppress(RemoteError):
+                standing = self._asked(partial(self.backends.alerts.standing, url, self._comment()), LIFT_SECONDS)
+                found += [f"{identity} {url}" for identity in standing]
+        return found
+
+    def _comment(self) -> str:
+        """With this begin the comments of all silences of this run."""
+        return f"rollout {self.run}, wave "
 
     def _gates(self) -> Sequence[Gate]:
         return [gate for gate in self.plan.gates if gate.scope is GateScope.WAVE]
@@ -114,7 +141,7 @@ class WaveGates:
         wave = self.plan.waves[command.wave].name
         try:
             pattern = _pattern(command.nodes)
-            comment = f"rollout {self.run}, wave {wave} of {self.plan.cluster}"
+            comment = f"{self._comment()}{wave} of {self.plan.cluster}"
             silence = Silence(query.node_label, pattern, query.silence, self.who or "rollout", comment)
             identity = self._asked(partial(self.backends.alerts.silence, query.url, silence), gate.timeout)
         except RemoteError as error:
@@ -152,7 +179,10 @@ class WaveGates:
     def _control(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, before: Any) -> Group:
         """Nodes not touched yet; in the last wave, where there are none, this wave's own before it."""
         if command.control:
-            return Group("control", self._query(gate, query, command.control).values())
+            answer = self._query(gate, query, command.control)
+            if doubted := doubt(answer):
+                raise RemoteError("doubtful", f"the control group's answer: {doubted}")
+            return Group("control", answer.values())
         kept = before if isinstance(before, list) else []
         return Group("the same before the wave (no control left)", [float(value) for value in kept])
 
@@ -166,13 +196,18 @@ class WaveGates:
         return judge_page(query, self._asked(partial(self.backends.pages.get, query.url), gate.timeout))
 
     def _command(self, gate: Gate, command: JudgeWave) -> tuple[Verdict, str]:
-        """Where the controller runs; not to be run is UNKNOWN, never a pass."""
+        """Where the controller runs; one that could not be run, hangs or is killed has measured nothing: UNKNOWN."""
         wave = self.plan.waves[command.wave]
         environment = {"ROLLOUT_RUN": self.run, "ROLLOUT_WAVE": wave.name, "ROLLOUT_CLUSTER": self.plan.cluster}
-        status = self.local.run(gate.command, environment, gate.timeout)
-        if status is None:
-            return Verdict.UNKNOWN, "could not be run or did not end in time"
-        return (Verdict.PASS if status == 0 else Verdict.FAIL), f"ended with {status}"
+        ran = self.local.run(gate.command, environment, gate.timeout)
+        printed = _last_words(ran.output)
+        if ran.status is None:
+            return Verdict.UNKNOWN, f"{ran.why}{printed}"
+        if ran.status < 0:
+            return Verdict.UNKNOWN, f"was killed by signal {-ran.status}{printed}"
+        return (
+            (Verdict.PASS, "ended with 0") if ran.status == 0 else (Verdict.FAIL, f"ended with {ran.status}{printed}")
+        )
 
     # Asking.
 
@@ -200,6 +235,13 @@ def evidence(readings: Sequence[Reading]) -> str:
 
 def _unanswered(error: RemoteError) -> tuple[Verdict, str]:
     return Verdict.UNKNOWN, printable(f"could not be asked: {error.message} [{error.reference}]", 400)
+
+
+def _last_words(output: str) -> str:
+    """The last lines that a command printed, as one: bounded, and fit for a screen."""
+    lines = [shown for line in output[-MOST_OUTPUT:].splitlines() if (shown := printable(line, MOST_OUTPUT))]
+    said = " | ".join(lines[-LAST_LINES:])
+    return f": {said[-MOST_OUTPUT:]}" if said else ""
 
 
 def _pattern(nodes: tuple[str, ...]) -> str:

@@ -1,48 +1,71 @@
-"""Which adapter answers the gates of one call: from the inventory's ``endpoints`` and ``--kubeconfig``."""
+"""Which adapter answers the gates of one call, and drains its nodes: from the inventory's ``endpoints`` and ``--kubeconfig``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from rollout.app.backends import Absent, Backends
 from rollout.app.ports import Cluster
-from rollout.core.gates.gate_needs import needs_cluster, unnamed
+from rollout.core.gates.gate_needs import needs_cluster, unnamed, unnamed_to_drain
+from rollout.core.model.disruption import Disruption
 from rollout.core.model.inventory import Endpoints, Inventory
-from rollout.core.model.playbook import Gate, GateKind
+from rollout.core.model.playbook import Gate, GateKind, Policy
 from rollout.errors import InputError, RemoteError, UsageError
 
 # ruff: noqa: PLC0415 - what asks over HTTP takes 0.1 s to import, and most calls ask nothing
 
 
-def check_backends(inventory: Inventory, gates: Iterable[Gate], kubeconfig: str) -> None:
-    """Everything the gates need is named, and the files are there and sound; nobody is asked yet. ``InputError``."""
+def check_backends(inventory: Inventory, gates: Iterable[Gate], kubeconfig: str, *, drains: bool = False) -> None:
+    """Everything the gates need is named, and the files are there and sound; nobody is asked yet. ``InputError``.
+
+    ``drains``: nodes are to be drained.
+    """
     gates = tuple(gates)
     endpoints = _endpoints(inventory, kubeconfig)
     problems = unnamed(gates, endpoints, inventory.cluster)
+    problems = problems or (unnamed_to_drain(endpoints, inventory.cluster) if drains else ())
     if problems:
         raise InputError(problems)
     with ExitStack() as stack:
         _backends(endpoints, gates, stack)
 
 
-def ask_backends(inventory: Inventory, gates: Sequence[Gate], kubeconfig: str) -> None:
+def may_plan_drains(inventory: Inventory, policy: Policy, kubeconfig: str) -> bool:
+    """Whether nodes can come to be drained by this playbook: without a kubeconfig nobody knows which need it."""
+    return policy.disruption is Disruption.DRAIN_AND_RESTART and bool(_endpoints(inventory, kubeconfig).kubeconfig)
+
+
+def ask_backends(inventory: Inventory, gates: Sequence[Gate], kubeconfig: str, *, drains: bool = False) -> None:
     """The same, and whether the API server lets us look: what is missing there is said when planning, not on the night."""
-    with gate_backends(inventory, gates, kubeconfig):
+    with gate_backends(inventory, gates, kubeconfig, drains=drains):
         pass
 
 
 @contextmanager
-def gate_backends(inventory: Inventory, gates: Sequence[Gate], kubeconfig: str) -> Iterator[Backends]:
+def gate_backends(
+    inventory: Inventory, gates: Sequence[Gate], kubeconfig: str, *, drains: bool = False
+) -> Iterator[Backends]:
     """What the gates ask, closed at the end; whether the API server lets us look is asked first, ``UsageError``."""
-    check_backends(inventory, gates, kubeconfig)
+    check_backends(inventory, gates, kubeconfig, drains=drains)
     endpoints = _endpoints(inventory, kubeconfig)
     with ExitStack() as stack:
         backends = _backends(endpoints, gates, stack)
+        if drains:
+            backends = replace(backends, cluster=_cluster(endpoints, stack))
+            _check_rights(backends.cluster.missing_to_drain, endpoints.kubeconfig, "draining needs")
         if needs_cluster(gates):
-            _check_rights(backends.cluster, endpoints.kubeconfig)
+            _check_rights(backends.cluster.missing_rights, endpoints.kubeconfig, "gates need")
         yield backends
+
+
+@contextmanager
+def cluster_of(inventory: Inventory, kubeconfig: str) -> Iterator[Cluster | None]:
+    """The API server; ``None``: nobody named one."""
+    endpoints = _endpoints(inventory, kubeconfig)
+    with ExitStack() as stack:
+        yield _cluster(endpoints, stack) if endpoints.kubeconfig else None
 
 
 def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:
@@ -89,13 +112,13 @@ def _cluster(endpoints: Endpoints, stack: ExitStack) -> Cluster:
     return cluster
 
 
-def _check_rights(cluster: Cluster, kubeconfig: str) -> None:
+def _check_rights(ask: Callable[[], tuple[str, ...]], kubeconfig: str, what: str) -> None:
     """Before anything is touched: a gate that may not look is not found out node by node."""
     try:
-        missing = cluster.missing_rights()
+        missing = ask()
     except RemoteError as error:
         message = f"nothing was touched: the API server of {kubeconfig} cannot be asked: {error.message}"
         raise UsageError(f"api-{error.reference}", message, hint=error.hint) from None
     if missing:
         message = f"nothing was touched: by {kubeconfig} one may not {', '.join(missing)}"
-        raise UsageError("kubeconfig-rights", message, hint="docs/gates.md has a ClusterRole with what gates need")
+        raise UsageError("kubeconfig-rights", message, hint=f"docs/gates.md has a ClusterRole with what {what}")

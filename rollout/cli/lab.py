@@ -139,6 +139,10 @@ def fault(
     pull-failing        … a container's image cannot be pulled
     pulling             an image is being pulled, until the runtime or the kubelet restarts
     cordoned            the API shows the node as unschedulable
+    pdb-blocks          evictions from the node are refused: a budget allows none
+    two-pdbs            … two budgets match its pod, which no API server evicts then
+    slow-termination    an evicted pod takes all that its kubelet gives it, with a grace period of --after seconds (3)
+    finalizer           an evicted pod ends and stays: something holds it
     api-down            (of api) connections are refused
     api-slow            (of api) each answer takes --after seconds (5)
     api-forbidden       (of api) the user has no rights

@@ -20,6 +20,7 @@ from rollout.cli.report import report
 from rollout.cli.rollback import rollback
 from rollout.cli.runs import apply, catch_up, resume, status
 from rollout.cli.schema import schema
+from rollout.cli.simulate import simulate
 from rollout.cli.upkeep import forget, unlock, verify
 from rollout.core.text.terminal import printable
 from rollout.errors import RolloutError
@@ -50,6 +51,7 @@ for _command in (
     resume,
     rollback,
     schema,
+    simulate,
     status,
     unlock,
     verify,

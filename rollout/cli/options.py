@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from rollout.adapters.journal import PostgresUrl
 from rollout.cli.sudo_password import given_password, sudo_options
 from rollout.cli.wiring import Session
 from rollout.errors import UsageError
@@ -32,6 +33,13 @@ _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         envvar="ROLLOUT_STATE",
         show_default=True,
         help="Folder of the journal.",
+    ),
+    click.option(
+        "--journal",
+        default="",
+        metavar="URL",
+        envvar="ROLLOUT_JOURNAL",
+        help="A PostgreSQL that several machines share, instead: postgresql://user@host/database.",
     ),
     click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to print it."),
 )
@@ -58,8 +66,9 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def call(ssh_config: Path | None, accept_new: bool, state: Path, output: str, **rest: Any) -> Any:  # noqa: FBT001 (click)
         password = given_password(rest.pop("sudo_password_file"), ask=rest.pop("ask_sudo_password"))
-        kubeconfig = rest.pop("kubeconfig")
-        session = Session(state, ssh_config, accept_new, output, rest.get("reason", ""), password, kubeconfig)
+        kubeconfig, journal = rest.pop("kubeconfig"), rest.pop("journal")
+        shared = PostgresUrl.reading(journal) if journal else None
+        session = Session(state, ssh_config, accept_new, output, rest.get("reason", ""), password, kubeconfig, shared)
         rest.pop("reason", None)
         return command(session, **rest)
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import click
 
 from rollout.adapters.clock import SystemClock
+from rollout.adapters.private_files import write_privately
 from rollout.app.around import look_around
 from rollout.app.following import last_way_back
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_policy, names_in
 from rollout.app.plan import build_plan, check_preflight
 from rollout.app.ports import Files
 from rollout.app.reading import snapshot_fleet
-from rollout.cli.gate_backends import ask_backends, check_backends
+from rollout.cli.gate_backends import ask_backends, check_backends, may_plan_drains
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.wiring import Session
 from rollout.core.model.inventory import Inventory
@@ -69,7 +70,8 @@ def plan(
     inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
     # From a file no machine is asked: then whether one may ask the back ends is seen when applying.
-    (check_backends if snapshot else ask_backends)(inventory, policy.gates, session.kubeconfig)
+    drains = may_plan_drains(inventory, policy, session.kubeconfig)
+    (check_backends if snapshot else ask_backends)(inventory, policy.gates, session.kubeconfig, drains=drains)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     fleet = saved_fleet(snapshot) if snapshot else read_fleet(session, inventory, selection)
     if save_snapshot:
@@ -159,11 +161,7 @@ def saved_fleet(path: Path) -> FleetSnapshot:
 
 def _write(path: Path, content: bytes) -> None:
     """0600: plans and snapshots hold file contents of nodes."""
-    try:
-        path.touch(mode=0o600)
-        path.write_bytes(content)
-    except OSError as exc:
-        raise InputError((Problem("file-not-writable", f"{path}: {exc.strerror}"),)) from exc
+    write_privately(path, content)
 
 
 def _show(session: Session, made: Plan, path: Path) -> None:

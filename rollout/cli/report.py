@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
+from rollout.adapters.private_files import write_privately
 from rollout.app.telling import tell_run
 from rollout.cli.options import session_options
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session
 from rollout.core.telling.pages.page import page
 from rollout.core.telling.pages.text import report_document, report_lines
-from rollout.errors import InputError, Problem
 
 
 @click.command()
@@ -42,7 +42,4 @@ def report(session: Session, run: str, file: Path | None) -> int:
 
 
 def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as exc:
-        raise InputError((Problem("file-not-writable", f"{file}: {exc.strerror}"),)) from exc
+    write_privately(file, text.encode())

@@ -2,74 +2,132 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import click
 
-from rollout.app.following import last_way_back, replay
-from rollout.app.reading import read_receipts
-from rollout.app.rollbacks import emergency, rollback_order
-from rollout.app.runs import (
-    highest_counter,
-    start_revert,
-)
+from rollout.app.emergencies import Asked, EmergencyRollback
+from rollout.app.following import replay
+from rollout.app.proofs import prove
+from rollout.app.rollbacks import Wanted, rollback_order
+from rollout.app.runs import highest_counter, start_revert
+from rollout.cli.cordons import lift_and_tell
+from rollout.cli.emergency import EmergencyHands, left_behind, tell_proofs, to_be_proven, way_back_known
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session, new_run_id
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
-from rollout.core.model.way_back import WayBack
-from rollout.core.plans.estimate import BACK_SECONDS
-from rollout.core.run.order import predicted_seconds
-from rollout.core.run.state import Order, RunState
+from rollout.core.model.proof import Proven
+from rollout.core.run.state import Ending
+from rollout.core.telling.emergency_text import predicted_lines
 from rollout.core.telling.summary import exit_code
-from rollout.core.text.nodesets import fold, select
-from rollout.core.text.terminal import counted, printable, seconds_text
-from rollout.errors import StateError, UsageError
+from rollout.core.telling.time_back import node_time, time_back
+from rollout.core.text import durations
+from rollout.core.text.nodesets import select
+from rollout.core.text.terminal import counted, printable
+from rollout.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Emergencies:
+    """The options that only an emergency has."""
+
+    cluster: str
+    from_nodes: bool
+    every_run: bool
+    until_done: bool
+    at_most: str
 
 
 @click.command()
-@click.argument("run", required=False, default="")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("--cluster", default="", help="With --emergency: whose nodes.")
 @click.option("--emergency", "from_nodes", is_flag=True, help="From what the nodes know alone: the newest run on them.")
+@click.option("--every-run", is_flag=True, help="With --emergency: each node's newest transaction, of whichever run.")
+@click.option("--until-done", is_flag=True, help="With --emergency: ask those who do not answer until none is owed.")
+@click.option("--at-most", default="", metavar="TIME", help="With --until-done: stop trying after so long, e.g. 2h.")
 @limit_option
-@click.option("--pace", type=click.FloatRange(0.1), default=None, help="Restarts a second.")
-@click.option("--per-rack", type=click.IntRange(1, 100), default=None, help="Percent of a rack at once.")
+@click.option("--pace", type=click.FloatRange(0.1), default=None, help="Restarts a second; 30 if not said.")
+@click.option("--per-rack", type=click.IntRange(1, 100), default=None, help="Percent of a rack at once; 50.")
+@click.option("--per-zone", type=click.IntRange(1, 100), default=None, help="Percent of a zone at once; 50 of several.")
+@click.option("--in-flight", type=click.IntRange(1, 2000), default=None, help="Nodes at once; 200.")
 @click.option("--force", is_flag=True, help="Also where others have written since; their bytes are kept on the node.")
 @yes_option
 @reason_option
 @session_options
 def rollback(
     session: Session,
-    run: str,
-    cluster: str,
-    from_nodes: bool,  # noqa: FBT001 - click's flags
+    runs: tuple[str, ...],
     limit: str,
     pace: float | None,
     per_rack: int | None,
-    force: bool,  # noqa: FBT001
+    per_zone: int | None,
+    in_flight: int | None,
+    force: bool,  # noqa: FBT001 - click's flags
     yes: bool,  # noqa: FBT001
+    **emergency: Any,
 ) -> int:
-    """Take a run back: RUN by the journal, or --cluster C --emergency by the nodes alone."""
-    if from_nodes != bool(cluster) or (not from_nodes and not run):
+    """Take a run back: RUN by the journal, or --cluster C --emergency by the nodes alone (RUN... then picks among theirs)."""
+    asked = _checked(runs, Emergencies(**emergency))
+    limits = replace(
+        EMERGENCY_LIMITS,
+        pace=pace or EMERGENCY_LIMITS.pace,
+        per_rack=Share(percent=float(per_rack)) if per_rack else EMERGENCY_LIMITS.per_rack,
+        per_zone=Share(percent=float(per_zone)) if per_zone else EMERGENCY_LIMITS.per_zone,
+        in_flight=in_flight or EMERGENCY_LIMITS.in_flight,
+    )
+    if not asked.from_nodes:
+        return _by_journal(session, runs[0], limit, limits, force=force, yes=yes)
+    inventory = session.inventory_in_emergency(asked.cluster)
+    names = select(limit, inventory) if limit else tuple(inventory.nodes)
+    patience = _patience(asked)
+    whole = Asked(inventory, Wanted(runs, asked.every_run), limits, force=force, at_most=patience)
+    code = EmergencyRollback(whole, EmergencyHands(session, inventory, yes)).run(names)
+    lift_and_tell(session, inventory, names)
+    return code
+
+
+def _checked(runs: tuple[str, ...], asked: Emergencies) -> Emergencies:
+    if asked.from_nodes != bool(asked.cluster) or (not asked.from_nodes and len(runs) != 1):
         raise UsageError(
             "run-or-emergency", "say RUN, or --cluster CLUSTER --emergency (RUN then picks one of its runs)"
         )
-    limits = EMERGENCY_LIMITS
-    if pace:
-        limits = replace(limits, pace=pace)
-    if per_rack:
-        limits = replace(limits, per_rack=Share(percent=float(per_rack)))
-    if from_nodes:
-        return _emergency(session, cluster, run, limit, limits, force=force, yes=yes)
+    if not asked.from_nodes and (asked.every_run or asked.until_done):
+        raise UsageError("only-in-an-emergency", "--every-run and --until-done go with --emergency")
+    if asked.every_run and runs:
+        raise UsageError("run-or-every-run", "say RUN or --every-run, not both")
+    if asked.at_most and not asked.until_done:
+        raise UsageError("only-until-done", "--at-most goes with --until-done")
+    return asked
+
+
+def _patience(asked: Emergencies) -> float | None:
+    """Seconds to keep trying for: none at all unless asked to."""
+    if not asked.until_done:
+        return 0.0
+    try:
+        return durations.parse(asked.at_most) if asked.at_most else None
+    except durations.DurationError as error:
+        raise UsageError("bad-duration", f"--at-most {printable(asked.at_most, 60)!r}: {error}") from None
+
+
+def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force: bool, yes: bool) -> int:
     journal = session.past()
     source = replay(journal, known_run(session, journal.runs(), run))
     inventory = session.inventory(source.order.cluster)
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
     order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
-    _predict(session, order)
-    if source.silences and session.output == "text":
-        click.echo("its silences are not lifted, they end by themselves: " + printable(", ".join(source.silences), 300))
+    if session.output == "text":
+        for line in predicted_lines(time_back(order, node_time(way_back_known(session, order.cluster)))):
+            click.echo(line)
+        if source.silences:
+            click.echo(
+                "its silences are not lifted, they end by themselves: " + printable(", ".join(source.silences), 300)
+            )
+    cordoned = tuple(name for name, record in source.nodes.items() if record.cordoned)
     if not order.nodes:
+        lift_and_tell(session, inventory, chosen, source.order.run, cordoned)
         return 0
     typed_confirmation(
         order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be taken back", yes=yes
@@ -77,55 +135,10 @@ def rollback(
     counter = max(highest_counter(journal, order.cluster), source.counter, source.highest) + 1
     with session.tools(journal, limits.in_flight) as tools:
         state = start_revert(order, counter, session.way(inventory, tuple(order.nodes)), tools)
-    return exit_code(state) or 0
-
-
-def _emergency(session: Session, cluster: str, run: str, limit: str, limits: Limits, *, force: bool, yes: bool) -> int:
-    inventory = session.inventory_in_emergency(cluster)
-    names = select(limit, inventory) if limit else tuple(inventory.nodes)
-    nodes = session.nodes()
-    try:
-        reports = read_receipts(session.way(inventory, names), nodes)
-    finally:
-        nodes.close()
-    found = emergency(reports, new_run_id(), run, inventory, limits, force=force)
-    if session.output == "text":
-        click.echo(f"newest run on the nodes: {found.source}; {len(found.already)} nodes are back already")
-        if found.silent:
-            click.echo(f"no answer from {counted(len(found.silent), 'node')}, still owed: {fold(found.silent)}")
-    _predict(session, found.order)
-    if not found.order.nodes:
-        return 4 if found.silent else 0
-    typed_confirmation(cluster, f"{counted(len(found.order.nodes), 'node')} of {cluster} will be taken back", yes=yes)
-    with session.tools(session.journal_if_any(), limits.in_flight) as tools:
-        way = session.way(inventory, tuple(found.order.nodes))
-        state: RunState = start_revert(found.order, found.counter, way, tools)
-    return exit_code(state) or 0
-
-
-def _predict(session: Session, order: Order) -> None:
-    """How long it will take, said before anything is done: by the rehearsal, where the journal has one."""
-    if session.output != "text":
-        return
-    if not order.nodes:
-        click.echo("nothing to take back")
-        return
-    known = _last_way_back(session, order.cluster)
-    each = known.revert_seconds if known else BACK_SECONDS
-    why = f"as run {known.run} measured it on {counted(known.nodes, 'node')}" if known else "never rehearsed"
-    time = seconds_text(predicted_seconds(order, each))
-    click.echo(
-        f"{counted(len(order.nodes), 'node')} to take back, about {time} "
-        f"at {order.limits.pace:g} a second ({each:.0f} s a node, {why})"
-    )
-    click.echo(
-        "no node's image pulls are waited for: where a kubelet or runtime restarts, they are cancelled and tried again"
-    )
-
-
-def _last_way_back(session: Session, cluster: str) -> WayBack | None:
-    """An emergency does not wait for a journal that cannot be read."""
-    try:
-        return last_way_back(session.past(), cluster)
-    except StateError:
-        return None
+        lift_and_tell(session, inventory, chosen, source.order.run, cordoned)
+        if state.ending is not Ending.DONE:
+            return exit_code(state) or 0
+        asked = to_be_proven(state)
+        proofs = prove(session.way(inventory, tuple(asked)), tools.nodes, asked, left_behind(state))
+    tell_proofs(session, proofs)
+    return exit_code(state) or (0 if all(proof.proven is Proven.PROVEN for proof in proofs) else 4)

@@ -21,7 +21,7 @@ from rollout.app.runs import (
     start_apply,
 )
 from rollout.app.runs import resume as resume_run
-from rollout.cli.gate_backends import check_backends, gate_backends
+from rollout.cli.gate_backends import check_backends, gate_backends, may_plan_drains
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import make_plan, preflight_text, read_bounded, read_fleet, the_playbook
 from rollout.cli.which_run import known_run
@@ -76,7 +76,8 @@ def apply(
         return _nothing_to_do(session, plan)
     check_nothing_unfinished(session.past(), plan.cluster)
     what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
-    with gate_backends(inventory, plan.gates, session.kubeconfig) as backends:
+    drains = any(node.drain for node in plan.nodes.values())
+    with gate_backends(inventory, plan.gates, session.kubeconfig, drains=drains) as backends:
         typed_confirmation(plan.cluster, what, yes=yes)
         with session.tools(session.journal(), plan.limits.in_flight, backends) as tools:
             state = start_apply(plan, session.way(inventory, tuple(plan.nodes)), tools)
@@ -99,7 +100,8 @@ def _plan_now(
     files = session.files()
     inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
-    check_backends(inventory, policy.gates, session.kubeconfig)
+    drains = may_plan_drains(inventory, policy, session.kubeconfig)
+    check_backends(inventory, policy.gates, session.kubeconfig, drains=drains)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     fleet = read_fleet(session, inventory, selection)
     plan = make_plan(session, inventory, policy, fleet, selection, limit, overrides)
@@ -169,7 +171,8 @@ def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes
     cluster = state.order.cluster
     inventory = session.inventory(cluster)
     check_in_inventory(state.order.nodes, inventory, "the run has it: put it back, also if it does not answer any more")
-    with gate_backends(inventory, gates_of(journal, state.order.run), session.kubeconfig) as backends:
+    gates, drains = gates_of(journal, state.order.run), any(node.drain for node in state.order.nodes.values())
+    with gate_backends(inventory, gates, session.kubeconfig, drains=drains) as backends:
         typed_confirmation(cluster, f"run {state.order.run} on {cluster} goes on{why}", yes=yes)
         if promote:  # not before: who does not go on has not said it
             journal.ask(state.order.run, Word.CONTINUE, operator(), session.reason, "")

@@ -10,7 +10,7 @@ import click
 
 from rollout.app.node_worker import Way
 from rollout.app.ports import Journal, Note
-from rollout.app.reading import highest_token, read_receipts
+from rollout.app.reading import read_receipts
 from rollout.app.runs import check_nothing_unfinished, highest_counter
 from rollout.app.upkeep import (
     forget_fleet,
@@ -23,6 +23,7 @@ from rollout.app.upkeep import (
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.wiring import Session, new_run_id, operator
 from rollout.core.model.report import Outcome, Report
+from rollout.core.plans.on_nodes import highest_token
 from rollout.core.telling.drift_text import drift_document, drift_lines, has_drift
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable

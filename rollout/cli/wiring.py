@@ -18,11 +18,12 @@ from rollout.adapters.clock import SystemClock
 from rollout.adapters.engine import ThreadEngine
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.interrupts import Interrupts
-from rollout.adapters.journal import SqlJournal
+from rollout.adapters.journal import PostgresUrl, SqlJournal, is_there
 from rollout.adapters.live import LiveProgress, shows_live
 from rollout.adapters.local import LocalCommands
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.node_sources import RealSources
+from rollout.adapters.private_files import private_state
 from rollout.adapters.progress import JsonProgress, PlainProgress
 from rollout.adapters.remembered_nodes import RecallingSources, RememberingSources
 from rollout.adapters.ssh import Resolver, SshNodes
@@ -37,8 +38,6 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import Problem, RolloutError, StateError
 from rollout.kubelet.agent.sudo import Secret
-
-JOURNAL_FILE = "journal.db"
 
 _MOST_SAID = 20
 SPARE = 32
@@ -66,6 +65,7 @@ class Session:
     reason: str = ""
     sudo_password: Secret | None = None
     kubeconfig: str = ""  # instead of the inventory's
+    shared: PostgresUrl | None = None  # the journal, instead of a file in ``state``
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -90,15 +90,22 @@ class Session:
     def nodes(self) -> SshNodes:
         return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say)
 
+    @property
+    def place(self) -> Path | PostgresUrl:
+        """Where the journal is."""
+        return self.shared or self.state
+
     def journal(self) -> SqlJournal:
+        if self.shared is None:
+            private_state(self.state)
         try:
-            return SqlJournal(self.state)
+            return SqlJournal(self.place)
         except OSError as exc:
-            raise StateError("journal-unusable", f"{self.state}: {exc.strerror}") from exc
+            raise StateError("journal-unusable", f"{self.place}: {exc.strerror}") from exc
 
     def past(self) -> Journal:
         """For looking only: a journal is not made by being asked for."""
-        return self.journal() if (self.state / JOURNAL_FILE).exists() else NoJournal()
+        return self.journal() if is_there(self.place) else NoJournal()
 
     def journal_if_any(self) -> Journal:
         """For an emergency: without a usable journal the nodes' receipts are enough."""
@@ -150,6 +157,7 @@ class Session:
                     reason=self.reason,
                     new_run_id=new_run_id,
                     backends=backends or Backends(),
+                    notice=_say,
                 )
         except KeyboardInterrupt:
             raise StoppedError from None

@@ -177,7 +177,7 @@ def _check_one(setting: Setting) -> list[Problem]:
     field, flag = fields.field(name), fields.flag(name)
     if field is None and flag is None:
         hint = suggest.did_you_mean(name, (*INTENTS, *fields.every_name()))
-        return [Problem("setting-unknown", f"no kubelet knows a setting {name!r}{said}", hint=hint)]
+        return [Problem("setting-unknown", f"no kubelet knows a setting {name[:80]!r}{said}", hint=hint)]
     wrong = values.mistake(name, field.kind, setting.value) if field else ""
     wrong = values.flag_mistake(name, flag.kind, setting.value) if flag else wrong
     return [Problem("setting-value", wrong + said)] if wrong else []

@@ -1,7 +1,8 @@
 """A copy of the agent's program that can be killed at any line.
 
 Before every line that begins a command a call of ``_tick LINE`` is put in. It counts; at the count ``KILL_AT`` the agent
-kills itself with SIGKILL, as a power cut or an impatient guard would. With ``TRACE`` it notes the lines it passes.
+kills itself with SIGKILL, as a power cut or an impatient guard would; at ``STOP_AT`` it stops until somebody lets it go on.
+With ``TRACE`` it notes the lines it passes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ _TICK = """_tick() {
   _status=$?
   ticks=$((${ticks-0} + 1))
   [ "$ticks" != "${KILL_AT-}" ] || kill -9 $$
+  [ "$ticks" != "${STOP_AT-}" ] || kill -STOP $$
   [ -z "${TRACE-}" ] || echo "$1" >>"$TRACE"
   return $_status
 }

@@ -140,10 +140,12 @@ class Node:
         self.write(f"/proc/{pid}/cmdline", "".join(f"{word}\0" for word in words).encode())
 
     def reboot(self) -> None:
-        """Power loss: another boot id, no transient units."""
+        """Power loss: another boot id, no transient units, and no unit runs yet."""
         self.at("/proc/sys/kernel/random/boot_id").write_text(f"{uuid.uuid4()}\n")
-        for timer in self.at("/run/standin").glob("rollout-guard-*"):
-            timer.unlink()
+        for unit in self.at("/run/standin").glob("rollout-*"):
+            unit.unlink()
+        for unit in self.at("/run/standin").glob("*.[0-9]*.*"):
+            unit.rename(unit.with_suffix(".dead"))
 
     def pass_time(self, seconds: float) -> None:
         """The node's clock shows so much more than this machine's."""
@@ -232,11 +234,11 @@ class Node:
         return parse_snapshot("n1", self.run(command))
 
     def trigger(self, what: str, tx: str = "t1", *, full_disk: bool = False) -> int:
-        """What the timer (``guard``) or the boot unit (``boot``) runs: the copy on the node."""
+        """What the timer (``guard``), the process beside it (``watch``) or the boot unit (``boot``) runs: the copy on the node."""
         agent = self.tx(tx) / "agent"
         if not agent.exists():
             return 0
-        line = f"{'ulimit -f 0; ' if full_disk else ''}exec sh {agent} {what} {tx if what == 'guard' else ''}"
+        line = f"{'ulimit -f 0; ' if full_disk else ''}exec sh {agent} {what} {'' if what == 'boot' else tx}"
         done = subprocess.run(
             [str(self.bin / "sh"), "-c", line],
             stdin=subprocess.DEVNULL,

@@ -126,11 +126,10 @@ def check_forgotten(node: Node, what: str) -> None:
 
 
 def sample(counts: list[int], shell: str) -> list[int]:
-    """Every line with ``ROLLOUT_EVERY_LINE`` ``all`` (`make kill`), or the shell's name: `make test` says ``dash``. Else
-    every fifth, and fewer under busybox, which differs in the shell only. Odd steps, so that both the guard and the boot
-    unit have their share.
+    """Every line with ``ROLLOUT_EVERY_STEP`` (`make kill`). Else every fifth, and fewer under busybox, which differs in the
+    shell only. Odd steps, so that both the guard and the boot unit have their share.
     """
-    if os.environ.get("ROLLOUT_EVERY_LINE") in ("all", shell):
+    if os.environ.get("ROLLOUT_EVERY_STEP"):
         return counts
     return counts[:: 5 if shell == "dash" else 17]
 

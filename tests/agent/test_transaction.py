@@ -292,10 +292,10 @@ def test_confirm_revert_and_cleanup_may_be_repeated(node: Node) -> None:
 
 
 def test_cleanup_finishes_what_a_dead_confirm_began(node: Node) -> None:
-    """Its receipt was durable; timer and boot unit are still there."""
+    """Its receipt was durable; timer, watch and boot unit are still there."""
     applied(node)
     (node.tx() / "next" / "confirmed").rename(node.tx() / "receipt")
-    assert len(node.strays()) == 3
+    assert len(node.strays()) == 4
     assert node.cleanup().leftovers == ()
     assert node.strays() == []
     assert node.files() == NEW
@@ -304,7 +304,7 @@ def test_cleanup_finishes_what_a_dead_confirm_began(node: Node) -> None:
 def test_cleanup_lists_what_an_armed_transaction_still_needs(node: Node) -> None:
     left = applied(node).cleanup().leftovers
     wanted = "/etc/systemd/system/multi-user.target.wants/rollout-guard-boot.service"
-    assert sorted(left) == [wanted, BOOT_UNIT, "rollout-guard-t1.timer"]
+    assert sorted(left) == [wanted, BOOT_UNIT, "rollout-guard-t1.timer", "rollout-watch-t1.service"]
     assert node.trigger("guard") == 0
     assert node.cleanup().leftovers == ()
 

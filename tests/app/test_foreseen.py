@@ -9,17 +9,22 @@ import pytest
 
 from rollout.app.plan import build_plan
 from rollout.core.model.disruption import Disruption
+from rollout.core.model.draining import Ending, LeavingPod
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
 from rollout.core.model.placed import Ask, PlacedPod
-from rollout.core.model.plan import Plan, Standing
-from rollout.core.model.playbook import Policy, RegistryCap
+from rollout.core.model.plan import Plan, PlannedDrain, Standing
+from rollout.core.model.playbook import Drain, EvictToo, Policy, RegistryCap
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot
+from rollout.core.plans import estimate
 from rollout.core.plans.history import Around
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import plan_text
+from rollout.core.run.order import apply_order
+from rollout.core.text.terminal import seconds_text
 from rollout.errors import InputError
+from rollout.kubelet.restarts.termination import budget
 from tests.kubelet.nodes import POLICY, fleet, inventory, kubeadm, settings
 
 ROOM = (("cpu", "8"), ("memory", "32Gi"), ("ephemeral-storage", "100Gi"), ("pods", "110"))
@@ -69,19 +74,105 @@ def test_a_node_that_would_lose_pods_is_refused_and_the_rest_of_the_plan_stands(
     assert (left.name, left.standing, left.reference) == (NAMES[0], Standing.REFUSED, "pods-would-be-rejected")
     assert left.reason == (
         f"2 pods would be rejected after the change: shop/{NAMES[0]}-50 (OutOfpods), shop/{NAMES[0]}-51 (OutOfpods);"
-        " drain it first"
+        " drain it first, or say `disruption: drain-and-restart`"
     )
     assert tuple(made.nodes) == NAMES[1:]
 
 
-def test_the_playbook_may_let_them_go_then_the_plan_says_which() -> None:
-    let = replace(POLICY, disruption=Disruption.DRAIN_AND_RESTART)
-    made = plan(around(*pods(NAMES[0], 55), *pods(NAMES[1], 50)), policy=let)
+LET = replace(POLICY, disruption=Disruption.DRAIN_AND_RESTART, drain=Drain(120.0))
+
+
+def ending(pod: PlacedPod, **how: object) -> PlacedPod:
+    """The same pod, with how it would end."""
+    return replace(pod, ends=replace(LeavingPod(pod.name, pod.name), **how))  # type: ignore[arg-type]
+
+
+def test_the_playbook_may_let_nodes_be_drained_then_the_plan_says_which_for_whom_and_how_long_that_may_take() -> None:
+    there = [ending(pod) for pod in pods(NAMES[0], 55)]
+    there[7] = ending(there[7], grace=60, containers=(Ending("web", hook=True),))
+    made = plan(around(*there, *pods(NAMES[1], 50)), policy=LET)
     (lost,) = [each for each in made.consequences if each.reference == "pods-rejected"]
     assert lost.nodes == (NAMES[0],)
     assert lost.text.startswith("5 pods would be rejected after the change: ")
-    assert lost.text.endswith(f"shop/{NAMES[0]}-52 (OutOfpods) and 2 more")
+    assert lost.text.endswith(f"shop/{NAMES[0]}-52 (OutOfpods) and 2 more; so their nodes are drained first")
     assert not made.left
+    drain = made.nodes[NAMES[0]].drain
+    assert drain is not None
+    found = budget(there[7].ends, 30)  # type: ignore[arg-type]
+    assert drain == PlannedDrain(55, f"shop/{NAMES[0]}-7", found.seconds, found.text, 30)
+    assert [node.drain for name, node in made.nodes.items() if name != NAMES[0]] == [None] * 3
+    text = plan_text(made)
+    assert f"1 node, 55 pods to go: {NAMES[0]}; each has {seconds_text(120.0)}, else it is left alone" in text
+    assert f"pod shop/{NAMES[0]}-7: {found.text} (kubelet 1.30)" in text
+    (told,) = plan_json(made, "f")["drained"]
+    assert (told["node"], told["pods"], told["seconds"]) == (NAMES[0], 55, found.seconds)
+    assert {name: node.drain for name, node in apply_order("r1", made).nodes.items()} == {
+        name: 120.0 if name == NAMES[0] else 0.0 for name in NAMES
+    }
+
+
+def test_a_pod_without_a_bound_is_named_loudly() -> None:
+    made = plan(around(*(ending(pod) for pod in pods(NAMES[0], 55))), policy=LET, version="1.20.15")
+    assert "WITHOUT A BOUND" not in plan_text(made)
+    endless = replace(made.nodes[NAMES[0]], drain=PlannedDrain(55, "shop/x", None, "docker then waits for ever", 20))
+    text = plan_text(replace(made, nodes={**made.nodes, NAMES[0]: endless}))
+    assert f"WITHOUT A BOUND on 1 node  {NAMES[0]}: pod shop/x: docker then waits for ever (kubelet 1.20)" in text
+
+
+def test_the_expected_time_has_room_for_pods_that_end_slowly_and_no_more_than_they_are_given() -> None:
+    def made(grace: int) -> Plan:
+        return plan(around(*(ending(pod, grace=grace) for pod in pods(NAMES[0], 55))), policy=LET)
+
+    def seconds(grace: int) -> float:
+        return estimate.total(made(grace))
+
+    assert seconds(60) - seconds(30) == 30.0
+    assert seconds(3600) == seconds(120)
+    staying = {name: replace(node, drain=None) for name, node in made(30).nodes.items()}
+    assert estimate.total(replace(made(30), nodes=staying)) < seconds(30)
+
+
+def test_pods_that_a_drain_leaves_are_no_reason_to_drain() -> None:
+    there = [ending(pod, stays="daemon-set") for pod in pods(NAMES[0], 51)]
+    (left,) = plan(around(*there), policy=LET).left
+    assert (left.name, left.reference) == (NAMES[0], "pods-would-be-rejected")
+    assert left.reason.endswith("; a drain leaves them where they are")
+    some = [ending(pod, stays="daemon-set" if at < 3 else "") for at, pod in enumerate(pods(NAMES[0], 51))]
+    drain = plan(around(*some), policy=LET).nodes[NAMES[0]].drain
+    assert drain is not None
+    assert drain.pods == 48
+
+
+@pytest.mark.parametrize(
+    ("how", "why", "word"),
+    [
+        ({"controlled": False}, "nothing makes pod shop/{}-4 anew; `drain: {{evictToo: [bare]}}` lets it go", "bare"),
+        ({"local": True}, "pod shop/{}-4 has an emptyDir; `drain: {{evictToo: [local]}}` lets it go", "local"),
+    ],
+)
+def test_pods_that_are_lost_for_good_are_not_evicted_unless_the_playbook_names_them(
+    how: dict[str, object], why: str, word: str
+) -> None:
+    there = [ending(pod, **(how if at == 4 else {})) for at, pod in enumerate(pods(NAMES[0], 51))]
+    (left,) = plan(around(*there), policy=LET).left
+    assert (left.standing, left.reference) == (Standing.REFUSED, "not-drainable")
+    assert left.reason == f"it cannot be drained: {why.format(NAMES[0])}"
+    made = plan(around(*there), policy=replace(LET, drain=Drain(120.0, frozenset({EvictToo(word)}))))
+    assert made.nodes[NAMES[0]].drain is not None
+
+
+def test_a_node_that_a_run_of_ours_left_cordoned_is_told_with_the_run() -> None:
+    live = tuple(replace(node(name), unschedulable=True, cordoned_by="r7" * (name == NAMES[0])) for name in NAMES[:2])
+    left = plan(replace(around(), live=live)).left
+    assert [entry.reference for entry in left] == ["cordoned", "cordoned"]
+    assert left[0].reason.startswith("run r7 has cordoned it and not lifted that: ")
+    assert left[1].reason.startswith("cordoned by others; ")
+
+
+def test_who_is_drained_is_of_another_kind_so_that_a_canary_shows_it() -> None:
+    made = plan(around(*(ending(pod) for pod in pods(NAMES[2], 55))), policy=LET)
+    assert NAMES[2] in made.waves[0].nodes
+    assert len(made.waves[0].nodes) == 2
 
 
 def test_pods_that_any_restart_would_reject_are_told_apart() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from rollout.app.backends import Backends
 from rollout.app.node_worker import NodeWorker, Way
-from rollout.app.ports import Target
+from rollout.app.ports import Ran, Target
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.live import Lease, LiveNode, Sight
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan, PlannedNode, Wave
@@ -77,7 +77,7 @@ class Outside:
         assert isinstance(command, tuple)
         assert isinstance(environment, Mapping)
         self.environment = environment
-        return self.statuses.get(command[0])
+        return Ran(self.statuses.get(command[0]))
 
     def release(self, target: Target) -> None:
         self.released += 1
@@ -283,7 +283,7 @@ def test_a_baseline_travels_in_the_answer_to_the_apply_whatever_becomes_of_it() 
     for trigger in (Trigger.ARMED, Trigger.LOST):
         found = gated(outside, "True")(ask(Verb.APPLY))
         assert isinstance(found, Answered)
-        assert (found.trigger, found.baseline) == (trigger, '{"ended":[],"lease":"","pods":{},"v":1}')
+        assert (found.trigger, found.baseline) == (trigger, '{"at":0,"ended":[],"lease":"","pods":{},"v":1}')
 
 
 @pytest.mark.parametrize(("ready", "reference"), [("", "baseline-unknown"), ("False", "not-ready-before")])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
+import shutil
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,12 +92,27 @@ class Disk:
                     step //= 2
                 room = self._room() - leave * 1024
 
+    def use_up_inodes(self) -> None:
+        """Not one more file or folder can be made."""
+        self._names.mkdir(exist_ok=True)
+        with suppress(OSError):
+            for number in itertools.count():
+                (self._names / str(number)).touch()
+
+    def spare_a_little(self) -> None:
+        """What an overlay wants to be mounted again, on a disk that was filled in both ways."""
+        for number in range(16):
+            (self._names / str(number)).unlink()
+        os.truncate(self._ballast, self._ballast.stat().st_size - 64 * _BLOCK)
+        run("sync", "-f", str(self._place))
+
     def _room(self) -> int:
         found = os.statvfs(self._place)
         return found.f_bavail * found.f_frsize
 
     def free(self) -> None:
         self._ballast.unlink(missing_ok=True)
+        shutil.rmtree(self._names, ignore_errors=True)
 
     @property
     def _place(self) -> Path:
@@ -107,6 +125,10 @@ class Disk:
     @property
     def _work(self) -> Path:
         return self._place / "work"
+
+    @property
+    def _names(self) -> Path:
+        return self._place / "names"
 
     @property
     def _ballast(self) -> Path:

@@ -59,6 +59,12 @@ class ModelNode:
     held: str = ""  # another run has it: "claimed" or "fenced"
     pulls: tuple[str, ...] | None = ()  # images it pulls until ``pulls_until``; None: it cannot tell
     pulls_until: float = float("inf")
+    cordon: str = ""  # "ours", "others"
+    pods_end_in: float = 3.0  # seconds from its first drain round until its pods are gone
+    gone_at: float = float("inf")  # when they are; for ever: they are not asked to go
+    blocked: bool = False  # a budget keeps its pods
+    uncordon_fails: int = 0  # how often its cordon cannot be lifted
+    lost_pods: int = 0  # how often it was changed with pods on it that were to go first
     dies_reverting: int = 0  # how often the agent dies in the middle of a revert of a confirmed change
 
     def pulling(self, now: float) -> bool:
@@ -97,10 +103,13 @@ def make_order(
     zone_of: Mapping[str, str] | None = None,
     pulls: PullsInFlight = DEFAULT_PULLS,
     kind_of: Callable[[str], str] = lambda _: "g1",
+    drain: float = 0.0,
+    drained: Callable[[str], bool] = lambda _: True,
 ) -> Order:
     """Racks of ``racks[name]`` nodes called ``rack-n``; each wave takes what its predicate accepts of what is left.
 
-    ``zone_of`` says the zone of a rack, ``kind_of`` the kind of a node.
+    ``zone_of`` says the zone of a rack, ``kind_of`` the kind of a node. ``drain``: seconds for the pods of those that are
+    ``drained``.
     """
     names = {f"{rack}-{n}": rack for rack, size in racks.items() for n in range(1, size + 1)}
     left, rolled = list(names), []
@@ -115,7 +124,8 @@ def make_order(
         cluster="test",
         goal=goal,
         nodes={
-            name: NodeOrder(name, rack, wave_of[name], 5.0, zones[name], kind_of(name)) for name, rack in names.items()
+            name: NodeOrder(name, rack, wave_of[name], 5.0, zones[name], kind_of(name), drain if drained(name) else 0.0)
+            for name, rack in names.items()
         },
         waves=tuple(rolled),
         racks=dict(racks),
@@ -152,6 +162,7 @@ class Play:
         self.baselines: list[str] = []  # what the wave gates were given to compare with
         self.took = {Verb.APPLY: 11.0, Verb.REVERT: 7.0}  # seconds the agent says it took
         self.silences: tuple[str, ...] = ()  # what every opening of a wave sets
+        self.stride = 0.5
         self.standing: list[str] = []  # silences that were set and not lifted
         self.lifted: tuple[str, ...] = ()
         self.most_moving: dict[str, int] = {}
@@ -169,7 +180,7 @@ class Play:
         deadline = self.now + patience
         while self.state.phase is not Phase.ENDED and not until(self.state):
             assert self.now < deadline, f"no end in sight: {self.state.phase} {self.state.halt}"
-            self.now += 0.5
+            self.now += self.stride
             while self.queue and self.queue[0][0] <= self.now:
                 self.feed(heapq.heappop(self.queue)[2])
             self.feed(Ticked(self.now))
@@ -235,30 +246,64 @@ class Play:
         pulls = node.pulls or () if ask.verb is Verb.APPLY and node.pulling(at) else ()
         trigger = self._do(node, ask, at)
         reference = node.held or node.refuse
-        said = reference if trigger is Trigger.REFUSED else ""
+        said = reference if trigger is Trigger.REFUSED else "not-drained" if trigger is Trigger.NOT_DRAINED else ""
         took = self.took.get(ask.verb, 0.0)
-        return Answered(at, ask.node, ask.serial, ask.verb, trigger, said, seconds=took, pulls=pulls)
+        return Answered(at, ask.node, ask.serial, ask.verb, trigger, said, seconds=took, pulls=pulls, again=2.0)
 
     def _do(self, node: ModelNode, ask: Ask, at: float) -> Trigger:
+        if ask.verb is Verb.UNCORDON:
+            return _uncordon(node)
         if not node.reachable:
             return Trigger.UNREACHED
         if ask.verb is Verb.CLEAN:
             return Trigger.CLEANED
-        if node.held and ask.verb is not Verb.MEASURE:
-            return Trigger.REFUSED
-        if (ask.verb is Verb.APPLY and node.refuse) or (ask.verb is Verb.READ and node.refuse_read):
-            return Trigger.REFUSED
-        if ask.verb is Verb.APPLY and node.pulling(at) and not ask.regardless:
-            return Trigger.PULLING
+        return _refused(node, ask, at) or self._done(node, ask, at)
+
+    def _done(self, node: ModelNode, ask: Ask, at: float) -> Trigger:
+        if ask.verb is Verb.DRAIN and Verb.DRAIN not in node.lose:
+            return _drain(node, ask, at)
+        if ask.verb is Verb.APPLY and self.order.nodes[ask.node].drain and at < node.gone_at:
+            node.lost_pods += 1
         if ask.verb is Verb.REVERT and node.dies_reverting:
             node.dies_reverting -= 1
             node.files, node.receipt[ask.tx] = "mixed", "reverting"
             return Trigger.LOST
-        trigger = _VERBS[ask.verb](node, ask.tx, at)
+        trigger = _VERBS.get(ask.verb, _read)(node, ask.tx, at)
         if ask.verb in node.lose:
             node.lose.discard(ask.verb)
             return Trigger.GATES_UNKNOWN if ask.verb is Verb.MEASURE else Trigger.LOST
         return trigger
+
+
+def _refused(node: ModelNode, ask: Ask, at: float) -> Trigger | None:
+    if node.held and ask.verb is not Verb.MEASURE:
+        return Trigger.REFUSED
+    if (ask.verb is Verb.APPLY and node.refuse) or (ask.verb is Verb.READ and node.refuse_read):
+        return Trigger.REFUSED
+    if ask.verb is Verb.APPLY and node.pulling(at) and not ask.regardless:
+        return Trigger.PULLING
+    return None
+
+
+def _drain(node: ModelNode, ask: Ask, at: float) -> Trigger:
+    if node.cordon == "others":
+        return Trigger.NOT_DRAINED
+    node.cordon = "ours"
+    if not node.blocked:
+        node.gone_at = min(node.gone_at, at + node.pods_end_in)
+    if at >= node.gone_at:
+        return Trigger.DRAINED
+    return Trigger.DRAINING if ask.left else Trigger.NOT_DRAINED
+
+
+def _uncordon(node: ModelNode) -> Trigger:
+    """Pods come back to where they may."""
+    if node.uncordon_fails:
+        node.uncordon_fails -= 1
+        return Trigger.STILL_CORDONED
+    if node.cordon == "ours":
+        node.cordon, node.gone_at = "", float("inf")
+    return Trigger.UNCORDONED
 
 
 def _read(node: ModelNode, tx: str, at: float) -> Trigger:

@@ -36,6 +36,14 @@ def wait(play: Play, seconds: float) -> RunState:
     return play.go_on(until=lambda _: play.now >= until, patience=seconds + 1)
 
 
+def wait_a_night(play: Play) -> RunState:
+    """In which somebody looks at the clock every few seconds only."""
+    play.stride = 5.0
+    state = wait(play, 8 * 3600)
+    play.stride = 0.5
+    return state
+
+
 def test_a_pause_ends_what_is_in_flight_and_releases_nothing() -> None:
     play = Play(make_order(RACKS, limits=LIMITS))
     play.run(until=lambda s: states(s)[NodeState.APPLYING] > 0)
@@ -71,7 +79,7 @@ def test_a_wave_that_holds_waits_for_a_word_and_is_watched_meanwhile() -> None:
     assert play.state.paused is not None
     assert play.state.paused.held
     measured = len([ask for ask in play.asked if ask.verb is Verb.MEASURE])
-    wait(play, 8 * 3600)
+    wait_a_night(play)
     assert states(play.state) == {NodeState.CONFIRMED: 1, NodeState.PENDING: 39}
     rounds = len([ask for ask in play.asked if ask.verb is Verb.MEASURE]) - measured
     assert rounds == pytest.approx(8 * 3600 / WATCH_EVERY, rel=0.1)
@@ -250,7 +258,7 @@ def test_no_wave_begins_in_a_pause_even_when_the_one_before_came_to_nothing() ->
 def test_a_node_that_is_short_in_the_morning_has_a_whole_soak_to_pass() -> None:
     play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
     play.run(until=lambda s: s.paused is not None)
-    wait(play, 8 * 3600)
+    wait_a_night(play)
     play.fleet["a-1"].lose = {Verb.MEASURE}
     play.go_on(until=lambda s: not s.nodes["a-1"].passes)
     proceed(play)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.playbook import Cause, Limits, Share
+from rollout.core.run.drains import begun
 from rollout.core.run.laws import broken_laws
 from rollout.core.run.machine import opening
 from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, Pulling, RunState, Verb
@@ -27,6 +28,11 @@ def given(**records: NodeRecord) -> RunState:
     return replace(state, nodes={**state.nodes, **{name.replace("_", "-"): record for name, record in records.items()}})
 
 
+def to_drain(state: RunState) -> RunState:
+    nodes = {name: replace(node, drain=60.0) for name, node in state.order.nodes.items()}
+    return replace(state, order=replace(state.order, nodes=nodes))
+
+
 def ended(state: RunState, ending: Ending = Ending.HALTED) -> RunState:
     return replace(state, phase=Phase.ENDED, ending=ending)
 
@@ -34,6 +40,7 @@ def ended(state: RunState, ending: Ending = Ending.HALTED) -> RunState:
 SICK = NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)
 APPLYING = NodeRecord(S.APPLYING)
 PULLING = Pulling(0.0, 15.0, ("redis",))
+CORDONED = NodeRecord(S.CONFIRMED, cordoned=True)
 HALTED = Halt(Ending.HALTED, "x", "x", 1.0)
 
 BROKEN = [
@@ -47,6 +54,15 @@ BROKEN = [
     ("pulls: a-2 waits for its pulls and is applied", given(a_2=NodeRecord(S.APPLIED, pulling=PULLING))),
     ("pulls: a-2 waits for its pulls while", replace(given(a_2=NodeRecord(pulling=PULLING)), phase=Phase.SOAKING)),
     ("pulls: a-2 is charged", given(a_2=NodeRecord(S.REFUSED, cause=Cause.FAILED, pulling=PULLING))),
+    ("drains: a-2 is cordoned and was not", given(a_2=CORDONED)),
+    (
+        "drains: a-2 is being drained and is pending",
+        to_drain(given(a_2=NodeRecord(cordoned=True, draining=begun(0.0)))),
+    ),
+    ("drains: a-2 is being drained and is applying", to_drain(given(a_2=replace(APPLYING, draining=begun(0.0))))),
+    ("drains: a-2 is changed before", to_drain(given(a_2=replace(APPLYING, asked=Verb.APPLY)))),
+    ("law 4: 3 nodes of rack a in motion", to_drain(given(a_2=CORDONED, a_3=CORDONED, a_4=CORDONED))),
+    ("law 8: the run ended and a-2 may be cordoned", ended(to_drain(given(a_2=CORDONED)))),
     ("law 1: the run ended with a-2 unknown", ended(given(a_2=NodeRecord(S.UNKNOWN)))),
     ("law 1: the run is done but", ended(fresh(), Ending.DONE)),
     ("law 8: the run ended before a-2", ended(given(a_2=NodeRecord(S.CONFIRMED, asked=Verb.CLEAN)))),

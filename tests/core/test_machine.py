@@ -14,6 +14,7 @@ from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Answered, ContinueAsked, InterruptAsked, Ticked, Trigger
 from rollout.core.run.machine import opening
+from rollout.core.run.phases import MOST_CLAIMS
 from rollout.core.run.state import Ending, Goal, NodeState, Order, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError, move
 from tests.core.model_fleet import Play, make_order
@@ -314,6 +315,94 @@ def test_a_revert_that_meets_the_guard_at_work_waits_for_it() -> None:
     assert play.go_on().nodes["a-1"].state is NodeState.REVERTED
 
 
+def confirmed_everywhere() -> Play:
+    play = Play(revert_order())
+    for node in play.fleet.values():
+        node.files, node.receipt = "new", {"r0-1": "confirmed"}
+    return play
+
+
+@pytest.mark.parametrize("word", ["fenced", "claimed"])
+def test_a_rollback_leaves_the_few_that_name_a_higher_token_ever_again_and_takes_all_others_back(word: str) -> None:
+    play = confirmed_everywhere()
+    liars = {f"a-{n}" for n in range(1, 20)}
+    for name in liars:
+        play.fleet[name].held = word
+    end = play.run()
+    assert end.ending is Ending.DONE
+    assert states(end) == {NodeState.REVERTED: 21, NodeState.UNREACHABLE: 19}
+    assert all(end.nodes[name].owed and end.nodes[name].reference == word for name in liars)
+    assert end.claims == MOST_CLAIMS
+    assert not [ask for ask in play.asked if ask.node in liars and ask.verb is not Verb.READ]
+
+
+def test_who_is_left_to_another_run_from_the_start_slows_nobody_down() -> None:
+    honest, besieged = confirmed_everywhere(), confirmed_everywhere()
+    for name in [f"{rack}-{n}" for rack in "ab" for n in range(1, 6)]:
+        besieged.fleet[name].held = "fenced"
+    honest.run()
+    besieged.run()
+    assert besieged.now <= honest.now + MOST_CLAIMS * 2.0, "as many as a rack's limit"
+
+
+def test_a_rollback_goes_on_without_who_says_in_the_middle_of_it_that_another_run_has_it() -> None:
+    play = confirmed_everywhere()
+    play.run(until=lambda s: any(record.asked is Verb.REVERT for record in s.nodes.values()))
+    liars = {name for name, node in play.fleet.items() if node.files == "new"} & {"a-7", "a-20", "b-9"}
+    assert liars
+    for name in liars:
+        play.fleet[name].held = "fenced"
+    end = play.go_on()
+    assert end.ending is Ending.DONE
+    assert {name for name, record in end.nodes.items() if record.owed} == liars
+    assert files(play) == {"old": 40 - len(liars), "new": len(liars)}
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_rollback_that_most_nodes_say_has_been_taken_over_ends(early: bool) -> None:
+    play = confirmed_everywhere()
+    if not early:
+        play.run(until=lambda s: any(record.asked is Verb.REVERT for record in s.nodes.values()))
+    for node in play.fleet.values():
+        node.held = "fenced"
+    end = play.run() if early else play.go_on()
+    assert end.ending is Ending.CLAIMED
+
+
+def test_who_was_left_to_another_run_is_asked_again_by_the_next_controller() -> None:
+    play = confirmed_everywhere()
+    play.fleet["a-1"].held = "fenced"
+    assert play.run().nodes["a-1"].owed
+    play.fleet["a-1"].held = ""
+    play.crash_and_resume()
+    assert states(play.go_on()) == {NodeState.REVERTED: 40}
+    assert files(play) == {"old": 40}
+
+
+def test_one_node_that_names_a_higher_token_ever_again_ends_a_change_before_it_begins() -> None:
+    """Unlike a rollback: another controller may be at work, and nothing is lost by waiting."""
+    play = Play(make_order({"a": 20}))
+    play.fleet["a-1"].held = "fenced"
+    assert play.run().ending is Ending.CLAIMED
+    assert files(play) == {"old": 20}
+    assert not [ask for ask in play.asked if ask.verb is Verb.APPLY]
+
+
+def test_a_run_does_not_go_on_where_another_has_been_since() -> None:
+    """As the first claim of its new controller says; a run that begins may take a higher token, and try again."""
+    play = Play(make_order({"a": 20}, limits=Limits(per_rack=Share(count=2))))
+    play.run(until=lambda s: states(s)[NodeState.CONFIRMED] > 2)
+    done = states(play.state)[NodeState.CONFIRMED]
+    for node in play.fleet.values():
+        node.held = "fenced"
+    asked = len(play.asked)
+    play.crash_and_resume()
+    end = play.go_on(patience=30.0)
+    assert (end.ending, end.claims) == (Ending.CLAIMED, 1)
+    assert {ask.verb for ask in play.asked[asked:]} <= {Verb.READ, Verb.CLEAN}
+    assert states(end)[NodeState.CONFIRMED] == done
+
+
 def test_a_run_that_is_taken_over_while_it_halts_ends() -> None:
     """An emergency rollback from elsewhere has the nodes now: nothing that this run still waits for will ever come."""
     play = Play(make_order({"a": 40}, limits=Limits(per_rack=Share(count=4))))
@@ -323,6 +412,21 @@ def test_a_run_that_is_taken_over_while_it_halts_ends() -> None:
         node.held = "fenced"
     end = play.go_on(patience=30.0)
     assert end.ending is Ending.CLAIMED
+
+
+def test_who_was_taken_over_confirms_nothing_more() -> None:
+    """What is armed is left to its guard: whoever has the nodes now may not even have reached this one."""
+    play = Play(make_order({"a": 10, "b": 10}, budgets=()))
+    play.run(until=lambda s: all(s.nodes[name].asked is Verb.MEASURE for name in ("a-1", "b-1")))
+    told = {
+        name: Answered(play.now, name, play.state.nodes[name].serial, Verb.MEASURE, Trigger.GATES_PASSED)
+        for name in ("a-1", "b-1")
+    }
+    play.feed(replace(told["a-1"], trigger=Trigger.REFUSED, reference="fenced"))
+    play.feed(told["b-1"])
+    assert play.state.halt is not None
+    assert play.state.halt.ending is Ending.CLAIMED
+    assert not [ask for ask in play.asked if ask.verb is Verb.CONFIRM]
 
 
 def test_hundreds_of_restarts_a_second_are_paced_too() -> None:

@@ -9,6 +9,7 @@ import pytest
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedNode, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Busy, Limits, PullsInFlight, RevertScope, Share
+from rollout.core.model.way_back import SETTLE
 from rollout.core.run.capacity import unavailable
 from rollout.core.run.order import apply_order, predicted_seconds, revert_order
 from rollout.core.run.state import Goal, NodeOrder, NodeState, Phase, RunState
@@ -45,7 +46,7 @@ def test_a_control_plane_goes_back_one_at_a_time_and_the_rest_meanwhile() -> Non
     end = play.run(until=watch)
     assert {record.state for record in end.nodes.values()} == {NodeState.REVERTED}
     assert most == 1
-    assert predicted_seconds(made, per_node=20.0) == 60.0
+    assert predicted_seconds(made, per_node=20.0) == 3 * 20.0 + 2 * SETTLE
 
 
 CHANGE = Change(
@@ -74,8 +75,12 @@ def test_a_node_of_which_nothing_is_restarted_has_nothing_to_settle(disruption: 
     ("count", "limits", "seconds"),
     [
         (0, EMERGENCY_LIMITS, 20.0),
-        (60, EMERGENCY_LIMITS, 40.0),  # half a rack at a time: two rounds
-        (2040, EMERGENCY_LIMITS, 220.0),  # 200 at once: eleven rounds
+        (
+            60,
+            EMERGENCY_LIMITS,
+            2 * 20.0 + SETTLE,
+        ),  # half a rack at a time: two rounds, the second after who is back has settled
+        (2040, EMERGENCY_LIMITS, 11 * 20.0 + 10 * SETTLE),  # 200 at once: eleven rounds
         (60, Limits(per_rack=Share(count=60), in_flight=60, pace=0.5), 140.0),  # the pace decides
     ],
 )

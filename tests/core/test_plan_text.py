@@ -102,7 +102,7 @@ Left alone
      imagePullProgressDeadline: image_pull_progress_timeout exists from containerd 1.7.0; an older one ignores it and pulls without a limit [setting-unsupported]
 
 About 4m25s in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; one node takes 15 s and its settle window
-Taking all of it back in an emergency: about 40s (20 s a node, not yet rehearsed)
+Taking all of it back in an emergency: about 45s (20 s a node, not yet rehearsed)
 """
     )
 

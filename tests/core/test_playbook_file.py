@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
+    DEFAULT_DRAIN,
     DEFAULT_GATES,
     Budget,
     Busy,
     Cause,
+    Drain,
+    EvictToo,
     Gate,
     GateKind,
     GateScope,
@@ -174,6 +177,21 @@ def test_pulls_in_flight_and_their_short_forms(written: str, meant: PullsInFligh
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
+        ("{}", DEFAULT_DRAIN),
+        ("90s", Drain(90.0)),
+        ("{within: 90s}", Drain(90.0)),
+        ("{evictToo: [bare]}", Drain(900.0, frozenset({EvictToo.BARE}))),
+        ("{within: 1h, evictToo: [local, bare]}", Drain(3600.0, frozenset(EvictToo))),
+    ],
+)
+def test_how_nodes_are_drained_and_the_short_form(written: str, meant: Drain) -> None:
+    policy = load(f"{BARE}disruption: drain-and-restart\ndrain: {written}\n")
+    assert (policy.disruption, policy.drain) == (Disruption.DRAIN_AND_RESTART, meant)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
         ("30", Setting("a", 30)),
         ("{value: 30}", Setting("a", 30)),
         ("{value: 30, pin: true}", Setting("a", 30, pin=True)),
@@ -273,8 +291,12 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("keep: 0", "p.yaml:3:7: `keep` must be at least 1, not 0 [out-of-range]"),
         ("keep: 1.5", "p.yaml:3:7: `keep` must be a whole number, not 1.5 [wrong-type]"),
         ("templates: {flagsEnv: kubelet-flag.env.j2}", "p.yaml:3:23: there is no template templates/kubelet-flag.env.j2 (did you mean `kubelet-flags.env.j2`?) [unknown-template]"),
-        ("disruption: drain-and-restart", "p.yaml:3:13: `disruption`: rollout does not drain nodes yet (nodes whose change needs it are refused; the most that may be said is restart-kubelet) [no-draining]"),
-        ("disruption: restart-kublet", "p.yaml:3:13: `disruption` must be none, reload, restart-runtime or restart-kubelet, not `restart-kublet` (did you mean `restart-kubelet`?) [bad-choice]"),
+        ("drain: 15", "p.yaml:3:8: `drain` must be a map, not a number [wrong-type]"),
+        ("drain: soon", "p.yaml:3:8: `within`: `soon` is no duration: a duration is numbers with units (ns, us, ms, s, m, h), for example 90s or 1m30s [bad-duration]"),
+        ("drain: {within: 0s}", "p.yaml:3:17: `within` must be between 1s and 24h, not 0s [out-of-range]"),
+        ("drain: {evictToo: [bear]}", "p.yaml:3:20: `evictToo[0]` must be bare or local, not `bear` (did you mean `bare`?) [bad-choice]"),
+        ("drain: {evict: [bare]}", "p.yaml:3:9: unknown key `evict` (did you mean `evictToo`?) [unknown-key]"),
+        ("disruption: restart-kublet", "p.yaml:3:13: `disruption` must be none, reload, restart-runtime, restart-kubelet or drain-and-restart, not `restart-kublet` (did you mean `restart-kubelet`?) [bad-choice]"),
         ("pullsInFlight: overide", "p.yaml:3:16: `pullsInFlight` must be skip or override, not `overide` (did you mean `override`?) [bad-choice]"),
         ("pullsInFlight: {then: wait}", "p.yaml:3:23: `then` must be skip or override, not `wait` [bad-choice]"),
         ("pullsInFlight: {within: 10}", "p.yaml:3:25: `within` is a number without a unit (write 10s for seconds) [bad-duration]"),

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rollout.core.model.draining import Ending, LeavingPod
 from rollout.kubelet.intents import ROWS, Row
+from rollout.kubelet.restarts.termination import DEDUCTED, ORDERED, OVERRIDDEN, budget
 from rollout.kubelet.runtime_versions import Runtime
 from tests.docs.pages import PAGES
 from tests.kubelet_newer.test_newer_kubelets import KNOWN, lines
@@ -56,7 +58,25 @@ def _counted(version: str, cases: int, taken: int, known: int) -> tuple[str, ...
     return version, *(f"{count:,}" for count in (cases, taken, cases - taken, known))
 
 
-TABLES: Mapping[str, Callable[[], Table]] = {"homes": homes, "compared": compared}
+def ends() -> Table:
+    """How long the end of some pods may take, on kubelets of each age."""
+    first = (20, OVERRIDDEN, DEDUCTED, ORDERED)
+    ages = (f"1.20 to 1.{OVERRIDDEN - 1}", f"1.{OVERRIDDEN} to 1.{DEDUCTED - 1}", f"1.{DEDUCTED}", f"1.{ORDERED} on")
+    yield "grace period", "containers", *ages
+    app, hooked, sleeps = Ending("app"), Ending("app", hook=True), Ending("app", hook=True, hook_sleeps=5)
+    for grace, what, containers in (
+        (30, "one", (app,)),
+        (30, "one with a preStop hook", (hooked,)),
+        (30, "one with a preStop hook that sleeps 5 s", (sleeps,)),
+        (30, "one, and a native sidecar", (app, Ending("proxy", sidecar=True))),
+        (1, "one", (app,)),
+        (-3, "one with a preStop hook", (hooked,)),
+    ):
+        pod = LeavingPod("", "", grace, containers=containers)
+        yield f"{grace} s", what, *(f"{budget(pod, minor).seconds} s" for minor in first)
+
+
+TABLES: Mapping[str, Callable[[], Table]] = {"homes": homes, "compared": compared, "ends": ends}
 
 
 def written(page: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from ruamel.yaml import YAML
 
-from rollout.adapters.kubernetes.cluster import NEEDED
+from rollout.adapters.kubernetes.cluster import NEEDED, NEEDED_TO_DRAIN
 from rollout.app.load import load_cluster, load_policy
 from tests.app.test_load import TEMPLATES, FakeFiles
 from tests.docs.pages import PAGES, blocks
@@ -54,14 +54,16 @@ def test_examples_are_read(page: str, what: str, text: str) -> None:
         assert what == "kubernetes", f"{page}: what is {what!r}?"
 
 
-def test_the_role_of_the_page_is_what_is_asked_for() -> None:
-    (text,) = [text for page, what, text in examples() if what == "kubernetes"]
-    role = YAML(typ="safe", pure=True).load(text)
-    granted = {
-        (verb, group, resource)
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-    assert granted == {(verb, group, resource) for verb, group, resource, _namespace in NEEDED}
+def test_the_roles_of_the_page_are_what_is_asked_for() -> None:
+    """What gates need, and what draining needs."""
+    texts = [text for page, what, text in examples() if what == "kubernetes"]
+    for text, needed in zip(texts, (NEEDED, NEEDED_TO_DRAIN), strict=True):
+        role = YAML(typ="safe", pure=True).load(text)
+        granted = {
+            (verb, group, resource)
+            for rule in role["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+        }
+        assert granted == {(verb, group, resource) for verb, group, resource, _namespace in needed}

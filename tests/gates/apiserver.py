@@ -15,26 +15,33 @@ from pathlib import Path
 from typing import Any
 
 BINARY = Path(os.environ.get("ROLLOUT_APISERVER", Path.home() / ".cache/rollout-tests/kube-apiserver"))
-ADMIN, READER, NOBODY = "admin-token", "reader-token", "nobody-token"
-ROLE = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRole",
-    "metadata": {"name": "rollout"},
-    "rules": [
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
-    ],
-}
+ADMIN, READER, DRAINER, NOBODY = "admin-token", "reader-token", "drainer-token", "nobody-token"
+GROUP = "rbac.authorization.k8s.io"
+LOOKS = [
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
+]
+DRAINS = [
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+]
 """What docs/gates.md tells people to grant: no more is needed."""
 
-BINDING = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRoleBinding",
-    "metadata": {"name": "rollout"},
-    "subjects": [{"kind": "User", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}],
-    "roleRef": {"kind": "ClusterRole", "name": "rollout", "apiGroup": "rbac.authorization.k8s.io"},
-}
+
+def role(name: str, rules: list[dict[str, list[str]]]) -> dict[str, Any]:
+    return {"apiVersion": f"{GROUP}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
+
+
+def binding(name: str, user: str) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "subjects": [{"kind": "User", "name": user, "apiGroup": GROUP}],
+        "roleRef": {"kind": "ClusterRole", "name": name, "apiGroup": GROUP},
+    }
 
 
 def can_run() -> bool:
@@ -49,7 +56,7 @@ class ApiServer:
         self._folder = folder
         clients, peers, self._port = _ports(3)
         (folder / "tokens.csv").write_text(
-            f'{ADMIN},admin,1,"system:masters"\n{READER},reader,2,""\n{NOBODY},nobody,3,""\n'
+            f'{ADMIN},admin,1,"system:masters"\n{READER},reader,2,""\n{NOBODY},nobody,3,""\n{DRAINER},drainer,4,""\n'
         )
         key = folder / "sa.key"
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
@@ -65,16 +72,19 @@ class ApiServer:
         ]  # fmt: skip
         self.url = f"https://127.0.0.1:{self._port}"
         self._wait()
-        for path, document in (("clusterroles", ROLE), ("clusterrolebindings", BINDING)):
-            self.ask("POST", f"/apis/rbac.authorization.k8s.io/v1/{path}", document)
+        for name, user, rules in (("rollout", "reader", LOOKS), ("rollout-drains", "drainer", DRAINS)):
+            self.ask("POST", f"/apis/{GROUP}/v1/clusterroles", role(name, rules))
+            self.ask("POST", f"/apis/{GROUP}/v1/clusterrolebindings", binding(name, user))
 
     @property
     def authority(self) -> bytes:
         return (self._folder / "certs/apiserver.crt").read_bytes()
 
-    def ask(self, method: str, path: str, document: Any = None, token: str = ADMIN) -> tuple[int, bytes]:
-        """Status and body."""
-        kind = "application/strategic-merge-patch+json" if method == "PATCH" else "application/json"
+    def ask(
+        self, method: str, path: str, document: Any = None, token: str = ADMIN, kind: str = ""
+    ) -> tuple[int, bytes]:
+        """Status and body; ``kind`` is the document's content type."""
+        kind = kind or ("application/strategic-merge-patch+json" if method == "PATCH" else "application/json")
         body = json.dumps(document).encode() if document is not None else None
         headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
         request = urllib.request.Request(self.url + path, body, headers, method=method)  # noqa: S310

@@ -30,6 +30,7 @@ class Bed:
     """See the module. ``name`` is the test's; each test has a namespace and nodes of its own."""
 
     def __init__(self, name: str, folder: Path, server: ApiServer | None, stack: ExitStack) -> None:
+        self.namespace = name
         self._name, self._folder, self._server, self._stack = name, folder, server, stack
         self._recording = server is not None and bool(os.environ.get("ROLLOUT_RECORD"))
         self._talk: list[Any] = []
@@ -70,13 +71,13 @@ class Bed:
         self._stack.callback(cluster.close)
         return cluster
 
-    def answer(self, method: str, path: str, body: bytes, token: str) -> tuple[int, bytes]:
+    def answer(self, method: str, path: str, body: bytes, token: str, kind: str) -> tuple[int, bytes]:
         """For the proxy: ask and write down, or read what was written down."""
         if self._server is None:
             at = next(at for at, entry in enumerate(self._talk) if entry["asked"] == f"{method} {path}")
             entry = self._talk.pop(at)
             return entry["status"], json.dumps(entry["answer"]).encode()
-        status, said = self._server.ask(method, path, json.loads(body) if body else None, token)
+        status, said = self._server.ask(method, path, json.loads(body) if body else None, token, kind)
         self._talk.append({"asked": f"{method} {path}", "status": status, "answer": _trimmed(json.loads(said))})
         return status, said
 
@@ -106,13 +107,15 @@ class Bed:
     def renews(self, at: str = "2026-11-20T12:00:10.000000Z") -> None:
         self._make("PATCH", f"{LEASES}/{self.node}", {"spec": {"renewTime": at}})
 
-    def has_pod(self, name: str, policy: str = "Always", **status: Any) -> None:
+    def has_pod(self, name: str, policy: str = "Always", **words: Any) -> None:
+        """``words`` are of its metadata, its status, and ``spec``: more of that."""
         spec = {
             "nodeName": self.node, "restartPolicy": policy, "terminationGracePeriodSeconds": 30,
-            "containers": [{"name": "app", "image": "reg.example/app:1"}],
+            "containers": [{"name": "app", "image": "reg.example/app:1"}], **words.pop("spec", {}),
         }  # fmt: skip
-        self._make("POST", f"{self._pods}", {"metadata": {"name": name}, "spec": spec})
-        self.pod_is(name, **(status or running()))
+        meta = {key: words.pop(key) for key in _META & words.keys()}
+        self._make("POST", f"{self._pods}", {"metadata": {"name": name, **meta}, "spec": spec})
+        self.pod_is(name, **(words or running()))
 
     def pod_is(self, name: str, **status: Any) -> None:
         self._make("PATCH", f"{self._pods}/{name}/status", {"status": status})
@@ -122,6 +125,26 @@ class Bed:
         """As a user would: it ends in its grace period."""
         self._make("DELETE", f"{self._pods}/{name}")
         self._settle(name)
+
+    def removes(self, name: str, *, held: bool = False) -> None:
+        """As its kubelet does when the containers have ended; ``held``: a finalizer keeps it."""
+        self._make("DELETE", f"{self._pods}/{name}?gracePeriodSeconds=0")
+        if self._server is not None:
+            assert (self._server.ask("GET", f"{self._pods}/{name}")[0] == 200) is held
+
+    def is_cordoned(self) -> None:
+        self._make("PATCH", f"/api/v1/nodes/{self.node}", {"spec": {"unschedulable": True}})
+
+    def has_budget(self, name: str, needs: int, allows: int, *, looked_at: bool = True) -> None:
+        """For pods of the app ``web``; with its status as the disruption controller would write it."""
+        path = f"/apis/policy/v1beta1/namespaces/{self._name}/poddisruptionbudgets"
+        spec = {"minAvailable": needs, "selector": {"matchLabels": {"app": "web"}}}
+        self._make("POST", path, {"metadata": {"name": name}, "spec": spec})
+        status = {
+            "disruptionsAllowed": allows, "currentHealthy": needs + allows, "desiredHealthy": needs,
+            "expectedPods": needs + allows, "observedGeneration": 1 if looked_at else 0,
+        }  # fmt: skip
+        self._make("PATCH", f"{path}/{name}/status", {"status": status})
 
     @property
     def _pods(self) -> str:
@@ -143,6 +166,7 @@ class Bed:
             time.sleep(0.01)
 
 
+_META = frozenset({"labels", "annotations", "ownerReferences", "finalizers"})
 _INFO = {
     "kubeletVersion": "v1.20.2", "containerRuntimeVersion": "docker://19.3.15", "osImage": "Debian GNU/Linux 12",
     "architecture": "amd64", "bootID": "b", "kernelVersion": "6.1", "kubeProxyVersion": "v1.20.2", "machineID": "m",
@@ -188,7 +212,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
-        status, body = self.server.bed.answer(self.command, self.path, self.rfile.read(length), token)
+        status, body = self.server.bed.answer(
+            self.command, self.path, self.rfile.read(length), token, self.headers.get("Content-Type") or ""
+        )
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -196,6 +222,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_POST(self) -> None:
+        self.do_GET()
+
+    def do_PATCH(self) -> None:
         self.do_GET()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002

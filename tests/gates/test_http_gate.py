@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import ExitStack
 
 import pytest
@@ -16,12 +17,16 @@ PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 ELSEWHERE = Reply(302, headers=(("Location", "http://127.0.0.1:1/"),))
 
 
-def page(url: str, status: int = 200, contains: str = "", timeout: float = 1.3) -> Gate:
+def page(url: str, status: int = 200, contains: str = "", timeout: float = 4.0) -> Gate:
     return Gate(GateKind.HTTP, GateScope.WAVE, "shop", timeout=timeout, http=HttpQuery(url, status, contains))
 
 
 def command(*words: str, timeout: float = 10.0) -> Gate:
     return Gate(GateKind.COMMAND, GateScope.WAVE, words[0], words, timeout)
+
+
+def shell(line: str, timeout: float = 10.0) -> Gate:
+    return command("sh", "-c", line, timeout=timeout)
 
 
 @pytest.mark.parametrize(
@@ -69,13 +74,45 @@ def test_a_page_is_asked_before_the_wave_too(stack: ExitStack) -> None:
     [
         (command("true"), PASS, "ended with 0"),
         (command("false"), FAIL, "ended with 1"),
-        (command("no-such-program"), UNKNOWN, "could not be run or did not end in time"),
-        (command("sleep", "60", timeout=0.2), UNKNOWN, "could not be run or did not end in time"),
+        (shell("echo one; echo two >&2; exit 3"), FAIL, "ended with 3: one | two"),
+        (shell("printf '\\033[31mred\\033[0m\\377\\a'; exit 1"), FAIL, "ended with 1: red\ufffd"),
+        (shell("kill -9 $$"), UNKNOWN, "was killed by signal 9"),
+        (shell("echo half; kill -TERM $$"), UNKNOWN, "was killed by signal 15: half"),
+        (command("no-such-program"), UNKNOWN, "could not be run: No such file or directory"),
+        (command("/etc/passwd"), UNKNOWN, "could not be run: Permission denied"),
+        (command("sleep", "60", timeout=0.2), UNKNOWN, "did not end in 0.2 s"),
+        (shell("echo waiting; trap '' TERM INT; sleep 60", timeout=0.5), UNKNOWN, "did not end in 0.5 s: waiting"),
     ],
-    ids=["true", "false", "missing", "hanging"],
+    ids=[
+        "true",
+        "false",
+        "output",
+        "escapes",
+        "killed",
+        "ended by a signal",
+        "missing",
+        "no program",
+        "hanging",
+        "deaf",
+    ],
 )
 def test_a_command_is_run_where_the_controller_is(stack: ExitStack, gate: Gate, verdict: Verdict, said: str) -> None:
     assert one(Asked(stack, "", gate).judge()) == (verdict, said)
+
+
+def test_a_command_that_floods_is_bounded_and_its_last_lines_are_shown(stack: ExitStack) -> None:
+    flood = shell("yes | head -c 50000000; for n in 1 2 3 4 5 6 7; do echo line $n; done; exit 1", timeout=30)
+    assert one(Asked(stack, "", flood).judge()) == (FAIL, "ended with 1: line 3 | line 4 | line 5 | line 6 | line 7")
+    wide = shell("head -c 100000 /dev/zero | tr '\\0' x; exit 1")
+    assert len(one(Asked(stack, "", wide).judge())[1]) < 500
+
+
+def test_what_a_command_leaves_behind_holds_up_nobody(stack: ExitStack) -> None:
+    """It keeps the output open; the command itself has ended, or is killed with all that it started."""
+    began = time.monotonic()
+    assert one(Asked(stack, "", shell("echo said; sleep 60 & exit 1")).judge()) == (FAIL, "ended with 1: said")
+    assert one(Asked(stack, "", shell("sleep 60 | sleep 60", timeout=0.3)).judge())[0] is UNKNOWN
+    assert time.monotonic() - began < 20
 
 
 def test_a_command_is_not_run_before_the_wave(stack: ExitStack) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +20,7 @@ PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 BROKEN = Reply(500, b"internal error")
 
 
-def gate(query: PrometheusQuery, timeout: float = 1.3) -> Gate:
+def gate(query: PrometheusQuery, timeout: float = 4.0) -> Gate:
     return Gate(GateKind.PROMETHEUS, GateScope.WAVE, "errors", timeout=timeout, prometheus=query)
 
 
@@ -27,12 +28,15 @@ AT_MOST = gate(PrometheusQuery('rate(errors{node=~"$nodes"}[5m])', at_most=0.1))
 WORSE = gate(PrometheusQuery('latency{node=~"$nodes"}', worse=Worse.HIGHER))
 
 
-def vector(*values: object, warnings: tuple[str, ...] = ()) -> Reply:
+def vector(*values: object, warnings: tuple[str, ...] = (), age: float = 0.0, cached: str = "") -> Reply:
+    """As of now, or ``age`` seconds ago; the server dates its answers itself. ``cached``: what a cache says of it."""
+    when = time.time() - age
     result = [
-        {"metric": {"__name__": "errors", "node": f"n{at}"}, "value": [1.5, str(v)]} for at, v in enumerate(values, 1)
+        {"metric": {"__name__": "errors", "node": f"n{at}"}, "value": [when, str(v)]} for at, v in enumerate(values, 1)
     ]
     document = {"status": "success", "data": {"resultType": "vector", "result": result}, "warnings": list(warnings)}
-    return Reply(body=json.dumps(document).encode())
+    headers = (("Age", cached),) if cached else ()
+    return Reply(body=json.dumps(document).encode(), headers=headers)
 
 
 def judged(stack: ExitStack, *replies: Reply, of: Gate = AT_MOST) -> tuple[Verdict, str]:
@@ -54,7 +58,8 @@ def test_at_least_is_the_other_way_round(stack: ExitStack) -> None:
 
 
 def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
-    scalar = Reply(body=b'{"status":"success","data":{"resultType":"scalar","result":[1,"0.05"]}}')
+    body = f'{{"status":"success","data":{{"resultType":"scalar","result":[{time.time()},"0.05"]}}}}'
+    scalar = Reply(body=body.encode())
     assert judged(stack, scalar) == (PASS, "1 sample, 0.05 to 0.05; at most 0.1")
 
 
@@ -64,6 +69,10 @@ def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
         (vector(), "the query's result is empty"),
         (vector(warnings=("remote store away",)), "the query's result is empty; warning: remote store away"),
         (vector("NaN"), "the sample {node=n1} is NaN"),
+        (vector(0.01, warnings=("a store did not answer",)), "it may be partial: a store did not answer"),
+        (Reply(body=vector(0.01).body[:-20]), "could not be asked: the answer is not JSON [bad-answer]"),
+        (Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{\"status\":"), None),
+        (Reply(body=b"\x00\xff\xfe", headers=(("Content-Type", "image/png"),)), "could not be asked: the answer is not JSON [bad-answer]"),
         (Reply(body=b"<html>hello</html>"), "could not be asked: the answer is not JSON [bad-answer]"),
         (Reply(body=b"[" * 100_000), "could not be asked: the answer is not JSON [bad-answer]"),
         (Reply(body=b'{"status":"error"}'), "could not be asked: the answer is not Prometheus' [bad-answer]"),
@@ -75,10 +84,51 @@ def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
         (Reply(body=b"x" * (17 << 20)), "could not be asked: the answer is larger than 16 MiB [too-large]"),
         (Reply(body=b"\x1f\x8b", headers=(("Content-Encoding", "gzip"),)), "could not be asked: the answer is compressed, which was not asked for [bad-answer]"),
     ],
-    ids=["nothing", "nothing, with a warning", "NaN", "a page", "deep", "no success", "range", "number", "bad query", "unauthorized", "redirect", "huge", "compressed"],
+    ids=["nothing", "nothing, with a warning", "NaN", "partial", "truncated", "cut off", "an image", "a page", "deep", "no success", "range", "number", "bad query", "unauthorized", "redirect", "huge", "compressed"],
 )  # fmt: skip
-def test_what_is_no_answer_is_unknown(stack: ExitStack, reply: Reply, said: str) -> None:
-    assert judged(stack, reply) == (UNKNOWN, said)
+def test_what_is_no_answer_is_unknown(stack: ExitStack, reply: Reply, said: str | None) -> None:
+    verdict, evidence = judged(stack, reply)
+    assert verdict is UNKNOWN
+    assert said is None or evidence == said
+
+
+@pytest.mark.parametrize(("age", "cached"), [(400.0, ""), (0.0, "400")], ids=["old", "from a cache"])
+def test_samples_that_are_old_by_the_back_ends_own_clock_are_unknown(stack: ExitStack, age: float, cached: str) -> None:
+    verdict, said = judged(stack, vector(0.01, age=age, cached=cached))
+    assert verdict is UNKNOWN
+    assert re.fullmatch(r"its samples are 4[0-9][0-9] s old \(at most 120 s\)", said)
+
+
+def test_a_bad_sample_is_a_failure_also_where_others_are_missing_or_old(stack: ExitStack) -> None:
+    assert judged(stack, vector(0.01, 0.2, warnings=("a store did not answer",)))[0] is FAIL
+    assert judged(stack, vector(0.2, age=400.0))[0] is FAIL
+
+
+def test_a_remark_on_how_the_query_is_written_is_none_on_the_answer(stack: ExitStack) -> None:
+    assert judged(stack, vector(0.01, warnings=("PromQL info: metric might not be a counter",)))[0] is PASS
+
+
+def test_a_store_that_answers_as_of_half_a_minute_ago_is_believed(stack: ExitStack) -> None:
+    assert judged(stack, vector(0.01, age=30.0))[0] is PASS
+
+
+def test_an_answer_without_a_date_is_not_held_to_be_old(stack: ExitStack) -> None:
+    body = vector(0.01, age=400.0).body
+    bare = Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    assert judged(stack, bare)[0] is PASS
+
+
+def test_a_control_group_that_may_be_partial_is_compared_with_nothing(stack: ExitStack) -> None:
+    touched, control = vector(1.0, 1.0), vector(1.0, warnings=("a store did not answer",))
+    verdict, said = judged(stack, touched, control, of=WORSE)
+    assert (verdict, "the control group's answer: it may be partial" in said) == (UNKNOWN, True)
+
+
+def test_a_name_that_nobody_knows_is_unknown(stack: ExitStack) -> None:
+    verdict, said = one(Asked(stack, "http://prometheus.invalid:9090", AT_MOST).judge())
+    assert verdict is UNKNOWN
+    assert said.startswith("could not be asked: ")
+    assert said.endswith("[not-reached]")
 
 
 def test_what_does_not_speak_http_is_unknown(stack: ExitStack) -> None:

@@ -114,6 +114,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.do_GET()
 
+    def do_PATCH(self) -> None:
+        self.do_GET()
+
     def do_DELETE(self) -> None:
         self.do_GET()
 

@@ -156,6 +156,12 @@ def eventually(what: Callable[[], bool], seconds: float) -> float:
     return time.monotonic() - begin
 
 
+def kubelets(hand: OnNode) -> int:
+    """How many kubelets have said in this boot that they began."""
+    said = hand.node.exec("journalctl", "-b", "-u", "kubelet", "-o", "cat", "--no-pager")
+    return said.count("started, pid")
+
+
 def receipt(hand: OnNode, tx: str) -> Receipt:
     found = hand.status(tx).receipt
     assert found is not None

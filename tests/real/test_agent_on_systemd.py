@@ -9,7 +9,7 @@ import pytest
 from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import ReceiptState
 from tests.bed.node import CONFIG, FLAGS
-from tests.real.agent_calls import CONFIG_PATH, DROP_IN, FLAGS_PATH, OnNode, eventually, receipt
+from tests.real.agent_calls import CONFIG_PATH, DROP_IN, FLAGS_PATH, OnNode, eventually, kubelets, receipt
 
 pytestmark = pytest.mark.real_node
 
@@ -112,8 +112,8 @@ def test_a_power_cut_while_armed_boots_with_the_old_files(on_node: OnNode) -> No
     eventually(lambda: receipt(on_node, "tx-power").state is ReceiptState.REVERTED, 20)
     assert receipt(on_node, "tx-power").cause == "boot"
     assert on_node.read(CONFIG_PATH) == CONFIG
-    started = on_node.node.exec("journalctl", "-b", "-u", "kubelet", "-o", "cat", "--no-pager")
-    assert started.count("started, pid") == 1, started
+    eventually(lambda: kubelets(on_node) > 0, 20)
+    assert kubelets(on_node) == 1
     eventually(lambda: on_node.leftovers() == [], 20)
 
 

@@ -148,7 +148,7 @@ def test_markup_escapes_whatever_is_not_markup() -> None:
     )
 
 
-def test_two_thousand_nodes_are_a_page_of_less_than_five_megabytes_in_less_than_five_seconds() -> None:
+def test_two_thousand_nodes_are_a_page_of_less_than_five_megabytes_and_cost_no_more_than_a_few_readings() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.report.large"], capture_output=True, text=True, check=True, timeout=240
     )
@@ -156,7 +156,7 @@ def test_two_thousand_nodes_are_a_page_of_less_than_five_megabytes_in_less_than_
     assert cost["nodes"] > 2000
     assert cost["events"] > 15_000
     assert cost["bytes"] < 5_000_000
-    assert cost["seconds"] < 5.0, "of the process's own time"
+    assert cost["seconds"] < 40 * cost["reading"], "as often could the journal's events just be read"
 
 
 # In Chromium.

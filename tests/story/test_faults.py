@@ -177,6 +177,9 @@ def test_who_does_not_answer_its_claim_is_charged_and_too_many_stop_the_run_befo
     assert few.everything(*FEW) == before
     assert [transactions(few, name) for name in FEW] == [[]] * 6, "not even begun"
     nothing_left(few, "small-001", "small-061")
+    for word in ("resume", "catch-up"):  # neither sends to the other for a run that touched nothing
+        sent_on = few.rollout(word, "--yes")
+        assert (sent_on.code, "plan again" in sent_on.err) == (5, True), sent_on.err
 
     few.fault("small-003", "never-healthy")  # one that refuses and one that is sick: together the budget of two
     halted = few.rollout("apply", "p.json", "--yes")

@@ -1,8 +1,11 @@
-"""The journal in a database, through SQLAlchemy Core: SQLite by default, in WAL mode with full sync.
+"""The journal in a database, through SQLAlchemy Core: a file of SQLite by default, a PostgreSQL for a team.
 
-The only package that knows the database. ``SqlJournal`` is all of it to the rest of the program.
+The only package that knows the databases. ``SqlJournal`` is all of it to the rest of the program; ``is_there`` asks
+without making one.
 """
 
+from rollout.adapters.journal.address import PostgresUrl
+from rollout.adapters.journal.database import is_there
 from rollout.adapters.journal.journal import SqlJournal
 
-__all__ = ["SqlJournal"]
+__all__ = ["PostgresUrl", "SqlJournal", "is_there"]

@@ -3,54 +3,109 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
 
-from rollout.adapters.journal.tables import META
+from rollout.adapters.journal import schema
+from rollout.adapters.journal.address import PostgresUrl
+from rollout.adapters.journal.schema import SHIPPED, Revisions
+from rollout.adapters.journal.sqlite import FILE, sqlite_store
+from rollout.adapters.journal.store import Store
 from rollout.errors import StateError
+
+AWAY = "journal-away"
+_UNUSABLE = "journal-unusable"
 
 
 class Database:
-    """One SQLite file in ``folder``, which is made 0700. Thread-safe; every write is durable before it returns."""
+    """In a folder, or at a PostgreSQL. Thread-safe; every write is durable before it returns.
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._engine = sa.create_engine(f"sqlite:///{folder / 'journal.db'}", isolation_level="AUTOCOMMIT")
-        sa.event.listen(self._engine, "connect", _pragmas)
-        with self.writing("journal-unusable", "the journal cannot be opened") as connection:
-            META.create_all(connection)
+    Opening it makes the tables where there are none, and brings older ones up to date.
+    """
+
+    def __init__(self, place: Path | PostgresUrl, revisions: Revisions = SHIPPED) -> None:
+        self._store = _store(place)
+        try:
+            self._open(revisions)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, revisions: Revisions) -> None:
+        with self.reading(_UNUSABLE, "the journal cannot be opened") as connection:
+            due = schema.is_due(connection, revisions)
+        if due:
+            with self.writing(_UNUSABLE, "the journal cannot be made or brought up to date") as connection:
+                if self._store.alone:
+                    connection.exec_driver_sql(self._store.alone)
+                schema.bring_up(connection, revisions, self.now())
 
     def close(self) -> None:
-        self._engine.dispose()
+        self._store.engine.dispose()
+
+    def now(self) -> sa.ColumnElement[float]:
+        """Seconds since the epoch by the database's own clock: machines need not agree."""
+        return self._store.now()
 
     @contextmanager
     def writing(self, reference: str, message: str) -> Iterator[sa.Connection]:
-        """One durable transaction that holds the write lock from its start. Failing is ``StateError`` ``reference``."""
-        try:
-            with self._engine.connect() as connection:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                except BaseException:
+        """One durable transaction. Failing is ``StateError`` ``reference``.
+
+        SQLite holds the write lock from its start; on PostgreSQL rows are locked by who reads them to change them.
+        """
+        with self._translated(reference, message), self._store.engine.connect() as connection:
+            connection.exec_driver_sql(self._store.begin)
+            try:
+                yield connection
+            except BaseException:
+                with suppress(sa.exc.SQLAlchemyError):  # a lost connection has rolled back by itself
                     connection.exec_driver_sql("ROLLBACK")
-                    raise
-                connection.exec_driver_sql("COMMIT")
-        except sa.exc.SQLAlchemyError as exc:
-            raise StateError(reference, f"{message}: {exc.__cause__ or exc}") from exc
+                raise
+            connection.exec_driver_sql("COMMIT")
 
     @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
-        try:
-            with self._engine.connect() as connection:
-                yield connection
-        except sa.exc.SQLAlchemyError as exc:
-            raise StateError("journal-unreadable", f"the journal cannot be read: {exc.__cause__ or exc}") from exc
+    def reading(
+        self, reference: str = "journal-unreadable", message: str = "the journal cannot be read"
+    ) -> Iterator[sa.Connection]:
+        with self._translated(reference, message), self._store.engine.connect() as connection:
+            yield connection
+
+    def _translated(self, reference: str, message: str) -> AbstractContextManager[None]:
+        return _translated(self._store, reference, message)
 
 
-def _pragmas(connection: sa.engine.interfaces.DBAPIConnection, _record: object) -> None:
-    cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
+@contextmanager
+def _translated(store: Store, reference: str, message: str) -> Iterator[None]:
+    """What may go well a moment later is ``journal-away``, but for what is not tried again (``journal-unusable``)."""
+    try:
+        yield
+    except sa.exc.SQLAlchemyError as exc:
+        text = " ".join(f"{message}: {exc.__cause__ or exc}".split())
+        if reference != _UNUSABLE:
+            reference = AWAY if store.away(exc) else _UNUSABLE if reference == AWAY else reference
+        raise StateError(reference, text) from exc
+
+
+def is_there(place: Path | PostgresUrl) -> bool:
+    """Whether there is a journal; asking makes none."""
+    if isinstance(place, Path):
+        return (place / FILE).exists()
+    store = _store(place)
+    try:
+        with (
+            _translated(store, "journal-unreadable", "the journal cannot be read"),
+            store.engine.connect() as connection,
+        ):
+            return schema.is_made(connection)
+    finally:
+        store.engine.dispose()
+
+
+def _store(place: Path | PostgresUrl) -> Store:
+    if isinstance(place, Path):
+        return sqlite_store(place)
+    from rollout.adapters.journal.postgres import postgres_store  # noqa: PLC0415 - 0.1 s, and most journals are files
+
+    return postgres_store(place)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from rollout.adapters.journal.database import Database
+from rollout.adapters.journal.address import PostgresUrl
+from rollout.adapters.journal.database import AWAY, Database
 from rollout.adapters.journal.leases import Leases
 from rollout.adapters.journal.tables import EVENTS, NOTES, REQUESTS, RUNS
 from rollout.app.ports import Holder, Note, RunHeader
@@ -18,14 +19,19 @@ from rollout.core.run.journal_codec import GENESIS, chain
 from rollout.core.run.requests import Request
 from rollout.errors import StateError
 
+Head = tuple[int, str]
+"""The number and the hash of the last event of a run."""
+
+_NODES_KNOW = "the nodes know where they stand: `rollout rollback --cluster C --emergency` needs no journal"
+
 
 class SqlJournal:
-    """See ``app.ports.Journal``. ``folder`` is made 0700; the file in it is ``journal.db``."""
+    """See ``app.ports.Journal``. ``place`` is a folder, which is made 0700, with ``journal.db`` in it, or a PostgreSQL."""
 
-    def __init__(self, folder: Path) -> None:
-        self._database = Database(folder)
+    def __init__(self, place: Path | PostgresUrl) -> None:
+        self._database = Database(place)
         self._leases = Leases(self._database)
-        self.acquire = self._leases.acquire
+        self._heads: dict[str, Head] = {}
         self.renew = self._leases.renew
         self.release = self._leases.release
 
@@ -52,14 +58,26 @@ class SqlJournal:
             )
 
     def append(self, run: str, events: Sequence[str]) -> None:
-        with self._database.writing("journal-away", "an event could not be written down") as connection:
+        """After ``journal-away`` nobody knows whether it was written: the same events may be given again, and are there once.
+
+        A lease has one writer, so it knows the head it adds to; the hash of the new head tells whether they are there.
+        """
+        with self._database.writing(AWAY, "an event could not be written down") as connection:
             self._leases.check(connection, run)
-            number, previous = self._head(connection, run)
-            rows = []
-            for offset, body in enumerate(events, start=1):
-                previous = chain(previous, body)
-                rows.append({"run": run, "number": number + offset, "body": body, "hash": previous})
-            connection.execute(sa.insert(EVENTS), rows)
+            found = self._head(connection, run)
+            before = self._heads.setdefault(run, found)
+            after, rows = _chained(run, before, events)
+            if found == before:
+                connection.execute(sa.insert(EVENTS), rows)
+            elif found != after:
+                raise StateError(
+                    "journal-broken", f"{run} has events that its only controller did not write", hint=_NODES_KNOW
+                )
+        self._heads[run] = after
+
+    def acquire(self, cluster: str, run: str) -> None:
+        self._leases.acquire(cluster, run)
+        self._heads.pop(run, None)  # others may have written since
 
     def header(self, run: str) -> RunHeader:
         for header in self.runs():
@@ -82,7 +100,7 @@ class SqlJournal:
                     raise StateError(
                         "journal-broken",
                         f"event {after + len(bodies) + 1} of {run} is not the one that was written",
-                        hint="the nodes know where they stand: `rollout rollback --cluster C --emergency` needs no journal",
+                        hint=_NODES_KNOW,
                     )
                 bodies.append(body)
         return tuple(bodies)
@@ -101,7 +119,7 @@ class SqlJournal:
             return int(connection.execute(query).scalar() or 0)
 
     @staticmethod
-    def _head(connection: sa.Connection, run: str) -> tuple[int, str]:
+    def _head(connection: sa.Connection, run: str) -> Head:
         query = sa.select(EVENTS.c.number, EVENTS.c.hash).where(EVENTS.c.run == run)
         row = connection.execute(query.order_by(EVENTS.c.number.desc()).limit(1)).first()
         return (int(row.number), str(row.hash)) if row else (0, GENESIS)
@@ -138,3 +156,13 @@ class SqlJournal:
         query = sa.select(*columns).where((REQUESTS.c.run == run) & (REQUESTS.c.number > after))
         with self._database.reading() as connection:
             return tuple(Request(*row) for row in connection.execute(query.order_by(REQUESTS.c.number)))
+
+
+def _chained(run: str, head: Head, events: Sequence[str]) -> tuple[Head, list[dict[str, object]]]:
+    """Events as rows behind ``head``, and the head they make."""
+    number, hashed = head
+    rows: list[dict[str, object]] = []
+    for body in events:
+        number, hashed = number + 1, chain(hashed, body)
+        rows.append({"run": run, "number": number, "body": body, "hash": hashed})
+    return (number, hashed), rows

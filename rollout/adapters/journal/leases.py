@@ -1,98 +1,100 @@
-"""Leases: one run per cluster at a time, by one living process."""
+"""Leases: one run per cluster at a time, by one living process.
+
+How long a lease has been silent is told by the database's clock, at both ends: machines need not agree on the time.
+"""
 
 from __future__ import annotations
 
-import os
-import socket
-import time
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
-from rollout.adapters.journal.database import Database
+from rollout.adapters.journal.database import AWAY, Database
+from rollout.adapters.journal.owner import is_alive, is_here, machine_of, this_process
 from rollout.adapters.journal.tables import LEASES
 from rollout.app.ports import Holder
 from rollout.errors import StateError
 
-LEASE_SECONDS = 30.0
-"""A lease whose heartbeat is older than this, on another machine, may be taken over."""
+_INSERT: Mapping[str, Callable[[sa.Table], sqlite.Insert | postgresql.Insert]] = {
+    "sqlite": sqlite.insert,
+    "postgresql": postgresql.insert,
+}
+"""Each has a dialect of "unless there is one"."""
 
 
 class Leases:
-    """Whose lease is whose. ``me`` is this process: host, pid and start time name it for ever."""
+    """Whose lease is whose. ``me`` is this process."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.me = f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid())}"
+        self.me = this_process()
 
     def acquire(self, cluster: str, run: str) -> None:
-        """Take a cluster's lease, or ``StateError`` ``locked``."""
+        """Take a cluster's lease, or ``StateError`` ``locked``. Of many at once exactly one has it."""
         with self._database.writing("journal-unusable", "the lease could not be written down") as connection:
-            held = connection.execute(sa.select(LEASES).where(LEASES.c.cluster == cluster)).first()
-            if held and held.owner != self.me and _alive(held.owner, held.heartbeat):
+            if self._take_free(connection, cluster, run):
+                return
+            held = self._held(connection, cluster, lock=True)
+            if held is None:
+                raise StateError("locked", f"{cluster} was given back this very moment", hint="say it again")
+            if held.owner != self.me and is_alive(held.owner, held.silent):
                 raise StateError(
                     "locked",
-                    f"run {held.run} has {cluster}: {_host(held.owner)}, {time.time() - held.heartbeat:.0f} s ago",
+                    f"run {held.run} has {cluster}: {machine_of(held.owner)}, {held.silent:.0f} s ago",
                     hint=f"wait for it, see `rollout status`; if that machine no longer exists: `rollout unlock --cluster {cluster} --reason …`",
                 )
-            connection.execute(sa.delete(LEASES).where(LEASES.c.cluster == cluster))
-            row = {"cluster": cluster, "run": run, "owner": self.me, "heartbeat": time.time()}
-            connection.execute(sa.insert(LEASES).values(row))
+            mine = {"run": run, "owner": self.me, "heartbeat": self._database.now()}
+            connection.execute(sa.update(LEASES).where(LEASES.c.cluster == cluster).values(mine))
+
+    def _take_free(self, connection: sa.Connection, cluster: str, run: str) -> bool:
+        row = {"cluster": cluster, "run": run, "owner": self.me, "heartbeat": self._database.now()}
+        insert = _INSERT[connection.dialect.name](LEASES).values(row).on_conflict_do_nothing()
+        return connection.execute(insert).rowcount == 1
 
     def renew(self, cluster: str, run: str) -> None:
-        with self._database.writing("journal-away", "the lease could not be renewed") as connection:
+        with self._database.writing(AWAY, "the lease could not be renewed") as connection:
             mine = (LEASES.c.cluster == cluster) & self._mine(run)
-            changed = connection.execute(sa.update(LEASES).where(mine).values(heartbeat=time.time()))
+            changed = connection.execute(sa.update(LEASES).where(mine).values(heartbeat=self._database.now()))
             if changed.rowcount != 1:
                 raise StateError("lease-lost", f"another controller has taken {cluster} over; this one stops")
 
     def release(self, cluster: str, run: str) -> None:
-        with self._database.writing("journal-away", "the lease could not be given back") as connection:
+        with self._database.writing(AWAY, "the lease could not be given back") as connection:
             connection.execute(sa.delete(LEASES).where((LEASES.c.cluster == cluster) & self._mine(run)))
 
     def check(self, connection: sa.Connection, run: str) -> None:
-        """In the very transaction of a write: a controller that slept through its lease writes nothing more."""
-        if connection.execute(sa.select(LEASES.c.run).where(self._mine(run))).first() is None:
+        """In the very transaction of a write: a controller that slept through its lease writes nothing more.
+
+        The row is locked until the write is done: who takes the lease over waits for it, and sees it.
+        """
+        mine = sa.select(LEASES.c.run).where(self._mine(run)).with_for_update(read=True)
+        if connection.execute(mine).first() is None:
             raise StateError("lease-lost", "another controller has taken this run over; this one stops")
 
     def holder(self, cluster: str) -> Holder | None:
         with self._database.reading() as connection:
-            held = connection.execute(sa.select(LEASES).where(LEASES.c.cluster == cluster)).first()
+            held = self._held(connection, cluster)
         if held is None:
             return None
-        here = held.owner.rsplit(":", 2)[0] == socket.gethostname()
         return Holder(
             run=held.run,
-            host=_host(held.owner),
-            silent=time.time() - held.heartbeat,
-            alive=_alive(held.owner, held.heartbeat),
-            here=here,
+            host=machine_of(held.owner),
+            silent=held.silent,
+            alive=is_alive(held.owner, held.silent),
+            here=is_here(held.owner),
         )
 
     def take_away(self, connection: sa.Connection, cluster: str) -> None:
         """Whoever has it."""
         connection.execute(sa.delete(LEASES).where(LEASES.c.cluster == cluster))
 
+    def _held(
+        self, connection: sa.Connection, cluster: str, *, lock: bool = False
+    ) -> sa.Row[tuple[str, str, float]] | None:
+        silent = (self._database.now() - LEASES.c.heartbeat).label("silent")
+        query = sa.select(LEASES.c.run, LEASES.c.owner, silent).where(LEASES.c.cluster == cluster)
+        return connection.execute(query.with_for_update() if lock else query).first()
+
     def _mine(self, run: str) -> sa.ColumnElement[bool]:
         return (LEASES.c.run == run) & (LEASES.c.owner == self.me)
-
-
-def _host(owner: str) -> str:
-    return owner.rsplit(":", 2)[0]
-
-
-def _start_time(pid: int) -> str:
-    """Field 22 of /proc/PID/stat: with the pid it names a process for ever. Empty when there is no such process."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return ""
-    return stat.rsplit(")", 1)[1].split()[19]
-
-
-def _alive(owner: str, heartbeat: float) -> bool:
-    """Whether a lease's owner may still act: its process is there on this machine, or its heartbeat is young."""
-    host, pid, started = owner.rsplit(":", 2)
-    if host == socket.gethostname() and started:
-        return _start_time(int(pid)) == started
-    return time.time() - heartbeat <= LEASE_SECONDS

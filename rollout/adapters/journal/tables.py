@@ -5,6 +5,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 META = sa.MetaData()
+COUNTER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+"""Nodes say how high counters go: SQLite's integers have 64 bits anyway."""
+
 RUNS = sa.Table(
     "runs",
     META,
@@ -13,7 +16,7 @@ RUNS = sa.Table(
     sa.Column("cluster", sa.String, nullable=False),
     sa.Column("goal", sa.String, nullable=False),
     sa.Column("order", sa.Text, nullable=False),
-    sa.Column("counter", sa.Integer, nullable=False),
+    sa.Column("counter", COUNTER, nullable=False),
     sa.Column("plan", sa.LargeBinary, nullable=False),
     sa.Column("at", sa.Float, nullable=False),
     sa.Column("who", sa.String, nullable=False),

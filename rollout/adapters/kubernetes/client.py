@@ -15,8 +15,10 @@ from rollout.adapters.tokens import TokenFile, bearer
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 
+DONE = (200, 201)
 EARLY = 30.0
 """Seconds before its end at which a plugin's credential is replaced."""
+_REFERENCES = {401: "unauthorized", 403: "forbidden", 404: "not-found", 409: "conflict"}
 
 
 class ApiClient:
@@ -36,23 +38,35 @@ class ApiClient:
     def post(self, path: str, document: Any, timeout: float) -> Any:
         return self._asked("POST", path, json.dumps(document).encode(), timeout)
 
+    def patch(self, path: str, document: Any, timeout: float) -> Any:
+        """A JSON merge patch (RFC 7386): ``None`` takes a key away. With a resourceVersion in it, it may be a ``conflict``."""
+        return self._asked("PATCH", path, json.dumps(document).encode(), timeout)
+
+    def tell(self, path: str, document: Any, timeout: float) -> Answer:
+        """What the server answers to a POST, refusals too."""
+        return self._answer("POST", path, json.dumps(document).encode(), timeout)
+
     def close(self) -> None:
         self._http.close()
 
     def _asked(self, method: str, path: str, body: bytes, timeout: float) -> Any:
+        answer = self._answer(method, path, body, timeout)
+        if answer.status not in DONE:
+            raise said(answer)
+        return mapping(decoded(answer), "the answer")
+
+    def _answer(self, method: str, path: str, body: bytes, timeout: float) -> Answer:
         until = time.monotonic() + timeout
         answer = self._once(method, path, body, timeout)
         if answer.status == 401 and self._connection.plugin is not None:
             self._credential = None  # it may have been withdrawn before its time
             answer = self._once(method, path, body, max(until - time.monotonic(), 0.1))
-        if answer.status not in (200, 201):
-            raise _said(answer)
-        return mapping(decoded(answer), "the answer")
+        return answer
 
     def _once(self, method: str, path: str, body: bytes, timeout: float) -> Answer:
         headers = {"Accept": "application/json"}
         if body:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = "application/merge-patch+json" if method == "PATCH" else "application/json"
         token, http = self._identity()
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -81,13 +95,12 @@ class ApiClient:
         return Http(context_for(self._connection, certificate, key), self._connection.tls_name)
 
 
-def _said(answer: Answer) -> RemoteError:
+def said(answer: Answer) -> RemoteError:
     """The message of the server's Status, where it sent one."""
     error = refusal(answer)
     try:
         message = mapping(decoded(answer), "the answer").get("message")
     except RemoteError:
         message = None
-    said = printable(message, 300) if isinstance(message, str) else error.message
-    reference = {401: "unauthorized", 403: "forbidden", 404: "not-found"}.get(answer.status, error.reference)
-    return type(error)(reference, said)
+    shown = printable(message, 300) if isinstance(message, str) else error.message
+    return type(error)(_REFERENCES.get(answer.status, error.reference), shown)

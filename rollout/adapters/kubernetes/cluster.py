@@ -9,8 +9,13 @@ from urllib.parse import quote, urlencode
 
 from rollout.adapters.json_answers import listing, mapping, text
 from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.cordons import Cordons
+from rollout.adapters.kubernetes.evictions import Evictions
+from rollout.adapters.kubernetes.leaving import leaving_pod
 from rollout.adapters.kubernetes.objects import lease, live_node, pod
-from rollout.adapters.kubernetes.placed import over, placed_pod
+from rollout.adapters.kubernetes.placed import over
+from rollout.adapters.kubernetes.planned import planned_pod
+from rollout.core.model.draining import Cordon, EvictionAnswer, LeavingPod
 from rollout.core.model.live import Lease, LiveNode, Sight
 from rollout.core.model.placed import PlacedPod
 from rollout.errors import RemoteError
@@ -26,19 +31,29 @@ FEW_NODES = 20
 T = TypeVar("T")
 NOT_OVER = "status.phase!=Succeeded,status.phase!=Failed"
 REVIEW_SECONDS = 15.0
-NEEDED: tuple[tuple[str, str, str, str], ...] = (  # verb, group, resource, namespace ("": all of them)
+Right = tuple[str, str, str, str]
+"""Verb, group, resource, namespace (``""``: all of them)."""
+NEEDED: tuple[Right, ...] = (
     ("get", "", "nodes", ""),
     ("list", "", "nodes", ""),
     ("list", "", "pods", ""),
     ("get", "coordination.k8s.io", "leases", "kube-node-lease"),
 )
+NEEDED_TO_DRAIN: tuple[Right, ...] = (
+    ("get", "", "nodes", ""),
+    ("list", "", "nodes", ""),
+    ("patch", "", "nodes", ""),
+    ("list", "", "pods", ""),
+    ("create", "", "pods/eviction", ""),
+)
 
 
 class KubernetesCluster:
-    """Looks at Nodes, leases and pods. Thread-safe."""
+    """Looks at Nodes, leases and pods, and drains nodes. Thread-safe."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
+        self._cordons, self._evictions = Cordons(client), Evictions(client)
 
     def nodes(self) -> tuple[LiveNode, ...]:
         """In pages."""
@@ -51,13 +66,16 @@ class KubernetesCluster:
         if len(nodes) <= FEW_NODES:
             until = time.monotonic() + LIST_SECONDS
             lists = [self._pods_of(node, until) for node in nodes]
-            return tuple(placed_pod(entry) for entries in lists for entry in entries if not over(entry))
-        found = self._every("/api/v1/pods", {"fieldSelector": NOT_OVER}, placed_pod)
+            return tuple(planned_pod(entry) for entries in lists for entry in entries if not over(entry))
+        found = self._every("/api/v1/pods", {"fieldSelector": NOT_OVER}, planned_pod)
         return tuple(each for each in found if each.node in nodes)
 
     def _pods_of(self, node: str, until: float) -> list[Any]:
+        return listing(self._pod_list(node, until).get("items"), "items")
+
+    def _pod_list(self, node: str, until: float) -> Mapping[str, Any]:
         query = urlencode({"fieldSelector": f"spec.nodeName={node}", "resourceVersion": "0"})
-        return listing(self._client.get(f"/api/v1/pods?{query}", _left(until)).get("items"), "items")
+        return mapping(self._client.get(f"/api/v1/pods?{query}", _left(until)), "the list of pods")
 
     def _every(self, path: str, query: Mapping[str, str], made: Callable[[Any], T]) -> list[T]:
         """A list in pages; one whose pages have expired on the way is begun again once."""
@@ -98,8 +116,10 @@ class KubernetesCluster:
             if error.reference == "not-found":
                 raise RemoteError("no-such-node", f"the API server knows no Node {node}") from None
             raise
-        pods = tuple(map(pod, self._pods_of(node, until)))
-        return Sight(found, self._lease(name, until), pods)
+        listed = self._pod_list(node, until)
+        pods = tuple(map(pod, listing(listed.get("items"), "items")))
+        version = text(mapping(listed.get("metadata"), "metadata").get("resourceVersion"), "resourceVersion")
+        return Sight(found, self._lease(name, until), pods, int(version) if version.isdecimal() else 0)
 
     def _lease(self, name: str, until: float) -> Lease | None:
         try:
@@ -109,15 +129,39 @@ class KubernetesCluster:
                 return None
             raise
 
-    def missing_rights(self) -> tuple[str, ...]:
-        """Asked of the server itself (SelfSubjectAccessReview), which everybody who is somebody may."""
+    def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:
+        return self._cordons.put_on(node, run, counter, time.monotonic() + timeout)
+
+    def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:
+        return self._cordons.lift(node, run, counter, time.monotonic() + timeout)
+
+    def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:
+        """From the store: what was evicted a moment ago is not looked for in a cache that has not heard of it."""
+        query = urlencode({"fieldSelector": f"spec.nodeName={node}"})
         return tuple(
-            f"{verb} {resource}" + (f" in {namespace}" if namespace else "")
-            for verb, group, resource, namespace in NEEDED
-            if not self._may({"verb": verb, "group": group, "resource": resource, "namespace": namespace})
+            map(leaving_pod, listing(self._client.get(f"/api/v1/pods?{query}", timeout).get("items"), "items"))
         )
 
-    def _may(self, attributes: dict[str, str]) -> bool:
+    def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:
+        return self._evictions.ask(pod, time.monotonic() + timeout)
+
+    def missing_rights(self) -> tuple[str, ...]:
+        """Asked of the server itself (SelfSubjectAccessReview), which everybody who is somebody may."""
+        return self._missing(NEEDED)
+
+    def missing_to_drain(self) -> tuple[str, ...]:
+        return self._missing(NEEDED_TO_DRAIN)
+
+    def _missing(self, needed: tuple[Right, ...]) -> tuple[str, ...]:
+        return tuple(
+            f"{verb} {resource}" + (f" in {namespace}" if namespace else "")
+            for verb, group, resource, namespace in needed
+            if not self._may(verb, group, resource, namespace)
+        )
+
+    def _may(self, verb: str, group: str, resource: str, namespace: str) -> bool:
+        kind, _, below = resource.partition("/")
+        attributes = {"verb": verb, "group": group, "resource": kind, "subresource": below, "namespace": namespace}
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",

@@ -7,9 +7,16 @@ from typing import Any
 
 from rollout.adapters.json_answers import listing, mapping, pairs, text
 from rollout.core.model.live import Container, Lease, LiveNode, Pod
+from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 
 Json = Mapping[str, Any]
+MARK = "rollout/cordoned-by"
+"""The annotation of a Node that says which run's cordon is on it."""
+COUNTER = "rollout/token"
+"""The annotation beside it: the counter of the token of whoever put it on."""
+MOST_DIGITS = 15
+"""A counter has no more: the agent takes none from 10**15 on."""
 _STATES = ("running", "waiting", "terminated")
 
 
@@ -36,7 +43,25 @@ def live_node(document: object) -> LiveNode:
         ready_message=": ".join(filter(None, (_word(ready, "reason"), _word(ready, "message")))),
         capacity=pairs(status, "capacity"),
         allocatable=pairs(status, "allocatable"),
+        cordoned_by=printable(mark(node), 100) if spec.get("unschedulable") is True else "",
     )
+
+
+def mark(node: Json) -> str:
+    """The run that a Node's annotation names, as it is written there; ``""``: none."""
+    return _note(node, MARK)
+
+
+def token(node: Json) -> int:
+    """The counter beside the mark; ``0``: none, or none that can be read."""
+    written = _note(node, COUNTER)
+    readable = written.isascii() and written.isdigit() and len(written) <= MOST_DIGITS
+    return int(written) if readable else 0
+
+
+def _note(node: Json, name: str) -> str:
+    meta = mapping(node.get("metadata"), "metadata")
+    return _word(mapping(meta.get("annotations"), "annotations"), name)
 
 
 def lease(document: object) -> Lease:

@@ -20,11 +20,16 @@ def over(document: object) -> bool:
     return status.get("phase") in ("Succeeded", "Failed")
 
 
+def static(meta: Json) -> bool:
+    """Whether a pod with this metadata is the kubelet's own, and its object only a mirror."""
+    notes = mapping(meta.get("annotations"), "annotations")
+    return "kubernetes.io/config.mirror" in notes or notes.get("kubernetes.io/config.source", "api") != "api"
+
+
 def placed_pod(document: object) -> PlacedPod:
     found = mapping(document, "a Pod")
     meta, spec = mapping(found.get("metadata"), "metadata"), mapping(found.get("spec"), "spec")
-    notes = mapping(meta.get("annotations"), "annotations")
-    static = "kubernetes.io/config.mirror" in notes or notes.get("kubernetes.io/config.source", "api") != "api"
+    own = static(meta)
     priority = spec.get("priority")
     containers = [mapping(entry, "a container") for entry in listing(spec.get("containers"), "containers")]
     first = [mapping(entry, "a container") for entry in listing(spec.get("initContainers"), "initContainers")]
@@ -38,8 +43,8 @@ def placed_pod(document: object) -> PlacedPod:
         selector=pairs(spec, "nodeSelector"),
         terms=_terms(spec),
         tolerations=tuple(_tolerations(spec)),
-        static=static,
-        critical=static or (isinstance(priority, int) and priority >= SYSTEM_CRITICAL),
+        static=own,
+        critical=own or (isinstance(priority, int) and priority >= SYSTEM_CRITICAL),
         deleting=bool(meta.get("deletionTimestamp")),
         probed=any(entry.get("readinessProbe") for entry in (*containers, *first)),
     )

@@ -18,15 +18,17 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from rollout.adapters.lab import certificates, resources
+from rollout.adapters.lab import certificates, rest
 from rollout.adapters.lab.door import Door
 from rollout.adapters.lab.loop import Loop
-from rollout.adapters.lab.resources import Reply
+from rollout.adapters.lab.rest import Reply
 from rollout.adapters.lab.spec import LAST
 
 DOWN, SLOW, FORBIDDEN = "api-down", "api-slow", "api-forbidden"
 KINDS = (DOWN, SLOW, FORBIDDEN)
 KUBECONFIG = "kubeconfig"
+PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json")
+"""For what can be changed here the two mean the same."""
 _ADDRESS = str(LAST)
 _PATIENCE = 30.0
 _THREADS = 200
@@ -68,13 +70,13 @@ class Api:
         if self.kind == SLOW:
             time.sleep(self.seconds)
         if not hmac.compare_digest(authorization.encode(), f"Bearer {self._token}".encode()):
-            return resources.unauthorized()
+            return rest.unauthorized()
         if self.kind == FORBIDDEN and path.partition("?")[0] != "/version":
-            return resources.forbidden(method, path)
+            return rest.forbidden(method, path)
         answers: queue.SimpleQueue[Reply] = queue.SimpleQueue()
 
         def look() -> None:
-            reply = resources.status(500, "InternalError", "the lab could not answer; see lab.log")
+            reply = rest.status(500, "InternalError", "the lab could not answer; see lab.log")
             try:
                 reply = self._answer(method, path, body)
             finally:
@@ -119,11 +121,21 @@ class _Conversation(BaseHTTPRequestHandler):
     def _any(self, method: str) -> None:
         length = self.headers.get("Content-Length", "0")
         body = self.rfile.read(min(int(length), 1 << 20)) if length.isdigit() else b""
-        reply = self._api.reply(method, self.path, body, self.headers.get("Authorization", ""))
+        if self._api.kind == DOWN:  # it went while the client kept its connection
+            self.close_connection = True
+            return
+        kind = self.headers.get("Content-Type", "")
+        if method == "PATCH" and kind not in PATCHES:
+            reply = rest.unsupported(kind)
+        else:
+            reply = self._api.reply(method, self.path, body, self.headers.get("Authorization", ""))
         data = json.dumps(reply.document).encode()
         self.send_response(reply.code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
+        wait = reply.document.get("details", {}).get("retryAfterSeconds")
+        if wait:
+            self.send_header("Retry-After", str(wait))
         self.end_headers()
         self.wfile.write(data)
 
@@ -132,6 +144,9 @@ class _Conversation(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self._any("POST")
+
+    def do_PATCH(self) -> None:
+        self._any("PATCH")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Nothing: the lab's log is for what went wrong in the lab."""

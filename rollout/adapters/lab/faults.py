@@ -226,6 +226,14 @@ def _heal_pods(ward: Ward) -> None:
     ward.node.machine.pods.clear(ward.loop.now())
 
 
+def _hold_pods(ward: Ward, fault: Fault) -> None:
+    ward.node.machine.pods.end_by(fault.kind, fault.after)
+
+
+def _let_pods_go(ward: Ward) -> None:
+    ward.node.machine.pods.end_by("", 0)
+
+
 def _pull(ward: Ward, _fault: Fault) -> None:
     ward.node.machine.pull(ward.loop.now())
 
@@ -254,6 +262,8 @@ KINDS: Mapping[str, Kind] = {
     disk.SLOW: Kind("disk", _break_disk, _repair_disk),
     disk.FULL: Kind("disk", _break_disk, _repair_disk),
     disk.READ_ONLY: Kind("disk", _break_disk, _repair_disk),
+    **{kind: Kind("ending", _hold_pods, _let_pods_go) for kind in pods.ENDINGS},
+    pods.SLOW: Kind("ending", _hold_pods, _let_pods_go, 3.0, delays=False),
     pulls.PULLING: Kind("pull", _pull, _stop_pulling),
     CLOCK: Kind("clock", _step_clock, _set_clock, 86400.0, delays=False),
     **{kind: Kind("output", _babble, _be_plain) for kind in output.KINDS},

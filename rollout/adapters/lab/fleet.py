@@ -18,7 +18,8 @@ from rollout.adapters.lab.keys import Key
 from rollout.adapters.lab.loop import Loop
 from rollout.adapters.lab.node import LabNode
 from rollout.adapters.lab.objects import Seen
-from rollout.adapters.lab.resources import Lookup
+from rollout.adapters.lab.replicas import Replicas
+from rollout.adapters.lab.rest import Lookup
 from rollout.adapters.lab.spec import LabSpec
 
 SHORTEST = 0.2
@@ -98,7 +99,8 @@ class Fleet:
 
     def lookup(self) -> Lookup:
         """What the API answers from."""
-        return Lookup(tuple(self.nodes), self._see, self.spec.api_server)
+        names = tuple(self.nodes)
+        return Lookup(names, self._see, self.spec.api_server, Replicas(names))
 
     def _see(self, name: str) -> Seen:
         node = self.nodes[name]

@@ -162,6 +162,8 @@ class Machine:
         else:
             self.host.kill(name)
         service.stop()
+        if self.transient(name):
+            self._forget(name)
 
     def restart(self, name: str, now: float) -> bool:
         """``systemctl restart``: stop, then start; true for a kubelet that will exit at once, as on a real node."""
@@ -189,8 +191,12 @@ class Machine:
             stays = service.unit.last("RemainAfterExit") in {"yes", "true"} and not status
             service.phase = Phase.EXITED if stays else service.phase
             if self.transient(name) and service.phase is not Phase.WAITING:
-                self.services.pop(name, None)
-                self.timers.pop(name.removesuffix(".service") + ".timer", None)
+                self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        """A transient service, and the timer that it was of."""
+        self.services.pop(name, None)
+        self.timers.pop(name.removesuffix(".service") + ".timer", None)
 
     def power_off(self, now: float) -> None:
         """Everything that lives in memory is lost: processes, transient units, the journal (it is volatile here)."""

@@ -79,6 +79,15 @@ class Seen:
             return "Unknown"
         return "True" if self.machine.pods.ready else "False"
 
+    @property
+    def cordoned(self) -> bool:
+        return self.machine.pods.cordoned or self.machine.pods.kind == pods.CORDONED
+
+    @property
+    def room(self) -> int:
+        """How many pods its kubelet says it takes."""
+        return int(_capacity(self)["pods"])
+
     def when(self, moment: float | None) -> str:
         """A moment of the lab's clock as the API writes a time."""
         return self._at(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -104,10 +113,11 @@ def node(seen: Seen) -> Object:
                 "kubernetes.io/os": "linux",
                 **{key: value for key, value in spec.labels.items() if "/" in key},
             },
+            "annotations": {"node.alpha.kubernetes.io/ttl": "0", **seen.machine.pods.notes},
         },
         "spec": {
             "podCIDR": "10.244.0.0/24",
-            **({"unschedulable": True} if seen.machine.pods.kind == pods.CORDONED else {}),
+            **({"unschedulable": True} if seen.cordoned else {}),
             **({"taints": taints} if taints else {}),
         },
         "status": {
@@ -227,7 +237,7 @@ def _calm(seen: Seen) -> list[Object]:
 
 def _taints(seen: Seen) -> list[Object]:
     found = []
-    if seen.machine.pods.kind == pods.CORDONED:
+    if seen.cordoned:
         found.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
     if seen.ready != "True":
         key = "not-ready" if seen.ready == "False" else "unreachable"

@@ -2,58 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rollout.adapters.lab import pods
 from rollout.adapters.lab.objects import Object, Seen, digest, metadata, scheme, uid
+from rollout.adapters.lab.replicas import Replica
 
+_FIRST = "2021-03-01T10:00:00Z"
+"""When the first replicas were made: after their nodes and DaemonSets."""
 _REJECTED = "Pod Node didn't have enough resource: pods, requested: 1, used: 110, capacity: 110"
 
 
-def all_pods(seen: Seen) -> list[Object]:
-    """``v1.Pod``: the node's two, and one that waits for its image while it cannot be pulled."""
+def all_pods(seen: Seen, replicas: Sequence[Replica]) -> list[Object]:
+    """``v1.Pod``: the DaemonSet's, the replicas that are there, and one that waits for its image while it cannot be pulled."""
     state = seen.machine.pods
     if not state.started:
         return []
-    found = [_pod(seen, 0, made=state.boots), _pod(seen, 1, made=state.made)]
-    if state.rejected:
-        found[1]["status"] = {
-            "phase": "Failed",
-            "reason": "OutOfpods",
-            "message": _REJECTED,
-            "startTime": seen.when(state.started),
-        }
+    found = [_daemon(seen), *(_replica(seen, each) for each in replicas)]
     return [*found, _waiting(seen)] if state.pulling else found
 
 
-def _pod(seen: Seen, index: int, made: int) -> Object:
-    namespace, name = pods.NAMES[index]
-    state, image = seen.machine.pods, f"registry.example/{name}:1.{index}"
-    begun = seen.when(state.container_started if made else state.started)
-    ready = "True" if seen.ready == "True" else "False"
+def unplaced(seen: Seen, replica: Replica) -> Object:
+    """A pod that no node takes; ``seen`` is where it was."""
+    pod = _pod_head(seen, "default", "web", replica.name, "registry.example/web:1.1")
+    pod["metadata"]["creationTimestamp"] = seen.when(replica.made)
+    del pod["spec"]["nodeName"]
+    why = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0 nodes are available"}
+    return {**pod, "status": {"phase": "Pending", "conditions": [why], "qosClass": "BestEffort"}}
+
+
+def _daemon(seen: Seen) -> Object:
+    namespace, name = pods.NAMES[0]
+    state, whole = seen.machine.pods, f"{name}-{seen.spec.name}"
+    made = state.boots + state.daemons
+    pod = _pod_head(seen, namespace, name, whole, f"registry.example/{name}:1.0")
+    if state.daemons:
+        pod["metadata"]["uid"] = uid(f"pod/{whole}/{state.daemons}")
+    return {**pod, "status": _running(seen, pod, name, made, state.container_started if made else state.started)}
+
+
+def _replica(seen: Seen, replica: Replica) -> Object:
+    namespace, name = pods.NAMES[1]
+    state = seen.machine.pods
+    pod = _pod_head(seen, namespace, name, replica.name, f"registry.example/{name}:1.1")
+    pod["metadata"]["creationTimestamp"] = _FIRST if replica.first else seen.when(replica.made)
+    pod["spec"]["terminationGracePeriodSeconds"] = state.grace
+    if state.ending == pods.SLOW:
+        pod["spec"]["containers"][0]["lifecycle"] = {"preStop": {"exec": {"command": ["/bin/drain"]}}}
+    if state.ending == pods.HELD:
+        pod["metadata"]["finalizers"] = ["example.com/held"]
+    if replica.deleted is not None:
+        pod["metadata"]["deletionTimestamp"] = seen.when(replica.deleted + replica.grace)
+        pod["metadata"]["deletionGracePeriodSeconds"] = replica.grace
+    if replica.first and state.rejected:
+        begun = seen.when(state.started)
+        return {**pod, "status": {"phase": "Failed", "reason": "OutOfpods", "message": _REJECTED, "startTime": begun}}
+    made = state.made if replica.first else state.boots - replica.boots
+    since = (state.started if replica.first else replica.placed) if not made else state.container_started
+    return {**pod, "status": _running(seen, pod, name if replica.first else replica.name, made, since)}
+
+
+def _running(seen: Seen, pod: Object, thing: str, made: int, since: float) -> Object:
+    """The status of a pod whose one container runs since then; ``thing`` tells containers apart."""
+    ready, begun = "True" if seen.ready == "True" else "False", seen.when(since)
+    (container,) = pod["spec"]["containers"]
     return {
-        **_pod_head(seen, namespace, name, image),
-        "status": {
-            "phase": "Running",
-            "conditions": [
-                {"type": word, "status": ready if word.endswith("Ready") else "True", "lastTransitionTime": begun}
-                for word in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
-            ],
-            "hostIP": seen.spec.known_as,
-            "startTime": seen.when(state.started),
-            "containerStatuses": [
-                {
-                    "name": name,
-                    "state": {"running": {"startedAt": begun}},
-                    "lastState": _ended(seen, name, made, begun),
-                    "ready": True,
-                    "started": True,
-                    "restartCount": made,
-                    "image": image,
-                    "imageID": f"registry.example/{name}@sha256:{digest(image)}",
-                    "containerID": _container(seen, name, made),
-                }
-            ],
-            "qosClass": "BestEffort",
-        },
+        "phase": "Running",
+        "conditions": [
+            {"type": word, "status": ready if word.endswith("Ready") else "True", "lastTransitionTime": begun}
+            for word in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+        ],
+        "hostIP": seen.spec.known_as,
+        "startTime": begun if not made else seen.when(seen.machine.pods.started),
+        "containerStatuses": [
+            {
+                "name": container["name"],
+                "state": {"running": {"startedAt": begun}},
+                "lastState": _ended(seen, thing, made, begun),
+                "ready": True,
+                "started": True,
+                "restartCount": made,
+                "image": container["image"],
+                "imageID": f"registry.example/{container['name']}@sha256:{digest(container['image'])}",
+                "containerID": _container(seen, thing, made),
+            }
+        ],
+        "qosClass": "BestEffort",
     }
 
 
@@ -68,7 +102,7 @@ def _waiting(seen: Seen) -> Object:
     image = "registry.example/batch:2.0"
     message = f'Back-off pulling image "{image}"'
     return {
-        **_pod_head(seen, "default", "batch", image),
+        **_pod_head(seen, "default", "batch", f"batch-{seen.spec.name}", image),
         "status": {
             "phase": "Pending",
             "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "False"}],
@@ -91,9 +125,8 @@ def _waiting(seen: Seen) -> Object:
     }
 
 
-def _pod_head(seen: Seen, namespace: str, name: str, image: str) -> Object:
+def _pod_head(seen: Seen, namespace: str, name: str, whole: str, image: str) -> Object:
     owner = "DaemonSet" if namespace == "kube-system" else "ReplicaSet"
-    whole = f"{name}-{seen.spec.name}"
     return {
         "metadata": {
             **metadata(seen, whole, f"pod/{whole}"),
@@ -111,6 +144,7 @@ def _pod_head(seen: Seen, namespace: str, name: str, image: str) -> Object:
         "spec": {
             "nodeName": seen.spec.name,
             "restartPolicy": "Always",
+            "terminationGracePeriodSeconds": pods.GRACE,
             "containers": [{"name": name, "image": image, "resources": {}}],
         },
     }

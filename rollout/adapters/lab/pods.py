@@ -12,6 +12,10 @@ from rollout.adapters.lab.kubelet import START_UP
 
 REJECTED, RESTARTED, PULLING = "pod-rejected", "container-restarted", "pull-failing"
 NOT_READY, CORDONED = "not-ready", "cordoned"
+BLOCKED, BLOCKED_TWICE, SLOW, HELD = "pdb-blocks", "two-pdbs", "slow-termination", "finalizer"
+ENDINGS = (BLOCKED, BLOCKED_TWICE, SLOW, HELD)
+GRACE = 30
+"""Seconds: the API's own default."""
 KINDS = (REJECTED, RESTARTED, PULLING, NOT_READY, CORDONED)
 NAMES = (("kube-system", "kube-proxy"), ("default", "web"))
 """Namespace and name of the pods; a node's name goes behind the latter. The faults take the second."""
@@ -47,6 +51,8 @@ class Lease:
 class Pods:
     """What has become of the pods. ``boots`` and ``made`` count how often the first and the second one's container were made anew,
     ``changes`` whatever else the API server would have heard of; ``turned`` is when the node's readiness was changed last.
+    ``cordoned`` and ``notes`` (annotations) are what clients wrote into the Node; ``ending`` is a fault of how pods end here,
+    ``grace`` the grace period of those that take all of it, and ``daemons`` how often the first pod was deleted.
     """
 
     lease: Lease = field(default_factory=Lease)
@@ -60,6 +66,11 @@ class Pods:
     ready: bool = True
     started: float = 0.0
     container_started: float = 0.0
+    cordoned: bool = False
+    notes: dict[str, str] = field(default_factory=dict)
+    ending: str = ""
+    grace: int = GRACE
+    daemons: int = 0
     _now: str = ""
     _healthy: str = ""
 
@@ -86,6 +97,11 @@ class Pods:
         self.rejected = self.rejected or (sick and self.kind == REJECTED)
         if sick and self.kind == RESTARTED:
             self._make_anew(now)
+
+    def end_by(self, kind: str, grace: float) -> None:
+        """A fault of how pods end; ``""``: none, and what was held is let go."""
+        self.ending, self.grace = kind, max(round(grace), 1) if kind == SLOW else GRACE
+        self.changes += 1
 
     def kubelet_ended(self, now: float) -> None:
         self.lease.end(now)

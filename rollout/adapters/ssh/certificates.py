@@ -115,7 +115,10 @@ def _not_this_host(certificate: Certificate, name: str) -> str:
 
 
 def _forged(certificate: Certificate) -> str:
-    kind, algorithm = Message(certificate.authority).get_text(), Message(certificate.signature).get_text()
+    try:
+        kind, algorithm = Message(certificate.authority).get_text(), Message(certificate.signature).get_text()
+    except ValueError:  # no UTF-8
+        return "its authority or its signature is of no kind"
     if algorithm == "ssh-rsa":
         return "it is signed with SHA-1"
     try:

@@ -7,7 +7,6 @@ one HMAC instead of one for each line; only a stranger costs a walk over all of 
 from __future__ import annotations
 
 import base64
-import binascii
 import enum
 import fcntl
 import hmac
@@ -196,5 +195,5 @@ def _digest(word: str) -> Digest | None:
         return None
     try:
         return base64.b64decode(parts[2], validate=True), base64.b64decode(parts[3], validate=True)
-    except binascii.Error:
+    except ValueError:  # not base64, or not even ASCII
         return None

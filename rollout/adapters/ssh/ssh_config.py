@@ -16,10 +16,13 @@ from pathlib import Path
 from paramiko.config import SSHConfig
 from paramiko.ssh_exception import ConfigParseError
 
+from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem, RemoteError
 
 SETTING = re.compile(r"\s*(\w+)(?:\s*=\s*|\s+)(.+?)\s*$")
 DEEPEST = 16
+MOST_PROBLEMS = 20
+"""Files that include each other are read in every way there is; this many mistakes are enough to say so."""
 TOKENS = {"hostname": ["%h"]}  # no others: for "%l" paramiko asks DNS for its own name at each IdentityFile
 
 
@@ -64,7 +67,7 @@ class SshConfig:
             try:
                 SSHConfig.from_text("\n".join(stanza.lines))
             except (ConfigParseError, ValueError) as error:
-                problems.append(Problem("ssh-config-invalid", str(error), stanza.place))
+                problems.append(Problem("ssh-config-invalid", printable(str(error)), stanza.place))
         if problems:
             raise InputError(tuple(problems))
 
@@ -84,6 +87,8 @@ class SshConfig:
 
 
 def _split(path: Path, problems: list[Problem], *, depth: int) -> list[_Stanza]:
+    if len(problems) >= MOST_PROBLEMS:
+        return []
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
@@ -102,17 +107,21 @@ def _split(path: Path, problems: list[Problem], *, depth: int) -> list[_Stanza]:
             inside = True
             stanzas.append(_Stanza(_literal_names(key, value), place, [line]))
         elif key == "include":
-            stanzas += _included(path, value, problems, depth)
+            stanzas += _included(path, value, problems, depth, place)
             stanzas.append(_Stanza(None, place, ["Host *"]))
         else:
             stanzas[-1].lines.append(line)
     return stanzas
 
 
-def _included(path: Path, value: str, problems: list[Problem], depth: int) -> list[_Stanza]:
-    stanzas = []
-    for word in shlex.split(value):
-        pattern = Path(word).expanduser()
+def _included(path: Path, value: str, problems: list[Problem], depth: int, place: Place) -> list[_Stanza]:
+    stanzas: list[_Stanza] = []
+    try:
+        patterns = [Path(word).expanduser() for word in shlex.split(value)]
+    except (ValueError, RuntimeError) as error:  # a quote that does not close; the home of nobody
+        problems.append(Problem("ssh-config-invalid", f"Include: {printable(str(error))}", place))
+        return stanzas
+    for pattern in patterns:
         for found in sorted(glob.glob(str(pattern if pattern.is_absolute() else path.parent / pattern))):  # noqa: PTH207
             stanzas += _split(Path(found), problems, depth=depth + 1)
     return stanzas

@@ -14,6 +14,17 @@ def needs_cluster(gates: Iterable[Gate]) -> bool:
     return any(gate.kind in API_GATES for gate in gates)
 
 
+def unnamed_to_drain(endpoints: Endpoints, cluster: str) -> tuple[Problem, ...]:
+    """A drain is asked of the API server."""
+    if endpoints.kubeconfig:
+        return ()
+    message = f"nodes are to be drained, which needs a kubeconfig, and the inventory of {cluster} names none"
+    return (Problem("no-kubeconfig", message, hint=_KUBECONFIG),)
+
+
+_KUBECONFIG = "say --kubeconfig FILE, or `endpoints: {kubeconfig: FILE}` in the inventory"
+
+
 def unnamed(gates: Iterable[Gate], endpoints: Endpoints, cluster: str) -> tuple[Problem, ...]:
     """One problem for each kind of back end that gates need and nobody named."""
     found = {what: (names, hint) for what, names, hint in _needs(tuple(gates), endpoints) if names}
@@ -33,7 +44,7 @@ def _needs(gates: tuple[Gate, ...], endpoints: Endpoints) -> Iterator[tuple[str,
     """Each kind of back end with the gates that lack it, and what to do."""
     if not endpoints.kubeconfig:
         lacking = [gate.name for gate in gates if gate.kind in API_GATES]
-        yield "kubeconfig", lacking, "say --kubeconfig FILE, or `endpoints: {kubeconfig: FILE}` in the inventory"
+        yield "kubeconfig", lacking, _KUBECONFIG
     if not endpoints.prometheus:
         lacking = [gate.name for gate in gates if gate.prometheus is not None and not gate.prometheus.url]
         yield "Prometheus", lacking, "say `endpoints: {prometheus: URL}` in the inventory, or `url` in the gate"

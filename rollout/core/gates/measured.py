@@ -15,6 +15,12 @@ from rollout.core.text.terminal import counted, printable
 
 Judged = tuple[Verdict, str]
 
+MOST_AGE = 120.0
+"""Seconds by which samples may be older than the answer that brings them: some stores answer as of half a minute ago."""
+
+_REMARK = "PromQL info:"
+"""With this begin remarks on how a query is written, which some versions put among the warnings."""
+
 SHOWN = 5
 """How many alerts or samples are named in one line of evidence."""
 
@@ -29,10 +35,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """An instant query's answer. ``warnings`` are the back end's own words: a part of it may be missing."""
+    """An instant query's answer. ``warnings`` are the back end's own words: a part of it may be missing.
+
+    ``age`` is by how many seconds the newest sample is older than the answer, by the back end's own clock (0: not told).
+    """
 
     samples: tuple[Sample, ...]
     warnings: tuple[str, ...] = ()
+    age: float = 0.0
 
     def values(self) -> tuple[float, ...]:
         return tuple(sample.value for sample in self.samples)
@@ -54,6 +64,14 @@ class Page:
     text: str
 
 
+def doubt(answer: Samples) -> str:
+    """Why an answer must not be believed although its samples are good, or ``""``: it is old, or a part of it is missing."""
+    if answer.age > MOST_AGE:
+        return f"its samples are {answer.age:.0f} s old (at most {MOST_AGE:g} s)"
+    partial = [warning for warning in answer.warnings if not warning.startswith(_REMARK)]
+    return f"it may be partial: {printable(partial[0], 120)}" if partial else ""
+
+
 def judge_samples(query: PrometheusQuery, answer: Samples) -> Judged:
     """Whether every sample is within the thresholds; without thresholds, whether there is something to compare."""
     warned = "".join(f"; warning: {printable(warning, 120)}" for warning in answer.warnings[:2])
@@ -66,6 +84,9 @@ def judge_samples(query: PrometheusQuery, answer: Samples) -> Judged:
     if beyond:
         return Verdict.FAIL, f"{_listed(beyond, len(answer.samples))}; {_bounds(query)}{warned}"
     values = answer.values()
+    doubted = doubt(answer)
+    if doubted:
+        return Verdict.UNKNOWN, doubted
     return (
         Verdict.PASS,
         f"{counted(len(values), 'sample')}, {min(values):g} to {max(values):g}; {_bounds(query)}{warned}",

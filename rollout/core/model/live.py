@@ -27,6 +27,7 @@ class LiveNode:
     ready_message: str = ""  # the condition's reason and message
     capacity: tuple[tuple[str, str], ...] = ()  # ("cpu", "8"), ("memory", "32Gi"), ("pods", "110"), …
     allocatable: tuple[tuple[str, str], ...] = ()
+    cordoned_by: str = ""  # the run whose mark its cordon bears; "": none of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,12 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One look at a node through the API: the Node, its lease (``None``: it has none) and its pods."""
+    """One look at a node through the API: the Node, its lease (``None``: it has none) and its pods.
+
+    ``pods_at`` is the resourceVersion that the list of pods was as of (0: not told, or not a number).
+    """
 
     node: LiveNode
     lease: Lease | None
     pods: tuple[Pod, ...]
+    pods_at: int = 0

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rollout.core.model.draining import LeavingPod
+
 Pairs = tuple[tuple[str, str], ...]
 """Name and value, in the API's order."""
 
@@ -52,7 +54,7 @@ class Toleration:
 class PlacedPod:
     """A pod on a node. ``terms`` are its required node affinity (one of them must hold), ``None``: it has none.
 
-    ``critical``: a static or mirror pod, or of a priority that only the system's own have; ``requests`` are those said for
+    ``ends``: how it would end, where that was asked. ``critical``: a static or mirror pod, or of a priority that only the system's own have; ``requests`` are those said for
     the pod as a whole, which beat its containers'.
     """
 
@@ -69,3 +71,4 @@ class PlacedPod:
     critical: bool = False
     deleting: bool = False
     probed: bool = False  # a container of it has a readiness probe
+    ends: LeavingPod | None = None

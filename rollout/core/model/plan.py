@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rollout.core.model.disruption import Disruption
-from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Gate, Limits, PullsInFlight, RevertScope
+from rollout.core.model.playbook import (
+    DEFAULT_DRAIN,
+    DEFAULT_PULLS,
+    Budget,
+    Drain,
+    Gate,
+    Limits,
+    PullsInFlight,
+    RevertScope,
+)
 from rollout.core.model.registry_load import RegistryLoad
 from rollout.core.model.way_back import WayBack
 
@@ -54,8 +63,25 @@ class ChangeGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedDrain:
+    """A node is emptied before its change: ``pods`` are to go, and ``pod`` may take longest to end.
+
+    ``seconds`` is what it may take on a kubelet of this ``minor`` (``None``: there is no bound), ``why`` so many.
+    """
+
+    pods: int
+    pod: str
+    seconds: float | None
+    why: str
+    minor: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedNode:
-    """One node that will be changed. ``machine_id`` and the file digests are compared on the node before the write."""
+    """One node that will be changed. ``machine_id`` and the file digests are compared on the node before the write.
+
+    ``drain`` is ``None`` where its pods stay.
+    """
 
     name: str
     address: str
@@ -66,6 +92,7 @@ class PlannedNode:
     machine_id: str
     user: str | None = None
     port: int | None = None
+    drain: PlannedDrain | None = None
 
 
 class Standing(StrEnum):
@@ -118,7 +145,9 @@ class Wave:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """See the module. ``counter`` is the highest token counter seen in the snapshot."""
+    """See the module. ``counter`` is the highest token counter seen in the snapshot; ``cordoned``: nodes that others have
+    cordoned are changed, too.
+    """
 
     cluster: str
     playbook: str
@@ -145,5 +174,7 @@ class Plan:
     remarks: tuple[Remark, ...] = ()
     way_back: WayBack | None = None  # what the last run measured of a node's way forth and back
     pulls: PullsInFlight = DEFAULT_PULLS
+    drain: Drain = DEFAULT_DRAIN
+    cordoned: bool = False
     consequences: tuple[Consequence, ...] = ()
     loads: tuple[RegistryLoad, ...] = ()

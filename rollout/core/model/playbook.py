@@ -214,6 +214,24 @@ class PullsInFlight:
 DEFAULT_PULLS = PullsInFlight()
 
 
+class EvictToo(StrEnum):
+    """Pods that are lost for good when they are evicted: a node that has some is not drained unless the playbook names them."""
+
+    BARE = "bare"  # nothing makes it anew
+    LOCAL = "local"  # what it keeps in an emptyDir ends with it
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """A node whose pods would not survive its change is emptied first: they have ``within`` seconds to be gone."""
+
+    within: float = 900.0
+    evict_too: frozenset[EvictToo] = frozenset()
+
+
+DEFAULT_DRAIN = Drain()
+
+
 class Shadowed(StrEnum):
     """What to do about a field that a flag on the node's command line beats with another value."""
 
@@ -267,6 +285,7 @@ class Policy:
     control_plane: bool = False  # whether control-plane nodes are changed too
     cordoned: bool = False  # whether nodes that others cordoned are changed too
     disruption: Disruption = Disruption.RESTART_KUBELET  # a node whose change would do more is refused
+    drain: Drain = DEFAULT_DRAIN  # for ``drain-and-restart``
     pulls: PullsInFlight = DEFAULT_PULLS
     shadowed: Shadowed = Shadowed.REFUSE
     accepted_defaults: frozenset[str] = frozenset()  # fields that may change by giving a flags-only kubelet a --config

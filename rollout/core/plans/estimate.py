@@ -7,7 +7,9 @@ A wave takes ``max(pace-bound, window-bound) + soak``:
   (nodes of a rack in the wave ÷ the rack's window) over the racks, and nodes ÷ in flight, each rounded up; a rack's
   window is its limit, or its budget where that is smaller (see ``capacity.who_may_go``);
 * one node's time: what the last run measured, else 15 s (connect, stage, restart, a process that outlives
-  RestartSec=10), and its settle window. The first wave's nodes go twice and once back when they rehearse.
+  RestartSec=10), and its settle window. The first wave's nodes go twice and once back when they rehearse;
+* a node that is drained takes as long as its pods may take to end, at most the time they are given, and a round more: of a
+  wave the longest of these, once.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping
 from math import ceil
 
-from rollout.core.model.plan import Plan, Wave
+from rollout.core.model.plan import Plan, PlannedDrain, Wave
 from rollout.core.model.playbook import Limits, Scope
 from rollout.core.model.way_back import way_back_seconds
 
@@ -25,6 +27,10 @@ NODE_SECONDS = 15.0
 
 BACK_SECONDS = 20.0
 """What taking one node back is taken to take, until a rehearsal has measured it."""
+
+
+ROUND_SECONDS = 5.0
+"""Until it is seen that pods are gone, and until the first is asked to go."""
 
 
 def forth_seconds(plan: Plan) -> float:
@@ -49,8 +55,15 @@ def of_wave(plan: Plan, wave: Wave) -> float:
     each = forth_seconds(plan) + settle
     if plan.rehearsal and wave is plan.waves[0]:
         each = 2 * each + back_seconds(plan) + settle
+    each += max((drain_seconds(plan, drain) for name in wave.nodes if (drain := plan.nodes[name].drain)), default=0.0)
     pace = len(wave.nodes) / plan.limits.pace + each
     return max(pace, rounds(plan, wave) * each) + wave.soak
+
+
+def drain_seconds(plan: Plan, drain: PlannedDrain) -> float:
+    """Seconds until a node is empty, when no budget keeps its pods."""
+    within = plan.drain.within
+    return (within if drain.seconds is None else min(drain.seconds, within)) + ROUND_SECONDS
 
 
 def rounds(plan: Plan, wave: Wave) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rollout.core.model.plan import Consequence, Plan
+from rollout.core.model.plan import Consequence, Plan, PlannedDrain
 from rollout.core.model.registry_load import RegistryLoad, Sum
-from rollout.core.text.terminal import counted, printable
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable, seconds_text
 
 MOST = 8
+MOST_DRAINS = 3
 _GRAVE = ("pods-rejected", "containers-restart", "pulls-cancelled", "pull-qps")
 """What is told first."""
 
@@ -27,6 +29,37 @@ def consequences_lines(plan: Plan) -> Iterator[str]:
         yield f"  {_groups(plan, entries)}: {counted(nodes, 'node')}: {printable(text, 400)} [{reference}]"
     if len(folded) > MOST:
         yield f"  … {counted(len(folded) - MOST, 'more consequence')}: see them all with -o json"
+
+
+def drains_lines(plan: Plan) -> Iterator[str]:
+    """Which nodes are emptied first, and whose pod may take longest; what has no bound is said first."""
+    drained = {name: node.drain for name, node in plan.nodes.items() if node.drain}
+    if not drained:
+        return
+    within = seconds_text(plan.drain.within)
+    yield ""
+    yield "Drained first"
+    pods = sum(drain.pods for drain in drained.values())
+    names = printable(fold(drained), 160)
+    yield (
+        f"  {counted(len(drained), 'node')}, {counted(pods, 'pod')} to go: {names}; each has {within}, else it is left alone"
+        " and uncordoned; a way back never drains"
+    )
+    endless = {name: drain for name, drain in drained.items() if drain.seconds is None}
+    if endless:
+        worst = next(iter(endless.values()))
+        yield f"  WITHOUT A BOUND on {counted(len(endless), 'node')}  {printable(fold(endless), 160)}: {_slow(worst)}"
+    by_time = sorted(drained.items(), key=lambda item: -(item[1].seconds or 0.0))
+    slow = [(name, drain) for name, drain in by_time if drain.seconds is not None and drain.pods]
+    for name, drain in slow[:MOST_DRAINS]:
+        beyond = ", beyond that time: it is extended" if (drain.seconds or 0.0) > plan.drain.within else ""
+        yield f"  {name}: up to {seconds_text(drain.seconds or 0.0)}{beyond}: {_slow(drain)}"
+    if len(slow) > MOST_DRAINS:
+        yield f"  … {counted(len(slow) - MOST_DRAINS, 'node')} that take no longer: see them all with -o json"
+
+
+def _slow(drain: PlannedDrain) -> str:
+    return f"pod {printable(drain.pod, 160)}: {printable(drain.why, 300)} (kubelet 1.{drain.minor})"
 
 
 def loads_lines(plan: Plan) -> Iterator[str]:

@@ -51,9 +51,9 @@ def seen_in(plans: Sequence[Plan]) -> Seen | None:
     return Seen(len(plans), frozenset((*machine_ids, *left)), machine_ids)
 
 
-def cordoned(live: Iterable[LiveNode] | None) -> frozenset[str]:
-    """The nodes that the API server calls unschedulable."""
-    return frozenset(node.name for node in live or () if node.unschedulable)
+def cordoned(live: Iterable[LiveNode] | None) -> Mapping[str, str]:
+    """The nodes that the API server calls unschedulable, with the run that made them so (``""``: none of ours)."""
+    return {node.name: node.cordoned_by for node in live or () if node.unschedulable}
 
 
 def remarks(inventory: Inventory, selection: Sequence[str], fleet: FleetSnapshot, around: Around) -> tuple[Remark, ...]:

@@ -13,9 +13,11 @@ from typing import Any
 from rollout.core.model.plan import Plan
 from rollout.core.text import dataclass_json
 from rollout.core.text.blobs import digest as content_digest
+from rollout.core.text.nodesets import is_name
+from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
-VERSION = 2
+VERSION = 3
 MOST_BYTES = 256 * 1024 * 1024
 
 
@@ -39,7 +41,8 @@ def decode(data: bytes, file: str) -> Plan:
     document = _load(data, file)
     if document.get("version") != VERSION:
         raise _error(
-            "plan-version", f"{file} is a plan of version {document.get('version')!r}; this rollout reads {VERSION}"
+            "plan-version",
+            f"{file} is a plan of version {printable(str(document.get('version')), 40)}; this rollout reads {VERSION}",
         )
     said = document.pop("digest", None)
     if _sealed(document) != (said, data):
@@ -91,7 +94,9 @@ def _check_whole(plan: Plan, file: str) -> None:
     names = {group.name for group in plan.groups}
     placed = [(name, at) for at, wave in enumerate(plan.waves) for name in wave.nodes]
     whole = (
-        all(content_digest(content) == name for name, content in plan.blobs.items())
+        all(is_name(name) for name in plan.nodes)
+        and all(is_name(left.name) for left in plan.left)
+        and all(content_digest(content) == name for name, content in plan.blobs.items())
         and all(node.name == name and node.group in names for name, node in plan.nodes.items())
         and sorted(placed) == sorted((name, node.wave) for name, node in plan.nodes.items())
         and all(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rollout.core.model.plan import ChangeGroup, Consequence, FileChange, Left, Plan, Remark, Wave
+from rollout.core.model.plan import ChangeGroup, Consequence, FileChange, Left, Plan, PlannedDrain, Remark, Wave
 from rollout.core.model.playbook import Limits
 from rollout.core.model.registry_load import RegistryLoad, Sum
 from rollout.core.plans import estimate, plan_codec
@@ -34,6 +34,8 @@ def plan_json(plan: Plan, file: str) -> dict[str, Any]:
         "waves": [_wave(plan, wave) for wave in plan.waves],
         "left": [_left(entry, names) for entry, names in folded_left(plan)],
         "remarks": [_remark(remark) for remark in plan.remarks],
+        "drain": {"within": plan.drain.within, "evictToo": sorted(plan.drain.evict_too)},
+        "drained": [_drained(node.name, node.drain) for node in plan.nodes.values() if node.drain],
         "registries": [_registry_load(load) for load in plan.loads],
         "limits": _limits(plan.limits),
         "budgets": [
@@ -76,6 +78,18 @@ def _remark(remark: Remark) -> dict[str, Any]:
         "text": remark.text,
         "count": len(remark.nodes),
         "nodes": nodesets.fold(remark.nodes) if remark.nodes else "",
+    }
+
+
+def _drained(name: str, drain: PlannedDrain) -> dict[str, Any]:
+    """``seconds`` is null where the slowest pod has no bound."""
+    return {
+        "node": name,
+        "pods": drain.pods,
+        "slowest": drain.pod,
+        "seconds": drain.seconds,
+        "why": drain.why,
+        "kubelet": f"1.{drain.minor}",
     }
 
 

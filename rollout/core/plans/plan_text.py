@@ -12,11 +12,11 @@ from rollout.core.gates.gate_text import gates_text
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Left, Plan, Standing, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, GateScope, Scope
 from rollout.core.plans import estimate
-from rollout.core.plans.foreseen_text import consequences_lines, loads_lines
+from rollout.core.plans.foreseen_text import consequences_lines, drains_lines, loads_lines
 from rollout.core.plans.planning import kind_of
 from rollout.core.text import diff, durations, nodesets
 from rollout.core.text.nameless import nameless
-from rollout.core.text.terminal import counted, printable
+from rollout.core.text.terminal import CONTROL, counted, printable
 
 MOST_DIFF = 24
 MOST_KINDS = 12
@@ -37,13 +37,14 @@ class Kind:
 
 
 def plan_text(plan: Plan) -> str:
-    """The whole plan as text for people, without colours."""
-    return (
+    """The whole plan as text for people, without colours; whoever wrote the plan, a screen obeys nothing in it."""
+    text = (
         "\n".join(
             [
                 *_head(plan),
                 *_kinds(plan),
                 *consequences_lines(plan),
+                *drains_lines(plan),
                 *loads_lines(plan),
                 *_waves(plan),
                 *_halting(plan),
@@ -54,6 +55,7 @@ def plan_text(plan: Plan) -> str:
         )
         + "\n"
     )
+    return CONTROL.sub("", text)
 
 
 def kinds(plan: Plan) -> tuple[Kind, ...]:

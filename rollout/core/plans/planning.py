@@ -7,10 +7,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rollout.core.model.inventory import Inventory, Node
-from rollout.core.model.plan import Change, ChangeGroup, Left, Plan, PlannedNode, Remark, Standing
+from rollout.core.model.plan import (
+    Change,
+    ChangeGroup,
+    Left,
+    Plan,
+    PlannedDrain,
+    PlannedNode,
+    Remark,
+    Standing,
+)
 from rollout.core.model.playbook import Policy
 from rollout.core.model.roles import role_of
 from rollout.core.model.snapshot import FleetSnapshot, Receipt, Snapshot, Token
+from rollout.core.model.token_belief import highest_believed
 from rollout.core.model.way_back import WayBack
 from rollout.core.plans.waves import Candidate, positions, waves
 
@@ -23,6 +33,7 @@ class Decided:
     machine_id: str
     change: Change
     label: str
+    drain: PlannedDrain | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +68,11 @@ def groups(decided: Iterable[Decided]) -> tuple[tuple[ChangeGroup, ...], Mapping
 
 
 def highest_counter(fleet: FleetSnapshot) -> int:
-    """The highest token counter any node remembers, in its token or in a receipt."""
+    """The highest token counter that nodes remember, in their tokens or receipts, and that is no lie."""
     read = [node for node in fleet.nodes.values() if isinstance(node, Snapshot)]
     held: list[Token | Receipt] = [node.token for node in read]
     held += [receipt for node in read for receipt in node.receipts]
-    return max((entry.counter for entry in held), default=0)
+    return highest_believed(entry.counter for entry in held)
 
 
 def plan_of(
@@ -105,6 +116,8 @@ def plan_of(
         guard=policy.guard,
         keep=policy.keep,
         pulls=policy.pulls,
+        drain=policy.drain,
+        cordoned=policy.cordoned,
         blobs={name: blobs[name] for name in sorted(blobs)},
         rehearsal=policy.rehearsal,
         zones=zone_sizes(inventory),
@@ -114,14 +127,16 @@ def plan_of(
 
 
 def _candidate(entry: Decided) -> Candidate:
+    """Who is drained is of another kind: a canary shows what that does, too."""
     role = role_of(entry.node.labels)
-    return Candidate(entry.node.name, entry.node.rack, f"{role} {kind_of(entry.label, entry.change)}", role)
+    drained = " drained" if entry.drain else ""
+    return Candidate(entry.node.name, entry.node.rack, f"{role} {kind_of(entry.label, entry.change)}{drained}", role)
 
 
 def _planned(entry: Decided, group: str, wave: int) -> PlannedNode:
     node = entry.node
     return PlannedNode(
-        node.name, node.address, node.rack, node.zone, group, wave, entry.machine_id, user=node.user, port=node.port
+        node.name, node.address, node.rack, node.zone, group, wave, entry.machine_id, node.user, node.port, entry.drain
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from rollout.core.model.snapshot import FileState, FleetSnapshot, Snapshot, Unread
 from rollout.core.text import dataclass_json
 from rollout.core.text.blobs import digest
+from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
 VERSION = 3
@@ -61,7 +62,8 @@ def decode(data: bytes, file: str) -> FleetSnapshot:
         raise _error("snapshot-unreadable", f"{file} is not a snapshot")
     if document["version"] != VERSION:
         raise _error(
-            "snapshot-version", f"{file} is a snapshot of version {document['version']!r}; this rollout reads {VERSION}"
+            "snapshot-version",
+            f"{file} is a snapshot of version {printable(str(document['version']), 40)}; this rollout reads {VERSION}",
         )
     try:
         return _fleet(document)
@@ -71,19 +73,19 @@ def decode(data: bytes, file: str) -> FleetSnapshot:
 
 def _fleet(document: dict[str, Any]) -> FleetSnapshot:
     if document.keys() != _KEYS:
-        raise dataclass_json.ShapeError(f"{min(document.keys() ^ _KEYS)!r} is unknown or missing")
+        raise dataclass_json.ShapeError(f"{min(document.keys() ^ _KEYS)[:80]!r} is unknown or missing")
     texts: dict[str, str] = {name: dataclass_json.converter(str).decode(document[name], name) for name in _NAMES}
     contents = _decoded(bytes, document["blobs"], "blobs")
     for name, content in contents.items():
         if digest(content) != name:
-            raise dataclass_json.ShapeError(f"blobs.{name} is not the content of that digest")
+            raise dataclass_json.ShapeError(f"blobs.{printable(name, 80)} is not the content of that digest")
 
     def fill(state: FileState) -> FileState:
         if state.content is None:
             return state
         content = contents.get(state.content.decode("utf-8", "replace"))
         if content is None:
-            raise dataclass_json.ShapeError(f"{state.path} has a content that is not in blobs")
+            raise dataclass_json.ShapeError(f"{printable(state.path)} has a content that is not in blobs")
         return replace(state, content=content)
 
     read = _decoded(Snapshot, document["read"], "read")

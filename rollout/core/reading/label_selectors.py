@@ -6,11 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rollout.core.text.terminal import printable
+
 _KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,315}[A-Za-z0-9])?"
 _VALUE = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?|"
 _EQUAL = re.compile(rf"({_KEY})\s*(=|==|!=)\s*({_VALUE})")
 _SET = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
 _THERE = re.compile(rf"(!?)\s*({_KEY})")
+_LONGEST = 4_096
 _TERMS = re.compile(r",(?![^(]*\))")
 
 
@@ -36,6 +39,8 @@ def parse(text: str) -> tuple[Term, ...]:
     """The terms of a selector; ``""`` has none, and so holds for everything. Raises ``SelectorError``."""
     if not text.strip():
         return ()
+    if len(text) > _LONGEST:
+        raise SelectorError(f"a label selector of more than {_LONGEST:,} characters")
     return tuple(_term(term.strip()) for term in _TERMS.split(text))
 
 
@@ -48,7 +53,7 @@ def _term(text: str) -> Term:
             return Term(match[1], frozenset(values), match[2] == "in")
     if match := _THERE.fullmatch(text):
         return Term(match[2], None, not match[1])
-    raise SelectorError(f"`{text}` is no term of a label selector")
+    raise SelectorError(f"`{printable(text, 80)}` is no term of a label selector")
 
 
 def matches(terms: tuple[Term, ...], labels: Mapping[str, str]) -> bool:

@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from rollout.core.model.disruption import Disruption
-from rollout.core.model.playbook import DEFAULT_PULLS, Busy, Cause, RevertScope, Shadowed
+from rollout.core.model.playbook import DEFAULT_DRAIN, DEFAULT_PULLS, Busy, Cause, EvictToo, RevertScope, Shadowed
 from rollout.core.reading.gates_written import BUILT_IN_GATES, NodeGate, WaveGate, node_gate, wave_gate
-from rollout.core.reading.schema_words import SETTINGS, OrWord, one_of
+from rollout.core.reading.schema_words import SETTINGS, OrDuration, OrWord, one_of
 from rollout.core.reading.words import Duration, Name, Percent, Registry, ShareText, between, choice
 from rollout.core.reading.written import Written, wrong
 
@@ -18,8 +18,7 @@ _WAVES = ("canary", "perRack", "upTo", "rest")
 _DAY = 86_400.0
 _MOST_ASKED = 10_000_000
 
-DISRUPTIONS = tuple(kind.value for kind in Disruption if kind is not Disruption.DRAIN_AND_RESTART)
-"""What a playbook may cap a change's disruption at: draining is not there yet, so no change may need it."""
+DISRUPTIONS = tuple(kind.value for kind in Disruption)
 
 NEW_DEFAULTS = (
     "authentication.anonymous.enabled",
@@ -55,9 +54,6 @@ def _cause(value: object) -> Cause:
 
 
 def _disruption(value: object) -> Disruption:
-    if value == Disruption.DRAIN_AND_RESTART:
-        hint = "nodes whose change needs it are refused; the most that may be said is restart-kubelet"
-        raise wrong("no-draining", "KEY: rollout does not drain nodes yet", hint)
     return Disruption(choice(value, DISRUPTIONS))
 
 
@@ -72,6 +68,15 @@ def _busy(value: object) -> Busy:
 def _pulls(value: object) -> object:
     """``override`` is short for ``{within: 0s, then: override}``, ``skip`` likewise."""
     return {"within": "0s", "then": _busy(value)} if isinstance(value, str) else value
+
+
+def _drain(value: object) -> object:
+    """``15m`` is short for ``{within: 15m}``."""
+    return {"within": value} if isinstance(value, str) else value
+
+
+def _evict_too(value: object) -> EvictToo:
+    return EvictToo(choice(value, tuple(kind.value for kind in EvictToo)))
 
 
 def _accepted(value: object) -> str:
@@ -135,6 +140,18 @@ class WrittenPulls(Written):
     then: Annotated[Busy, BeforeValidator(_busy)] = DEFAULT_PULLS.then
 
 
+EvictTooWord = Annotated[
+    EvictToo, BeforeValidator(_evict_too), WithJsonSchema({"enum": [kind.value for kind in EvictToo]})
+]
+
+
+class WrittenDrain(Written):
+    """How long the pods of a node that is drained have to be gone, and which are evicted though they are lost by it."""
+
+    within: Annotated[Duration, between(1, _DAY, "between 1s and 24h")] = DEFAULT_DRAIN.within
+    evict_too: list[EvictTooWord] = Field(default_factory=list, alias="evictToo")
+
+
 class WrittenCap(Written):
     """The most that the nodes of one zone (``perZone``), else of the fleet, may ask of one registry, else of each."""
 
@@ -182,6 +199,9 @@ class Playbook(Written):
     cordoned: bool = False
     disruption: Annotated[Disruption, BeforeValidator(_disruption), WithJsonSchema({"enum": [*DISRUPTIONS]})] = (
         Disruption.RESTART_KUBELET
+    )
+    drain: Annotated[WrittenDrain, BeforeValidator(_drain), OrDuration()] = Field(
+        default_factory=lambda: WrittenDrain.model_validate({})
     )
     pulls_in_flight: Annotated[WrittenPulls, BeforeValidator(_pulls), OrWord(("skip", "override"))] = Field(
         default_factory=lambda: WrittenPulls.model_validate({}), alias="pullsInFlight"

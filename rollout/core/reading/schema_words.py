@@ -49,6 +49,14 @@ class OrWord:
         return {"anyOf": [{"enum": [*self.words]}, handler(core)]}
 
 
+@dataclass(frozen=True, slots=True)
+class OrDuration:
+    """A duration may stand for the map."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [DURATION.json_schema, handler(core)]}
+
+
 def one_of(*keys: str) -> dict[str, Any]:
     """Exactly one of these keys, for a model's ``json_schema_extra``."""
     return {"oneOf": [{"required": [key]} for key in keys]}

@@ -1,13 +1,14 @@
 """Who may go next: the functions where a fleet is lost or kept. Pure, and short enough to be read on one screen.
 
-A node is *unavailable* from its restart until confirmed or taken back and its settling window has passed; a node that
-failed or cannot be reached stays unavailable and so reduces what is left for others.
+A node is *unavailable* from its restart until confirmed or taken back and its settling window has passed, and as long as
+it may have a cordon of ours; a node that failed or cannot be reached stays unavailable and so reduces what is left for
+others. Who has a cordon of ours and is to go has its room already: it is the first to get it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from rollout.core.model.playbook import Limits
@@ -21,8 +22,14 @@ BROKEN = frozenset({NodeState.FAILED, NodeState.UNREACHABLE})
 def unavailable(record: NodeRecord, now: float) -> bool:
     """Whether pods on this node may be unserved by our doing (``accepted``: it was so before)."""
     if record.state in BROKEN:
-        return not record.accepted
-    return record.state in IN_MOTION or now < record.busy_until
+        return record.cordoned or not record.accepted
+    return record.cordoned or record.state in IN_MOTION or now < record.busy_until
+
+
+def mending(record: NodeRecord, now: float) -> bool:
+    """Whether it is away and will be back by itself: not broken, and no cordon that could not be lifted."""
+    held = record.cordoned and not record.uncordons
+    return record.state not in BROKEN and (held or record.state in IN_MOTION or now < record.busy_until)
 
 
 def pace_allows(started: tuple[float, ...], limits: Limits, now: float) -> int:
@@ -69,7 +76,8 @@ def who_may_go(
 
     An area's room is its limit less the unavailable, and in a rack never more in flight than its budget has left.
     """
-    busy, members = _occupancy(order, nodes, now)
+    going = _cordoned_first(wanted, nodes)
+    busy, members = _occupancy(order, nodes, now, going)
     moving = _areas_of(order, (name for name, record in nodes.items() if record.state in IN_MOTION))
 
     def room(area: Area) -> int:
@@ -78,7 +86,7 @@ def who_may_go(
             return left
         return min(left, rack_allowance(order, members[area.name], len(members[area.name])) - moving[area])
 
-    return _take(order, wanted, room), max(0, order.limits.in_flight - busy[FLEET])
+    return _take(order, going, room), max(0, order.limits.in_flight - busy[FLEET])
 
 
 def who_may_return(
@@ -89,27 +97,40 @@ def who_may_return(
     Areas and fleet: the limits less the unavailable, but always one at a time: what broke must never keep the rest
     from being taken back.
     """
-    busy, _ = _occupancy(order, nodes, now)
-    whole = {name: record for name, record in nodes.items() if record.state not in BROKEN}
-    mending = _areas_of(order, (name for name, record in whole.items() if unavailable(record, now)))
+    going = _cordoned_first(wanted, nodes)
+    busy, _ = _occupancy(order, nodes, now, going)
+    away = _areas_of(
+        order, (name for name, record in nodes.items() if mending(record, now) and not _has_room(name, record, going))
+    )
 
     def room(area: Area) -> int:
-        return max(most_of(order, area) - busy[area], 1 - mending[area])
+        return max(most_of(order, area) - busy[area], 1 - away[area])
 
-    return _take(order, wanted, room), max(order.limits.in_flight - busy[FLEET], 1 - mending[FLEET], 0)
+    return _take(order, going, room), max(order.limits.in_flight - busy[FLEET], 1 - away[FLEET], 0)
 
 
 FLEET = Area("fleet", "")
 
 
+def _cordoned_first(wanted: Iterable[str], nodes: Mapping[str, NodeRecord]) -> dict[str, None]:
+    """``wanted`` in their order, but who has a cordon of ours before the others."""
+    return dict.fromkeys(sorted(wanted, key=lambda name: not nodes[name].cordoned))
+
+
+def _has_room(name: str, record: NodeRecord, going: Container[str]) -> bool:
+    """Whether it takes no more room by going than it has by its cordon."""
+    return record.cordoned and name in going
+
+
 def _occupancy(
-    order: Order, nodes: Mapping[str, NodeRecord], now: float
+    order: Order, nodes: Mapping[str, NodeRecord], now: float, going: Container[str]
 ) -> tuple[Counter[Area], Mapping[str, list[NodeRecord]]]:
-    """Unavailable nodes of each area, and all records of each rack."""
+    """Unavailable nodes of each area, but for those that are to go, and all records of each rack."""
     members: dict[str, list[NodeRecord]] = {}
     for name, record in nodes.items():
         members.setdefault(order.nodes[name].rack, []).append(record)
-    return _areas_of(order, (name for name, record in nodes.items() if unavailable(record, now))), members
+    away = (name for name, record in nodes.items() if unavailable(record, now) and not _has_room(name, record, going))
+    return _areas_of(order, away), members
 
 
 def _areas_of(order: Order, names: Iterable[str]) -> Counter[Area]:

@@ -12,7 +12,8 @@ class Ask:
     """Ask ``node`` to do ``verb`` about transaction ``tx`` under token ``counter``; the answer carries ``serial``.
 
     ``baseline`` (measure only) is what the answer to the apply brought; ``since`` when the node entered its state.
-    ``regardless`` (apply only): the node is changed whatever it pulls.
+    ``regardless`` (apply only): the node is changed whatever it pulls. ``left`` (drain only): the seconds that its pods
+    still have, ``0``: their time is over.
     """
 
     node: str
@@ -23,6 +24,7 @@ class Ask:
     baseline: str = ""
     since: float = 0.0
     regardless: bool = False
+    left: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

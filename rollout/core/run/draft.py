@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from rollout.core.model.playbook import Cause, RevertScope
-from rollout.core.run import pulls
+from rollout.core.run import drains, pulls
+from rollout.core.run.altered import altered
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
-from rollout.core.run.events import Trigger
+from rollout.core.run.events import FENCES, Trigger
 from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
 from rollout.core.run.transitions import Move, Next, Sharp, move, sharpen
 
@@ -23,7 +24,10 @@ GRACE = 60.0
 """Seconds after the guard's time at which a silent node is given up as unreachable and owed."""
 
 _RESTARTS = frozenset({Verb.APPLY, Verb.REVERT})
-_ASKS = {Next.APPLY: Verb.APPLY, Next.MEASURE: Verb.MEASURE, Next.CONFIRM: Verb.CONFIRM, Next.READ: Verb.READ}
+_ASKS = {
+    Next.APPLY: Verb.APPLY, Next.DRAIN: Verb.DRAIN, Next.MEASURE: Verb.MEASURE, Next.CONFIRM: Verb.CONFIRM,
+    Next.READ: Verb.READ,
+}  # fmt: skip
 
 
 class Draft:
@@ -40,11 +44,11 @@ class Draft:
         return self.state.nodes if self._nodes is None else self._nodes
 
     def finish(self) -> tuple[RunState, tuple[Command, ...]]:
-        state = self.state if self._nodes is None else replace(self.state, nodes=self._nodes)
+        state = self.state if self._nodes is None else altered(self.state, nodes=self._nodes)
         return state, tuple(self._commands)
 
     def set(self, **changes: Any) -> None:
-        self.state = replace(self.state, **changes)
+        self.state = altered(self.state, **changes)
 
     def put(self, name: str, **changes: Any) -> None:
         if self._nodes is None:
@@ -57,11 +61,14 @@ class Draft:
         if verb in _RESTARTS:
             window = max(64, 2 * int(self.state.order.limits.pace))
             self.set(started=(*self.state.started, self.now)[-window:])
+        if verb is Verb.DRAIN:
+            self.put(name, cordoned=True, draining=record.draining or drains.begun(self.now))
         self.put(name, asked=verb, serial=record.serial + 1)
-        tx = replace(self.state, nodes=self.nodes).transaction(name)
+        tx = altered(self.state, nodes=self.nodes).transaction(name)
         regardless = verb is Verb.APPLY and pulls.goes_regardless(record, self.state.order, self.now)
+        left = drains.left(self.state.order.nodes[name], self.nodes[name], self.now) if verb is Verb.DRAIN else 0.0
         self._commands.append(
-            Ask(name, verb, record.serial + 1, tx, self.state.counter, record.baseline, record.since, regardless)
+            Ask(name, verb, record.serial + 1, tx, self.state.counter, record.baseline, record.since, regardless, left)
         )
 
     def did_not_restart(self, name: str) -> None:
@@ -80,7 +87,9 @@ class Draft:
         self.set(gate_asked=True)
         names = self.state.order.waves[self.state.wave].nodes
         touched = tuple(name for name in names if self.nodes[name].state is NodeState.CONFIRMED)
-        control = tuple(name for name, record in self.nodes.items() if record.state is NodeState.PENDING)
+        control = tuple(
+            name for name, record in self.nodes.items() if record.state is NodeState.PENDING and not record.cordoned
+        )
         self._commands.append(
             JudgeWave(self.state.wave, self.state.baselines.get(self.state.wave, ""), touched, control)
         )
@@ -122,7 +131,9 @@ class Draft:
         self._follow(name, found.then)
 
     def _entering(self, name: str, record: NodeRecord, to: NodeState) -> dict[str, Any]:
-        """What else changes when a node enters a state."""
+        """What else changes when a node enters a state. It is drained, if at all, as long as it is ``applying``."""
+        if record.draining is not None:
+            return {"draining": None, **self._entering(name, replace(record, draining=None), to)}
         settle = self.now + self.state.order.nodes[name].settle
         if to is NodeState.APPLIED or (to is NodeState.REVERTED and record.state is not NodeState.PENDING):
             return {"busy_until": settle, "orphaned": record.orphaned and to is NodeState.APPLIED, "reads": 0}
@@ -150,6 +161,9 @@ class Draft:
         return not forth or sick or record.rehearsal is Rehearsal.BACK
 
     def _follow(self, name: str, then: Next) -> None:
+        """Nothing when another run has nodes of ours: what is armed is left to its guard."""
+        if self.state.halt is not None and self.state.halt.ending is Ending.CLAIMED:
+            return
         if then in _ASKS:
             self.ask(name, _ASKS[then])
         elif then is Next.READ_LATER:
@@ -171,10 +185,22 @@ class Draft:
             self.set(highest=counter)
 
     def fenced(self, name: str, reference: str, message: str) -> None:
-        """Another run has this node. While opening, a higher token may still win; later it is over for this run."""
+        """Another run has this node, it says. While opening, a higher token may still win; later it is over for a change.
+
+        A way back goes on without it, as long as it is not most nodes that say so: one that lies must not keep the change
+        on all others, and who does have another run refuses us by itself.
+        """
         self.put(name, reference=reference, message=message)
-        if self.state.phase is not Phase.OPENING:
+        if self.state.phase is Phase.OPENING:
+            return
+        if self.state.order.goal is Goal.APPLY or self.is_taken_over():
             self.halt(Ending.CLAIMED, reference, f"{name}: {message}")
+        else:
+            self.meet(name, Sharp.LEFT_TO_OTHERS, reference, message)
+
+    def is_taken_over(self) -> bool:
+        """Whether most nodes of the run say that another one has them."""
+        return 2 * sum(record.reference in FENCES for record in self.nodes.values()) > len(self.nodes)
 
     def halt(self, ending: Ending, reference: str, message: str, revert: RevertScope | None = None) -> None:
         """Release nothing more; mark what is to be taken back: ``revert``, or what the playbook says.
@@ -244,6 +270,7 @@ _GOOD_NEWS = frozenset(
     {
         Trigger.RELEASED, Trigger.UNTOUCHED, Trigger.ARMED, Trigger.CONFIRMED, Trigger.TAKEN_BACK_ASKED,
         Trigger.GATES_PASSED, Trigger.TAKE_BACK, Trigger.CLEANED, Trigger.RESUMED, Trigger.PULLING,
+        Trigger.DRAINING, Trigger.DRAINED, Sharp.TO_DRAIN, Sharp.EMPTY_AND_PULLING,
     }
 )  # fmt: skip
 """Triggers whose words do not replace what is remembered of the node's last trouble."""

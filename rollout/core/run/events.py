@@ -29,6 +29,11 @@ class Trigger(StrEnum):
     GATES_FAILED = "gates-failed"
     GATES_UNKNOWN = "gates-unknown"
     PULLING = "pulling"  # it pulls images, or cannot tell: not touched
+    DRAINING = "draining"  # pods that are to go are still on it
+    DRAINED = "drained"  # they are gone, not only asked to go
+    NOT_DRAINED = "not-drained"  # they are there, and it is not waited for them any longer
+    UNCORDONED = "uncordoned"  # no cordon of ours is on it
+    STILL_CORDONED = "still-cordoned"  # it could not be lifted, or not be told
     TAKE_BACK = "take-back"  # our decision: the change is to go
     CLEANED = "cleaned"
     RESUMED = "resumed"  # a new controller took over; what was in flight is not known
@@ -50,7 +55,8 @@ class Answered:
     """A node answered verb number ``serial``, or was found not to. ``counter``: the highest token it knows.
 
     ``seconds`` is how long the answer took; ``baseline`` (apply only) what the API said of the node right before;
-    ``pulls`` (apply only) the images it pulled right before, whether it was changed all the same or not touched.
+    ``pulls`` (apply only) the images it pulled right before, whether it was changed all the same or not touched;
+    ``again`` (drain only) the seconds after which to ask again.
     """
 
     at: float
@@ -65,6 +71,7 @@ class Answered:
     seconds: float = 0.0
     baseline: str = ""
     pulls: tuple[str, ...] = ()
+    again: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from rollout.core.run.events import (
 )
 from rollout.core.run.state import RULES, Order
 from rollout.core.text import dataclass_json
+from rollout.core.text.terminal import printable
 from rollout.errors import StateError
 
 _EVENTS = {
@@ -53,7 +54,9 @@ def decode_event(text: str) -> Event:
         body = json.loads(text)
         event: Event = dataclass_json.decode(_EVENTS[body.pop("event")], body)
     except (ValueError, LookupError, TypeError, AttributeError) as exc:
-        raise StateError("journal-unreadable", f"an event of the journal cannot be read: {text[:120]}") from exc
+        raise StateError(
+            "journal-unreadable", f"an event of the journal cannot be read: {printable(text, 120)}"
+        ) from exc
     return event
 
 

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rollout.core.model.playbook import Scope
+from rollout.core.run import drains
 from rollout.core.run.budgets import wrong
 from rollout.core.run.capacity import areas_of, most_of
-from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
+from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
 
 _MOVING = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING})
 _UNFINISHED = _MOVING | {NodeState.UNKNOWN}
@@ -31,6 +32,7 @@ def broken_laws(state: RunState) -> tuple[str, ...]:
             _nothing_beyond_a_hold,
             _waves_in_order,
             _pulls,
+            _drains,
             _endings,
         )
         for problem in law(state)
@@ -46,13 +48,14 @@ def _every_node_once(state: RunState) -> Iterator[str]:
 def _limits(state: RunState) -> Iterator[str]:
     """Law 4: never more away by our doing than the limits allow (owed: half back already, and unavailable).
 
-    Away is in motion or settling; what a rollback finds half done it ends at once, so there only motion counts.
+    Away is in motion, settling or cordoned by us (one whose cordon could not be lifted is broken: it takes room from others);
+    what a rollback finds half done it ends at once, so there only motion counts.
     """
     settling = state.order.goal is Goal.APPLY
     moving = [
         name
         for name, record in state.nodes.items()
-        if (record.state in _MOVING or (settling and state.now < record.busy_until))
+        if (record.state in _MOVING or (settling and (state.now < record.busy_until or _held(record))))
         and record.cause is None
         and not (record.owed and record.state is NodeState.REVERTING)
     ]
@@ -62,6 +65,10 @@ def _limits(state: RunState) -> Iterator[str]:
         limit = most_of(state.order, area)
         if count > limit:
             yield f"law 4: {count} nodes of {area} in motion, limit {limit}"
+
+
+def _held(record: NodeRecord) -> bool:
+    return record.cordoned and not record.uncordons
 
 
 def _pace(state: RunState) -> Iterator[str]:
@@ -153,6 +160,19 @@ def _pulls(state: RunState) -> Iterator[str]:
 _UNTOUCHED = frozenset({NodeState.PENDING, NodeState.APPLYING, NodeState.REFUSED})
 
 
+def _drains(state: RunState) -> Iterator[str]:
+    """Who is drained is untouched and cordoned; who needs it is restarted only when it is empty; no way back drains."""
+    for name, record in state.nodes.items():
+        drain = state.order.nodes[name].drain
+        if not drain and record.cordoned:
+            yield f"drains: {name} is cordoned and was not to be drained"
+        if record.draining is not None and (record.state is not NodeState.APPLYING or not record.cordoned):
+            yield f"drains: {name} is being drained and is {record.state}"
+        empty = record.draining is not None and record.draining.done
+        if drain and record.asked is Verb.APPLY and not empty:
+            yield f"drains: {name} is changed before its pods are gone"
+
+
 def _endings(state: RunState) -> Iterator[str]:
     """Laws 1, 5, 8: a run that ended left nothing in motion, and asked every node it reached to be left as found."""
     if state.phase is not Phase.ENDED or state.ending is Ending.CLAIMED:
@@ -162,5 +182,7 @@ def _endings(state: RunState) -> Iterator[str]:
             yield f"law 1: the run ended with {name} {record.state}"
         if record.asked is Verb.CLEAN:
             yield f"law 8: the run ended before {name} was left as found"
+        if drains.is_open(record):
+            yield f"law 8: the run ended and {name} may be cordoned by us"
         if state.ending is Ending.DONE and record.state is NodeState.PENDING:
             yield f"law 1: the run is done but {name} is still pending"

@@ -23,7 +23,8 @@ from dataclasses import replace
 from typing import Any
 
 from rollout.core.model.verdict import Verdict
-from rollout.core.run import pulls
+from rollout.core.run import drain_rounds, drains, pulls
+from rollout.core.run.altered import altered
 from rollout.core.run.commands import Command
 from rollout.core.run.draft import Draft, not_begun
 from rollout.core.run.events import (
@@ -86,7 +87,7 @@ def _by_the_clock_of(event: Event, state: RunState) -> RunState:
     """
     behind = state.now - event.at
     if behind <= 0:
-        return replace(state, now=event.at)
+        return altered(state, now=event.at)
     if not isinstance(event, Resumed):
         return state
     nodes = {
@@ -104,8 +105,8 @@ def _answered(draft: Draft, event: Answered) -> None:
         return  # an answer to a question that is no longer open
     draft.seen_counter(event.counter)
     draft.put(event.node, asked=None)
-    if event.verb is Verb.CLEAN:
-        draft.put(event.node, leftovers=event.leftovers)
+    if event.verb in _AFTERWARDS:
+        _AFTERWARDS[event.verb](draft, event)
         return
     if record.state in _LAST_WORDS:
         return  # it was given up, or its end is known: a resume asks again
@@ -117,8 +118,19 @@ def _answered(draft: Draft, event: Answered) -> None:
     if event.trigger is Trigger.PULLING:
         _pulling(draft, event)
         return
+    if event.verb is Verb.DRAIN:
+        drain_rounds.went_on(draft, event)
     _remember(draft, event)
     draft.meet(event.node, event.trigger, event.reference, event.message)
+
+
+def _cleaned(draft: Draft, event: Answered) -> None:
+    behind = drains.left_behind(draft.nodes[event.node])
+    draft.put(event.node, leftovers=(*event.leftovers, *behind))
+
+
+_AFTERWARDS = {Verb.CLEAN: _cleaned, Verb.UNCORDON: drain_rounds.uncordoned}
+"""What is asked of nodes at rest too, and moves them nowhere."""
 
 
 def _pulling(draft: Draft, event: Answered) -> None:
@@ -130,7 +142,7 @@ def _pulling(draft: Draft, event: Answered) -> None:
     if left_alone:
         draft.meet(event.node, Sharp.PULLS_ON, pulls.REFERENCE, pulls.words(event.pulls))
     else:
-        draft.meet(event.node, Trigger.PULLING)
+        draft.meet(event.node, Sharp.EMPTY_AND_PULLING if record.draining else Trigger.PULLING)
 
 
 def _remember(draft: Draft, event: Answered) -> None:
@@ -213,7 +225,7 @@ def _resumed(draft: Draft, event: Resumed) -> None:
     """A new controller reads every node back, then goes on from where the run stood.
 
     A halt that had ended is accepted by being resumed: its nodes are no longer charged, and who was taken back for
-    others' sake, or left alone for its pulls, goes again. A halt that was still taking nodes back when its controller died goes on halting. The wave
+    others' sake, or left alone for its pulls or its pods, goes again. A halt that was still taking nodes back when its controller died goes on halting. The wave
     is opened again: its silences may be over.
     """
     halt = draft.state.halt
@@ -229,12 +241,12 @@ def _resumed(draft: Draft, event: Resumed) -> None:
             draft.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
         elif again and record.state is NodeState.CONFIRMED:
             draft.put(name, want_back=False, rehearsal=not_begun(record.rehearsal))
-        elif again and pulls.was_skipped(record):
+        elif again and (pulls.was_skipped(record) or drains.was_skipped(record)):
             draft.put(name, state=NodeState.PENDING, reference="", message="")
         if not pulls.was_skipped(draft.nodes[name]):
             draft.put(name, pulling=None)
         accept = record.accepted or (accepted and bool(record.cause))
-        draft.put(name, asked=None, orphaned=True, reads=0, accepted=accept)
+        draft.put(name, asked=None, orphaned=True, reads=0, accepted=accept, uncordons=0)
         if record.reference in FENCES:
             draft.put(name, reference="", message="")  # whether another run still has it, it will say
         draft.meet(name, Trigger.RESUMED)

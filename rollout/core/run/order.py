@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from rollout.core.model.plan import Change, Plan, Standing
 from rollout.core.model.playbook import EMERGENCY_LIMITS, GateScope, Limits, RevertScope
-from rollout.core.model.way_back import way_back_seconds
+from rollout.core.model.way_back import SETTLE, way_back_seconds
 from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, WaveOrder
 from rollout.core.text.nameless import for_all, nameless
 from rollout.core.text.nodesets import fold
@@ -21,7 +21,10 @@ def apply_order(run: str, plan: Plan) -> Order:
         cluster=plan.cluster,
         goal=Goal.APPLY,
         nodes={
-            n.name: NodeOrder(n.name, n.rack, n.wave, settle[n.group], n.zone, n.group) for n in plan.nodes.values()
+            n.name: NodeOrder(
+                n.name, n.rack, n.wave, settle[n.group], n.zone, n.group, plan.drain.within if n.drain else 0.0
+            )
+            for n in plan.nodes.values()
         },
         waves=tuple(WaveOrder(w.name, w.nodes, w.soak, w.hold, w.at_once) for w in plan.waves),
         racks=plan.racks,
@@ -66,11 +69,15 @@ def revert_order(
     *,
     force: bool = False,
     singly: Collection[str] = (),
+    zone_of: Mapping[str, str] | None = None,
+    zones: Mapping[str, int] | None = None,
 ) -> Order:
     """The order to take transactions back, node by node. ``transactions``: node → transaction on that node.
 
-    ``singly`` are nodes of which never two are away at once, such as a control plane's.
+    ``singly`` are nodes of which never two are away at once, such as a control plane's. ``zones`` (zone → its nodes) and
+    ``zone_of`` are needed where ``limits`` has one per zone.
     """
+    zone_of = zone_of or {}
     last = tuple(name for name in transactions if name in singly)
     first = tuple(name for name in transactions if name not in singly)
     named = (WaveOrder("rollback", first, soak=0.0), WaveOrder("control plane", last, soak=0.0, at_once=1))
@@ -80,7 +87,9 @@ def revert_order(
         run=run,
         cluster=cluster,
         goal=Goal.REVERT,
-        nodes={name: NodeOrder(name, rack_of[name], wave_of[name], settle=5.0) for name in transactions},
+        nodes={
+            name: NodeOrder(name, rack_of[name], wave_of[name], SETTLE, zone_of.get(name, "")) for name in transactions
+        },
         waves=waves,
         racks=racks,
         limits=limits,
@@ -92,11 +101,14 @@ def revert_order(
         transactions=dict(transactions),
         left_out=left_out,
         force=force,
+        zones=zones or {},
     )
 
 
 def predicted_seconds(order: Order, per_node: float) -> float:
     """How long a revert order lasts when one node takes ``per_node`` seconds."""
     racks = Counter(node.rack for node in order.nodes.values())
+    zones = Counter(node.zone for node in order.nodes.values())
     singly = sum(len(wave.nodes) for wave in order.waves if wave.at_once == 1)
-    return max(way_back_seconds(racks, order.racks, order.limits, per_node), singly * per_node)
+    together = way_back_seconds(racks, order.racks, order.limits, per_node, zones, order.zones)
+    return max(together, singly * per_node + max(0, singly - 1) * SETTLE)

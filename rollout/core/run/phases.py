@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rollout.core.model.playbook import Cause
+from rollout.core.run import drain_rounds
 from rollout.core.run.budgets import spent
 from rollout.core.run.capacity import IN_MOTION, who_may_go
 from rollout.core.run.draft import Draft
@@ -10,6 +13,7 @@ from rollout.core.run.events import FENCES
 from rollout.core.run.releases import is_to_open, is_to_return, releases, retries
 from rollout.core.run.soak import soaking
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Verb
+from rollout.core.run.transitions import Sharp
 
 _AT_REST = frozenset(
     {NodeState.SKIPPED, NodeState.REFUSED, NodeState.REVERTED, NodeState.FAILED, NodeState.UNREACHABLE}
@@ -31,6 +35,7 @@ def advance(draft: Draft, *, ticked: bool) -> None:
             _charge_budgets(draft)  # who was lost before its wave began counts in it, before any of it is released
     if ticked:
         retries(draft)
+        drain_rounds.go_round(draft)
         releases(draft)
 
 
@@ -44,9 +49,9 @@ def _charge_budgets(draft: Draft) -> None:
 def _opening(draft: Draft) -> None:
     if _outstanding(draft):
         return
-    foreign = {name: record for name, record in draft.nodes.items() if record.reference in FENCES}
-    if foreign:
-        _claim_again(draft, foreign_live=any(record.reference == "claimed" for record in foreign.values()))
+    foreign = {name: r for name, r in draft.nodes.items() if r.reference in FENCES and r.state not in _AT_REST}
+    if foreign and not _goes_on_without(draft, foreign):
+        _claim_again(draft, foreign)
         return
     if draft.state.order.goal is Goal.REVERT:
         _accept_the_unreachable(draft)
@@ -59,11 +64,31 @@ def _opening(draft: Draft) -> None:
         draft.set(phase=Phase.RUNNING)
 
 
-def _claim_again(draft: Draft, *, foreign_live: bool) -> None:
-    """A higher token was seen: take one above it and claim every node again, unless a live run holds some."""
-    if foreign_live or draft.state.claims >= MOST_CLAIMS:
-        name = next(name for name, record in draft.nodes.items() if record.reference in FENCES)
-        draft.halt(Ending.CLAIMED, draft.nodes[name].reference, f"{name}: {draft.nodes[name].message}")
+def _goes_on_without(draft: Draft, foreign: Mapping[str, NodeRecord]) -> bool:
+    """A way back has claimed its nodes often enough: those few that still name a higher token are left, and owed.
+
+    Nothing was done to them, so no limit shrinks for them.
+    """
+    apply = draft.state.order.goal is Goal.APPLY
+    if apply or draft.state.claims < MOST_CLAIMS or draft.is_taken_over():
+        return False
+    for name, record in foreign.items():
+        draft.meet(name, Sharp.LEFT_TO_OTHERS, record.reference, record.message)
+        draft.put(name, accepted=True)
+    return True
+
+
+def _claim_again(draft: Draft, foreign: Mapping[str, NodeRecord]) -> None:
+    """A higher token was seen: take one above it and claim every node again, unless a live run holds some.
+
+    Nor does a run that is resumed go on where another has been since: its plan is older than what is there. A way back
+    takes claims over, so that a live run holds a node is no answer to it.
+    """
+    apply = draft.state.order.goal is Goal.APPLY
+    others = apply and any(record.reference == "claimed" or record.orphaned for record in foreign.values())
+    if others or draft.state.claims >= MOST_CLAIMS:
+        name, record = next(iter(foreign.items()))
+        draft.halt(Ending.CLAIMED, record.reference, f"{name}: {record.message}")
         return
     draft.set(counter=max(draft.state.highest, draft.state.counter) + 1, claims=draft.state.claims + 1)
     for name, record in tuple(draft.nodes.items()):
@@ -139,7 +164,11 @@ def _rehearse(draft: Draft, names: tuple[str, ...]) -> list[str]:
 def _check_for_room(draft: Draft, pending: list[str]) -> None:
     """Nothing moves, and nothing will: the racks of all nodes that are to go have no room left for good."""
     if any(
-        record.asked or record.state in IN_MOTION or draft.now < record.busy_until for record in draft.nodes.values()
+        record.asked
+        or record.state in IN_MOTION
+        or draft.now < record.busy_until
+        or drain_rounds.is_to_free(draft, name)
+        for name, record in draft.nodes.items()
     ):
         return
     candidates, capacity = who_may_go(draft.state.order, draft.nodes, pending, draft.now)
@@ -164,6 +193,8 @@ def _halting(draft: Draft) -> None:
 def _closing(draft: Draft) -> None:
     """Every claimed node is asked once to be left as found; who does not answer keeps its claim and is told so."""
     if draft.state.ending is None:
+        if drain_rounds.are_open(draft):
+            return
         halt = draft.state.halt
         draft.set(ending=halt.ending if halt else Ending.DONE)
         for name, record in tuple(draft.nodes.items()):

@@ -61,16 +61,3 @@ def words(images: tuple[str, ...]) -> str:
     if images:
         return f"it pulls {', '.join(images)}"
     return "it cannot tell whether it pulls images; with `pullsInFlight: override` it would not be asked"
-
-
-def unshown(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> list[str]:
-    """Nodes of a wave that were left alone and of whose kind no node was changed, while more of it are to come.
-
-    A wave shows what a change does before more nodes get it; of these kinds none has shown anything.
-    """
-    skipped = [name for name in order.waves[wave].nodes if was_skipped(nodes[name])]
-    if not skipped:
-        return []
-    shown = {order.nodes[name].kind for name, record in nodes.items() if record.state is NodeState.CONFIRMED}
-    to_come = {order.nodes[name].kind for name, record in nodes.items() if record.state is NodeState.PENDING}
-    return [name for name in skipped if order.nodes[name].kind in to_come - shown]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rollout.core.run import drain_rounds, drains
 from rollout.core.run.capacity import pace_allows, who_may_go, who_may_return
 from rollout.core.run.draft import Draft
 from rollout.core.run.events import FENCES, Trigger
@@ -24,7 +25,7 @@ def retries(draft: Draft) -> None:
 
 
 def releases(draft: Draft) -> None:
-    """Restarts, as the pace allows: first the sick that go back, then the healthy that go back, then the wave."""
+    """Restarts, as the pace allows: the sick that go back, the healthy that go back, who was drained, then the wave."""
     if draft.state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
         return
     allowed = pace_allows(draft.state.started, draft.state.order.limits, draft.now)
@@ -33,8 +34,10 @@ def releases(draft: Draft) -> None:
         draft.ask(name, Verb.REVERT)
     allowed -= len(sick[:allowed])
     allowed -= _return_the_healthy(draft, allowed)
-    if draft.state.phase is Phase.RUNNING and allowed > 0 and draft.state.paused is None:
-        _release_the_wave(draft, allowed)
+    if drains.may_go_on(draft.state):
+        allowed -= drain_rounds.change_the_empty(draft, allowed)
+        if allowed > 0:
+            _release_the_wave(draft, allowed)
 
 
 def _return_the_healthy(draft: Draft, allowed: int) -> int:
@@ -62,7 +65,7 @@ def _release_the_wave(draft: Draft, allowed: int) -> None:
         return
     candidates, capacity = who_may_go(draft.state.order, draft.nodes, pending, draft.now)
     for name in candidates[: min(capacity, allowed)]:
-        draft.meet(name, Trigger.RELEASED)
+        draft.meet(name, Sharp.TO_DRAIN if draft.state.order.nodes[name].drain else Trigger.RELEASED)
 
 
 def is_to_open(draft: Draft) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rollout.core.model.playbook import RevertScope
+from rollout.core.run import drains
 from rollout.core.run.capacity import IN_MOTION
 from rollout.core.run.draft import Draft
-from rollout.core.run.pulls import unshown
 from rollout.core.run.state import Ending, NodeState, Pause, Verb
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted
@@ -59,12 +59,17 @@ def _steady(draft: Draft, confirmed: list[str]) -> None:
 
 def _shows_nothing(draft: Draft) -> bool:
     """Halt before a change goes to more nodes of a kind of which none could show what it does."""
-    names = unshown(draft.state.order, draft.nodes, draft.state.wave)
+    names = drains.unshown(draft.state.order, draft.nodes, draft.state.wave)
     if names:
         wave = draft.state.order.waves[draft.state.wave].name
-        why = f"{counted(len(names), 'node')} left alone for the images pulled, no other like it was changed"
+        why = f"{counted(len(names), 'node')} left alone for {_what_for(draft, names)}, no other like it was changed"
         draft.halt(Ending.HALTED, "nothing-shown", f"wave {wave}: {fold(names)}: {why}", RevertScope.NODE)
     return bool(names)
+
+
+def _what_for(draft: Draft, names: list[str]) -> str:
+    whats = {"its pods" if drains.was_skipped(draft.nodes[name]) else "the images pulled" for name in names}
+    return " or ".join(sorted(whats))
 
 
 def watch_every(nodes: int) -> float:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
 
-RULES = 2
+RULES = 3
 """The machine's rules by which a run goes. A journal is events only: replayed by other rules it would tell another story.
 Raise it with every change after which ``tests/core/recorded`` replays to another state.
 """
@@ -55,13 +55,15 @@ class Verb(StrEnum):
     CONFIRM = "confirm"
     REVERT = "revert"
     CLEAN = "clean"
+    DRAIN = "drain"  # one round: cordon it, evict what may go now, look who is left
+    UNCORDON = "uncordon"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOrder:
     """What is fixed about a node for the whole run. ``settle`` is seconds it counts as unavailable after a restart.
 
-    Nodes of one ``kind`` get the same change.
+    Nodes of one ``kind`` get the same change. ``drain`` is seconds its pods have to be gone before it (0: they stay).
     """
 
     name: str
@@ -70,6 +72,7 @@ class NodeOrder:
     settle: float
     zone: str = ""
     kind: str = ""
+    drain: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,19 @@ class Pulling:
 
 
 @dataclass(frozen=True, slots=True)
+class Draining:
+    """A node that is being emptied before its change, or is empty (``done``) and waits for its turn to restart.
+
+    ``since`` is when it was first asked; it is asked again at ``again``. ``waits`` is what it waited for when asked last.
+    """
+
+    since: float
+    again: float
+    waits: str = ""
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRecord:
     """One node's standing.
 
@@ -149,6 +165,8 @@ class NodeRecord:
     the node's fault. ``accepted``: an operator resumed after the halt this node led to. ``apply_seconds`` and
     ``revert_seconds`` are how long its last apply and revert took, ``baseline`` is what the API said before its apply.
     ``pulling``: its change waits for its pulls; ``cancelled`` are the images whose pulls its last apply cancelled.
+    ``cordoned``: it may have a cordon of ours, from before the first ask until it is known to have none; ``uncordons``
+    counts how often in a row that could not be lifted. ``drained_seconds`` is how long its last drain took.
     """
 
     state: NodeState = NodeState.PENDING
@@ -174,6 +192,10 @@ class NodeRecord:
     baseline: str = ""
     pulling: Pulling | None = None
     cancelled: tuple[str, ...] = ()
+    draining: Draining | None = None
+    cordoned: bool = False
+    uncordons: int = 0
+    drained_seconds: float = 0.0
 
 
 class Ending(StrEnum):
@@ -206,7 +228,7 @@ class Pause:
     held: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: see ``altered``
 class RunState:
     """The whole of a run. ``started`` are the times of the restarts within the pace's window, oldest first.
 

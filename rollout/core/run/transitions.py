@@ -4,7 +4,7 @@ Theory. A node has a state; an answer from it, or a decision of the run, is a *t
 the next state, what to ask of the node next, and what the node is charged for. Whatever is not in the table is
 impossible and raises: silence would hide a bug. Everything that changes a node's state is in this file.
 
-Five rules shape the table:
+Six rules shape the table:
 
 * An answer that says where the transaction stands (``armed``, ``confirmed``, ``taken back``, ``untouched``) is believed
   whatever we thought: it was read from the node.
@@ -12,6 +12,7 @@ Five rules shape the table:
   its guard must long have fired; then it is ``unreachable`` and *owed*.
 * What goes back is brought to its end: who died on the way there is followed by the next, for as long as a node is read.
 * A node that pulls images was not touched: it is ``pending`` again, and ``pulls`` says when it is asked again.
+* A node that is drained is ``applying``, and not touched yet: ``drains`` says when it is asked again, and when it is given up.
 * A sick node goes back at once (``reverting``); a healthy one that is to go back waits, ``confirmed``, for the limits.
 
 ``sharpen`` turns a raw trigger into the one the table knows, from the few facts a record carries.
@@ -33,6 +34,7 @@ class Next(StrEnum):
 
     NOTHING = "nothing"
     APPLY = "apply"
+    DRAIN = "drain"
     MEASURE = "measure"
     CONFIRM = "confirm"
     REVERT = "revert"  # queued: the pace decides when
@@ -61,6 +63,10 @@ class Sharp(StrEnum):
     REHEARSED = "rehearsed"  # taken back, as a rehearsal: its turn comes again
     TAKEN_BACK_BY_OTHERS = "taken-back-by-others"  # nobody here has asked for it
     PULLS_ON = "pulls-on"  # as long as the playbook waits, which then leaves it alone
+    TO_DRAIN = "to-drain"  # released, and to be emptied first
+    EMPTY_AND_PULLING = "empty-and-pulling"  # drained, and pulls: it keeps its place
+    LEFT_TO_OTHERS = "left-to-others"  # a way back goes on without it: it says that another run has it
+    NOT_NOW = "not-now"  # nothing is released any more: who was being emptied is to be left as it was
 
 
 _SICK = Cause.UNHEALTHY
@@ -81,7 +87,14 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.PENDING, On.UNREACHED): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     (S.PENDING, On.LOST): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     (S.PENDING, On.RELEASED): Move(S.APPLYING, Next.APPLY),
+    (S.PENDING, Sharp.TO_DRAIN): Move(S.APPLYING, Next.DRAIN),
     (S.PENDING, On.RESUMED): Move(S.PENDING, Next.READ),
+    # Being drained: untouched, but for a cordon and its pods.
+    (S.APPLYING, On.DRAINING): Move(S.APPLYING),
+    (S.APPLYING, On.DRAINED): Move(S.APPLYING),
+    (S.APPLYING, On.NOT_DRAINED): Move(S.REFUSED),
+    (S.APPLYING, Sharp.EMPTY_AND_PULLING): Move(S.APPLYING),
+    (S.APPLYING, Sharp.NOT_NOW): Move(S.PENDING),
     # The apply verb.
     (S.APPLYING, On.ARMED): Move(S.APPLIED, Next.MEASURE),
     (S.APPLYING, Sharp.HELD): Move(S.REVERTING, Next.REVERT),
@@ -169,6 +182,10 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.UNKNOWN, On.LOST): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, On.RESUMED): Move(S.UNKNOWN, Next.READ),
     (S.UNKNOWN, Sharp.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    # A way back, and another run has the node, as it says: it keeps what it has, and is owed.
+    (S.CONFIRMED, Sharp.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.REVERTING, Sharp.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.UNKNOWN, Sharp.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     # At rest. A new controller asks again whoever could not be asked, and has another go where nobody was at fault.
     (S.UNREACHABLE, On.RESUMED): Move(S.UNKNOWN, Next.READ),
     (S.REVERTED, On.RESUMED): Move(S.REVERTED),

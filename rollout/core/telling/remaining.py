@@ -67,7 +67,7 @@ def _of_wave(state: RunState, index: int) -> float:
     wave = state.order.waves[index]
     left = [name for name in wave.nodes if state.nodes[name].state in _TO_DO]
     seconds = _soak(state, wave) if index == state.wave and state.phase is Phase.SOAKING else wave.soak
-    busy = apply_time(state) + CONFIRM_SECONDS
+    busy = apply_time(state) + CONFIRM_SECONDS + _drain_time(state, left)
     each = busy + max((state.order.nodes[name].settle for name in left), default=0.0)
     if left:
         within_budgets = _most(state.order, left) * busy  # a budget bounds who is in motion, not who settles
@@ -77,6 +77,14 @@ def _of_wave(state: RunState, index: int) -> float:
     if index == 0 and _still_to_rehearse(state, wave):
         seconds += revert_time(state) + each
     return seconds
+
+
+def _drain_time(state: RunState, left: list[str]) -> float:
+    """What emptying a node takes: the median measured; before there is one it is not guessed."""
+    if not any(state.order.nodes[name].drain for name in left):
+        return 0.0
+    measured = [record.drained_seconds for record in state.nodes.values() if record.drained_seconds > 0]
+    return median(measured) if measured else 0.0
 
 
 def _still_to_rehearse(state: RunState, wave: WaveOrder) -> bool:

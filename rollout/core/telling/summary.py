@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rollout.core.run.budgets import nearest
 from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Phase, RunState
 from rollout.core.telling.rehearsed import rehearsed
-from rollout.core.telling.waiting import pulls
+from rollout.core.telling.waiting import cordons, drains, pulls
 from rollout.core.text.nameless import for_all, nameless
 from rollout.core.text.nodesets import fold
 
@@ -67,6 +67,8 @@ class Summary:
     leftovers: tuple[str, ...]
     pulling: str  # nodes whose change waits for their pulls
     cancelled: str  # nodes that were changed although they pulled images
+    draining: str  # nodes that are being emptied, and what for is waited
+    cordoned: str  # nodes at rest that may still have a cordon of the run
     exit_code: int | None
 
 
@@ -98,6 +100,8 @@ def summarize(state: RunState) -> Summary:
         ),
         pulling=pulls(state, state.now) if state.phase is Phase.RUNNING else "",
         cancelled=fold(name for name, record in state.nodes.items() if record.cancelled),
+        draining=drains(state, state.now) if state.phase is Phase.RUNNING else "",
+        cordoned=fold(cordons(state)),
         exit_code=exit_code(state),
     )
 

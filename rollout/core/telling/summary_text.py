@@ -24,6 +24,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"  why: {printable(summary.halt, 400)}"
     if summary.paused:
         yield f"  waits: {printable(summary.paused, 300)}; `rollout continue {summary.run}` goes on, `rollout abort {summary.run}` ends it"
+    if summary.draining:
+        yield f"  waits: {printable(summary.draining, 500)}"
     if summary.pulling:
         yield f"  waits: {printable(summary.pulling, 400)}"
     yield from _how_to_go_on(summary)
@@ -59,6 +61,9 @@ def _not_done(summary: Summary) -> Iterator[str]:
             yield f"  on: rollout catch-up {summary.run}, once they are back"
     if summary.cancelled:
         yield f"  changed although they pulled images, which was cancelled: {printable(summary.cancelled, 200)}"
+    if summary.cordoned:
+        nodes = printable(summary.cordoned, 200)
+        yield f"  may still be cordoned by this run: {nodes}; the run's next controller lifts that, or `kubectl uncordon`"
     for leftover in summary.leftovers[:20]:
         yield f"  left behind: {printable(leftover, 200)}"
 

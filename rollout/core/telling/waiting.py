@@ -19,12 +19,15 @@ _AGAIN = 15.0
 
 _MOVING = (Phase.RUNNING, Phase.SOAKING, Phase.HALTING)
 
+_DRAINING = "being drained"
+_EMPTY = "empty, to be restarted"
 _DOING = {
     NodeState.APPLYING: "applying",
     NodeState.APPLIED: "to pass their gates and be confirmed",
     NodeState.REVERTING: "being taken back",
     NodeState.UNKNOWN: "to say where they stand",
 }
+_ALL_DOING = (_DRAINING, _EMPTY, *_DOING.values())
 
 
 def waits_for(state: RunState, now: float) -> str:
@@ -79,7 +82,7 @@ def _running(state: RunState, now: float) -> str:
     if back:
         return f"the rehearsal: {counted(back, 'node')} of wave {wave.name} to be taken back and changed again"
     brake = _brake(state, now, wave.nodes) if state.paused is None else ""
-    parts = (_moving(state), pulls(state, now), brake)
+    parts = (_moving(state), drains(state, now), pulls(state, now), brake)
     return "; ".join(part for part in parts if part) or "the next look at the clock"
 
 
@@ -89,13 +92,15 @@ def _moving(state: RunState) -> str:
     if not moving:
         return ""
     counts = Counter(_doing(record) for record in moving.values())
-    parts = [f"{counts[doing]} {doing}" for doing in _DOING.values() if counts[doing]]
+    parts = [f"{counts[doing]} {doing}" for doing in _ALL_DOING if counts[doing]]
     racks = {state.order.nodes[name].rack for name in moving}
     where = f" of {rack_words(racks.pop())}" if len(racks) == 1 else f" of {len(racks)} racks"
     return f"{counted(len(moving), 'node')}{where}: {', '.join(parts)}"
 
 
 def _doing(record: NodeRecord) -> str:
+    if record.draining is not None and record.asked is not Verb.APPLY:
+        return _EMPTY if record.draining.done else _DRAINING
     return _DOING[NodeState.APPLIED if at_its_gates(record) else record.state]
 
 
@@ -142,6 +147,33 @@ def pulls(state: RunState, now: float) -> str:
 
 
 _MOST_IMAGES = 3
+
+
+def drains(state: RunState, now: float) -> str:
+    """Who is being drained, what the one that is longest at it waits for, and until when; ``""`` when nobody is."""
+    there = {name: found for name, record in state.nodes.items() if (found := record.draining) and not found.done}
+    if not there:
+        return ""
+    longest = min(there, key=lambda name: there[name].since)
+    left = there[longest].since + state.order.nodes[longest].drain - now
+    until = f"{seconds_text(left)} left, then left alone" if left > 0 else "its time is over"
+    why = printable(there[longest].waits, 300) or "its pods to be asked to go"
+    verb = "is" if len(there) == 1 else "are"
+    return f"{counted(len(there), 'node')} {verb} drained ({printable(fold(there), 60)}): {longest} waits for {why}; {until}"
+
+
+def cordons(state: RunState) -> tuple[str, ...]:
+    """Nodes that may still have a cordon of the run, though nothing is done to them any more or it could not be lifted."""
+    ended = state.phase is Phase.ENDED
+    return tuple(name for name, record in state.nodes.items() if record.cordoned and (ended or record.uncordons))
+
+
+def extended(state: RunState, name: str) -> str:
+    """Why a drain goes on beyond its time; ``""``: it does not."""
+    draining = state.nodes[name].draining
+    if draining is None or draining.done or state.now < draining.since + state.order.nodes[name].drain:
+        return ""
+    return draining.waits
 
 
 def _settling(state: RunState, now: float) -> str:

@@ -15,6 +15,8 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
+from rollout.core.text.terminal import printable
+
 Json = Any
 
 
@@ -53,8 +55,13 @@ def converter(kind: Any) -> Converter:
     return _container(kind)
 
 
+def _shown(where: str) -> str:
+    """A place in a document that others may have written."""
+    return printable(where) or "the root"
+
+
 def _fail(where: str, wanted: str) -> ShapeError:
-    return ShapeError(f"{where or 'the root'} is not {wanted}")
+    return ShapeError(f"{_shown(where)} is not {wanted}")
 
 
 def _scalar(kind: type) -> Converter:
@@ -118,7 +125,7 @@ def _dataclass(kind: Any) -> Converter:
             raise _fail(where, "an object")
         if data.keys() != known:
             wrong = min(data.keys() ^ known)
-            raise ShapeError(f"{where or 'the root'}: {wrong!r} is {'unknown' if wrong in data else 'missing'}")
+            raise ShapeError(f"{_shown(where)}: {wrong[:80]!r} is {'unknown' if wrong in data else 'missing'}")
         return kind(**{name: entry.decode(data[name], f"{where}.{name}" if where else name) for name, entry in inner()})
 
     return Converter(write, read)

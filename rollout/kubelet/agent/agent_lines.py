@@ -28,6 +28,9 @@ _REFERENCE = re.compile(r"[a-z][a-z0-9-]{0,40}")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _KIND = re.compile(r"regular|absent|directory|symlink|other")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_ID = re.compile(
+    r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}"
+)  # of a run or a transaction: what the agent can be asked for again
 _KEY = re.compile(r"[A-Za-z0-9_.@:-]{1,200}")
 _IMAGE = re.compile(r"[A-Za-z0-9_./:@%+=,-]{1,300}|\(unnamed\)")
 _CONTROL = re.compile(r"[^ -~]")
@@ -78,7 +81,7 @@ def _token(reading: Reading, rest: str) -> None:
     counter, run, state = _words(rest, 3)
     if state not in ("live", "ended"):
         raise ValueError("neither live nor ended")
-    reading.token = Token(_number(counter), "" if run == "-" else _match(_KEY, run), state == "live")
+    reading.token = Token(_number(counter), "" if run == "-" else _match(_ID, run), state == "live")
 
 
 def _receipt(reading: Reading, rest: str) -> None:
@@ -97,8 +100,8 @@ def _receipt_of(rest: str) -> Receipt:
     if missing := wanted - pairs.keys():
         raise ValueError(f"without {', '.join(sorted(missing))}")
     return Receipt(
-        tx=_match(_KEY, pairs["tx"]),
-        run=_match(_KEY, pairs["run"]),
+        tx=_match(_ID, pairs["tx"]),
+        run="" if pairs["run"] == "-" else _match(_ID, pairs["run"]),
         counter=_number(pairs["counter"]),
         state=ReceiptState(pairs["state"]),
         cause="" if pairs["cause"] == "-" else _match(_REFERENCE, pairs["cause"]),
@@ -166,7 +169,7 @@ def _expected(reading: Reading, rest: str) -> None:
     reading.expected.append(
         Expected(
             path=_absolute(path),
-            tx=_match(_KEY, tx),
+            tx=_match(_ID, tx),
             state=found,
             digest="" if digest in ("-", "absent") else _match(_DIGEST, digest),
             mode="" if mode == "-" else _match(_NUMBER, mode),

@@ -17,6 +17,7 @@ from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.blobs import digest
+from rollout.core.text.terminal import printable
 from rollout.kubelet import homes, versions
 from rollout.kubelet.changes import flag_changes, wishes
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, Wanted, kubelet_change
@@ -75,7 +76,7 @@ def proposal(
     try:
         made = _propose(snapshot, settings, policy, node, assumed)
     except LayoutError as error:
-        return LeftAlone(Standing.REFUSED, error.reference, str(error))
+        return LeftAlone(Standing.REFUSED, error.reference, printable(str(error), 1000))
     return LeftAlone(Standing.AS_WANTED, "as-wanted", made) if isinstance(made, str) else made
 
 

@@ -1,6 +1,6 @@
 """What the API said of a node right before its change, as one short line: it is journaled once for every node.
 
-    {"v": 1, "lease": "2026-11-20T19:00:00.000000Z", "ended": ["77b0…"], "pods": {"1f3a…": ["app 9c1e… 0", "side - 3!"]}}
+    {"v": 1, "at": 81034, "lease": "2026-11-20T19:00:00.000000Z", "ended": ["77b0…"], "pods": {"1f3a…": ["app 9c1e… 0", "side - 3!"]}}
 
 Pods that had ended by then, and the others by the beginning of their uid, containers with the beginning of their id and their restart count. ``!`` marks a
 container that was not steady then (waiting, ended, or restarted within ten minutes): what it does next is not our doing.
@@ -45,11 +45,15 @@ class Then:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """``lease`` is when it was renewed, by the node's own clock. Pods by the beginning of their uid; ``ended``: over by then."""
+    """``lease`` is when it was renewed, by the node's own clock. Pods by the beginning of their uid; ``ended``: over by then.
+
+    ``at`` is the resourceVersion of that list of pods (0: not known).
+    """
 
     lease: str
     pods: Mapping[str, Mapping[str, Then]]
     ended: frozenset[str]
+    at: int = 0
 
     def knew(self, pod: Pod) -> Mapping[str, Then] | None:
         """The pod's containers before the change; ``None``: it was not there, or had ended."""
@@ -67,6 +71,7 @@ def baseline_of(sight: Sight) -> str:
     found = {
         "v": VERSION,
         "lease": lease,
+        "at": sight.pods_at,
         "ended": sorted(short(pod.uid) for pod in sight.pods if pod.phase in ENDED),
         "pods": {short(pod.uid): [_said(container, lease) for container in pod.containers] for pod in going},
     }
@@ -80,7 +85,7 @@ def read_baseline(text: str) -> Baseline:
         if found["v"] != VERSION:
             raise BaselineError(f"version {found['v']}")
         pods = {uid: dict(_read(entry) for entry in entries) for uid, entries in found["pods"].items()}
-        return Baseline(str(found["lease"]), pods, frozenset(map(str, found["ended"])))
+        return Baseline(str(found["lease"]), pods, frozenset(map(str, found["ended"])), int(found.get("at", 0)))
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise BaselineError(str(exc)) from None
 

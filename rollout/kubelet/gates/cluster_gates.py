@@ -54,6 +54,16 @@ class Since:
     settle: float
 
 
+def is_renewal(known: Lease, now: Lease) -> bool:
+    """Whether the lease was written since ``known``: versions only grow, so an older one is a server's that is behind.
+
+    A version that is no number may only be another one; then the node's own clock must have gone on, too.
+    """
+    if known.version.isdecimal() and now.version.isdecimal():
+        return int(now.version) > int(known.version)
+    return now.version != known.version and (seconds_between(known.renewed, now.renewed) or 0.0) > 0.0
+
+
 def judge_sight(kind: GateKind, sight: Sight, baseline: Baseline, since: Since) -> Judged:
     """What an API gate says of a node."""
     if kind is GateKind.NODE_READY:

@@ -19,6 +19,9 @@ from rollout.kubelet import in_force
 
 Judged = tuple[Verdict, str]
 
+_SIGNALLED = 128
+"""An exit status above it is a shell's word for a command that a signal killed: it has measured nothing."""
+
 _NOT_ASKED = frozenset({124, 126, 127})
 """Exit statuses of a command that timed out, could not be executed, or was not found."""
 
@@ -176,7 +179,7 @@ def _command(gate: Gate, measurement: Measurement) -> Judged:
         return Verdict.UNKNOWN, f"{gate.name} did not run"
     output = measurement.outputs.get(gate.name, "")
     printed = f": {output}" if output else ""
-    if status in _NOT_ASKED:
+    if status in _NOT_ASKED or status > _SIGNALLED:
         return Verdict.UNKNOWN, f"{gate.name} could not be asked (exit status {status}){printed}"
     return (Verdict.PASS if status == 0 else Verdict.FAIL), f"{gate.name} ended with {status}{printed}"
 

@@ -143,4 +143,8 @@ def assign(text: str, name: str, value: str) -> str:
         return text[: old.start] + line + text[old.end :]
     end = "\r\n" if "\r\n" in text else "\n"
     gap = end if text and text[-1] not in _NEWLINES else ""
-    return f"{text}{gap}{line}{end}"
+    for between in (gap, gap + end):  # a last line that ends with a backslash would take ours for more of itself
+        made = f"{text}{between}{line}{end}"
+        if values(made).get(name) == value:
+            return made
+    raise ValueError("what is added at its end would not be read as a line of its own")

@@ -23,17 +23,20 @@ def told(state: RunState) -> str:
 
 
 def play() -> Play:
-    """Rehearsed, gated, held, crashed, resumed, lost, sick and pulling nodes, halted, resumed again."""
+    """Rehearsed, gated, held, crashed, resumed, drained, lost, sick and pulling nodes, halted, resumed again."""
     order = make_order(
         {"a": 8, "b": 8}, WAVES, rehearsal=True, wave_gates=True, hold=frozenset({"canary"}),
         limits=Limits(per_rack=Share(count=2)), on_failure=RevertScope.WAVE,
         budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=2)),), pulls=PullsInFlight(60.0),
+        drain=45.0, drained=lambda name: name.startswith("b"),
     )  # fmt: skip
     game = Play(order)
     game.fleet["a-5"].sick_with_new = True
     game.fleet["b-6"].reachable = False
     game.fleet["a-1"].pulls, game.fleet["a-1"].pulls_until = ("redis",), 40.0
     game.fleet["b-3"].pulls = ("model",)
+    game.fleet["b-4"].blocked = True
+    game.fleet["b-5"].uncordon_fails = 2
     game.run(until=lambda s: s.paused is not None)
     game.crash_and_resume()
     game.go_on(until=lambda s: s.phase is Phase.SOAKING and s.paused is not None)

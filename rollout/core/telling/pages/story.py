@@ -26,6 +26,7 @@ from rollout.core.run.events import (
 )
 from rollout.core.run.machine import opening, step
 from rollout.core.run.state import Goal, Halt, NodeState, Order, Phase, RunState, Verb
+from rollout.core.telling.waiting import extended
 from rollout.core.text.terminal import printable
 
 
@@ -153,6 +154,7 @@ class _Fold:
     halted_in: RunState | None = None
     halts: list[tuple[float, Halt]] = field(default_factory=list)
     controllers: int = 0
+    slow: set[tuple[str, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.state, _ = opening(self.past.order, self.past.counter, self.past.at)
@@ -165,6 +167,8 @@ class _Fold:
         self.at = max(self.at, event.at)
         self._moved(event, before)
         self._heard(event, before)
+        if isinstance(event, Answered) and event.trigger is Trigger.DRAINING:
+            self._extended(event.node)
         kind = _kind(before)
         if (kind, before.wave) != (_kind(self.state), self.state.wave):
             self.spans.append(Span(before.wave, kind, self.began, self.at))
@@ -221,6 +225,13 @@ class _Fold:
                 )
             case PauseAsked() | ContinueAsked() | AbortAsked() if before is not self.state:
                 self._word(event)
+
+    def _extended(self, node: str) -> None:
+        """Once for each node and controller."""
+        why = extended(self.state, node)
+        if why and (node, self.controllers) not in self.slow:
+            self.slow.add((node, self.controllers))
+            self.said.append(Said(self.at, "extended", f"{node} is drained beyond its time: {printable(why, 300)}"))
 
     def _word(self, event: PauseAsked | ContinueAsked | AbortAsked) -> None:
         word = {PauseAsked: "paused", ContinueAsked: "continued", AbortAsked: "aborted"}[type(event)]

@@ -1,9 +1,8 @@
-"""The journal on real SQLite: durable before it returns, chained, leased to one."""
+"""The journal on real SQLite and on a real PostgreSQL: durable before it returns, chained, leased to one."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.adapters.journal import SqlJournal
+from rollout.adapters.journal import PostgresUrl, SqlJournal
 from rollout.app.following import replay
 from rollout.app.ports import Note, RunHeader
 from rollout.app.runs import check_nothing_unfinished
@@ -20,15 +19,22 @@ from rollout.core.run.requests import Request
 from rollout.core.run.state import RULES
 from rollout.errors import StateError
 from tests.core.model_fleet import make_order
+from tests.journal.conftest import Change, Place
 
 
 def header(run: str = "r1", cluster: str = "rno", counter: int = 1) -> RunHeader:
     return RunHeader(run, cluster, "apply", "{}", counter, b"plan", 1.0, "me@here", "why")
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> SqlJournal:
-    return SqlJournal(tmp_path / "state")
+def elsewhere(place: Place, words: str) -> subprocess.CompletedProcess[str]:
+    """Another process does ``words`` with ``journal``."""
+    opened = (
+        f"SqlJournal(PostgresUrl.reading({place.url!r}))"
+        if isinstance(place, PostgresUrl)
+        else f"SqlJournal(Path({str(place)!r}))"
+    )
+    code = f"from pathlib import Path; from rollout.adapters.journal import PostgresUrl, SqlJournal; journal = {opened}; {words}"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_runs_and_events_come_back_in_order(journal: SqlJournal) -> None:
@@ -46,24 +52,24 @@ def test_runs_and_events_come_back_in_order(journal: SqlJournal) -> None:
     assert journal.highest_counter("nowhere") == 0
 
 
-def test_the_folder_is_for_its_owner_only(journal: SqlJournal, tmp_path: Path) -> None:
+def test_the_folder_is_for_its_owner_only(tmp_path: Path) -> None:
+    SqlJournal(tmp_path / "state").close()
     assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
 
 
-def test_another_process_sees_what_was_written(journal: SqlJournal, tmp_path: Path) -> None:
+def test_another_terminal_sees_what_was_written(journal: SqlJournal, other: SqlJournal) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     journal.append("r1", ["a"])
-    assert SqlJournal(tmp_path / "state").events("r1") == ("a",)
+    assert other.events("r1") == ("a",)
 
 
-@pytest.mark.parametrize("change", ["UPDATE events SET body='x' WHERE number=1", "DELETE FROM events WHERE number=1"])
-def test_a_journal_that_was_changed_is_refused(journal: SqlJournal, tmp_path: Path, change: str) -> None:
+@pytest.mark.parametrize("how", ["UPDATE events SET body='x' WHERE number=1", "DELETE FROM events WHERE number=1"])
+def test_a_journal_that_was_changed_is_refused(journal: SqlJournal, change: Change, how: str) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     journal.append("r1", ["a", "b"])
-    with sqlite3.connect(tmp_path / "state/journal.db") as connection:
-        connection.execute(change)
+    change(how)
     with pytest.raises(StateError, match="is not the one that was written"):
         journal.events("r1")
 
@@ -86,11 +92,10 @@ def test_a_write_that_fails_is_an_error_and_leaves_nothing(journal: SqlJournal) 
     assert len(journal.runs()) == 1
 
 
-def test_the_lease_is_for_one(journal: SqlJournal, tmp_path: Path) -> None:
+def test_the_lease_is_for_one(journal: SqlJournal, place: Place) -> None:
     journal.acquire("rno", "r1")
     journal.acquire("rno", "r1")  # one's own may be taken again
-    take = f"from pathlib import Path; from rollout.adapters.journal import SqlJournal; SqlJournal(Path({str(tmp_path / 'state')!r})).acquire('rno', 'r2')"
-    other = subprocess.run([sys.executable, "-c", take], capture_output=True, text=True, check=False)
+    other = elsewhere(place, "journal.acquire('rno', 'r2')")
     assert "run r1 has rno" in other.stderr
     journal.renew("rno", "r1")
     journal.release("rno", "r1")
@@ -99,24 +104,20 @@ def test_the_lease_is_for_one(journal: SqlJournal, tmp_path: Path) -> None:
     with pytest.raises(StateError, match="this one stops"):
         journal.append("r1", ["too late"])
     assert journal.events("r1") == ()
-    assert subprocess.run([sys.executable, "-c", take], capture_output=True, check=False).returncode == 0
+    assert elsewhere(place, "journal.acquire('rno', 'r2')").returncode == 0
 
 
-def test_a_lease_of_a_dead_process_is_free_at_once(journal: SqlJournal, tmp_path: Path) -> None:
-    take = f"from pathlib import Path; from rollout.adapters.journal import SqlJournal; SqlJournal(Path({str(tmp_path / 'state')!r})).acquire('rno', 'r2')"
-    subprocess.run([sys.executable, "-c", take], check=True)
+def test_a_lease_of_a_dead_process_is_free_at_once(journal: SqlJournal, place: Place) -> None:
+    assert elsewhere(place, "journal.acquire('rno', 'r2')").returncode == 0
     journal.acquire("rno", "r1")
 
 
 @pytest.mark.parametrize(("age", "free"), [(5, False), (31, True)])
 def test_a_lease_of_another_machine_is_free_when_its_heartbeat_is_old(
-    journal: SqlJournal, tmp_path: Path, age: int, free: bool
+    journal: SqlJournal, change: Change, age: int, free: bool
 ) -> None:
     journal.acquire("rno", "r2")
-    with sqlite3.connect(tmp_path / "state/journal.db") as connection:
-        connection.execute(
-            "UPDATE leases SET owner='elsewhere:1:1', heartbeat=CAST(strftime('%s','now') AS REAL)-?", (age,)
-        )
+    change(f"UPDATE leases SET owner='elsewhere:1:1', heartbeat=NOW-{age}")  # noqa: S608 - a number of ours
     if free:
         journal.acquire("rno", "r1")
     else:
@@ -124,23 +125,22 @@ def test_a_lease_of_another_machine_is_free_when_its_heartbeat_is_old(
             journal.acquire("rno", "r1")
 
 
-def test_events_after_a_number_are_chained_to_what_came_before(journal: SqlJournal, tmp_path: Path) -> None:
+def test_events_after_a_number_are_chained_to_what_came_before(journal: SqlJournal, change: Change) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     journal.append("r1", ["a", "b", "c"])
     assert journal.events("r1", after=1) == ("b", "c")
     assert journal.events("r1", after=3) == ()
-    with sqlite3.connect(tmp_path / "state/journal.db") as connection:
-        connection.execute("UPDATE events SET body='x' WHERE number=3")
+    change("UPDATE events SET body='x' WHERE number=3")
     assert journal.events("r1", after=3) == ()
     with pytest.raises(StateError, match="event 3 of r1 is not the one"):
         journal.events("r1", after=2)
 
 
-def test_requests_are_numbered_and_kept_by_run(journal: SqlJournal, tmp_path: Path) -> None:
+def test_requests_are_numbered_and_kept_by_run(journal: SqlJournal, other: SqlJournal) -> None:
     first = journal.ask("r1", "pause", "ops@desk", "lunch", "")
     journal.ask("r2", "pause", "ops@desk", "", "")
-    second = SqlJournal(tmp_path / "state").ask("r1", "abort", "ops@desk", "wrong", "run")
+    second = other.ask("r1", "abort", "ops@desk", "wrong", "run")
     assert journal.requests("r1", 0) == (
         Request(first, "pause", "ops@desk", "lunch"),
         Request(second, "abort", "ops@desk", "wrong", "run"),
@@ -148,14 +148,14 @@ def test_requests_are_numbered_and_kept_by_run(journal: SqlJournal, tmp_path: Pa
     assert journal.requests("r1", first) == (Request(second, "abort", "ops@desk", "wrong", "run"),)
 
 
-def test_an_unlocked_cluster_is_free_and_says_who_freed_it(journal: SqlJournal, tmp_path: Path) -> None:
+def test_an_unlocked_cluster_is_free_and_says_who_freed_it(journal: SqlJournal, other: SqlJournal) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     held = journal.holder("rno")
     assert held is not None
     assert (held.run, held.alive, held.here) == ("r1", True, True)
     note = Note(5.0, "ops@desk", "unlocked: the machine is gone")
-    SqlJournal(tmp_path / "state").unlock("rno", note)
+    other.unlock("rno", note)
     assert (journal.holder("rno"), journal.notes("rno")) == (None, (note,))
     with pytest.raises(StateError, match="another controller"):
         journal.append("r1", ["a"])

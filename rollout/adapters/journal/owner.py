@@ -1,0 +1,55 @@
+"""Who has a lease: one process, named for ever by where it runs, its pid and its start time."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+LEASE_SECONDS = 30.0
+"""A lease whose heartbeat is older than this, on another machine, may be taken over."""
+
+
+def this_process() -> str:
+    """``host:boot.pids:pid:start``. Two machines may have the same name; no two share a boot and its table of processes."""
+    return f"{_here()}:{os.getpid()}:{_start_time(os.getpid())}"
+
+
+def is_alive(owner: str, silent: float) -> bool:
+    """Whether a lease's owner may still act: its process is there on this machine, or its heartbeat is young."""
+    if is_here(owner):
+        _, pid, started = owner.rsplit(":", 2)
+        return _start_time(int(pid)) == started
+    return silent <= LEASE_SECONDS
+
+
+def is_here(owner: str) -> bool:
+    """Whether it is a process of this machine, so that we can see whether it lives."""
+    return owner.rsplit(":", 2)[0] == _here()
+
+
+def machine_of(owner: str) -> str:
+    return owner.partition(":")[0]
+
+
+def _here() -> str:
+    """The host, its boot, and which table of processes: a container has one of its own."""
+    boot = _read("/proc/sys/kernel/random/boot_id").strip()
+    try:
+        processes = str(Path("/proc/self/ns/pid").stat().st_ino)
+    except OSError:
+        processes = ""
+    return f"{socket.gethostname()}:{boot}.{processes}"
+
+
+def _start_time(pid: int) -> str:
+    """Field 22 of /proc/PID/stat: with the pid it names a process for ever. Empty when there is no such process."""
+    stat = _read(f"/proc/{pid}/stat")
+    return stat.rsplit(")", 1)[1].split()[19] if stat else ""
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,100 @@
+"""PostgreSQL: one journal for several machines. The only module that knows its driver.
+
+Nothing waits for ever: a connection is made within ``CONNECT_SECONDS`` a host, a statement answered within
+``ANSWER_SECONDS`` or its connection is given up, whatever the network does; the server ends statements, waits for locks
+and transactions that stand still before that, so that a frozen controller keeps no other from the lease.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, TypeVar
+
+import psycopg
+import sqlalchemy as sa
+from psycopg.abc import PQGen
+
+from rollout.adapters.journal.address import PostgresUrl
+from rollout.adapters.journal.store import Store
+
+CONNECT_SECONDS = 5
+ANSWER_SECONDS = 10.0
+_LOCK = int.from_bytes(b"rollout", "big")
+_SESSION = {
+    "statement_timeout": "8s",
+    "lock_timeout": "7s",  # longer than a transaction may stand still: who takes a lease over waits for that, and has it
+    "idle_in_transaction_session_timeout": "4s",
+    "default_transaction_isolation": "read committed",  # each statement sees what was committed, and locked rows anew
+}
+_NO_SYNC = "the server does not wait for its disk (fsync = off): an event could be lost with it"
+_Result = TypeVar("_Result")
+
+
+class _Bounded(psycopg.Connection[Any]):
+    """Gives itself up when an answer takes longer than ``ANSWER_SECONDS``."""
+
+    def wait(self, gen: PQGen[_Result], interval: float = 0.1, timeout: float | None = None) -> _Result:
+        return super().wait(self._in_time(gen), interval, timeout)
+
+    def _in_time(self, gen: PQGen[_Result]) -> PQGen[_Result]:
+        deadline = time.monotonic() + ANSWER_SECONDS
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() > deadline:
+                    self.pgconn.finish()  # whatever it says later is heard by nobody
+                    raise psycopg.OperationalError(f"no answer within {ANSWER_SECONDS:.0f} s")
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+
+
+def postgres_store(address: PostgresUrl) -> Store:
+    """Nothing is asked of the server yet."""
+
+    def connect() -> _Bounded:
+        connection = _Bounded.connect(
+            address.url,
+            autocommit=True,
+            application_name="rollout",
+            connect_timeout=CONNECT_SECONDS,
+            keepalives_idle=5,
+            keepalives_interval=2,
+            keepalives_count=3,
+            tcp_user_timeout=round(ANSWER_SECONDS * 1000),
+        )
+        try:
+            _prepare(connection)
+        except psycopg.Error:
+            connection.close()
+            raise
+        return connection
+
+    engine = sa.create_engine(
+        "postgresql+psycopg://", creator=connect, isolation_level="AUTOCOMMIT", pool_pre_ping=True, pool_size=1
+    )
+    return Store(engine, begin="BEGIN", alone=f"SELECT pg_advisory_xact_lock({_LOCK})", now=_now, away=_away)
+
+
+def _prepare(connection: _Bounded) -> None:
+    """Bounds, and that a commit has reached the disk when it returns: a server or user that says otherwise is overruled."""
+    connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in _SESSION.items()).encode())
+    row = connection.execute("SELECT current_setting('fsync'), current_setting('synchronous_commit')").fetchone()
+    fsync, commit = row or ("", "")
+    if fsync != "on":
+        raise psycopg.NotSupportedError(_NO_SYNC)
+    if commit == "off":
+        connection.execute("SET synchronous_commit = on")
+
+
+def _now() -> sa.ColumnElement[float]:
+    """Of this very moment: a transaction's own time is older where it waited for a lock."""
+    return sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), sa.Float)
+
+
+def _away(error: sa.exc.SQLAlchemyError) -> bool:
+    """Lost, refused, late, out of room, or a standby that only reads: the server may be another a moment later."""
+    cause = error.__cause__
+    return isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError)

@@ -1,0 +1,45 @@
+"""SQLite: one file in a folder of this machine, in WAL mode with full sync."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from rollout.adapters.journal.store import Store
+
+FILE = "journal.db"
+_BRIEF = frozenset(
+    {
+        sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY,
+    }
+)  # fmt: skip
+"""Locked by another, no room, a disk that does not answer: each may be over in a moment."""
+
+
+def sqlite_store(folder: Path) -> Store:
+    """``folder`` is made 0700."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = sa.create_engine(f"sqlite:///{folder / FILE}", isolation_level="AUTOCOMMIT")
+    sa.event.listen(engine, "connect", _pragmas)
+    return Store(engine, begin="BEGIN IMMEDIATE", alone="", now=_now, away=_away)
+
+
+def _pragmas(connection: sa.engine.interfaces.DBAPIConnection, _record: object) -> None:
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _now() -> sa.ColumnElement[float]:
+    """The file's clock is this machine's."""
+    return sa.literal(time.time(), sa.Float)
+
+
+def _away(error: sa.exc.SQLAlchemyError) -> bool:
+    code = getattr(error.__cause__, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in _BRIEF

@@ -1,0 +1,23 @@
+"""What differs between the databases a journal may be in; everything else is the same SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """``begin`` opens a transaction that writes; ``alone`` then lets no other change the tables' shape.
+
+    ``now`` is seconds since the epoch by the database's own clock, as SQL. ``away`` tells of an error whether the same
+    may go well a moment later.
+    """
+
+    engine: sa.Engine
+    begin: str
+    alone: str
+    now: Callable[[], sa.ColumnElement[float]]
+    away: Callable[[sa.exc.SQLAlchemyError], bool]

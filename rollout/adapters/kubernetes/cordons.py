@@ -1,0 +1,111 @@
+"""Cordons with the mark of a run: put on and lifted in one compare-and-swap each, and nobody else's is ever touched.
+
+Beside the mark is the counter of the token of whoever put the cordon on. A controller that was frozen and thaws has an older
+one than who went on with its run: it neither takes, keeps nor lifts that one's cordon.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from rollout.adapters.json_answers import mapping, text
+from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.objects import COUNTER, MARK, mark, token
+from rollout.core.model.draining import Cordon
+from rollout.core.model.token_belief import is_beyond_belief
+from rollout.errors import AwayError, RemoteError
+
+TRIES = 5
+"""So often a Node that somebody else writes meanwhile is read again; kubelets write theirs every few seconds at most."""
+
+Json = Mapping[str, Any]
+
+
+class Cordons:
+    """Thread-safe."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+
+    def put_on(self, node: str, run: str, counter: int, until: float) -> Cordon:
+        """Whose cordon is on the Node now; only one that had none, or the run's with an older token, is changed."""
+        for _ in range(TRIES):
+            found = self._node(node, until)
+            if found is None:
+                raise RemoteError("no-such-node", f"the API server knows no Node {node}")
+            whose = _whose(found, run, counter)
+            if whose is not Cordon.NONE and not (whose is Cordon.OURS and token(found) != counter):
+                return whose
+            notes = {MARK: run, COUNTER: str(counter)}
+            written = self._write(node, found, notes, {"unschedulable": True}, until)
+            if written is not None:
+                return _whose(written, run, counter)
+        raise _contended(node)
+
+    def lift(self, node: str, run: str, counter: int | None, until: float) -> Cordon:
+        """Whose cordon is on the Node now; ``run`` ``""``: any run's is lifted; ``counter`` ``None``: whatever token it has.
+        A Node that is gone has none.
+        """
+        for _ in range(TRIES):
+            found = self._node(node, until)
+            if found is None:
+                return Cordon.NONE
+            whose = _whose(found, run, counter)
+            if whose is Cordon.NEWER or not mark(found) or run not in ("", mark(found)):
+                return whose
+            written = self._write(node, found, {MARK: None, COUNTER: None}, {"unschedulable": None}, until)
+            if written is not None:
+                return _whose(written, run, counter)
+        raise _contended(node)
+
+    def _node(self, node: str, until: float) -> Json | None:
+        try:
+            return mapping(self._client.get(_path(node), _left(until)), "a Node")
+        except RemoteError as error:
+            if error.reference == "not-found":
+                return None
+            raise
+
+    def _write(self, node: str, found: Json, notes: Json, spec: Json, until: float) -> Json | None:
+        """The Node as it was written; ``None``: it is not any more as it was found."""
+        version = text(mapping(found.get("metadata"), "metadata").get("resourceVersion"), "resourceVersion")
+        if not version:
+            raise RemoteError("bad-answer", "the Node has no resourceVersion")
+        wanted = {"metadata": {"resourceVersion": version, "annotations": notes}, "spec": spec}
+        try:
+            return mapping(self._client.patch(_path(node), wanted, _left(until)), "a Node")
+        except RemoteError as error:
+            if error.reference in ("conflict", "not-found"):
+                return None
+            raise
+
+
+def _whose(node: Json, run: str, counter: int | None) -> Cordon:
+    if mapping(node.get("spec"), "spec").get("unschedulable") is not True:
+        return Cordon.NONE
+    by = mark(node)
+    if not by:
+        return Cordon.OTHERS
+    if by != run:
+        return Cordon.ANOTHER_RUN
+    return Cordon.NEWER if counter is not None and _is_newer(token(node), counter) else Cordon.OURS
+
+
+def _is_newer(found: int, ours: int) -> bool:
+    """One that no controller can have is none: whoever may write the Node could keep its cordon with it for good."""
+    return found > ours and not is_beyond_belief(found, ours)
+
+
+def _contended(node: str) -> AwayError:
+    return AwayError("conflict", f"somebody else kept on writing the Node {node}")
+
+
+def _path(node: str) -> str:
+    return f"/api/v1/nodes/{quote(node, safe='')}"
+
+
+def _left(until: float) -> float:
+    return max(until - time.monotonic(), 0.001)

@@ -1,0 +1,98 @@
+"""Evictions: a pod is asked to go with the grace period it asks for itself, and the API server minds its budgets.
+
+Source: pkg/registry/core/pod/rest/eviction.go of kubernetes 1.20 and later: 201 when the pod's deletion has begun, 429 with
+the cause ``DisruptionBudget`` while a budget allows none, 500 where two budgets match. It is ``policy/v1`` from 1.22 on and
+``policy/v1beta1`` before; discovery says which.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from rollout.adapters.http import Answer
+from rollout.adapters.json_answers import decoded, listing, mapping, text
+from rollout.adapters.kubernetes.client import DONE, ApiClient, said
+from rollout.core.model.draining import Eviction, EvictionAnswer, LeavingPod
+from rollout.core.text.terminal import printable
+from rollout.errors import AwayError, RemoteError
+
+MOST_TEXT = 500
+LONGEST = 3600.0
+"""Seconds: longer than that nobody is made to wait, whatever the server says."""
+_TWO_BUDGETS = "more than one PodDisruptionBudget"
+_ANOTHER = ("UID in the precondition", "UID in precondition")
+"""What two places of the server say when the name is another pod's by now."""
+
+
+class Evictions:
+    """Thread-safe."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._version = ""
+
+    def ask(self, pod: LeavingPod, until: float) -> EvictionAnswer:
+        """Once; ``RemoteError`` where the answer says nothing about the pod."""
+        namespace, _, name = pod.name.partition("/")
+        wanted = {
+            "apiVersion": self._served(until),
+            "kind": "Eviction",
+            "metadata": {"namespace": namespace, "name": name},
+            "deleteOptions": {"preconditions": {"uid": pod.uid}},
+        }
+        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/eviction"
+        return _meant(self._client.tell(path, wanted, _left(until)))
+
+    def _served(self, until: float) -> str:
+        """The group and version of evictions, asked for once."""
+        with self._lock:
+            if not self._version:
+                found = mapping(self._client.get("/api/v1", _left(until)), "the answer")
+                kinds = [mapping(entry, "a resource") for entry in listing(found.get("resources"), "resources")]
+                kind = next((kind for kind in kinds if kind.get("name") == "pods/eviction"), None)
+                if kind is None:
+                    raise RemoteError("bad-answer", "the API server knows no evictions")
+                self._version = f"{text(kind.get('group'), 'group')}/{text(kind.get('version'), 'version')}"
+            return self._version
+
+
+def _meant(answer: Answer) -> EvictionAnswer:
+    if answer.status in DONE:
+        return EvictionAnswer(Eviction.ACCEPTED)
+    error = said(answer)
+    if answer.status == 404 or (answer.status == 409 and any(words in error.message for words in _ANOTHER)):
+        return EvictionAnswer(Eviction.GONE, error.message)
+    if answer.status == 403 or (answer.status == 500 and _TWO_BUDGETS in error.message):
+        return EvictionAnswer(Eviction.REFUSED, error.message)
+    if answer.status == 409:
+        raise AwayError("conflict", error.message)
+    causes = _causes(answer) if answer.status == 429 else ()
+    if causes:
+        message = " ".join((error.message, *causes))
+        return EvictionAnswer(Eviction.BLOCKED, printable(message, MOST_TEXT), _retry_after(answer))
+    raise error
+
+
+def _causes(answer: Answer) -> tuple[str, ...]:
+    """What budgets say; a server that is busy answers 429, too, and says nothing of budgets."""
+    details = _details(answer)
+    causes = [mapping(entry, "a cause") for entry in listing(details.get("causes"), "causes")]
+    return tuple(text(cause.get("message"), "message") for cause in causes if cause.get("reason") == "DisruptionBudget")
+
+
+def _retry_after(answer: Answer) -> float:
+    asked = answer.headers.get("retry-after", "") or str(_details(answer).get("retryAfterSeconds", ""))
+    return min(float(asked), LONGEST) if asked.isascii() and asked.isdigit() else 0.0
+
+
+def _details(answer: Answer) -> Mapping[str, Any]:
+    return mapping(mapping(decoded(answer), "the answer").get("details"), "details")
+
+
+def _left(until: float) -> float:
+    return max(until - time.monotonic(), 0.001)

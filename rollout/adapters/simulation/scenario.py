@@ -1,0 +1,80 @@
+"""What is played: an order and what goes wrong, as data. The same seed draws the same; a shorter list of faults plays too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from rollout.core.run.state import Order
+
+
+class Kind(StrEnum):
+    """What can go wrong, or be asked from elsewhere, in five rooms."""
+
+    # a node
+    DIES = "node-dies"
+    REBOOTS = "node-reboots"
+    FREEZES = "node-freezes"
+    SLOW = "node-slow"
+    SICK_AFTER_CHANGE = "sick-with-new-files"
+    SICK_EITHER_WAY = "sick-with-both"
+    FALLS_SICK = "falls-sick-later"
+    DRIFTS = "drifts"
+    PULLS = "pulls-images"
+    PODS_KEPT = "a-budget-keeps-its-pods"
+    # its network
+    CUT = "link-cut"
+    LATENT = "link-slow"
+    ANSWER_LOST = "answer-lost"
+    COMMAND_LOST = "command-lost"
+    # gates
+    NODE_GATE = "node-gate"
+    NODE_BASELINE = "node-baseline"
+    WAVE_GATE = "wave-gate"
+    WAVE_BASELINE = "wave-baseline"
+    API_AWAY = "api-server-away"
+    # the store
+    WRITE_FAILS = "write-fails"
+    WRITE_UNSURE = "write-kept-answer-lost"
+    STORE_SLOW = "store-slow"
+    STORE_AWAY = "store-away"
+    # clocks
+    NODE_CLOCK = "node-clock-off"
+    NEXT_CLOCK = "next-controllers-clock"
+    LEASE_CLOCK = "lease-clock-steps"
+    # the controller, and people
+    KILLED = "controller-killed"
+    FROZEN = "controller-frozen"
+    INTERRUPTED = "interrupted"
+    PAUSED = "paused"
+    ABORTED = "aborted"
+    EMERGENCY = "emergency-rollback"
+    ROLLBACK = "rollback"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """``at`` is when, in seconds; of a controller its how-manieth touch of the outside; of a lost answer its how-manieth ask.
+
+    ``amount`` is what the kind needs: a factor, seconds a clock is off. ``words`` a verdict, or what an abort reverts.
+    """
+
+    kind: Kind
+    node: str = ""
+    at: float = 0.0
+    lasting: float = 0.0
+    amount: float = 0.0
+    words: str = ""
+
+    def __str__(self) -> str:
+        told = [
+            f"{field.name} {getattr(self, field.name):g}" for field in fields(self)[2:5] if getattr(self, field.name)
+        ]
+        return " ".join(part for part in (self.kind, self.node, *told, self.words) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    seed: int
+    order: Order
+    faults: tuple[Fault, ...]

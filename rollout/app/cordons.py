@@ -1,0 +1,38 @@
+"""Cordons that a run of ours left on nodes: found by their mark, and lifted, by whoever takes its changes back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from rollout.app.ports import Cluster
+from rollout.core.model.draining import Cordon
+from rollout.errors import RemoteError
+
+ASK_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """Nodes whose cordon was lifted, and those where it could not be, each with why."""
+
+    nodes: tuple[str, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+
+
+def lift_cordons(cluster: Cluster, names: Collection[str], run: str = "") -> Lifted:
+    """Lift what bears the mark of ``run`` (``""``: of any run), whatever its token, from nodes of these names; ``RemoteError`` when they cannot be listed."""
+    ours = [
+        node for node in cluster.nodes() if node.name in names and node.cordoned_by and run in ("", node.cordoned_by)
+    ]
+    lifted: list[str] = []
+    failed: list[tuple[str, str]] = []
+    for node in ours:
+        try:
+            whose = cluster.uncordon(node.name, node.cordoned_by, None, ASK_SECONDS)
+        except RemoteError as error:
+            failed.append((node.name, f"{error.message} [{error.reference}]"))
+            continue
+        if whose is not Cordon.OURS:
+            lifted.append(node.name)
+    return Lifted(tuple(lifted), tuple(failed))

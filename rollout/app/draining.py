@@ -1,0 +1,212 @@
+"""One round of draining a node through the API server, and the lifting of its cordon.
+
+A round: cordon the node if it is not yet, evict every pod that is to go and is not ending already, and say who is still there.
+Budgets are the API server's matter; what it accepts is not gone, and a node is empty only when its pods are *gone*. Pods that a
+drain leaves (of daemon sets, static ones, those that are over) stay. The wait has an end: the playbook's, and beyond it only
+where all that is left are pods that end already and whose kubelet may still take that long, by its own arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rollout.app.ports import Clock, Cluster
+from rollout.core.model.draining import Cordon, Eviction, LeavingPod
+from rollout.core.model.playbook import Drain
+from rollout.core.run.drains import REFERENCE
+from rollout.core.run.events import Trigger
+from rollout.core.text.terminal import counted, printable, seconds_text
+from rollout.errors import RemoteError
+from rollout.kubelet.restarts.eviction import kept_back
+from rollout.kubelet.restarts.termination import Termination, budget
+
+ASK_SECONDS = 10.0
+"""Seconds for one question."""
+
+ROUND_SECONDS = 20.0
+"""Seconds after which a round asks for no more evictions: the next one does."""
+
+SOON, LATER = 2.0, 5.0
+"""Seconds until the next round, while pods end; while some may not go."""
+
+LATEST = 30.0
+"""Seconds until the next round at most, whatever a budget asks to wait."""
+
+SLACK = 15.0
+"""Seconds from the end of a pod's last container until the API server has it gone, with time to spare."""
+
+_FINAL = frozenset({"forbidden", "no-endpoint", "no-such-node", "not-found"})
+"""References of errors that asking again does not mend."""
+
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How a round went: ``message`` is what it waits for or why it is over, ``again`` the seconds until the next."""
+
+    trigger: Trigger
+    message: str = ""
+    again: float = 0.0
+
+    @property
+    def reference(self) -> str:
+        return REFERENCE if self.trigger is Trigger.NOT_DRAINED else ""
+
+
+class NotOursError(Exception):
+    """Whether the node is still this controller's is not so, or not known: ``refused`` says which."""
+
+    def __init__(self, *, refused: bool) -> None:
+        super().__init__("not ours")
+        self.refused = refused
+
+
+@dataclass(slots=True)
+class Drains:
+    """The drains of one run. Called on many threads, on one at a time for a node.
+
+    ``ending`` is since when a pod, by its uid, is known to end.
+    """
+
+    run: str
+    policy: Drain
+    over_others: bool  # others' cordons are no reason to leave a node alone
+    cluster: Cluster
+    clock: Clock
+    ending: dict[str, float] = field(default_factory=dict)
+
+    def round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> Said:
+        """``counter``: of the token; ``left``: seconds that the pods still have. ``check`` raises ``NotOursError``; it is asked
+        after the cordon and before each eviction: a controller that was frozen in between has been taken over, and its cordon is lifted again.
+        """
+        try:
+            return self._round(node, minor, counter, left, check)
+        except RemoteError as error:
+            said = f"the API server could not be asked: {error.message} [{error.reference}]"
+            if error.reference in _FINAL or not left:
+                return Said(Trigger.NOT_DRAINED, said)
+            return Said(Trigger.DRAINING, said, LATER)
+
+    def _round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> Said:
+        whose = self.cluster.cordon(node, self.run, counter, ASK_SECONDS)
+        try:
+            check()
+        except NotOursError as error:
+            if error.refused and whose is Cordon.OURS:
+                self.uncordon(node, counter)
+            raise
+        if whose is not Cordon.OURS and not (whose is Cordon.OTHERS and self.over_others):
+            return Said(Trigger.NOT_DRAINED, _WHOSE[whose])
+        pods = [pod for pod in self.cluster.leaving(node, ASK_SECONDS) if not pod.stays]
+        if not pods:
+            return Said(Trigger.DRAINED)
+        self._note(pod for pod in pods if pod.deletion_grace is not None)
+        lost = [said for pod in pods if pod.deletion_grace is None and (said := kept_back(pod, self.policy.evict_too))]
+        if lost:
+            return Said(Trigger.NOT_DRAINED, _listed(lost))
+        return self._evict(pods, minor, check) if left else self._overtime(pods, minor)
+
+    def _note(self, pods: Iterable[LeavingPod]) -> None:
+        for pod in pods:
+            self.ending.setdefault(pod.uid, self.clock.now())
+
+    def _evict(self, pods: Sequence[LeavingPod], minor: int, check: Callable[[], None]) -> Said:
+        """Ask for those that do not end yet, within the round's time; a pod that may never go ends the drain."""
+        until = self.clock.now() + ROUND_SECONDS
+        blocked: list[str] = []
+        wait = SOON
+        for pod in pods:
+            if pod.deletion_grace is not None or self.clock.now() >= until:
+                continue
+            check()
+            answer = self.cluster.evict(pod, ASK_SECONDS)
+            said = f"pod {pod.name}: {printable(answer.message)}"
+            if answer.eviction is Eviction.REFUSED:
+                return Said(Trigger.NOT_DRAINED, f"an eviction was refused for good: {said}")
+            if answer.eviction is Eviction.BLOCKED:
+                blocked.append(said)
+                wait = max(wait, LATER, min(answer.retry_after, LATEST))
+            else:
+                self._note([pod])
+        waits = [f"{_still(pods)} to go"]
+        if blocked:
+            waits.append(f"a budget keeps {counted(len(blocked), 'pod')}: {_listed(blocked)}")
+        slow = self._slowest([pod for pod in pods if pod.uid in self.ending], minor)
+        if slow:
+            waits.append(slow)
+        return Said(Trigger.DRAINING, "; ".join(waits), wait)
+
+    def _slowest(self, pods: Sequence[LeavingPod], minor: int) -> str:
+        """The one that may take longest still."""
+        ends = [(self._left(pod, found), pod, found) for pod in pods for found in (budget(pod, minor),)]
+        bounded = [each for each in ends if each[0] is not None]
+        if len(bounded) < len(ends):
+            pod, found = next((pod, found) for left, pod, found in ends if left is None)
+            return f"pod {pod.name} may take for ever to end: {found.text}"
+        if not bounded:
+            return ""
+        left, pod, found = max(bounded, key=lambda each: each[0] or 0.0)
+        return f"pod {pod.name} may take {seconds_text(left or 0.0)} more to end ({found.text})"
+
+    def _left(self, pod: LeavingPod, found: Termination) -> float | None:
+        """Seconds its kubelet may still take; ``None``: without a bound."""
+        if found.seconds is None:
+            return None
+        return max(0.0, self.ending[pod.uid] + found.seconds + SLACK - self.clock.now())
+
+    def _overtime(self, pods: Sequence[LeavingPod], minor: int) -> Said:
+        """Their time is over. Deletion that is slow but in time is waited for; nothing else is."""
+        there = [pod for pod in pods if pod.deletion_grace is None]
+        if there:
+            return Said(Trigger.NOT_DRAINED, f"in time {_still(there)} could not go: {_listed(_names(there))}")
+        over = [said for pod in pods if (said := self._beyond(pod, budget(pod, minor)))]
+        if over:
+            return Said(Trigger.NOT_DRAINED, f"deleted in time, and not gone: {_listed(over)}")
+        said = f"its time is over and is extended: deletion is slow, not scheduling; {self._slowest(pods, minor)}"
+        return Said(Trigger.DRAINING, said, SOON)
+
+    def _beyond(self, pod: LeavingPod, found: Termination) -> str:
+        """Why a pod that ends is not waited for any longer; ``""``: it still may take its time."""
+        since = seconds_text(self.clock.now() - self.ending[pod.uid])
+        left = self._left(pod, found)
+        if left is None:
+            return f"pod {pod.name} ends for {since} and may for ever: {found.text}"
+        if left:
+            return ""
+        held = f", held by {', '.join(printable(name, 80) for name in pod.held_by)}" if pod.held_by else ""
+        return f"pod {pod.name} ends for {since}, where its kubelet may take {seconds_text(found.seconds or 0.0)}{held}"
+
+    def uncordon(self, node: str, counter: int) -> Said:
+        """Lift the cordon that bears this run's mark and no newer token; others' are not looked at twice."""
+        try:
+            whose = self.cluster.uncordon(node, self.run, counter, ASK_SECONDS)
+        except RemoteError as error:
+            return Said(Trigger.STILL_CORDONED, f"{error.message} [{error.reference}]")
+        if whose is Cordon.NEWER:
+            return Said(Trigger.STILL_CORDONED, _WHOSE[whose])
+        if whose is Cordon.OURS:
+            return Said(Trigger.STILL_CORDONED, "the API server says that it is still there")
+        return Said(Trigger.UNCORDONED)
+
+
+_WHOSE = {
+    Cordon.NONE: "its cordon was taken off again at once by others",
+    Cordon.NEWER: "another controller of this run has it",
+    Cordon.OTHERS: "others have cordoned it since the plan",
+    Cordon.ANOTHER_RUN: "another run has cordoned it: `rollout resume` of that run lifts it",
+}
+
+
+def _still(pods: Sequence[LeavingPod]) -> str:
+    return counted(len(pods), "pod")
+
+
+def _names(pods: Sequence[LeavingPod]) -> list[str]:
+    return [printable(pod.name, 120) for pod in pods]
+
+
+def _listed(said: Sequence[str]) -> str:
+    more = f" and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
+    return "; ".join(said[:SHOWN]) + more

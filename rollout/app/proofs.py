@@ -1,0 +1,54 @@
+"""The proof of a rollback: every node of it is read again, and judged by its own receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rollout.app.node_worker import READ_SECONDS, UNIT, Way
+from rollout.app.ports import Nodes, Target
+from rollout.app.reading import each
+from rollout.core.model.proof import BOOT_UNIT, NodeProof, proof_of
+from rollout.core.model.snapshot import Unread
+from rollout.core.model.verification import Verification
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_answer import parse_snapshot, parse_verification
+from rollout.kubelet.gates.healthz_port import DEFAULT_HEALTHZ_PORT, healthz_port
+
+_NOT_THERE = frozenset({"refused", "timeout"})
+
+
+def prove(
+    way: Way, nodes: Nodes, transactions: Mapping[str, str], left: Mapping[str, tuple[str, ...]]
+) -> tuple[NodeProof, ...]:
+    """Each node of ``way``. ``transactions``: node → what was taken back there; ``left``: what cleaning up could not remove."""
+
+    def read(target: Target) -> NodeProof:
+        found = _asked(way, nodes, target, DEFAULT_HEALTHZ_PORT)
+        if isinstance(found, Verification) and found.measurement.healthz in _NOT_THERE:
+            found = _asked_where_it_is(way, nodes, target, found)
+        return proof_of(found, transactions[target.name], left.get(target.name, ()))
+
+    return tuple(each(way, nodes, read).values())
+
+
+def _asked_where_it_is(way: Way, nodes: Nodes, target: Target, found: Verification) -> Verification | Unread:
+    """Its kubelet may serve healthz elsewhere: its files say where."""
+    command = agent_call.snapshot(way.program, unit=UNIT, sudo=way.sudo[target.name], deadline=READ_SECONDS)
+    snapshot = parse_snapshot(target.name, nodes.run(target, command))
+    if isinstance(snapshot, Unread):
+        return replace(found, measurement=replace(found.measurement, healthz=None))
+    port = healthz_port(snapshot)
+    return found if port == DEFAULT_HEALTHZ_PORT else _asked(way, nodes, target, port)
+
+
+def _asked(way: Way, nodes: Nodes, target: Target, port: int) -> Verification | Unread:
+    command = agent_call.verify(
+        way.program,
+        unit=UNIT,
+        paths=(BOOT_UNIT,),
+        sudo=way.sudo[target.name],
+        deadline=READ_SECONDS,
+        healthz_port=port,
+    )
+    return parse_verification(target.name, nodes.run(target, command))

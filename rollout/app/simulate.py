@@ -1,0 +1,165 @@
+"""What a rehearsal of a plan foresees: how long, how many away at once and where, where it halts, what goes back, what is owed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rollout.core.run.state import NodeState, Order, RunState
+from rollout.core.telling.summary import exit_code
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable, seconds_text
+
+Span = tuple[float, float]
+
+_MOST_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The most nodes of a place that were away at once, first at ``at``; ``limit`` is what the plan allows."""
+
+    kind: str  # "fleet", "zone", "rack"
+    name: str
+    most: int
+    limit: int | None
+    at: float
+
+    def __str__(self) -> str:
+        allowed = "no limit" if self.limit is None else f"{self.limit} allowed"
+        return f"{f'{self.kind} {self.name}'.strip()}: {self.most:,}, {allowed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Something worth telling, ``at`` seconds from the beginning."""
+
+    at: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """How a plan goes on model nodes. ``exit_code`` is what ``rollout apply`` would exit with; ``None``: it did not end."""
+
+    cluster: str
+    nodes: int
+    seconds: float
+    ending: str
+    halted_at: float | None
+    halted_in: str
+    halt: str
+    counts: Mapping[str, int]
+    reverted: str
+    failed: str
+    owed: str
+    peaks: tuple[Peak, ...]
+    moments: tuple[Moment, ...]
+    exit_code: int | None
+
+
+def foresee(
+    state: RunState, began: float, seconds: float, away: Mapping[str, Sequence[Span]], moments: Sequence[Moment]
+) -> Foreseen:
+    """Fold the end of a run; ``away`` are a node's times away, in seconds from the beginning."""
+    order, halt = state.order, state.halt
+    return Foreseen(
+        cluster=order.cluster,
+        nodes=len(order.nodes),
+        seconds=seconds,
+        ending=str(state.ending or "unfinished"),
+        halted_at=None if halt is None else halt.at - began,
+        halted_in=order.waves[min(state.wave, len(order.waves) - 1)].name if halt else "",
+        halt=f"{halt.message} [{halt.reference}]" if halt else "",
+        counts=dict(Counter(str(record.state) for record in state.nodes.values())),
+        reverted=_those(state, NodeState.REVERTED),
+        failed=_those(state, NodeState.FAILED),
+        owed=fold(name for name, record in state.nodes.items() if record.owed),
+        peaks=tuple(peaks(order, away)),
+        moments=tuple(moments),
+        exit_code=exit_code(state),
+    )
+
+
+def _those(state: RunState, wanted: NodeState) -> str:
+    return fold(name for name, record in state.nodes.items() if record.state is wanted)
+
+
+def peaks(order: Order, away: Mapping[str, Sequence[Span]]) -> Iterator[Peak]:
+    """Of the fleet, of each zone, of each rack, against the limits."""
+    limits = order.limits
+    yield _peak("fleet", "", order.nodes, away, limits.in_flight)
+    zones, racks = _by(order, "zone"), _by(order, "rack")
+    for zone, names in zones.items():
+        yield _peak("zone", zone, names, away, limits.per_zone.of(order.zones[zone]) if limits.per_zone else None)
+    for rack, names in racks.items():
+        yield _peak("rack", rack, names, away, limits.per_rack.of(order.racks[rack]))
+
+
+def _by(order: Order, what: str) -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, node in order.nodes.items():
+        found.setdefault(getattr(node, what), []).append(name)
+    return found
+
+
+def _peak(kind: str, name: str, names: Iterable[str], away: Mapping[str, Sequence[Span]], limit: int | None) -> Peak:
+    most, at = most_at_once([span for node in names for span in joined(away.get(node, ()))])
+    return Peak(kind, name, most, limit, at)
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """One node is away once, however many reasons it has."""
+    found: list[Span] = []
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((begin, end))
+    return found
+
+
+def most_at_once(spans: Sequence[Span]) -> tuple[int, float]:
+    """How many overlap at most, and since when. Who comes in the moment that another goes does not meet it."""
+    edges = sorted([(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans])
+    most, since, here = 0, 0.0, 0
+    for at, change in edges:
+        here += change
+        if here > most:
+            most, since = here, at
+    return most, since
+
+
+# ----------------------------------------------------------------------------------------------------------- for people
+
+
+def foreseen_lines(found: Foreseen) -> Iterator[str]:
+    """As text."""
+    for moment in found.moments:
+        yield f"{seconds_text(moment.at):>14}  {printable(moment.words, 300)}"
+    yield f"{counted(found.nodes, 'node')} of {found.cluster}: {found.ending} after {seconds_text(found.seconds)}"
+    if found.halted_at is not None:
+        yield f"halts after {seconds_text(found.halted_at)} in wave {found.halted_in}: {printable(found.halt, 400)}"
+    yield "nodes: " + ", ".join(f"{count:,} {state}" for state, count in sorted(found.counts.items()))
+    for title, names in (("taken back", found.reverted), ("failed", found.failed), ("owed", found.owed)):
+        if names:
+            yield f"{title}: {printable(names, 2000)}"
+    yield "most away at once:"
+    for peak in _worth_showing(found.peaks):
+        yield f"  {peak}"
+    if found.exit_code is not None:
+        yield f"`rollout apply` would exit with {found.exit_code}"
+
+
+def _worth_showing(found: Sequence[Peak]) -> Iterator[Peak]:
+    """The fleet, the zones, and of the racks those with most away."""
+    racks = sorted((peak for peak in found if peak.kind == "rack"), key=lambda peak: -peak.most)
+    yield from (peak for peak in found if peak.kind != "rack")
+    yield from racks[:_MOST_SHOWN]
+
+
+def foreseen_document(found: Foreseen) -> dict[str, Any]:
+    """As JSON."""
+    return {"version": 1, **asdict(found)}

@@ -1,0 +1,55 @@
+"""What a rollback does about cordons that the run before it left: lifted where the API server can be asked, else told how."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+
+import click
+
+from rollout.app.cordons import Lifted, lift_cordons
+from rollout.cli.gate_backends import cluster_of
+from rollout.cli.wiring import Session
+from rollout.core.model.inventory import Inventory
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable
+from rollout.errors import RolloutError
+
+BY_HAND = (
+    'kubectl get nodes -o go-template=\'{{range .items}}{{if index .metadata.annotations "rollout/cordoned-by"}}'
+    '{{.metadata.name}}{{"\\n"}}{{end}}{{end}}\' | xargs -r -I{} '
+    'sh -c "kubectl uncordon {} && kubectl annotate node {} rollout/cordoned-by- rollout/token-"'
+)
+
+
+def lift_and_tell(
+    session: Session, inventory: Inventory, names: Collection[str], run: str = "", known: Collection[str] = ()
+) -> None:
+    """Of ``run`` (``""``: of any run). ``known``: nodes that the journal says are cordoned. What fails changes no exit code."""
+    lifted, why = Lifted(), "no kubeconfig is named" if known else ""
+    try:
+        with cluster_of(inventory, session.kubeconfig) as cluster:
+            if cluster is not None:
+                lifted, why = lift_cordons(cluster, names, run), ""
+    except RolloutError as error:
+        why = f"{error.message} [{error.reference}]"
+    if session.output == "json":
+        if lifted.nodes or lifted.failed or why:
+            failed = dict(lifted.failed)
+            document = {"event": "Cordons", "lifted": fold(lifted.nodes), "failed": failed, "notAsked": why}
+            click.echo(json.dumps({"version": 1, **document}, sort_keys=True))
+        return
+    for line in _lines(lifted, why, known):
+        click.echo(line)
+
+
+def _lines(lifted: Lifted, why: str, known: Collection[str]) -> Iterator[str]:
+    if lifted.nodes:
+        yield f"cordons lifted: {counted(len(lifted.nodes), 'node')}  {printable(fold(lifted.nodes), 300)}"
+    for name, said in lifted.failed[:20]:
+        yield f"{name} is still cordoned by rollout: {printable(said, 200)}"
+    if why:
+        which = f" ({printable(fold(known), 200)})" if known else ""
+        yield f"whether nodes are still cordoned by rollout{which} was not asked: {printable(why, 200)}"
+    if why or lifted.failed:
+        yield f"  by hand: {BY_HAND}"

@@ -1,0 +1,199 @@
+"""The hands of an emergency: how it reads nodes, carries a run out, speaks, waits."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import click
+
+from rollout.adapters.interrupts import Interrupts
+from rollout.app.emergencies import Heard, LeftTo, Round, Told, Unfinished, Waiting
+from rollout.app.following import last_way_back
+from rollout.app.ports import Journal
+from rollout.app.proofs import prove
+from rollout.app.reading import read_receipts, restart_pauses
+from rollout.app.rollbacks import Emergency
+from rollout.app.runs import Tools, start_revert
+from rollout.cli.options import typed_confirmation
+from rollout.cli.wiring import Session, new_run_id
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.proof import NodeProof
+from rollout.core.model.way_back import WayBack
+from rollout.core.run.state import Ending, NodeState, Order, RunState
+from rollout.core.telling import emergency_text as text
+from rollout.core.telling.proof_text import proof_documents, proof_lines
+from rollout.core.telling.time_back import NodeTime, TimeBack, node_time, time_back
+from rollout.core.text.terminal import counted
+from rollout.errors import StateError
+
+READERS = 256
+"""Nodes read side by side: a thousand that hang must not keep the others waiting for minutes."""
+
+MOST_SAMPLED = 16
+LOOK = 0.2
+"""Seconds between two looks at whether Ctrl-C was pressed."""
+
+
+@dataclass(slots=True)
+class EmergencyHands:
+    """Wires one call of the command. ``rounds`` counts the runs that it began; ``journal`` is opened with the first."""
+
+    session: Session
+    inventory: Inventory
+    yes: bool
+    rounds: int = 0
+    journal: Journal | None = None
+
+    def read(self, names: Sequence[str]) -> Heard:
+        began, nodes = time.monotonic(), self.session.nodes()
+        ended = [began]
+
+        def heard(_name: str) -> None:
+            ended[0] = time.monotonic()
+
+        try:
+            reports = read_receipts(self.session.way(self.inventory, names), nodes, READERS, heard)
+        finally:
+            nodes.close()
+        return Heard(reports, ended[0] - began)
+
+    def predict(self, found: Emergency, heard: Heard) -> TimeBack:
+        each = self._node_time(found.order)
+        answered = max(1, len(heard.reports) - len(found.seen.silent))
+        return time_back(found.order, each, heard.seconds * len(found.order.nodes) / answered)
+
+    def _node_time(self, order: Order) -> NodeTime:
+        """By the journal's last rehearsal, where there is one; else some nodes are asked how long they are watched."""
+        known = way_back_known(self.session, order.cluster)
+        if known is not None or not order.nodes:
+            return node_time(known)
+        names = tuple(order.nodes)
+        sample = names[:: -(-len(names) // MOST_SAMPLED)]
+        nodes = self.session.nodes()
+        try:
+            return node_time(None, restart_pauses(self.session.way(self.inventory, sample), nodes))
+        finally:
+            nodes.close()
+
+    def confirm(self, count: int) -> None:
+        cluster = self.inventory.cluster
+        typed_confirmation(cluster, f"{counted(count, 'node')} of {cluster} will be taken back", yes=self.yes)
+
+    def carry_out(self, found: Emergency) -> Round:
+        """One run, and the proof of its nodes and of those that were back already."""
+        self.rounds += 1
+        if self.journal is None:
+            self.journal = self.session.journal_if_any()
+        with self.session.tools(self.journal, found.order.limits.in_flight) as tools:
+            try:
+                state = self._run(found, tools)
+            except StateError as error:
+                if error.reference != "locked" or self.rounds == 1:
+                    raise
+                return Round(None, (), dict.fromkeys(found.order.nodes, f"{error.message} [{error.reference}]"))
+            if state is not None and state.ending is not Ending.DONE:
+                return Round(state, ())
+            taken = to_be_proven(state) if state else {}
+            way = self.session.way(self.inventory, (*taken, *found.already))
+            return Round(state, prove(way, tools.nodes, {**taken, **found.already}, left_behind(state)))
+
+    def _run(self, found: Emergency, tools: Tools) -> RunState | None:
+        if not found.order.nodes:
+            return None
+        way = self.session.way(self.inventory, tuple(found.order.nodes))
+        return start_revert(found.order, found.counter, way, tools)
+
+    def tell(self, what: Told) -> None:
+        if self.session.output == "json":
+            _print(json.dumps(self._document(what), sort_keys=True))
+        else:
+            for line in self._lines(what):
+                _print(line)
+
+    def _lines(self, what: Told) -> Iterable[str]:
+        cluster = self.inventory.cluster
+        match what:
+            case Emergency():
+                return text.seen_lines(what.seen, what.picked, what.already, cluster)
+            case TimeBack():
+                return text.predicted_lines(what)
+            case Waiting():
+                return text.waiting_lines(what.owed, what.seconds)
+            case LeftTo():
+                return text.left_lines(what.nodes)
+            case Unfinished():
+                return text.unfinished_lines(cluster, what.picked, what.owed)
+        assert_never(what)
+
+    @staticmethod
+    def _document(what: Told) -> Mapping[str, Any]:
+        match what:
+            case Emergency():
+                return text.seen_document(what.seen, what.picked, what.already)
+            case TimeBack():
+                return text.predicted_document(what)
+            case Waiting():
+                return text.nodes_document("Waiting", what.owed, seconds=what.seconds)
+            case LeftTo():
+                return text.nodes_document("LeftTo", what.nodes)
+            case Unfinished():
+                return text.nodes_document("Unfinished", what.owed, picked=list(what.picked))
+        assert_never(what)
+
+    def prove(self, proofs: Sequence[NodeProof]) -> None:
+        tell_proofs(self.session, proofs)
+
+    def wait(self, seconds: float) -> bool:
+        interrupts = Interrupts()
+        interrupts.install()
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not interrupts.asked():
+            time.sleep(min(LOOK, left))
+        return interrupts.asked()
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def new_run_id(self) -> str:
+        return new_run_id()
+
+
+def to_be_proven(state: RunState) -> Mapping[str, str]:
+    """Node → transaction, of those that could be reached: the others are owed, and nothing is known of them."""
+    away = (NodeState.UNREACHABLE, NodeState.UNKNOWN)
+    return {name: state.transaction(name) for name, record in state.nodes.items() if record.state not in away}
+
+
+def left_behind(state: RunState | None) -> Mapping[str, tuple[str, ...]]:
+    return {name: record.leftovers for name, record in state.nodes.items()} if state else {}
+
+
+def tell_proofs(session: Session, proofs: Sequence[NodeProof]) -> None:
+    """A proof per node, last of all."""
+    if session.output == "json":
+        for document in proof_documents(proofs):
+            _print(json.dumps(document, sort_keys=True))
+    elif proofs:
+        for line in proof_lines(proofs):
+            _print(line)
+
+
+def way_back_known(session: Session, cluster: str) -> WayBack | None:
+    """An emergency does not wait for a journal that cannot be read."""
+    try:
+        return last_way_back(session.past(), cluster)
+    except StateError:
+        return None
+
+
+def _print(line: str) -> None:
+    """Nobody may be listening any more: an emergency goes on without an audience."""
+    with suppress(OSError, ValueError):
+        click.echo(line)
+        sys.stdout.flush()

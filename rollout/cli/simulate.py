@@ -1,0 +1,124 @@
+"""``simulate``: a plan rehearsed offline, one seed told as a story, or very many seeds counted."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from rollout.adapters.simulation.draw import scenario
+from rollout.adapters.simulation.fault_words import faults_of
+from rollout.adapters.simulation.play import Outcome
+from rollout.adapters.simulation.rehearsal import Rehearsal
+from rollout.adapters.simulation.smallest import smallest
+from rollout.adapters.simulation.tally import Tally, page, played_on_all_cores, rows
+from rollout.app.simulate import foreseen_document, foreseen_lines
+from rollout.cli.plan import read_bounded
+from rollout.core.model.plan import Plan
+from rollout.core.plans import plan_codec
+from rollout.core.text.nodesets import Names
+from rollout.core.text.terminal import printable
+from rollout.errors import InputError, Problem, UsageError
+
+LAW_BROKEN = 70
+"""Exit code: a law that breaks is a bug of ours."""
+
+
+@click.command()
+@click.argument("plan_file", required=False, metavar="[PLAN]", type=click.Path(path_type=Path))
+@click.option(
+    "--fault", "faults", multiple=True, metavar="WHERE: WHAT", help="With PLAN: 'rack12: 3% unhealthy at 10m'."
+)
+@click.option("--exit-code", is_flag=True, help="With PLAN: exit as `rollout apply` would.")
+@click.option("--seed", type=int, default=None, help="Play this seed and tell its story.")
+@click.option("--seeds", type=click.IntRange(1), default=None, help="Play so many seeds on all cores and count.")
+@click.option("--first", type=int, default=0, show_default=True, help="With --seeds: the first one.")
+@click.option("--write", type=click.Path(path_type=Path), default=None, help="With --seeds: write the tables here.")
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+def simulate(
+    plan_file: Path | None,
+    faults: tuple[str, ...],
+    exit_code: bool,  # noqa: FBT001 - click's flag
+    seed: int | None,
+    seeds: int | None,
+    first: int,
+    write: Path | None,
+    output: str,
+) -> int:
+    """Rehearse a saved PLAN offline on model nodes; or play drawn faults (--seed, --seeds) and ask every law."""
+    if sum(given is not None for given in (plan_file, seed, seeds)) != 1:
+        raise UsageError("plan-or-seed", "say a plan file, --seed or --seeds")
+    if plan_file is None and (faults or exit_code):
+        raise UsageError("plan-or-seed", "--fault and --exit-code go with a plan file")
+    if plan_file is not None:
+        code = _rehearse(plan_file, faults, output)
+        return code if exit_code else 0
+    if seed is not None:
+        return _tell(smallest(scenario(seed)), output)
+    return _count(first, seeds or 0, write, output)
+
+
+def _rehearse(path: Path, said: tuple[str, ...], output: str) -> int:
+    try:
+        plan = plan_codec.decode(read_bounded(path), str(path))
+    except OSError as exc:
+        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
+    if not plan.nodes:
+        raise UsageError("nothing-to-rehearse", f"{path} changes no node")
+    found = Rehearsal(plan, faults_of(said, _names(plan))).run()
+    if output == "json":
+        click.echo(json.dumps(foreseen_document(found), sort_keys=True))
+    else:
+        click.echo("\n".join(foreseen_lines(found)))
+    return found.exit_code or 0
+
+
+def _names(plan: Plan) -> Names:
+    """What a fault may speak of: the plan's nodes in the order of their release, its racks, zones, waves and groups."""
+    sets: dict[str, set[str]] = {wave.name: set(wave.nodes) for wave in plan.waves}
+    for node in plan.nodes.values():
+        for name in (node.rack, node.zone, node.group):
+            sets.setdefault(name, set()).add(node.name)
+    return Names([name for wave in plan.waves for name in wave.nodes], sets)
+
+
+def _tell(outcome: Outcome, output: str) -> int:
+    drawn = outcome.scenario
+    if output == "json":
+        story = [asdict(told) for told in outcome.story]
+        faults = [asdict(fault) for fault in drawn.faults]
+        told = {"version": 1, "seed": drawn.seed, "broken": outcome.broken, "ending": outcome.ending}
+        click.echo(json.dumps(told | {"faults": faults, "story": story}, sort_keys=True))
+    else:
+        click.echo(f"seed {drawn.seed}: {len(drawn.order.nodes)} nodes, {outcome.controllers} controllers")
+        for fault in drawn.faults:
+            click.echo(f"fault: {fault}")
+        for line in outcome.story:
+            click.echo(printable(str(line), 400))
+        click.echo(f"ended: {outcome.ending}; {outcome.broken or 'every law was kept'}")
+    return LAW_BROKEN if outcome.broken else 0
+
+
+def _count(first: int, count: int, write: Path | None, output: str) -> int:
+    tally = played_on_all_cores(first, count, _progress if output == "text" and sys.stderr.isatty() else _silent)
+    if write is not None:
+        write.write_text(page(tally, f"make simulate SEEDS={count}"))
+    if output == "json":
+        click.echo(json.dumps({"version": 1} | asdict(tally), sort_keys=True))
+    else:
+        for name, number in rows(tally):
+            click.echo(f"{number:>12} {name}")
+        for seed, law in sorted(tally.broken.items()):
+            click.echo(f"seed {seed}: {law}; `rollout simulate --seed {seed}` tells the story")
+    return LAW_BROKEN if tally.broken else 0
+
+
+def _progress(tally: Tally) -> None:
+    click.echo(f"\r{tally.seeds:,} seeds, {len(tally.broken)} broken, {tally.took:.0f} s", nl=False, err=True)
+
+
+def _silent(_tally: Tally) -> None:
+    """Nobody looks."""

@@ -1,0 +1,102 @@
+"""Which runs the nodes themselves know of, from their receipts alone: who holds what, and what the newest run is.
+
+One node that lies must not choose the run. A run's place in time is what most of its nodes say of it, so that no one of them
+makes an old run of many nodes the newest; and a run that nobody can have, by its counter, is doubted. A forged run that is a
+little newer than all others cannot be told from one that has only reached its first node: who holds what is said with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median_high
+
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Receipt, ReceiptState
+from rollout.core.model.token_belief import highest_believed
+
+
+@dataclass(frozen=True, slots=True)
+class RunOnNodes:
+    """One run, by the nodes whose newest transaction is in it: ``holding`` its change, or taken ``back`` already.
+
+    ``under`` are nodes that have a transaction of it below one of a newer run: they are that run's matter. ``doubted``: its
+    counter is beyond what most nodes make believable.
+    """
+
+    run: str
+    counter: int
+    holding: tuple[str, ...]
+    back: tuple[str, ...]
+    under: tuple[str, ...]
+    doubted: bool = False
+
+    @property
+    def newest_on(self) -> tuple[str, ...]:
+        """The nodes whose newest transaction is in it."""
+        return (*self.holding, *self.back)
+
+
+@dataclass(frozen=True, slots=True)
+class OnNodes:
+    """What all nodes said: their runs, newest first; node → why it did not say anything."""
+
+    runs: tuple[RunOnNodes, ...]
+    newest: Mapping[str, Receipt]
+    silent: Mapping[str, str]
+
+    def known(self, run: str) -> bool:
+        return any(each.run == run for each in self.runs)
+
+    @property
+    def newest_run(self) -> RunOnNodes | None:
+        """The newest that is on top somewhere, and is not doubted."""
+        return next((each for each in self.runs if each.newest_on and not each.doubted), None)
+
+
+def on_nodes(reports: Mapping[str, Report]) -> OnNodes:
+    """Fold what was read. A receipt of the same run that was applied anew counts once: the newest of it."""
+    newest = {name: report.receipts[0] for name, report in reports.items() if report.receipts}
+    silent = {name: _why(report) for name, report in reports.items() if report.outcome is not Outcome.DONE}
+    counters = {run: median_high(said) for run, said in _counters(reports.values()).items()}
+    most = highest_token(reports)
+    ordered = sorted(counters, key=lambda run: (counters[run], run), reverse=True)
+    runs = tuple(
+        RunOnNodes(run, counters[run], *_places(run, newest, reports), doubted=counters[run] > most) for run in ordered
+    )
+    return OnNodes(runs, newest, silent)
+
+
+def highest_token(reports: Mapping[str, Report]) -> int:
+    """The highest token counter that nodes know, and that is no lie: each node has one say, however much it says."""
+    said = (
+        [receipt.counter for receipt in report.receipts] + ([report.token.counter] if report.token else [])
+        for report in reports.values()
+    )
+    return highest_believed(max(each) for each in said if each)
+
+
+def _counters(reports: Iterable[Report]) -> Mapping[str, list[int]]:
+    """Run → its counter, as each node says it that knows it."""
+    found: dict[str, list[int]] = {}
+    for report in reports:
+        said: dict[str, int] = {}
+        for receipt in report.receipts:
+            said[receipt.run] = max(said.get(receipt.run, 0), receipt.counter)
+        for run, counter in said.items():
+            found.setdefault(run, []).append(counter)
+    return found
+
+
+def _places(
+    run: str, newest: Mapping[str, Receipt], reports: Mapping[str, Report]
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    here = [name for name, receipt in newest.items() if receipt.run == run]
+    back = tuple(name for name in here if newest[name].state is ReceiptState.REVERTED)
+    holding = tuple(name for name in here if newest[name].state is not ReceiptState.REVERTED)
+    below = (name for name, report in reports.items() if any(receipt.run == run for receipt in report.receipts[1:]))
+    return holding, back, tuple(name for name in below if newest[name].run != run)
+
+
+def _why(report: Report) -> str:
+    return f"{report.message} [{report.reference}]" if report.message else report.reference

@@ -1,0 +1,113 @@
+"""What is asked of nodes that are drained, on ticks, and what their answers change. The rules are in ``drains``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rollout.core.run import drains
+from rollout.core.run.draft import Draft
+from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Verb
+from rollout.core.run.transitions import Sharp
+
+SOONEST = 0.5
+"""Seconds between two rounds at the least, whatever an answer says."""
+
+
+def go_round(draft: Draft) -> None:
+    """The next round of who is drained; who is not to be any more is put back; cordons that are not needed are lifted."""
+    if draft.state.phase is Phase.OPENING or _is_over(draft):
+        return
+    for name, record in tuple(draft.nodes.items()):
+        if not record.cordoned or record.asked:
+            continue
+        if record.draining is not None:
+            _next_round(draft, name)
+        elif not drains.keeps_its_cordon(draft.state, draft.nodes, name) and _is_due(draft, record):
+            draft.ask(name, Verb.UNCORDON)
+
+
+def _is_over(draft: Draft) -> bool:
+    """The run has ended, or another one has its nodes: what it is to find of us it finds."""
+    claimed = draft.state.halt is not None and draft.state.halt.ending is Ending.CLAIMED
+    return claimed or draft.state.ending is not None
+
+
+def _next_round(draft: Draft, name: str) -> None:
+    draining = draft.nodes[name].draining
+    if not drains.may_go_on(draft.state):
+        draft.meet(name, Sharp.NOT_NOW)
+        draft.put(name, want_back=False, pulling=None)
+    elif draining is not None and not draining.done and draft.now >= draining.again:
+        draft.ask(name, Verb.DRAIN)
+
+
+def _is_due(draft: Draft, record: NodeRecord) -> bool:
+    """A run that goes on tries again for as long as it does; one that is to end, no longer than it waits."""
+    if not record.uncordons:
+        return True
+    goes_on = draft.state.phase in (Phase.RUNNING, Phase.SOAKING)
+    return draft.now >= record.retry_at and (goes_on or record.uncordons < drains.MOST_TRIES)
+
+
+def is_to_free(draft: Draft, name: str) -> bool:
+    """Whether its cordon is about to be lifted, and so makes room."""
+    return drains.is_open(draft.nodes[name]) and not drains.keeps_its_cordon(draft.state, draft.nodes, name)
+
+
+def are_open(draft: Draft) -> bool:
+    """Whether the run's end waits for cordons."""
+    return not _is_over(draft) and any(drains.is_open(record) for record in draft.nodes.values())
+
+
+def went_on(draft: Draft, event: Answered) -> None:
+    """Remember what a round brought, before the node meets it."""
+    record = draft.nodes[event.node]
+    draining = record.draining
+    if draining is None:
+        return
+    if event.trigger is Trigger.DRAINED:
+        draft.put(
+            event.node, draining=replace(draining, done=True, waits=""), drained_seconds=draft.now - draining.since
+        )
+    elif event.trigger is Trigger.DRAINING:
+        left = drains.left(draft.state.order.nodes[event.node], record, draft.now)
+        wait = min(event.again, left) if left else event.again
+        draft.put(event.node, draining=replace(draining, again=draft.now + max(wait, SOONEST), waits=event.message))
+
+
+def change_the_empty(draft: Draft, allowed: int) -> int:
+    """Restart who was drained, as the pace allows; how many. They have their room already."""
+    empty = [name for name, record in draft.nodes.items() if _may_restart(draft, record)]
+    for name in empty[:allowed]:
+        draft.put(name, since=draft.now)  # from here on it is touched
+        draft.ask(name, Verb.APPLY)
+    return len(empty[:allowed])
+
+
+def _may_restart(draft: Draft, record: NodeRecord) -> bool:
+    if record.draining is None or not record.draining.done or record.asked:
+        return False
+    return record.pulling is None or draft.now >= record.pulling.again
+
+
+def uncordoned(draft: Draft, event: Answered) -> None:
+    """Its cordon is lifted, or is still to be: tried again, and owed when a run has waited long enough."""
+    record = draft.nodes[event.node]
+    behind = drains.left_behind(record)
+    if event.trigger is Trigger.UNCORDONED:
+        leftovers = tuple(words for words in record.leftovers if words not in behind)
+        owed = record.owed and not (behind and record.state in _NOTHING_ELSE)
+        draft.put(event.node, cordoned=False, uncordons=0, leftovers=leftovers, owed=owed)
+        return
+    tries = record.uncordons + 1
+    draft.put(event.node, uncordons=tries, retry_at=draft.now + drains.AGAIN_EVERY)
+    if tries >= drains.MOST_TRIES:
+        kept = tuple(words for words in record.leftovers if words not in behind)
+        draft.put(event.node, owed=True, leftovers=(*kept, drains.left_words(event.message)))
+
+
+_NOTHING_ELSE = frozenset(
+    {NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING, NodeState.REFUSED}
+)
+"""States in which nothing but a cordon can be owed."""

@@ -1,0 +1,102 @@
+"""Draining before a change: pods that would not survive it go first, one short round of asking after the other.
+
+A node that is drained is ``applying``: it takes its room from every limit from its first round until its cordon is lifted.
+A round says ``draining`` (asked again), ``drained`` (the pods are gone: the restart waits for the pace only) or ``not drained``
+(``refused`` without a charge). Whatever stops releases, a pause too, ends drains: such a node is ``pending`` as before.
+
+The cordon is lifted once its node is at rest: confirmed, and rehearsed if it is to be; taken back; left alone. A run does not
+end before each was lifted or could not be ``MOST_TRIES`` times in a row; then it is told, and owed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rollout.core.run import pulls
+from rollout.core.run.capacity import IN_MOTION
+from rollout.core.run.state import (
+    Draining,
+    NodeOrder,
+    NodeRecord,
+    NodeState,
+    Order,
+    Phase,
+    Rehearsal,
+    RunState,
+    Verb,
+)
+
+REFERENCE = "not-drained"
+AGAIN_EVERY = 15.0
+"""Seconds between two tries to lift a cordon."""
+
+MOST_TRIES = 8
+"""How often in a row a cordon is tried to be lifted before a run may end without."""
+
+_LEFT = "its cordon could not be lifted"
+
+
+def begun(now: float) -> Draining:
+    return Draining(now, now)
+
+
+def left(order: NodeOrder, record: NodeRecord, now: float) -> float:
+    """Seconds that its pods still have to be gone; ``0``: their time is over."""
+    return max(0.0, record.draining.since + order.drain - now) if record.draining else order.drain
+
+
+def was_skipped(record: NodeRecord) -> bool:
+    """Whether it was left alone for its pods: nobody's fault, so a new controller may try again."""
+    return record.state is NodeState.REFUSED and record.reference == REFERENCE
+
+
+def may_go_on(state: RunState) -> bool:
+    """Whether nodes are released, and so drained, at all."""
+    return state.phase is Phase.RUNNING and state.paused is None and state.wave < len(state.order.waves)
+
+
+def keeps_its_cordon(state: RunState, nodes: Mapping[str, NodeRecord], name: str) -> bool:
+    """Whether a node that has a cordon of ours still needs it: it moves, or its turn comes again."""
+    record = nodes[name]
+    if record.state in IN_MOTION:
+        return True
+    if not may_go_on(state) or state.order.nodes[name].wave != state.wave:
+        return False
+    return record.state is NodeState.PENDING or (
+        record.state is NodeState.CONFIRMED and _goes_again(state, nodes, name)
+    )
+
+
+def _goes_again(state: RunState, nodes: Mapping[str, NodeRecord], name: str) -> bool:
+    """A rehearsal is to come, and nobody waits for room before it: who is changed twice may have to be drained twice."""
+    if not state.order.rehearsal or state.reached > 0 or nodes[name].rehearsal is Rehearsal.DONE:
+        return False
+    wave = (nodes[each] for each in state.order.waves[state.wave].nodes)
+    return not any(record.state is NodeState.PENDING and not record.cordoned for record in wave)
+
+
+def is_open(record: NodeRecord) -> bool:
+    """Whether a run waits for its cordon to be lifted."""
+    return record.cordoned and (record.asked is Verb.UNCORDON or record.uncordons < MOST_TRIES)
+
+
+def left_words(message: str) -> str:
+    return f"{_LEFT}: {message}"
+
+
+def left_behind(record: NodeRecord) -> tuple[str, ...]:
+    """What is told of a cordon that could not be lifted."""
+    return tuple(words for words in record.leftovers if record.cordoned and words.startswith(_LEFT))
+
+
+def unshown(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> list[str]:
+    """Nodes of a wave that were left alone and of whose kind no node was changed, while more of it are to come.
+
+    A wave shows what a change does before more nodes get it; of these kinds none has shown anything.
+    """
+    skipped = [n for n in order.waves[wave].nodes if pulls.was_skipped(nodes[n]) or was_skipped(nodes[n])]
+    if not skipped:
+        return []
+    shown = {order.nodes[name].kind for name, record in nodes.items() if record.state is NodeState.CONFIRMED}
+    to_come = {order.nodes[name].kind for name, record in nodes.items() if record.state is NodeState.PENDING}
+    return [name for name in skipped if order.nodes[name].kind in to_come - shown]

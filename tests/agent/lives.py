@@ -1,0 +1,104 @@
+"""A node's whole life with us on its disk, traced.
+
+It is claimed; a change is refused when all is laid down; one is taken back by its guard, one confirmed and taken back later,
+one confirmed, whereupon the others are pruned; then all is forgotten.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rollout.core.model.remote import RemoteAnswer
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_call import Claim
+from tests.agent import traces
+from tests.agent.node import CONFIG, FLAGS, NEW, OLD, PROGRAM, Node, order
+from tests.agent.page_cache import Disk
+from tests.agent.traces import Step
+
+_FLUSH = re.compile(r"(?<=[ {])flush (?=[\"$])")
+CALLS_OF_FLUSH = len(_FLUSH.findall(PROGRAM))
+
+
+@dataclass(frozen=True)
+class Story:
+    """``start`` is the node's root before the first step."""
+
+    node: Node
+    start: Path
+    steps: tuple[Step, ...]
+    flushes: frozenset[int]
+    """Which of the program's calls of ``flush`` were passed."""
+
+    def disk(self) -> Disk:
+        return Disk.of(self.start, "etc", "var")
+
+
+def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
+    """``elsewhere``: no hard link reaches the targets, as if they were on other file systems."""
+    node = Node.make(folder, shell)
+    if elsewhere:
+        tool = node.bin / "ln"
+        tool.write_text('#!/bin/sh\ncase "$*" in -s*) exec /usr/bin/ln "$@" ;; esac\nexit 1\n')
+        tool.chmod(0o755)
+    start = folder / "start"
+    shutil.copytree(node.root, start, symlinks=True)
+    steps: list[Step] = []
+    node.program, node.environment["FLUSHES"] = _told(PROGRAM), str(folder / "flushes")
+
+    def done(traced: tuple[RemoteAnswer, list[Step]]) -> None:
+        answer, found = traced
+        steps.append(Step("begin"))
+        assert b"refused" not in answer.stdout or b"guard-not-proven" in answer.stdout, answer
+        steps.extend(found)
+
+    def verb(name: str, **words: object) -> None:
+        call = getattr(agent_call, name)(node.program, **words, sudo=False, deadline=60)
+        done(traces.run(node, call, folder))
+
+    def apply(tx: str, *paths: str) -> None:
+        change = order(tx, new={path: NEW[path] for path in paths or NEW})
+        done(traces.run(node, agent_call.apply(node.program, change, sudo=False, deadline=60), folder))
+
+    token = {"run": "run-1", "counter": 1}
+    verb("status", claim=Claim(1, "run-1"))
+    node.standin("no-timer")
+    apply("t0", CONFIG, FLAGS)
+    node.at("/run/standin/no-timer").unlink()
+    apply("t1")
+    done(traces.trigger(node, "guard", folder))
+    apply("t2")
+    verb("confirm", tx="t2", keep=3, **token)
+    verb("revert", tx="t2", **token)
+    assert node.files() == OLD
+    apply("t3")
+    verb("confirm", tx="t3", keep=1, **token)
+    assert node.files() == NEW
+    verb("forget", **token)
+    flushes = frozenset(map(int, (folder / "flushes").read_text().split()))
+    return Story(node, start, tuple(steps), flushes)
+
+
+def _told(program: str) -> str:
+    """The program, noting which of its calls of ``flush`` it passes."""
+    numbers = iter(range(1_000))
+    return _FLUSH.sub(lambda _: f'echo {next(numbers)} >>"$FLUSHES"; flush ', program)
+
+
+class Stories:
+    """Told once, when asked for."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._told: dict[tuple[str, bool], Story] = {}
+
+    def of(self, shell: str, *, elsewhere: bool) -> Story:
+        key = (shell, elsewhere)
+        if key not in self._told:
+            self._told[key] = lived(self._folders.mktemp("life"), shell, elsewhere=elsewhere)
+        return self._told[key]

@@ -1,0 +1,154 @@
+"""Who confirms, who takes back, who fires: two at once, one of them stopped at each of its steps. One restart, one outcome.
+
+The one that is stopped (SIGSTOP, at a line of its own) goes on as soon as the other waits for its lock, or has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rollout.core.model.remote import RemoteCommand
+from rollout.kubelet.agent import agent_call
+from tests.agent.instrument import instrumented
+from tests.agent.node import NEW, OLD, PROGRAM, Node, order
+
+STOPPABLE = instrumented(PROGRAM)
+TOKEN = {"tx": "t1", "run": "run-1", "counter": 1, "sudo": False, "deadline": 60}
+CONFIRM = agent_call.confirm(STOPPABLE, keep=3, **TOKEN)  # type: ignore[arg-type]  # the words of a verb
+REVERT = agent_call.revert(STOPPABLE, **TOKEN)  # type: ignore[arg-type]
+STEPS = 8
+"""At so many steps of the first one, evenly over its way; with ``ROLLOUT_EVERY_STEP`` at every one."""
+
+
+@dataclass(frozen=True)
+class Party:
+    """A verb of the controller's, or what a trigger runs."""
+
+    name: str
+    command: RemoteCommand | None = None
+
+    def begin(self, node: Node, **environment: str) -> subprocess.Popen[bytes]:
+        words = ["-c", f"exec {self.command.line}"] if self.command else [str(node.tx() / "agent"), self.name, "t1"]
+        process = subprocess.Popen(
+            [str(node.bin / "sh"), *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=node.env(environment),
+            cwd="/",
+        )
+        assert process.stdin is not None
+        process.stdin.write(self.command.stdin if self.command else b"")
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+
+PARTIES = {
+    "confirm": Party("confirm", CONFIRM),
+    "revert": Party("revert", REVERT),
+    "guard": Party("guard"),
+    "watch": Party("watch"),
+    "boot": Party("boot"),
+}
+RACES = [
+    ("confirm", "guard", "in time"),
+    ("confirm", "guard", "too late"),
+    ("guard", "confirm", "in time"),
+    ("guard", "confirm", "too late"),
+    ("revert", "guard", "in time"),
+    ("guard", "revert", "in time"),
+    ("guard", "watch", "too late"),
+    ("watch", "guard", "too late"),
+    ("boot", "guard", "too late"),
+    ("guard", "boot", "too late"),
+]
+
+
+def _condition(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]
+    except OSError:
+        return ""
+
+
+def _waits_for_the_lock(process: subprocess.Popen[bytes], node: Node) -> bool:
+    """It has the lock's file open, and somebody else is written down as its holder."""
+    try:
+        opened = Path(f"/proc/{process.pid}/fd/9").readlink() == node.at("/var/lib/rollout/lock")
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        naps = [Path(f"/proc/{child}/comm").read_text().strip() == "sleep" for child in children]
+    except OSError:
+        return False
+    holder = node.at("/var/lib/rollout/holder").read_text().split()[0]
+    return opened and any(naps) and holder != str(process.pid)
+
+
+def expired(node: Node) -> None:
+    """Its deadline is over, and the process beside the timer may act as well."""
+    for receipt in (node.tx() / "receipt", *(node.tx() / "next").iterdir()):
+        receipt.write_text(re.sub(r"deadline=\d+", "deadline=1", receipt.read_text()))
+
+
+def ways(node: Node, first: Party, folder: Path) -> int:
+    """How many steps the first one has when it is alone."""
+    trace = folder / "trace"
+    first.begin(node, TRACE=str(trace)).communicate()
+    return len(trace.read_text().split())
+
+
+def race(node: Node, first: Party, second: Party, at: int) -> tuple[bytes, bytes]:
+    """What both said."""
+    one = first.begin(node, STOP_AT=str(at))
+    deadline = time.monotonic() + 30
+    while one.poll() is None and _condition(one.pid) != "T":
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    other = second.begin(node)
+    while one.poll() is None and other.poll() is None and not _waits_for_the_lock(other, node):
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    if one.poll() is None:
+        os.kill(one.pid, signal.SIGCONT)
+    return one.communicate(timeout=60)[0], other.communicate(timeout=60)[0]
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("first", "second", "when"), RACES, ids=[", ".join(race) for race in RACES])
+def test_two_at_once(tmp_path: Path, first: str, second: str, when: str) -> None:
+    base = Node.make(tmp_path / "base", "dash")
+    base.program = STOPPABLE
+    assert base.apply(order()).healthy
+    if when == "too late":
+        expired(base)
+    steps = ways(base.copy(tmp_path / "alone"), PARTIES[first], tmp_path)
+    stride = 1 if os.environ.get("ROLLOUT_EVERY_STEP") else max(1, steps // STEPS)
+    outcomes = set()
+    for at in range(1, steps + 1, stride):
+        node = base.copy(tmp_path / str(at))
+        before = node.calls()
+        said = b"".join(race(node, PARTIES[first], PARTIES[second], at))
+        state = node.receipt()["state"]
+        outcomes.add(state)
+        restarts = [
+            call
+            for call in node.calls()[len(before) :]
+            if call in ("restart kubelet.service", "--no-block restart kubelet.service")
+        ]
+        what = (at, state, restarts, said)
+        assert state in ("confirmed", "reverted"), what
+        assert node.files() == (NEW if state == "confirmed" else OLD), what
+        assert len(restarts) == (state == "reverted"), what
+        assert (b"state=confirmed" in said) <= (state == "confirmed" or b"state=reverted" in said), what
+        assert node.cleanup().leftovers == (), what
+        assert node.strays() == [], what
+    if when == "too late" and "confirm" in (first, second):
+        assert outcomes == {"reverted"}

@@ -1,0 +1,126 @@
+"""The power goes at every step, the disk keeps of what was not synced what it likes, and the node boots: old files or new ones.
+
+What the real program asked of the kernel is done again on a model of a disk behind a page cache (``page_cache``); each tree
+that it may leave is laid onto a real disk, and the program's own ``boot`` runs there, if its unit survived.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rollout.core.model.report import Outcome
+from tests.agent.lives import Stories, Story
+from tests.agent.node import CONFIG, DROPIN, FLAGS, NEW, OLD, PROGRAM, Node
+from tests.agent.page_cache import Cut
+
+pytestmark = [
+    pytest.mark.xdist_group("lives"),
+    pytest.mark.skipif(shutil.which("strace") is None, reason="NOT TESTED: strace is missing (apt-get install strace)"),
+]
+
+SHARE = 60
+"""So many of the trees are booted, unless ``ROLLOUT_EVERY_STEP`` is set: then all."""
+
+
+@dataclass(frozen=True)
+class After:
+    """A tree that a cut may leave, and what had been told before it: ``confirmed``, ``reverted`` or nothing that must hold."""
+
+    cut: Cut
+    told: str
+    where: str
+
+
+def afterwards(story: Story) -> Iterator[After]:
+    """Every tree once for each thing that was told."""
+    disk, chance, told = story.disk(), random.Random(7), ""  # noqa: S311 - the same every time
+    seen: set[tuple[Cut, str]] = set()
+    for number, step in enumerate(story.steps):
+        if step.what == "begin":
+            told = ""
+        elif step.what == "say":
+            found = re.search(rb"receipt tx=\S+ .*state=(confirmed|reverted)", step.content)
+            told = found[1].decode() if found else told
+        else:
+            disk.do(step)
+        for cut in disk.cuts(chance):
+            if (cut, told) not in seen:
+                seen.add((cut, told))
+                yield After(cut, told, f"after step {number}: {str(step)[:100]}")
+
+
+def wrong(story: Story, after: After, folder: Path) -> str:
+    """Boots the tree: what is wrong with the node then, and where the power went."""
+    try:
+        boot(story, after, folder)
+    except AssertionError as error:
+        return f"{after.where}: {error}"
+    return ""
+
+
+def boot(story: Story, after: After, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    root = folder / "root"
+    shutil.copytree(
+        story.start, root, symlinks=True, ignore=lambda top, _: ("etc", "var") if Path(top) == story.start else ()
+    )
+    after.cut.lay(root, (str(story.node.root), str(root)))
+    node = Node(root, story.node.shell, story.node.bin, PROGRAM)
+    node.reboot()
+    if _boots(node):
+        tx = _guarded(node)
+        assert node.trigger("boot", tx) == 0, after.where
+    check(node, after)
+    shutil.rmtree(folder)
+
+
+def _boots(node: Node) -> bool:
+    """systemd finds the boot unit: linked, whole, and its program there."""
+    link = node.at("/etc/systemd/system/multi-user.target.wants/rollout-guard-boot.service")
+    return link.is_symlink() and link.exists() and bool(_guarded(node)) and (node.tx(_guarded(node)) / "agent").exists()
+
+
+def _guarded(node: Node) -> str:
+    """The transaction whose program the boot unit runs."""
+    unit = node.at("/etc/systemd/system/rollout-guard-boot.service")
+    found = re.search(r"ExecStart=/bin/sh \S+/tx/([^/]+)/agent boot\n", unit.read_text()) if unit.exists() else None
+    return found[1] if found else ""
+
+
+def check(node: Node, after: After) -> None:
+    """Old files or new ones, as the newest receipt says, which says no less than was told; then all of ours goes."""
+    receipts = node.status().receipts
+    newest = receipts[0].state.value if receipts else ""
+    assert node.files() in (OLD, NEW), after.where
+    if newest in ("confirmed", "reverted"):
+        assert node.files() == (NEW if newest == "confirmed" else OLD), (after.where, newest)
+    if newest in ("armed", "reverting"):
+        assert node.files() == OLD, (after.where, newest)
+        assert node.revert(receipts[0].tx).outcome is Outcome.DONE, after.where
+    assert not after.told or newest == after.told, (after.where, newest)
+    cleaned = node.cleanup()
+    assert (cleaned.outcome, cleaned.leftovers) == (Outcome.DONE, ()), (after.where, cleaned)
+    assert [path for path in node.strays() if path != "var/lib/rollout"] == [], after.where
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["one file system", "targets on others"])
+def test_the_power_goes_at_any_step(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, elsewhere: bool) -> None:
+    story = Stories(tmp_path_factory).of("dash", elsewhere=elsewhere)
+    trees = list(afterwards(story))
+    assert len(trees) > 1_000
+    assert {path for path, *_ in trees[-1].cut.tree} >= {CONFIG, FLAGS, DROPIN}, "in the end the new files stay"
+    dice = random.Random(7)  # noqa: S311 - the same every time
+    chosen = trees if os.environ.get("ROLLOUT_EVERY_STEP") else dice.sample(trees, SHARE)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda pair: wrong(story, pair[1], tmp_path / str(pair[0])), enumerate(chosen)))
+    assert [what for what in found if what] == []

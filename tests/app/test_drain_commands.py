@@ -1,0 +1,144 @@
+"""A drain as a worker does it: first the node is asked, then the API server; cordons that others are to lift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from rollout.app.backends import Backends
+from rollout.app.cordons import Lifted, lift_cordons
+from rollout.app.node_worker import CLAIM_AGAIN, NodeWorker
+from rollout.core.model.draining import Cordon
+from rollout.core.model.live import LiveNode
+from rollout.core.model.plan import PlannedDrain
+from rollout.core.model.remote import RemoteAnswer
+from rollout.core.run.commands import Ask
+from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.state import Verb
+from rollout.errors import AwayError
+from tests.app.test_draining import WEB
+from tests.app.test_draining import Api as Pods
+from tests.app.test_node_worker import ARMED, PLAN, Outside, said, worker
+
+DRAINED = PlannedDrain(1, WEB.name, 30.0, "", 30)
+TO_DRAIN = replace(PLAN, nodes={"n1": replace(PLAN.nodes["n1"], drain=DRAINED)})
+UNTOUCHED = said("", "status")
+
+
+def draining(outside: Outside, api: Pods) -> NodeWorker:
+    made = worker(outside, TO_DRAIN)
+    return NodeWorker(made.run, made.way, outside, outside, outside, made.plan, backends=Backends(cluster=api))  # type: ignore[arg-type] # one fake behind three ports
+
+
+def asked(working: NodeWorker, verb: Verb = Verb.DRAIN) -> Answered:
+    found = working(Ask("n1", verb, 5, "r1-1", 3, left=100.0))
+    assert isinstance(found, Answered)
+    return found
+
+
+def test_a_node_is_claimed_once_more_before_its_first_round_and_only_then() -> None:
+    outside, api = Outside([UNTOUCHED]), Pods({WEB.uid: WEB})
+    working = draining(outside, api)
+    assert asked(working).trigger is Trigger.DRAINING
+    assert asked(working).trigger is Trigger.DRAINING
+    assert len(outside.sent) == outside.released == 1
+    assert "r1" in outside.sent[0].line
+    assert api.whose is Cordon.OURS
+
+
+def test_who_was_taken_over_while_it_drained_evicts_nobody_any_more() -> None:
+    refused = said("refused fenced run r9 has it\n", "status")
+    outside, api = Outside([UNTOUCHED, refused]), Pods({WEB.uid: WEB})
+    working = draining(outside, api)
+    assert asked(working).trigger is Trigger.DRAINING
+    api.asked.clear()
+    api.pods[WEB.uid] = WEB
+    working.claimed["n1"] -= CLAIM_AGAIN
+    assert asked(working).trigger is Trigger.REFUSED
+    assert api.asked == []
+
+
+def test_who_does_not_answer_for_a_moment_while_it_is_drained_is_not_given_up_and_nobody_is_evicted_meanwhile() -> None:
+    silent = RemoteAnswer(None, b"", b"", started=False, reference="connection-refused", message="refused")
+    api = Pods({WEB.uid: WEB})
+    working = draining(Outside([UNTOUCHED, silent, UNTOUCHED]), api)
+    asked(working)
+    working.claimed["n1"] -= CLAIM_AGAIN
+    api.asked.clear()
+    api.pods[WEB.uid] = WEB
+    assert asked(working).trigger is Trigger.DRAINING
+    assert api.asked == []
+    assert asked(working).trigger is Trigger.DRAINING
+    assert api.asked == [WEB.name]
+
+
+class Freezing(Pods):
+    """The controller stands still in the middle of its cordon, for longer than a claim is believed."""
+
+    working: NodeWorker | None = None
+
+    def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:
+        if self.working is not None:
+            self.working.claimed[node] -= CLAIM_AGAIN
+        return super().cordon(node, run, counter, timeout)
+
+
+def test_a_controller_that_thaws_in_its_cordon_lifts_it_again_and_evicts_nobody() -> None:
+    api = Freezing({WEB.uid: WEB})
+    api.working = draining(Outside([UNTOUCHED, said("refused fenced run r1 token 9\n", "status")]), api)
+    answer = asked(api.working)
+    assert (answer.trigger, answer.reference) == (Trigger.REFUSED, "fenced")
+    assert (api.whose, api.asked) == (Cordon.NONE, [])
+
+
+def test_no_pod_goes_for_a_node_that_does_not_answer_or_that_another_run_has() -> None:
+    refused = said("refused claimed run r9 has it\n", "status")
+    silent = RemoteAnswer(None, b"", b"", started=False, reference="connection-refused", message="refused")
+    for answer, trigger in ((silent, Trigger.UNREACHED), (refused, Trigger.REFUSED), (ARMED, Trigger.LOST)):
+        api = Pods({WEB.uid: WEB})
+        assert asked(draining(Outside([answer]), api)).trigger is trigger
+        assert (api.whose, api.asked) == (Cordon.NONE, [])
+
+
+def test_an_empty_node_is_asked_anew_when_it_is_to_be_drained_again() -> None:
+    outside, api = Outside([UNTOUCHED, UNTOUCHED]), Pods()
+    working = draining(outside, api)
+    assert [asked(working).trigger, asked(working).trigger] == [Trigger.DRAINED] * 2
+    assert len(outside.sent) == 2
+
+
+def test_a_cordon_is_lifted_without_a_word_to_the_node() -> None:
+    outside, api = Outside([]), Pods(whose=Cordon.OURS)
+    assert asked(draining(outside, api), Verb.UNCORDON).trigger is Trigger.UNCORDONED
+    assert api.whose is Cordon.NONE
+
+
+# By others: whoever takes a run back.
+
+
+@dataclass
+class Marked(Pods):
+    """Nodes by the run whose mark they bear."""
+
+    marks: dict[str, str] = field(default_factory=dict)
+    stuck: str = ""
+
+    def nodes(self) -> tuple[LiveNode, ...]:
+        return tuple(_node(name, mark) for name, mark in self.marks.items())
+
+    def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:
+        if node == self.stuck:
+            raise AwayError("not-reached", "gone")
+        assert (self.marks[node], counter) == (run, None), "whatever token it has"
+        self.marks[node] = ""
+        return Cordon.NONE
+
+
+def _node(name: str, mark: str) -> LiveNode:
+    return LiveNode(name, name, "", (), {}, bool(mark), (), "v1.30.4", "", "", "True", cordoned_by=mark)
+
+
+def test_cordons_with_a_mark_are_lifted_from_the_nodes_that_are_meant_and_what_fails_is_named() -> None:
+    api = Marked(marks={"a": "r1", "b": "", "c": "r2", "d": "r1"}, stuck="d")
+    assert lift_cordons(api, {"a", "b", "d"}, "r1") == Lifted(("a",), (("d", "gone [not-reached]"),))
+    assert api.marks == {"a": "", "b": "", "c": "r2", "d": "r1"}
+    assert lift_cordons(api, {"c"}) == Lifted(("c",))

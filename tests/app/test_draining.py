@@ -1,0 +1,246 @@
+"""One round of a drain: what is asked of the API server, what its answers mean, and when waiting has an end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from rollout.app.backends import Absent
+from rollout.app.draining import LATER, LATEST, SLACK, SOON, Drains, NotOursError, Said
+from rollout.core.model.draining import Cordon, Ending, Eviction, EvictionAnswer, LeavingPod
+from rollout.core.model.playbook import Drain, EvictToo
+from rollout.core.run.events import Trigger
+from rollout.errors import AwayError, RemoteError
+from rollout.kubelet.restarts.termination import budget
+
+RUN, NODE, MINOR, TOKEN = "r1", "n1", 30, 3
+WEB, DB = LeavingPod("u1", "shop/web-1"), LeavingPod("u2", "shop/db-0", grace=60)
+AGENT = LeavingPod("u3", "kube-system/agent", stays="daemon-set")
+DELETED = {"deletion_grace": 30, "deleted": "2026-11-21T10:00:30Z"}
+
+
+@dataclass
+class Api(Absent):
+    """The pods of one node, and an answer to each eviction; ``now`` is the clock of both sides."""
+
+    pods: dict[str, LeavingPod] = field(default_factory=dict)
+    answers: dict[str, EvictionAnswer] = field(default_factory=dict)
+    whose: Cordon = Cordon.NONE
+    trouble: RemoteError | None = None
+    asked: list[str] = field(default_factory=list)
+    now: float = 1000.0
+
+    def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:
+        assert (node, run, counter) == (NODE, RUN, TOKEN)
+        self._fail()
+        self.whose = Cordon.OURS if self.whose is Cordon.NONE else self.whose
+        return self.whose
+
+    def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:
+        assert counter == TOKEN
+        self._fail()
+        if self.whose is Cordon.OURS:
+            self.whose = Cordon.NONE
+        return self.whose
+
+    def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:
+        self._fail()
+        return tuple(self.pods.values())
+
+    def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:
+        self.asked.append(pod.name)
+        answer = self.answers.get(pod.name, EvictionAnswer(Eviction.ACCEPTED))
+        if answer.eviction is Eviction.ACCEPTED:
+            self.pods[pod.uid] = replace(pod, **DELETED)  # type: ignore[arg-type]
+        return answer
+
+    def _fail(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+
+
+@dataclass
+class Clock:
+    of: Api
+
+    def now(self) -> float:
+        return self.of.now
+
+    def wall(self) -> str:
+        return ""
+
+
+def ours() -> None:
+    """The node is this controller's."""
+
+
+Round = Callable[[float], Said]
+
+
+def given(
+    *pods: LeavingPod, policy: Drain | None = None, over_others: bool = False, **api: object
+) -> tuple[Api, Round]:
+    made = Api({pod.uid: pod for pod in pods}, **api)  # type: ignore[arg-type]
+    drains = Drains(RUN, policy or Drain(), over_others, made, Clock(made))
+    return made, lambda left: drains.round(NODE, MINOR, TOKEN, left, ours)
+
+
+def test_a_node_is_empty_when_its_pods_are_gone_not_when_their_eviction_was_accepted() -> None:
+    api, go = given(WEB, DB, AGENT)
+    said = go(100.0)
+    assert (said.trigger, said.again) == (Trigger.DRAINING, SOON)
+    assert api.asked == [WEB.name, DB.name]
+    assert go(98.0).trigger is Trigger.DRAINING
+    assert api.asked == [WEB.name, DB.name], "what ends is not asked to end again"
+    del api.pods[WEB.uid], api.pods[DB.uid]
+    assert go(96.0) == Said(Trigger.DRAINED)
+
+
+def test_what_it_waits_for_names_the_pod_that_may_take_longest() -> None:
+    _, go = given(WEB, DB)
+    seconds = budget(replace(DB, deletion_grace=30), MINOR).seconds
+    assert seconds == 30.0
+    go(100.0)
+    assert "2 pods to go; pod shop/web-1 may take 45 s more to end (its grace period of 30 s)" in go(98.0).message
+
+
+@pytest.mark.parametrize("whose", [Cordon.OTHERS, Cordon.ANOTHER_RUN, Cordon.NEWER])
+def test_a_node_with_a_cordon_that_is_not_ours_is_left_alone(whose: Cordon) -> None:
+    api, go = given(WEB, whose=whose)
+    said = go(100.0)
+    assert (said.trigger, said.reference) == (Trigger.NOT_DRAINED, "not-drained")
+    assert api.asked == []
+
+
+def test_others_cordons_are_no_reason_where_the_playbook_says_so_but_another_runs_are() -> None:
+    api, go = given(WEB, over_others=True, whose=Cordon.OTHERS)
+    assert go(100.0).trigger is Trigger.DRAINING
+    assert api.asked == [WEB.name]
+    for whose in (Cordon.ANOTHER_RUN, Cordon.NEWER):
+        _, go = given(WEB, over_others=True, whose=whose)
+        assert go(100.0).trigger is Trigger.NOT_DRAINED
+
+
+def test_a_budget_is_asked_again_as_late_as_it_says_within_reason() -> None:
+    for asks, waits in ((0.0, LATER), (12.0, 12.0), (3600.0, LATEST)):
+        blocked = EvictionAnswer(Eviction.BLOCKED, "web needs 3 healthy pods", asks)
+        _, go = given(WEB, answers={WEB.name: blocked})
+        said = go(100.0)
+        assert (said.trigger, said.again) == (Trigger.DRAINING, waits)
+        assert "a budget keeps 1 pod: pod shop/web-1: web needs 3 healthy pods" in said.message
+
+
+def test_a_budget_that_gives_nothing_in_time_leaves_the_node_alone() -> None:
+    api, go = given(WEB, answers={WEB.name: EvictionAnswer(Eviction.BLOCKED, "no")})
+    go(1.0)
+    said = go(0.0)
+    assert said == Said(Trigger.NOT_DRAINED, "in time 1 pod could not go: shop/web-1")
+    assert api.asked == [WEB.name], "when the time is over nobody is evicted any more"
+
+
+def test_an_eviction_that_is_refused_for_good_is_not_asked_again() -> None:
+    _, go = given(WEB, answers={WEB.name: EvictionAnswer(Eviction.REFUSED, "more than one PodDisruptionBudget")})
+    said = go(100.0)
+    assert said.trigger is Trigger.NOT_DRAINED
+    assert said.message == "an eviction was refused for good: pod shop/web-1: more than one PodDisruptionBudget"
+
+
+@pytest.mark.parametrize(
+    ("pod", "word"), [(replace(WEB, controlled=False), "bare"), (replace(WEB, local=True), "local")]
+)
+def test_a_pod_that_would_be_lost_for_good_is_not_evicted_unless_it_is_named(pod: LeavingPod, word: str) -> None:
+    api, go = given(pod, DB)
+    assert go(100.0).trigger is Trigger.NOT_DRAINED
+    assert api.asked == [], "nor is any other of its node"
+    _, go = given(pod, policy=Drain(60.0, frozenset({EvictToo(word)})))
+    assert go(100.0).trigger is Trigger.DRAINING
+    _, go = given(replace(pod, **DELETED))  # type: ignore[arg-type]
+    assert go(100.0).trigger is Trigger.DRAINING, "somebody else is ending it already"
+
+
+# Waiting has an end.
+
+
+def test_deletion_that_is_slow_but_in_time_extends_the_wait_to_the_kubelets_own_arithmetic_and_says_so() -> None:
+    slow = replace(DB, containers=(Ending("db", hook=True),))
+    api, go = given(slow)
+    go(10.0)
+    ends = budget(api.pods[slow.uid], MINOR)
+    assert ends.seconds is not None
+    api.now += 20.0
+    said = go(0.0)
+    assert said.trigger is Trigger.DRAINING
+    assert said.message.startswith(
+        "its time is over and is extended: deletion is slow, not scheduling; pod shop/db-0 may take "
+    )
+    assert said.message.endswith(f"more to end ({ends.text})")
+    api.now += ends.seconds + SLACK - 20.0
+    said = go(0.0)
+    assert said.trigger is Trigger.NOT_DRAINED
+    assert said.message.startswith("deleted in time, and not gone: pod shop/db-0 ends for ")
+
+
+def test_a_pod_that_is_held_is_named_with_what_holds_it() -> None:
+    api, go = given(replace(WEB, held_by=("example.net/backup",)))
+    go(10.0)
+    api.now += 3600.0
+    assert go(0.0).message.endswith("where its kubelet may take 30 s, held by example.net/backup")
+
+
+def test_a_kubelet_that_may_wait_for_ever_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = replace(budget(WEB, MINOR), seconds=None, text="docker then waits for ever")
+    monkeypatch.setattr("rollout.app.draining.budget", lambda *_: endless)
+    _, go = given(WEB)
+    go(10.0)
+    assert "pod shop/web-1 may take for ever to end: docker then waits for ever" in go(5.0).message
+    said = go(0.0)
+    assert said.trigger is Trigger.NOT_DRAINED
+    assert said.message.endswith("and may for ever: docker then waits for ever")
+
+
+def test_an_api_server_that_is_away_is_waited_for_as_long_as_its_pods_have() -> None:
+    api, go = given(WEB, trouble=AwayError("not-reached", "connection refused"))
+    assert go(5.0) == Said(
+        Trigger.DRAINING, "the API server could not be asked: connection refused [not-reached]", LATER
+    )
+    assert go(0.0).trigger is Trigger.NOT_DRAINED
+    api.trouble = None
+    assert go(5.0).trigger is Trigger.DRAINING
+
+
+def test_who_may_not_drain_is_told_at_once() -> None:
+    _, go = given(WEB, trouble=RemoteError("forbidden", "nodes is forbidden"))
+    assert go(100.0).trigger is Trigger.NOT_DRAINED
+
+
+# The cordon.
+
+
+@pytest.mark.parametrize("whose", sorted(set(Cordon) - {Cordon.NEWER}))
+def test_only_what_could_not_be_lifted_is_still_there(whose: Cordon) -> None:
+    api, _ = given(whose=whose)
+    drains = Drains(RUN, Drain(), over_others=False, cluster=api, clock=Clock(api))
+    assert drains.uncordon(NODE, TOKEN).trigger is Trigger.UNCORDONED
+    api.trouble = AwayError("not-reached", "connection refused")
+    assert drains.uncordon(NODE, TOKEN) == Said(Trigger.STILL_CORDONED, "connection refused [not-reached]")
+
+
+def test_who_thaws_does_not_say_that_its_successors_cordon_was_lifted() -> None:
+    api, _ = given(whose=Cordon.NEWER)
+    drains = Drains(RUN, Drain(), over_others=False, cluster=api, clock=Clock(api))
+    assert drains.uncordon(NODE, TOKEN) == Said(Trigger.STILL_CORDONED, "another controller of this run has it")
+
+
+def test_who_thaws_neither_evicts_a_pod_nor_lifts_the_cordon_where_its_successor_has_cordoned() -> None:
+    for refused in (False, True):
+        api, _ = given(WEB, whose=Cordon.NEWER)
+        drains = Drains(RUN, Drain(), over_others=False, cluster=api, clock=Clock(api))
+
+        def not_ours(refused: bool = refused) -> None:
+            raise NotOursError(refused=refused)
+
+        with pytest.raises(NotOursError):
+            drains.round(NODE, MINOR, TOKEN, 100.0, not_ours)
+        assert (api.whose, api.asked) == (Cordon.NEWER, [])

@@ -1,0 +1,383 @@
+"""An emergency by what nodes say: which runs are meant, who is owed, for how long they are asked, and within which limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from rollout.app.emergencies import (
+    WAITS,
+    Asked,
+    EmergencyRollback,
+    Heard,
+    LeftTo,
+    Round,
+    Told,
+    Unfinished,
+    Waiting,
+)
+from rollout.app.rollbacks import Emergency, Wanted, emergency, pick
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
+from rollout.core.model.proof import NodeProof, Proven
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Receipt, ReceiptState, Token
+from rollout.core.plans.on_nodes import on_nodes
+from rollout.core.run.capacity import unavailable
+from rollout.core.run.machine import opening
+from rollout.core.run.state import Ending, NodeState, Phase, RunState
+from rollout.core.telling.emergency_text import seen_lines
+from rollout.core.telling.time_back import NodeTime, TimeBack, node_time, time_back
+from rollout.errors import UsageError
+from tests.core.model_fleet import Play
+from tests.kubelet.nodes import inventory
+
+NODES = tuple(f"tess-node-{at:04d}" for at in range(1, 7))
+SILENT = "no banner within 10 s"
+
+
+def said(name: str, *runs: str, state: str = "confirmed", live: str = "") -> Report:
+    """A node that holds one transaction of each of these runs, newest first; run ``rN`` had token N."""
+    receipts = [Receipt(f"{run}-1", run, int(run[1:]), ReceiptState.CONFIRMED) for run in runs]
+    if receipts:
+        receipts[0] = replace(receipts[0], state=ReceiptState(state))
+    counter = max((receipt.counter for receipt in receipts), default=0)
+    return Report(
+        name, "status", Outcome.DONE, receipts=tuple(receipts), token=Token(counter, live or "r0", live=bool(live))
+    )
+
+
+def silent(name: str) -> Report:
+    return Report(name, "status", Outcome.UNREACHED, "no-banner", SILENT)
+
+
+def reports(*said: Report) -> Mapping[str, Report]:
+    return {report.node: report for report in said}
+
+
+MIXED = reports(
+    said(NODES[0], "r9", "r3"), said(NODES[1], "r9"), said(NODES[2], "r3"), said(NODES[3], "r2", state="reverted"),
+    said(NODES[4]), silent(NODES[5]),
+)  # fmt: skip
+
+
+def found(wanted: Wanted, of: Mapping[str, Report] = MIXED) -> Emergency:
+    picked = pick(on_nodes(of), wanted)
+    return emergency(of, "new", picked, inventory(6, per_rack=3), EMERGENCY_LIMITS, force=False)
+
+
+# ------------------------------------------------------------------------------------------------ which runs are meant
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken", "already"),
+    [
+        (Wanted(), {NODES[0]: "r9-1", NODES[1]: "r9-1"}, {}),
+        (Wanted(("r3",)), {NODES[2]: "r3-1"}, {}),
+        (Wanted(("r9", "r3")), {NODES[0]: "r9-1", NODES[1]: "r9-1", NODES[2]: "r3-1"}, {}),
+        (Wanted(every=True), {NODES[0]: "r9-1", NODES[1]: "r9-1", NODES[2]: "r3-1"}, {NODES[3]: "r2-1"}),
+    ],
+)
+def test_only_nodes_whose_newest_transaction_is_in_a_run_that_is_meant_are_touched(
+    wanted: Wanted, taken: dict[str, str], already: dict[str, str]
+) -> None:
+    made = found(wanted)
+    assert made.order.transactions == taken
+    assert made.already == already
+    assert made.seen.silent == {NODES[5]: f"{SILENT} [no-banner]"}
+    assert made.counter == 10, "above the highest token that any node knows"
+
+
+def test_other_runs_on_the_nodes_are_shown_with_the_command_that_takes_them_back() -> None:
+    made = found(Wanted())
+    lines = list(seen_lines(made.seen, made.picked, made.already, "rno"))
+    assert lines == [
+        "newest run on the nodes: run r9 on 2 nodes; 0 nodes are back already",
+        f"  stays: run r3 on 1 node {NODES[2]}; `rollout rollback r3 --cluster rno --emergency` takes it back too",
+        "  --every-run takes each node's newest transaction back, whichever run it is of",
+        f"no answer from 1 node, still owed: {NODES[5]}: {SILENT} [no-banner]",
+    ]
+
+
+HONEST = tuple(said(name, "r3", "r2") for name in NODES[:5])
+
+
+def forged(*receipts: Receipt) -> Report:
+    """What the last node says, whose root is not us."""
+    return Report(
+        NODES[5], "status", Outcome.DONE, receipts=receipts, token=Token(receipts[0].counter, "r0", live=False)
+    )
+
+
+def told(made: Emergency) -> str:
+    return "\n".join(seen_lines(made.seen, made.picked, made.already, "rno"))
+
+
+def test_one_node_does_not_make_last_weeks_run_of_the_others_the_newest() -> None:
+    """Or a lie would take back what is good on every node, and leave what broke them."""
+    lie = forged(Receipt("r2-1", "r2", 999, ReceiptState.CONFIRMED))
+    newest_on_all = found(Wanted(), reports(*HONEST, lie))
+    assert newest_on_all.picked == ("r3",)
+    partly = reports(*(said(name, "r2") for name in NODES[:3]), *(said(name, "r3", "r2") for name in NODES[3:5]), lie)
+    assert found(Wanted(), partly).order.transactions == dict.fromkeys(NODES[3:5], "r3-1")
+
+
+@pytest.mark.parametrize("copies", [1, 50])
+def test_a_counter_that_no_run_can_have_is_shown_and_not_followed(copies: int) -> None:
+    """However many receipts one node shows: it has one say."""
+    lies = (Receipt(f"x-{at}", f"x{at}", 10**14 - at, ReceiptState.CONFIRMED) for at in range(copies))
+    made = found(Wanted(), reports(*HONEST, forged(*lies)))
+    assert made.picked == ("r3",)
+    assert made.order.transactions == dict.fromkeys(NODES[:5], "r3-1")
+    assert made.counter == 4, "the next token is above what is true, and not above the lie"
+    assert f"WARNING: run x0 on 1 node has counter {10**14}, which no run can have" in told(made)
+    assert NODES[5] in told(made)
+
+
+def test_a_doubted_run_can_still_be_named_and_is_taken_back_where_it_is() -> None:
+    made = found(Wanted(("x",)), reports(*HONEST, forged(Receipt("x-1", "x", 10**14, ReceiptState.CONFIRMED))))
+    assert made.order.transactions == {NODES[5]: "x-1"}
+    assert told(made).startswith("taking back: run x on 1 node;")
+
+
+def test_where_nothing_can_be_believed_the_run_is_asked_for() -> None:
+    lies = reports(*(
+        Report(name, "status", Outcome.DONE, receipts=(Receipt(f"x{at}-1", f"x{at}", 10**15 - at, ReceiptState.CONFIRMED),))
+        for at, name in enumerate(NODES[:2])
+    ))  # fmt: skip
+    with pytest.raises(UsageError) as refused:
+        found(Wanted(), lies)
+    assert refused.value.reference == "false-counters"
+    assert "x0, x1" in str(refused.value)
+    assert set(found(Wanted(every=True), lies).order.nodes) == set(NODES[:2])
+
+
+@pytest.mark.parametrize("state", ["confirmed", "reverted"])
+def test_a_run_on_the_canary_alone_is_the_newest_and_what_most_nodes_hold_is_said_with_it(state: str) -> None:
+    """A forged receipt a little above all others looks the same: who is woken up decides, and must see it."""
+    made = found(Wanted(), reports(*HONEST, said(NODES[5], "r4", "r3", state=state)))
+    assert made.picked == ("r4",)
+    assert "newest run on the nodes: run r4 on 1 node;" in told(made)
+    assert "WARNING: more nodes hold run r3 on 5 nodes, which stays." in told(made)
+    assert "if r3 is what broke: rollout rollback r3 --cluster rno --emergency" in told(made)
+
+
+def test_a_run_on_most_nodes_comes_without_a_warning() -> None:
+    assert "WARNING" not in told(found(Wanted(), reports(*HONEST, said(NODES[5], "r2"))))
+    assert "WARNING" not in told(found(Wanted(("r2",)), reports(*HONEST, said(NODES[5], "r2"))))
+
+
+def test_one_node_does_not_hide_the_newest_run_by_saying_that_it_is_old() -> None:
+    canary = said(NODES[4], "r4", "r3")
+    lie = forged(Receipt("r4-1", "r4", 0, ReceiptState.CONFIRMED))
+    assert found(Wanted(), reports(*HONEST[:4], canary, lie)).picked == ("r4",)
+
+
+def test_repeating_it_for_every_run_steps_no_further() -> None:
+    back = reports(*(said(name, "r9", "r3", state="reverted") for name in NODES))
+    again = found(Wanted(every=True), back)
+    assert not again.order.nodes
+    assert again.already == dict.fromkeys(NODES, "r9-1")
+
+
+def test_a_run_that_nobody_who_answered_knows_is_refused_with_a_hint() -> None:
+    with pytest.raises(UsageError, match="r10") as refused:
+        found(Wanted(("r10",)))
+    assert refused.value.reference == "no-such-run"
+    with pytest.raises(UsageError) as nothing:
+        found(Wanted(), reports(said(NODES[0]), silent(NODES[1])))
+    assert nothing.value.reference == "nothing-to-take-back"
+    assert NODES[1] in str(nothing.value), "who did not answer may hold one"
+
+
+# ------------------------------------------------------------------------------------------------------- limits, and time
+
+
+def zoned(count: int, zones: int) -> Inventory:
+    """Racks of one node: a limit per rack alone would let all of them go at once."""
+    plain = inventory(count, per_rack=1)
+    nodes = {name: replace(node, zone=f"z{at % zones}") for at, (name, node) in enumerate(plain.nodes.items())}
+    return replace(plain, nodes=nodes)
+
+
+def most_away(of: Inventory, limits: Limits) -> Mapping[str, int]:
+    """Zone → the most of its nodes that were away at once while all of them were taken back."""
+    held = {name: said(name, "r1") for name in of.nodes}
+    order = emergency(held, "new", ("r1",), of, limits, force=False).order
+    play = Play(order)
+    for node in play.fleet.values():
+        node.files, node.receipt["r1-1"] = "new", "confirmed"
+    most: dict[str, int] = {}
+
+    def watch(state: RunState) -> bool:
+        if state.phase is not Phase.OPENING:
+            for zone in {node.zone for node in of.nodes.values()}:
+                away = sum(unavailable(r, state.now) for name, r in state.nodes.items() if of.nodes[name].zone == zone)
+                most[zone] = max(most.get(zone, 0), away)
+        return False
+
+    end = play.run(until=watch)
+    assert {record.state for record in end.nodes.values()} == {NodeState.REVERTED}
+    return most
+
+
+@pytest.mark.parametrize(("limits", "most"), [(EMERGENCY_LIMITS, 4), (replace(EMERGENCY_LIMITS, per_zone=Share(2)), 2)])
+def test_never_more_of_a_zone_at_once_than_its_limit(limits: Limits, most: int) -> None:
+    assert most_away(zoned(16, zones=2), limits) == {"z0": most, "z1": most}
+
+
+def test_where_there_is_one_zone_only_racks_count() -> None:
+    assert most_away(zoned(16, zones=1), EMERGENCY_LIMITS) == {"z0": 16}
+
+
+@pytest.mark.parametrize("count", [12, 240, 2040])
+@pytest.mark.parametrize("pace", [3.0, 30.0])
+def test_the_time_that_is_said_first_is_the_time_that_it_takes(count: int, pace: float) -> None:
+    """Over the real machine: a round trip and a revert each last a second in the model."""
+    of = inventory(count)
+    held = {name: said(name, "r1") for name in of.nodes}
+    order = emergency(held, "new", ("r1",), of, replace(EMERGENCY_LIMITS, pace=pace), force=False).order
+    play = Play(order)
+    for node in play.fleet.values():
+        node.files, node.receipt["r1-1"] = "new", "confirmed"
+    play.run()
+    predicted = time_back(order, NodeTime(1.0, "as modelled"), reading=0.0).seconds + 2.0  # its claim and its cleanup
+    assert predicted / 1.3 <= play.now <= predicted * 1.3
+
+
+@pytest.mark.parametrize(
+    ("pauses", "seconds"),
+    [(("10s", "10s"), 14.0), (("100ms",), 3.11), (("1min 30s", "10s"), 102.0), (("infinity",), 20.0), ((), 20.0)],
+)
+def test_a_nodes_time_is_by_what_it_is_watched_for(pauses: tuple[str, ...], seconds: float) -> None:
+    assert node_time(None, pauses).seconds == pytest.approx(seconds)
+
+
+# ---------------------------------------------------------------------------------------------------------- until done
+
+
+@dataclass
+class Script:
+    """Hands that do nothing: what nodes say in each reading, in turn, the last one again and again."""
+
+    readings: list[Mapping[str, Report]]
+    endings: list[Ending] = field(default_factory=list)
+    unreachable: list[set[str]] = field(default_factory=list)  # in each run, who turned out to be away
+    stop_at: float = float("inf")
+    at: float = 0.0
+    told: list[Told] = field(default_factory=list)
+    orders: list[dict[str, str]] = field(default_factory=list)
+    proofs: dict[str, Proven] = field(default_factory=dict)
+
+    def read(self, names: Sequence[str]) -> Heard:
+        now = self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
+        return Heard({name: now[name] for name in names}, 1.0)
+
+    def predict(self, found: Emergency, heard: Heard) -> TimeBack:
+        return time_back(found.order, NodeTime(1.0, "told"), heard.seconds)
+
+    def confirm(self, count: int) -> None:
+        assert count
+
+    def carry_out(self, found: Emergency) -> Round:
+        self.orders.append(dict(found.order.transactions))
+        away = self.unreachable.pop(0) if self.unreachable else set()
+        state, _ = opening(found.order, found.counter, 0.0)
+        records = {
+            name: replace(record, state=NodeState.UNREACHABLE, owed=True, reference="no-banner", message=SILENT)
+            if name in away
+            else replace(record, state=NodeState.REVERTED)
+            for name, record in state.nodes.items()
+        }
+        ending = self.endings.pop(0) if self.endings else Ending.DONE
+        ended = replace(state, nodes=records, phase=Phase.ENDED, ending=ending)
+        read = (name for name in (*found.order.nodes, *found.already) if name not in away)
+        return Round(ended, tuple(NodeProof(name, Proven.PROVEN) for name in read))
+
+    def tell(self, what: Told) -> None:
+        self.told.append(what)
+
+    def prove(self, proofs: Sequence[NodeProof]) -> None:
+        self.proofs = {proof.node: proof.proven for proof in proofs}
+
+    def wait(self, seconds: float) -> bool:
+        self.at += seconds
+        return self.at >= self.stop_at
+
+    def now(self) -> float:
+        return self.at
+
+    def new_run_id(self) -> str:
+        return f"e{len(self.orders)}"
+
+    def waits(self) -> list[float]:
+        return [what.seconds for what in self.told if isinstance(what, Waiting)]
+
+
+def go(script: Script, *, at_most: float | None = None, wanted: Wanted | None = None) -> int:
+    asked = Asked(inventory(6, per_rack=3), wanted or Wanted(), EMERGENCY_LIMITS, force=False, at_most=at_most)
+    return EmergencyRollback(asked, script).run(NODES[:2])
+
+
+HERE, AWAY = said(NODES[0], "r9"), silent(NODES[1])
+
+
+def test_who_is_owed_is_asked_again_ever_more_seldom_and_taken_back_when_it_is_there() -> None:
+    apart = reports(HERE, AWAY)
+    script = Script([apart] * 8 + [reports(HERE, said(NODES[1], "r9"))])
+    assert go(script) == 0
+    assert script.waits() == [*WAITS, *[WAITS[-1]] * 3]
+    assert script.orders == [{NODES[0]: "r9-1"}, {NODES[1]: "r9-1"}]
+    assert script.proofs == dict.fromkeys(NODES[:2], Proven.PROVEN)
+
+
+def test_who_goes_away_while_being_taken_back_is_owed_too() -> None:
+    both = reports(HERE, said(NODES[1], "r9"))
+    script = Script([both], unreachable=[{NODES[1]}])
+    assert go(script) == 0
+    assert script.orders == [{NODES[0]: "r9-1", NODES[1]: "r9-1"}, {NODES[1]: "r9-1"}]
+
+
+def test_without_until_done_nobody_is_asked_twice_and_the_owed_are_named_unknown() -> None:
+    script = Script([reports(HERE, AWAY)])
+    assert go(script, at_most=0.0) == 4
+    assert script.proofs == {NODES[0]: Proven.PROVEN, NODES[1]: Proven.UNKNOWN}
+    assert script.told[-1] == Unfinished(("r9",), {NODES[1]: f"{SILENT} [no-banner]"})
+
+
+def test_it_ends_when_the_time_that_was_given_is_over() -> None:
+    script = Script([reports(HERE, AWAY)])
+    assert go(script, at_most=100.0) == 4
+    assert sum(script.waits()[:-1]) < 100.0 <= sum(script.waits())
+
+
+def test_a_word_from_the_operator_ends_the_waiting_and_says_how_to_go_on() -> None:
+    script = Script([reports(HERE, AWAY)], stop_at=20.0)
+    assert go(script) == 130
+    assert isinstance(script.told[-1], Unfinished)
+    assert script.proofs[NODES[0]] is Proven.PROVEN, "what was done is proven all the same"
+
+
+@pytest.mark.parametrize(
+    ("came", "why"),
+    [
+        (said(NODES[1], "r12"), "its newest transaction is of run r12"),
+        (said(NODES[1], "r9", live="r13"), "run r13 has it now"),
+        (said(NODES[1]), "it holds no transaction of ours"),
+    ],
+)
+def test_a_node_that_came_back_as_another_runs_matter_is_left_to_it(came: Report, why: str) -> None:
+    """A command that was forgotten in some terminal must not take tomorrow's change back."""
+    script = Script([reports(HERE, AWAY), reports(HERE, came)])
+    assert go(script) == 0
+    assert script.orders == [{NODES[0]: "r9-1"}]
+    assert LeftTo({NODES[1]: why}) in script.told
+
+
+@pytest.mark.parametrize(("ending", "code"), [(Ending.INTERRUPTED, 130), (Ending.CLAIMED, 5)])
+def test_a_run_that_did_not_end_well_is_not_followed_by_another(ending: Ending, code: int) -> None:
+    script = Script([reports(HERE, AWAY)], endings=[ending])
+    assert go(script) == code
+    assert not script.waits()

@@ -1,0 +1,178 @@
+"""The driver while its journal is away: nothing is begun, answers are kept, and its patience has an end that is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from rollout.app.driver import Driver
+from rollout.app.journal_away import AWAY_SECONDS, waits_until
+from rollout.app.ports import Worker
+from rollout.core.run.commands import Ask, Command
+from rollout.core.run.events import Event
+from rollout.core.run.journal_codec import decode_event
+from rollout.core.run.machine import opening, step
+from rollout.core.run.requests import Request
+from rollout.core.run.state import Ending, NodeState, Order, RunState, Verb
+from rollout.errors import StateError
+from tests.app.test_driver import Log
+from tests.core.model_fleet import make_order
+
+
+class AwayLog(Log):
+    """Its writes fail from the ``after``-th on, until the clock says ``back`` (and then with ``then``, if that is given)."""
+
+    def __init__(self, order: Order, after: int, lasts: float, then: StateError | None = None) -> None:
+        super().__init__(order)
+        self.after = after
+        self.lasts = lasts
+        self.then = then
+        self.began = float("inf")
+        self.told: list[str] = []
+        self.applied: list[float] = []
+
+    def append(self, run: str, events: Sequence[str]) -> None:
+        if self.entries.count("write") >= self.after and self.began == float("inf"):
+            self.began = self.play.now
+        if self.began <= self.play.now < self.began + self.lasts:
+            self.entries.append("away")
+            raise StateError("journal-away", "an event could not be written down: no space left on device")
+        if self.began < float("inf") and self.then is not None:
+            raise self.then
+        super().append(run, events)
+
+    def renew(self, cluster: str, run: str) -> None:
+        if self.began <= self.play.now < self.began + self.lasts:
+            raise StateError("journal-away", "the lease could not be renewed")
+        super().renew(cluster, run)
+
+    def requests(self, run: str, after: int) -> tuple[Request, ...]:
+        if self.began <= self.play.now < self.began + self.lasts:
+            raise StateError("journal-away", "the journal cannot be read")
+        return super().requests(run, after)
+
+    def submit(self, worker: Worker, command: Command) -> None:
+        if isinstance(command, Ask) and command.verb is Verb.APPLY:
+            self.applied.append(self.play.now)
+        super().submit(worker, command)
+
+    def run(self, order: Order, *, interrupted_at: float = float("inf")) -> RunState:
+        state, commands = opening(order, 1, 0.0)
+        asked = lambda: self.play.now >= interrupted_at  # noqa: E731
+        return Driver(self, self, self.work, self, (), asked, self.told.append).run(state, commands)
+
+
+def test_a_journal_that_comes_back_finds_the_run_where_it_was() -> None:
+    order = make_order({"a": 6})
+    log = AwayLog(order, after=3, lasts=20)
+    end = log.run(order)
+    assert end.ending is Ending.DONE
+    assert {record.state for record in end.nodes.values()} == {NodeState.CONFIRMED}
+    first, last = log.entries.index("away"), len(log.entries) - log.entries[::-1].index("away")
+    assert set(log.entries[first:last]) == {"away"}, "nothing is begun that is not written down"
+    assert log.entries[last] == "write"
+    assert "nothing is begun until it can be" in log.told[0]
+    assert "the journal is back after" in log.told[1]
+
+
+def test_a_journal_that_is_away_when_nothing_is_to_be_written_does_not_end_the_run() -> None:
+    """Words of other terminals are read every second: nobody can leave one either."""
+    order = make_order({"a": 6})
+    log = AwayLog(order, after=0, lasts=0.5)
+    log.began = 3.4  # between two writes, at a moment when words are looked for
+    log.lasts = 1.0
+    assert log.run(order).ending is Ending.DONE
+
+
+def test_what_is_written_down_afterwards_tells_the_same_run() -> None:
+    order = make_order({"a": 6})
+    log = AwayLog(order, after=4, lasts=20)
+    end = log.run(order)
+    state, _ = opening(order, 1, 0.0)
+    for line in log.lines:
+        state, _ = step(state, decode_event(line))
+    assert state.nodes == end.nodes
+    assert len(log.lines) == len({*enumerate(log.lines)})
+
+
+def test_answers_that_come_meanwhile_are_not_lost() -> None:
+    """The verb was asked before; its answer is collected while the journal is away, and taken up once it is back."""
+    order = make_order({"a": 4})
+    log = AwayLog(order, after=2, lasts=5)
+    collected: list[Event] = []
+    collect = log.collect
+
+    def watched(timeout: float) -> tuple[Event, ...]:
+        found = collect(timeout)
+        if log.began <= log.play.now < log.began + log.lasts:
+            collected.extend(found)
+        return found
+
+    log.collect = watched  # type: ignore[method-assign]
+    assert log.run(order).ending is Ending.DONE
+    assert all(event in [decode_event(line) for line in log.lines] for event in collected)
+
+
+@pytest.mark.parametrize(("guard", "least"), [(10.0, AWAY_SECONDS), (200.0, AWAY_SECONDS)])
+def test_patience_ends_when_no_guard_can_be_armed_any_more_and_not_before_a_minute(guard: float, least: float) -> None:
+    order = replace(make_order({"a": 4}), guard=guard)
+    log = AwayLog(order, after=3, lasts=float("inf"))
+    with pytest.raises(StateError, match="nothing was begun meanwhile") as raised:
+        log.run(order)
+    assert (raised.value.reference, raised.value.exit_code) == ("journal-away", 5)
+    assert f"rollout resume {order.run}" in raised.value.hint
+    waited = log.play.now - log.began
+    assert least <= waited <= max(least, guard) + 2
+    assert set(log.entries[log.entries.index("away") :]) == {"away"}, "nothing was begun, nothing confirmed"
+
+
+def test_how_long_is_waited_is_what_is_left_of_the_last_guard() -> None:
+    order = replace(make_order({"a": 2}), guard=120.0)
+    state, _ = opening(order, 1, 0.0)
+    first, second = state.nodes
+    armed = replace(state.nodes[first], state=NodeState.APPLIED, since=1000.0)
+    assert waits_until(state, 1010.0) == 1010.0 + AWAY_SECONDS, "nobody is armed"
+    held = replace(state, nodes={**state.nodes, first: armed})
+    assert waits_until(held, 1010.0) == 1000.0 + 120.0
+    assert waits_until(held, 1090.0) == 1090.0 + AWAY_SECONDS
+    later = replace(armed, since=1020.0)
+    assert waits_until(replace(held, nodes={first: armed, second: later}), 1030.0) == 1020.0 + 120.0
+
+
+def test_a_lease_that_was_lost_meanwhile_ends_it_at_once() -> None:
+    order = make_order({"a": 4})
+    lost = StateError("lease-lost", "another controller has taken this run over; this one stops")
+    log = AwayLog(order, after=3, lasts=10, then=lost)
+    with pytest.raises(StateError, match="this one stops"):
+        log.run(order)
+    assert log.play.now < log.began + 15
+    assert log.entries[-1] == "away", "nothing was begun after it"
+
+
+def test_ctrl_c_ends_the_wait() -> None:
+    order = make_order({"a": 4})
+    log = AwayLog(order, after=3, lasts=float("inf"))
+    with pytest.raises(StateError, match="tried for"):
+        log.run(order, interrupted_at=12.0)
+    assert log.play.now < 20
+
+
+def test_other_errors_of_a_journal_are_not_waited_for() -> None:
+    order = make_order({"a": 4})
+    log = AwayLog(order, after=3, lasts=0, then=StateError("journal-broken", "not the one that was written"))
+    log.began = -1.0
+    with pytest.raises(StateError, match="not the one"):
+        log.run(order)
+    assert log.told == []
+
+
+@pytest.mark.parametrize("after", range(1, 8))
+def test_restarts_that_were_written_down_late_keep_their_distance_from_the_next(after: int) -> None:
+    order = make_order(dict.fromkeys("abcd", 4))
+    order = replace(order, limits=replace(order.limits, pace=0.25))
+    log = AwayLog(order, after=after, lasts=10)
+    assert log.run(order).ending is Ending.DONE
+    gaps = [later - earlier for earlier, later in zip(log.applied, log.applied[1:], strict=False)]
+    assert min(gaps) >= 1 / 0.25 - 1e-6, gaps

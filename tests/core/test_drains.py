@@ -1,0 +1,354 @@
+"""Draining before a change: pods go first, the cordon is lifted after, and nothing that happens in between leaves one behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rollout.core.model.playbook import Budget, Busy, Cause, Limits, PullsInFlight, RevertScope, Scope, Share
+from rollout.core.run.capacity import unavailable, who_may_go, who_may_return
+from rollout.core.run.drains import AGAIN_EVERY, MOST_TRIES
+from rollout.core.run.events import AbortAsked, ContinueAsked, Event, InterruptAsked, PauseAsked
+from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
+from tests.core.model_fleet import Play, make_order
+
+WITHIN = 60.0
+S = NodeState
+
+
+def play(racks: dict[str, int] | None = None, **order: object) -> Play:
+    order = {"drain": WITHIN, "limits": Limits(per_rack=Share(count=1)), "budgets": (), **order}
+    return Play(make_order(racks or {"a": 3, "b": 3}, **order))  # type: ignore[arg-type]
+
+
+def verbs(game: Play, node: str) -> list[Verb]:
+    return [ask.verb for ask in game.asked if ask.node == node]
+
+
+def draining(state: RunState) -> bool:
+    return any(record.draining is not None for record in state.nodes.values())
+
+
+def as_found(game: Play) -> None:
+    """No pod was lost to a restart, and no cordon of ours is left; what is told agrees."""
+    assert [node.lost_pods for node in game.fleet.values()] == [0] * len(game.fleet)
+    assert {node.cordon for node in game.fleet.values()} <= {"", "others"}
+    assert not any(record.cordoned for record in game.state.nodes.values())
+
+
+# There and back.
+
+
+def test_a_node_is_emptied_changed_confirmed_and_then_uncordoned() -> None:
+    game = play({"a": 1})
+    end = game.run()
+    assert end.ending is Ending.DONE
+    first = [verb for verb in verbs(game, "a-1") if verb is not Verb.MEASURE]
+    assert [first[0], *dict.fromkeys(first[1:])] == [
+        Verb.READ, Verb.DRAIN, Verb.APPLY, Verb.CONFIRM, Verb.UNCORDON, Verb.CLEAN,
+    ]  # fmt: skip
+    assert end.nodes["a-1"].drained_seconds > 0
+    as_found(game)
+
+
+def test_only_who_needs_it_is_drained() -> None:
+    game = play({"a": 4}, drained=lambda name: name == "a-2")
+    game.run()
+    assert [name for name in game.fleet if Verb.DRAIN in verbs(game, name)] == ["a-2"]
+    assert [name for name in game.fleet if Verb.UNCORDON in verbs(game, name)] == ["a-2"]
+
+
+def test_accepted_is_not_gone_the_restart_waits_for_the_pods() -> None:
+    game = play({"a": 1})
+    game.fleet["a-1"].pods_end_in = WITHIN - 5.0
+    end = game.run()
+    assert end.nodes["a-1"].state is S.CONFIRMED
+    assert verbs(game, "a-1").count(Verb.DRAIN) > 5
+    as_found(game)
+
+
+def test_every_round_is_told_the_time_that_is_really_left() -> None:
+    game = play({"a": 1})
+    game.fleet["a-1"].blocked = True
+    game.run()
+    left = [ask.left for ask in game.asked if ask.verb is Verb.DRAIN]
+    assert left[0] == WITHIN
+    assert left == sorted(left, reverse=True)
+    assert left[-1] == 0.0
+
+
+def test_pods_that_may_not_go_leave_their_node_alone_uncharged_and_uncordoned_and_the_others_go_on() -> None:
+    game = play(budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),))
+    game.fleet["a-2"].blocked = True
+    end = game.run()
+    record = end.nodes["a-2"]
+    assert (record.state, record.reference, record.cause) == (S.REFUSED, "not-drained", None)
+    assert Counter(record.state for record in end.nodes.values()) == {S.CONFIRMED: 5, S.REFUSED: 1}
+    assert game.fleet["a-2"].files == "old"
+    as_found(game)
+
+
+def test_a_cordon_of_others_is_neither_touched_nor_lifted() -> None:
+    game = play()
+    game.fleet["a-2"].cordon = "others"
+    end = game.run()
+    assert end.nodes["a-2"].state is S.REFUSED
+    assert game.fleet["a-2"].cordon == "others"
+    as_found(game)
+
+
+def test_no_node_that_does_not_answer_is_drained() -> None:
+    game = play({"a": 2})
+    game.run(until=lambda s: s.phase is Phase.RUNNING)
+    game.fleet["a-2"].reachable = False
+    end = game.go_on()
+    assert end.nodes["a-2"].state is S.UNREACHABLE
+    assert game.fleet["a-2"].cordon == ""
+
+
+# Limits.
+
+
+def test_who_is_drained_takes_room_from_its_first_round_until_it_is_uncordoned() -> None:
+    game = play({"a": 6}, limits=Limits(per_rack=Share(count=2)))
+    most = 0
+    game.run(until=draining)
+    while game.state.phase is not Phase.ENDED:
+        game.go_on(until=lambda s, now=game.now: s.now > now)  # type: ignore[misc]
+        most = max(most, sum(node.cordon == "ours" for node in game.fleet.values()))
+    assert most == 2
+
+
+def test_restarts_after_drains_keep_the_pace() -> None:
+    game = play({"a": 12}, limits=Limits(per_rack=Share(count=12), pace=0.5), budgets=())
+    end = game.run()
+    assert end.ending is Ending.DONE
+    restarts = [event.at for event in game.journal if getattr(event, "verb", None) is Verb.APPLY]
+    assert min(later - sooner for sooner, later in pairwise(restarts)) >= 2.0
+
+
+def test_who_holds_a_cordon_goes_before_others_and_needs_no_second_room() -> None:
+    order = make_order({"a": 10}, limits=Limits(per_rack=Share(count=1), in_flight=1), budgets=(), drain=WITHIN)
+    nodes = {name: NodeRecord() for name in order.nodes} | {"a-7": NodeRecord(cordoned=True)}
+    assert who_may_go(order, nodes, list(nodes), 0.0) == (("a-7",), 1)
+    assert who_may_go(order, nodes, ["a-1"], 0.0) == ((), 0)
+    assert unavailable(nodes["a-7"], 0.0)
+
+
+def test_a_cordon_that_cannot_be_lifted_never_keeps_the_rest_from_being_taken_back() -> None:
+    order = make_order({"a": 10}, limits=Limits(per_rack=Share(count=1), in_flight=1), drain=WITHIN)
+    nodes = {name: NodeRecord(S.CONFIRMED) for name in order.nodes}
+    nodes["a-7"] = NodeRecord(S.CONFIRMED, cordoned=True)
+    assert who_may_return(order, nodes, ["a-1"], 0.0) == ((), 0), "it will be lifted in a moment"
+    nodes["a-7"] = NodeRecord(S.CONFIRMED, cordoned=True, uncordons=1)
+    assert who_may_return(order, nodes, ["a-1"], 0.0) == (("a-1",), 1)
+    assert who_may_go(order, nodes, ["a-1"], 0.0) == ((), 0), "a change waits for it"
+
+
+# Whatever stops releases ends drains.
+
+
+@pytest.mark.parametrize("when", ["draining", "empty"])
+@pytest.mark.parametrize("word", ["interrupt", "abort", "pause"])
+def test_who_is_drained_when_nothing_is_released_any_more_is_as_before(word: str, when: str) -> None:
+    game = play(limits=Limits(per_rack=Share(count=1), pace=0.01))
+    game.fleet["b-1"].pods_end_in = 30.0
+    game.run(until=lambda s: s.nodes["b-1"].draining is not None)
+    if when == "empty":
+        game.go_on(until=lambda s: bool(s.nodes["b-1"].draining and s.nodes["b-1"].draining.done))
+    told: dict[str, Event] = {
+        "interrupt": InterruptAsked(game.now),
+        "abort": AbortAsked(game.now, "me", "", 1, RevertScope.RUN),
+        "pause": PauseAsked(game.now, "me", "", 1),
+    }
+    game.feed(told[word])
+    game.go_on(until=lambda s: not any(record.cordoned for record in s.nodes.values()))
+    record = game.state.nodes["b-1"]
+    assert (record.state, record.want_back, record.reference) == (S.PENDING, False, "")
+    assert game.fleet["b-1"].cordon == ""
+    if word == "pause":
+        game.feed(ContinueAsked(game.now, "me", "", 2))
+    else:
+        game.go_on()
+        game.crash_and_resume()
+    end = game.go_on()
+    assert {record.state for record in end.nodes.values()} == {S.CONFIRMED}
+    as_found(game)
+
+
+def test_a_budget_that_halts_leaves_who_is_drained_unchanged() -> None:
+    game = play(
+        {"a": 3, "b": 3}, limits=Limits(per_rack=Share(count=1)), on_failure=RevertScope.RUN,
+        budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),),
+    )  # fmt: skip
+    game.fleet["a-1"].sick_with_new = True
+    game.fleet["b-1"].pods_end_in = 30.0
+    end = game.run()
+    assert end.ending is Ending.HALTED
+    assert end.nodes["b-1"].state is S.PENDING
+    assert game.fleet["b-1"].files == "old"
+    as_found(game)
+
+
+# The controller dies.
+
+
+@pytest.mark.parametrize("at", range(1, 40, 3))
+def test_a_controller_that_dies_while_it_drains_is_followed_by_one_that_knows_whose_cordon_it_is(at: int) -> None:
+    game = play({"a": 2}, rehearsal=True)
+    game.run(until=lambda _: len(game.journal) >= at)
+    game.crash_and_resume()
+    end = game.go_on()
+    assert end.ending is Ending.DONE
+    assert {record.state for record in end.nodes.values()} == {S.CONFIRMED}
+    as_found(game)
+
+
+def test_who_was_left_alone_for_its_pods_is_drained_anew_by_a_new_controller() -> None:
+    game = play({"a": 1})
+    game.fleet["a-1"].blocked = True
+    assert game.run().ending is Ending.DONE
+    game = play(waves=(("canary", lambda n: n == "a-1"), ("rest", lambda _: True)))
+    game.fleet["a-1"].blocked = True
+    end = game.run()
+    assert end.halt is not None
+    assert (end.halt.reference, end.ending) == ("nothing-shown", Ending.HALTED)
+    assert "1 node left alone for its pods, no other like it was changed" in end.halt.message
+    game.fleet["a-1"].blocked = False
+    game.crash_and_resume()
+    assert {record.state for record in game.go_on().nodes.values()} == {S.CONFIRMED}
+
+
+# The rehearsal, and pulls.
+
+
+def test_a_canary_stays_cordoned_through_its_rehearsal_and_is_found_empty_the_second_time() -> None:
+    game = play({"a": 1}, rehearsal=True)
+    game.run()
+    found = [verb for verb in verbs(game, "a-1") if verb in (Verb.DRAIN, Verb.APPLY, Verb.REVERT, Verb.UNCORDON)]
+    second = found[found.index(Verb.REVERT) :]
+    assert second == [Verb.REVERT, Verb.DRAIN, Verb.APPLY, Verb.UNCORDON]
+    assert found.count(Verb.UNCORDON) == 1
+    as_found(game)
+
+
+def test_an_empty_node_that_pulls_keeps_its_place_and_goes_once_it_has_ended() -> None:
+    game = play(pulls=PullsInFlight(600.0, Busy.SKIP))
+    game.fleet["a-1"].pulls, game.fleet["a-1"].pulls_until = ("redis",), 60.0
+    state = game.run(until=lambda s: s.nodes["a-1"].pulling is not None)
+    assert (state.nodes["a-1"].state, game.fleet["a-1"].cordon) == (S.APPLYING, "ours")
+    end = game.go_on()
+    assert end.ending is Ending.DONE
+    assert verbs(game, "a-1").count(Verb.APPLY) > 1
+    assert verbs(game, "a-1").count(Verb.DRAIN) < 5, "it is not emptied again"
+    as_found(game)
+
+
+def test_an_empty_node_whose_pulls_never_end_is_left_alone_and_uncordoned() -> None:
+    game = play(pulls=PullsInFlight(30.0, Busy.SKIP))
+    game.fleet["a-1"].pulls = ("redis",)
+    end = game.run()
+    assert (end.nodes["a-1"].state, end.nodes["a-1"].reference) == (S.REFUSED, "pulls-in-flight")
+    as_found(game)
+
+
+# Cordons that cannot be lifted.
+
+
+def test_a_cordon_that_cannot_be_lifted_at_once_is_tried_again() -> None:
+    game = play({"a": 3})
+    game.fleet["a-1"].uncordon_fails = 3
+    end = game.run()
+    assert end.ending is Ending.DONE
+    as_found(game)
+
+
+def test_one_that_cannot_be_lifted_at_all_is_owed_and_named_and_the_run_ends() -> None:
+    game = play({"a": 1})
+    game.fleet["a-1"].uncordon_fails = 1000
+    end = game.run()
+    record = end.nodes["a-1"]
+    assert (record.state, record.owed, record.cordoned) == (S.CONFIRMED, True, True)
+    assert [left.split(":")[0] for left in record.leftovers] == ["its cordon could not be lifted"]
+    assert record.uncordons >= MOST_TRIES
+    assert end.now < MOST_TRIES * AGAIN_EVERY + 60.0
+    game.fleet["a-1"].uncordon_fails = 0
+    game.crash_and_resume()
+    end = game.go_on()
+    assert (end.nodes["a-1"].owed, end.nodes["a-1"].leftovers) == (False, ())
+    as_found(game)
+
+
+def test_a_change_waits_for_a_cordon_and_is_told_when_that_is_for_good() -> None:
+    game = play({"a": 2})
+    game.fleet["a-1"].uncordon_fails = 1000
+    end = game.run()
+    assert end.halt is not None
+    assert end.halt.reference == "no-room-left"
+    assert end.nodes["a-2"].state is S.PENDING
+
+
+def test_a_rollback_drains_nobody() -> None:
+    game = Play(make_order({"a": 4}, goal=Goal.REVERT))
+    for node in game.fleet.values():
+        node.files, node.receipt = "new", {"r0-1": "confirmed"}
+    game.run()
+    assert not {Verb.DRAIN, Verb.UNCORDON} & {ask.verb for ask in game.asked}
+
+
+# Any fleet, any moment.
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_whatever_happens_no_pod_is_lost_and_no_cordon_is_left(data: st.DataObject) -> None:
+    """The laws are checked after every event by ``Play``."""
+    some = st.sampled_from(["well"] * 6 + ["blocked", "slow", "others", "sick", "deaf", "pulls", "fails", "lost"])
+    game = play(
+        {"a": 4, "b": 4}, drained=lambda name: name != "b-4", rehearsal=data.draw(st.booleans()),
+        waves=(("canary", lambda n: n in ("a-1", "b-4")), ("rest", lambda _: True)),
+        limits=Limits(per_rack=Share(count=data.draw(st.integers(1, 3))), in_flight=data.draw(st.integers(1, 6))),
+        pulls=PullsInFlight(20.0, data.draw(st.sampled_from(list(Busy)))),
+        on_failure=data.draw(st.sampled_from(list(RevertScope))), wave_gates=data.draw(st.booleans()),
+        budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=data.draw(st.integers(1, 4)))),),
+    )  # fmt: skip
+    for node in game.fleet.values():
+        kind = data.draw(some)
+        node.blocked = kind == "blocked"
+        node.pods_end_in = 2 * WITHIN if kind == "slow" else 3.0
+        node.cordon = "others" if kind == "others" else ""
+        node.sick_with_new = kind == "sick"
+        node.reachable = kind != "deaf"
+        node.pulls = ("redis",) if kind == "pulls" else ()
+        node.uncordon_fails = data.draw(st.integers(1, 2 * MOST_TRIES)) if kind == "fails" else 0
+        node.lose = {Verb.DRAIN, Verb.APPLY, Verb.CONFIRM} if kind == "lost" else set()
+    words = st.tuples(st.integers(1, 80), st.sampled_from(["pause", "continue", "abort", "interrupt"]))
+    game.words = sorted(data.draw(st.lists(words, max_size=3)))
+    moments = sorted(data.draw(st.lists(st.integers(1, 120), max_size=3)))
+    game.run(until=lambda _: True)
+    for moment in (*moments, 10**6):
+        while game.state.phase is not Phase.ENDED and len(game.journal) < moment:
+            game.go_on(until=lambda s, most=moment: stuck(s) or len(game.journal) >= most)  # type: ignore[misc]
+            lift_pause(game)
+        if moment in moments:
+            game.crash_and_resume()
+    end = game.state
+    for name, record in end.nodes.items():
+        node = game.fleet[name]
+        assert node.lost_pods == 0
+        assert node.cordon != "ours" or record.cordoned, name
+        assert not record.cordoned or record.leftovers, name
+
+
+def stuck(state: RunState) -> bool:
+    return state.paused is not None and not any(record.asked or record.draining for record in state.nodes.values())
+
+
+def lift_pause(game: Play) -> None:
+    if game.state.paused is not None:
+        game.requests += 1
+        game.feed(ContinueAsked(game.now, "me", "", game.requests))

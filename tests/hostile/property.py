@@ -1,0 +1,64 @@
+"""The property that every reader of foreign bytes has: a value or an error of ours, soon, and nothing that a screen obeys."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rollout.core.text.terminal import CONTROL
+from rollout.errors import InputError, RolloutError
+
+CANARY = "CANARY-7f3a9c"
+"""Stands in seeds where a credential stands in life; no message may repeat it."""
+
+SECONDS = 5.0
+"""More than any input of a fuzzer's size may take on a busy machine; an endless one takes for ever."""
+
+LONGEST_LINE = 4_000
+_REFERENCE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A reader. ``read`` gives texts that people are shown; ``ours`` are errors that its callers turn into references.
+
+    ``seeds`` are what it reads in life; ``examples`` is how often CI changes them.
+    """
+
+    name: str
+    read: Callable[[bytes], tuple[str, ...]]
+    seeds: Callable[[], tuple[bytes, ...]]
+    ours: tuple[type[Exception], ...] = ()
+    examples: int = 100
+
+
+def judge(target: Target, data: bytes) -> None:
+    """Raises whatever breaks the property."""
+    began = time.thread_time()
+    try:
+        texts = target.read(data)
+    except RolloutError as error:
+        texts = (str(error),)
+        _has_references(error)
+    except target.ours as error:
+        texts = (str(error),)
+    took = time.thread_time() - began
+    assert took < SECONDS, f"{target.name} took {took:.1f} s"
+    for text in texts:
+        _is_fit_for_a_screen(text)
+
+
+def _has_references(error: RolloutError) -> None:
+    references = [problem.reference for problem in error.problems] if isinstance(error, InputError) else []
+    for reference in (error.reference, *references):
+        assert _REFERENCE.fullmatch(reference), f"no reference: {reference!r}"
+
+
+def _is_fit_for_a_screen(text: str) -> None:
+    found = CONTROL.search(text)
+    assert found is None, f"U+{ord(found.group()):04X} in {text!r}"
+    assert CANARY not in text, f"a secret in {text!r}"
+    longest = max((len(line) for line in text.splitlines()), default=0)
+    assert longest <= LONGEST_LINE, f"a line of {longest} characters"

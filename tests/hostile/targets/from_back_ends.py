@@ -1,0 +1,142 @@
+"""What back ends answer: the API server, Prometheus, Alertmanager, exec plugins; and pages of anybody."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from rollout.adapters.alertmanager import Alertmanager
+from rollout.adapters.endpoints import Endpoint
+from rollout.adapters.http import Answer, refusal
+from rollout.adapters.json_answers import decoded, listing, mapping
+from rollout.adapters.kubernetes import credentials
+from rollout.adapters.kubernetes.kubeconfig import Plugin
+from rollout.adapters.kubernetes.objects import lease, live_node, pod
+from rollout.adapters.kubernetes.placed import over, placed_pod
+from rollout.adapters.prometheus import Prometheus
+from rollout.app.ports import Silence
+from rollout.core.gates.measured import Page, judge_alerts, judge_page, judge_samples
+from rollout.core.model.live import LiveNode
+from rollout.core.model.playbook import HttpQuery, PrometheusQuery
+from rollout.core.reading.live_inventory import found_nodes
+from rollout.core.reading.node_sources import FromKubernetes
+from tests.hostile.property import CANARY, Target
+
+NODE = {
+    "metadata": {"name": "n1", "uid": "u", "creationTimestamp": "2026-11-20T19:52:15Z", "labels": {"topology.kubernetes.io/zone": "z", "rack": "r1"}},
+    "spec": {"unschedulable": True, "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
+    "status": {
+        "nodeInfo": {"kubeletVersion": "v1.29.3", "containerRuntimeVersion": "containerd://1.7", "osImage": "Debian"},
+        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ok"}],
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+        "capacity": {"cpu": "4"}, "allocatable": {"cpu": "3900m", "memory": "16Gi"},
+    },
+}  # fmt: skip
+POD = {
+    "metadata": {"uid": "p", "namespace": "d", "name": "web", "annotations": {"kubernetes.io/config.source": "api"}},
+    "spec": {
+        "nodeName": "n1", "restartPolicy": "Always", "priority": 5, "nodeSelector": {"a": "b"}, "overhead": {"cpu": "1m"},
+        "containers": [{"resources": {"requests": {"cpu": "1"}}, "ports": [{"hostPort": 80, "protocol": "TCP"}], "readinessProbe": {}}],
+        "initContainers": [{"restartPolicy": "Always"}],
+        "tolerations": [{"key": "k", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}]}}},
+    },
+    "status": {
+        "phase": "Running", "containerStatuses": [
+            {"name": "c", "restartCount": 1, "state": {"running": {"startedAt": "2026"}}, "lastState": {"terminated": {"containerID": "x"}}}
+        ],
+    },
+}  # fmt: skip
+LEASE = {"metadata": {"resourceVersion": "5"}, "spec": {"renewTime": "2026-11-20T19:52:15.1Z"}}
+VECTOR = {
+    "status": "success", "warnings": ["w"],
+    "data": {"resultType": "vector", "result": [{"metric": {"node": "n1"}, "value": [1, "0.5"]}, {"metric": {}, "value": [1, "NaN"]}]},
+}  # fmt: skip
+SCALAR = {"status": "success", "data": {"resultType": "scalar", "result": [1, "+Inf"]}}
+ALERTS = [{"fingerprint": "f", "labels": {"alertname": "Down", "node": "n1"}, "status": {"state": "active"}}]
+CREDENTIAL = {
+    "kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1",
+    "status": {"token": CANARY, "expirationTimestamp": "2026-11-20T19:52:15Z"},
+}  # fmt: skip
+PLUGIN = Plugin("/bin/plugin", (), {}, "client.authentication.k8s.io/v1", cluster_info=False, hint="", place="k:1:1")
+
+
+class _Says(Endpoint):
+    """Answers every request with the same bytes."""
+
+    def __init__(self, body: bytes, status: int) -> None:  # no connection is made: there is nothing to set up
+        self._body, self._status = body, status
+
+    def ask(
+        self, method: str, url: str, path: str, *, timeout: float, headers: Mapping[str, str] | None = None,
+        body: bytes = b"", most: int = 0,
+    ) -> Answer:  # fmt: skip
+        return Answer(self._status, {}, self._body)
+
+
+def _decoded(read: Callable[[object], object]) -> Callable[[bytes], tuple[str, ...]]:
+    def reading(data: bytes) -> tuple[str, ...]:
+        read(decoded(Answer(200, {}, data)))
+        return (str(refusal(Answer(500, {}, data))),)
+
+    return reading
+
+
+def _nodes(document: object) -> tuple[str, ...]:
+    items: list[LiveNode] = [live_node(entry) for entry in listing(mapping(document, "list").get("items"), "items")]
+    found = found_nodes(
+        items, FromKubernetes.model_validate({"kubeconfig": "k", "rackLabel": "rack", "zoneLabel": "zone"})
+    )
+    return tuple(node.name for node in found.nodes)
+
+
+def _pods(document: object) -> None:
+    for entry in listing(mapping(document, "list").get("items"), "items"):
+        over(entry), pod(entry), placed_pod(entry)
+
+
+def _prometheus(data: bytes) -> tuple[str, ...]:
+    wanted = PrometheusQuery("q", "", at_most=1.0)
+    texts = [judge_samples(wanted, Prometheus(_Says(data, 200)).query("", "up", 1.0))[1]]
+    return tuple(texts)
+
+
+def _refused_query(data: bytes) -> tuple[str, ...]:
+    Prometheus(_Says(data, 400)).query("", "up", 1.0)
+    return ()
+
+
+def _alertmanager(data: bytes) -> tuple[str, ...]:
+    return (judge_alerts(Alertmanager(_Says(data, 200)).firing("", (), 1.0), ())[1],)
+
+
+def _silence(data: bytes) -> tuple[str, ...]:
+    return (Alertmanager(_Says(data, 200)).silence("", Silence("node", "a|b", 5.0, "me", "why"), 1.0),)
+
+
+def _page(data: bytes) -> tuple[str, ...]:
+    page = Page(200 + len(data) % 2, data.decode("utf-8", "replace"))
+    return (judge_page(HttpQuery("http://x", 200, "ok"), page)[1],)
+
+
+def _plugin(data: bytes) -> tuple[str, ...]:
+    credentials._credential(PLUGIN, data)  # noqa: SLF001 - a program for each example would take minutes
+    return ()
+
+
+def _list(*items: object) -> Callable[[], tuple[bytes, ...]]:
+    return lambda: (json.dumps({"items": items}).encode(), json.dumps({"items": None}).encode())
+
+
+TARGETS = (
+    Target("api-nodes", _decoded(_nodes), _list(NODE, NODE)),
+    Target("api-pods", _decoded(_pods), _list(POD)),
+    Target("api-lease", _decoded(lease), lambda: (json.dumps(LEASE).encode(),)),
+    Target("prometheus", _prometheus, lambda: (json.dumps(VECTOR).encode(), json.dumps(SCALAR).encode())),
+    Target("prometheus-refusal", _refused_query, lambda: (b'{"status":"error","error":"parse error: x"}', b"<html>")),
+    Target("alertmanager", _alertmanager, lambda: (json.dumps(ALERTS).encode(),)),
+    Target("alertmanager-silence", _silence, lambda: (b'{"silenceID": "a-1"}',)),
+    Target("http-page", _page, lambda: (b"all ok", b"<html>no</html>")),
+    Target("exec-plugin", _plugin, lambda: (json.dumps(CREDENTIAL).encode(),)),
+)

@@ -1,0 +1,228 @@
+"""What nodes say: the agent's lines, sudo's words, host certificates, and the files a kubelet and its runtime are told by."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any
+
+from rollout.adapters.ssh.certificates import refusal
+from rollout.adapters.ssh.known_hosts import KnownHosts
+from rollout.core.model.plan import Left
+from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.snapshot import FileState, Snapshot
+from rollout.core.text.blobs import digest
+from rollout.kubelet import versions
+from rollout.kubelet.agent import sudo
+from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
+from rollout.kubelet.changes.changes import change_for
+from rollout.kubelet.configuration.outcome import File, Sources
+from rollout.kubelet.configuration.startup import outcome
+from rollout.kubelet.node import env_file
+from rollout.kubelet.runtime_versions import Runtime
+from tests.hostile.property import Target
+from tests.kubelet import nodes
+from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, DEB, FRAGMENT, KUBEADM, KUBEADM_FLAGS, KUBEADM_TEXT, POLICY
+from tests.kubelet.runtimes import nodes as runtimes
+
+_X = hashlib.sha256(b"x").hexdigest()
+_RECEIPT = "tx=t1 run=r counter=1 state=confirmed cause=- left=0 finished=1"
+_SNAPSHOT = f"""\
+fact machine-id {"a" * 32}
+fact boot-id 3f3a
+fact kubelet-version Kubernetes v1.29.3
+fact runtime-containerd containerd containerd.io 1.6.36 88c3
+unit kubelet.service ActiveState active
+process 17 {base64.b64encode(b"/usr/bin/kubelet" + bytes(1) + b"--v=2" + bytes(1)).decode()}
+service containerd.service LoadState loaded
+serving containerd.service 18 {base64.b64encode(b"containerd").decode()}
+pulls docker.io/library/a:1 (unnamed)
+healthz ok
+lenient 0
+token 3 r ended
+receipt {_RECEIPT}
+history {_RECEIPT}
+file regular 644 0:0 1 {_X} /etc/x +
+file absent - - - - /etc/y -
+content {base64.b64encode(b"x").decode()}
+command c 0 {base64.b64encode(b"said").decode()}
+expected t1 confirmed {_X} 644 0:0 /etc/x
+stale edited 5 /etc/x
+kubelet t1 1 2
+started 7
+say done
+left /etc/x
+healthy yes fine
+end snapshot
+"""
+
+
+def _shown(value: Any) -> Iterator[str]:
+    """Every text in a value but the contents of files."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _shown(key)
+            yield from _shown(inner)
+    elif isinstance(value, tuple | list | frozenset):
+        for inner in value:
+            yield from _shown(inner)
+    elif is_dataclass(value):
+        for entry in fields(value):
+            yield from _shown(getattr(value, entry.name))
+
+
+def _answered(verb: str) -> Callable[[bytes], tuple[str, ...]]:
+    def read(data: bytes) -> tuple[str, ...]:
+        answer = RemoteAnswer(0, data.replace(b"end snapshot", b"end " + verb.encode()), data[-300:], started=True)
+        if verb == "snapshot":
+            return tuple(_shown(parse_snapshot("n", answer)))
+        if verb == "verify":
+            return tuple(_shown(parse_verification("n", answer)))
+        return tuple(_shown(parse_report("n", verb, answer, 1.0)))
+
+    return read
+
+
+def _said_by_sudo(data: bytes) -> tuple[str, ...]:
+    sudo.heard(data, "abc123")
+    return sudo.refusal(data, "abc123")
+
+
+def _state(path: str, content: bytes) -> FileState:
+    return FileState(path, "regular", "644", "0:0", len(content), digest(content), content)
+
+
+def _decided(found: Snapshot, path: str, settings: Mapping[str, Any]) -> Callable[[bytes], tuple[str, ...]]:
+    """The change for a node one of whose files holds the bytes; the kubelet reads no file of more than a few MiB."""
+
+    def read(data: bytes) -> tuple[str, ...]:
+        made = change_for(nodes.with_file(found, _state(path, data)), settings, POLICY, nodes.node(found.node))
+        if isinstance(made, Left):
+            return made.reference, made.reason
+        return *made.change.notes, *made.change.arguments, *(why for file in made.change.files for why in file.reasons)
+
+    return read
+
+
+def _configuration(data: bytes) -> tuple[str, ...]:
+    version = versions.parse("1.31.2")
+    assert version is not None
+    found = outcome(version, Sources(config=File("config.yaml", data), drop_ins=(File("10.conf", data),)))
+    # the kubelet's own words are printed through `printable`: the reader must only come to an end
+    assert all(message.reference for message in found.messages)
+    return ()
+
+
+def _environment(data: bytes) -> tuple[str, ...]:
+    text = data.decode("utf-8", "replace")
+    try:
+        env_file.values(text)
+        again = env_file.assign(text, "KUBELET_EXTRA_ARGS", "--v=2 --node-labels=a=b")
+    except ValueError:
+        return ()
+    assert env_file.values(again)["KUBELET_EXTRA_ARGS"] == "--v=2 --node-labels=a=b"
+    return ()
+
+
+def _certificate(data: bytes) -> tuple[str, ...]:
+    return (refusal(data, _authorities(), ("n1",)),)
+
+
+@cache
+def _certificates() -> tuple[bytes, bytes]:
+    """A host certificate and its authority's public key, made of real keys."""
+    import subprocess
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for key in ("ca", "host"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
+        order = f"-s {folder}/ca -h -I x -n n1 -V always:forever {folder}/host.pub"
+        subprocess.run(["ssh-keygen", "-q", *order.split()], check=True, capture_output=True)
+        blob = base64.b64decode((folder / "host-cert.pub").read_text().split()[1])
+        return blob, (folder / "ca.pub").read_bytes()
+
+
+@cache
+def _authorities() -> KnownHosts:
+    return KnownHosts((f"@cert-authority * {_certificates()[1].decode()}",))
+
+
+_CRIO = f"{runtimes.CRIO_DIR}/10.conf"
+_CRIO_TEXT = '[crio]\n[crio.image]\npause_image = "x"\n[crio.runtime]\nlog_level = "info"\n'
+_PULLS = nodes.IMAGE_PULLS
+_CONTAINERD = runtimes.node(Runtime.CONTAINERD, "1.7.20", _state(runtimes.CONTAINERD, runtimes.V2.encode()))
+_CRIO_NODE = runtimes.node(Runtime.CRIO, "1.29.0", _state(_CRIO, _CRIO_TEXT.encode()))
+_DOCKER = runtimes.node(Runtime.DOCKERSHIM, "20.10.24", kubelet="1.23.17")
+_DEADLINE = nodes.settings(imagePullProgressDeadline="5m", registryMaxParallelDownloads=3)
+_UNIT = KUBEADM_TEXT.format(flags=DEB)
+
+TARGETS = (
+    *(
+        Target(
+            f"agent-{verb}", _answered(verb), lambda: (_SNAPSHOT.encode(), b"refused drifted /etc/x\nend snapshot\n")
+        )
+        for verb in ("snapshot", "verify", "status")
+    ),
+    Target(
+        "sudo",
+        _said_by_sudo,
+        lambda: (b"[rollout % abc123]Sorry, try again.\nrollout abc123 ready\n", b"sudo: a terminal is required\n"),
+    ),
+    Target(
+        "kubelet-config",
+        _decided(nodes.kubeadm(), CONFIG, _PULLS),
+        lambda: (CONFIG_TEXT.encode(), b"{}\n"),
+        examples=60,
+    ),
+    Target("kubelet-unit", _decided(nodes.kubeadm(), KUBEADM, _PULLS), lambda: (_UNIT.encode(),), examples=60),
+    Target(
+        "kubelet-fragment",
+        _decided(nodes.plain(), FRAGMENT, _PULLS),
+        lambda: (
+            nodes.PLAIN_TEXT.format(more=" --v=2").encode(),
+            b"[Service]\nExecStart=-/usr/bin/kubelet '${A}' $B\n",
+        ),
+        examples=60,
+    ),
+    Target(
+        "kubelet-environment",
+        _decided(nodes.kubeadm(extra=""), DEB, _PULLS),
+        lambda: (b"KUBELET_EXTRA_ARGS=\"--v=2 --node-labels=a=b\"\n# x\nA='b' \\\n c\n",),
+        examples=60,
+    ),
+    Target(
+        "kubeadm-flags",
+        _decided(nodes.kubeadm(), KUBEADM_FLAGS, _PULLS),
+        lambda: (b'KUBELET_KUBEADM_ARGS="--network-plugin=cni"\n',),
+        examples=60,
+    ),
+    Target(
+        "containerd",
+        _decided(_CONTAINERD, runtimes.CONTAINERD, _DEADLINE),
+        lambda: (runtimes.V2.encode(), runtimes.V3.encode()),
+        examples=60,
+    ),
+    Target("crio", _decided(_CRIO_NODE, _CRIO, _DEADLINE), lambda: (_CRIO_TEXT.encode(),), examples=60),
+    Target(
+        "dockerd",
+        _decided(_DOCKER, runtimes.DAEMON, _DEADLINE),
+        lambda: (b'{"max-concurrent-downloads": 3, "log-opts": {"a": "b"}}\n',),
+        examples=60,
+    ),
+    Target("environment", _environment, lambda: (b'A="b c"\nexport D=e\n; x\nKUBELET_EXTRA_ARGS=--v=1\\\n --x\n',)),
+    Target(
+        "configuration",
+        _configuration,
+        lambda: (CONFIG_TEXT.encode(), b"<<: {a: 1}\nb: &x !!int 3\nc: *x\n"),
+        examples=60,
+    ),
+    Target("host-certificate", _certificate, lambda: (_certificates()[0],)),
+)

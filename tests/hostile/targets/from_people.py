@@ -1,0 +1,139 @@
+"""What people write: inventories, playbooks, templates, nodesets, durations, selectors, and what Ansible prints."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.settings import Setting
+from rollout.core.reading import ansible_inventory
+from rollout.core.reading.inventory_draft import draft_of, finish
+from rollout.core.reading.inventory_file import load_inventory
+from rollout.core.reading.label_selectors import SelectorError, matches, parse
+from rollout.core.reading.node_sources import FromAnsible
+from rollout.core.reading.playbook_file import load_playbook
+from rollout.core.reading.precedence import parse_override
+from rollout.core.reading.rendering import KUBELET_CONFIG, render, undefined_variables
+from rollout.core.text import durations
+from rollout.core.text.nodesets import Names, NodesetError, evaluate, expand, fold
+from rollout.core.text.yaml_source import read_yaml
+from rollout.errors import InputError
+from rollout.kubelet import homes
+from tests.hostile.property import Target
+from tests.inventories.test_ansible import HOSTS
+
+ROOT = Path(__file__).parents[3]
+NODE = {"name": "n1", "rack": "r1", "zone": "z1", "labels": {"gpu": "true"}}
+VARIABLES = {"fields": {"maxPods": 110, "clusterDNS": ["10.0.0.10"]}, "node": NODE}
+ANSIBLE = {"path": "x", "rack": "rack", "zoneGroups": "zone_", "labels": "node_labels", "registry": "registry"}
+SMALL = """\
+cluster: small
+apiServer: "1.29"
+ssh: {user: admin, port: 22}
+racks: {a: "small-[001-010]", b: "small-[011-020]"}
+groups:
+  gpu: {nodes: "small-[003,007]", settings: {maxPods: 60}}
+settings: {serializeImagePulls: false, --v: 2}
+"""
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _shipped(folder: str, pattern: str) -> tuple[bytes, ...]:
+    return tuple(path.read_bytes() for path in sorted((ROOT / folder).glob(pattern)))
+
+
+@cache
+def _templates() -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted((ROOT / "templates").glob("*.j2"))}
+
+
+def _inventory(data: bytes) -> tuple[str, ...]:
+    draft = draft_of(_text(data), "i.yaml")
+    found = finish(draft) if draft.source is None else load_inventory(_text(data), "i.yaml")
+    return *found.nodes, *(str(problem) for level in found.levels for problem in homes.check(level.settings))
+
+
+def _playbook(data: bytes) -> tuple[str, ...]:
+    policy = load_playbook(_text(data), "p.yaml", _templates())
+    return tuple(str(problem) for problem in homes.check(policy.settings))
+
+
+def _template(data: bytes) -> tuple[str, ...]:
+    """What a template makes is bytes for a file; only its mistakes are shown."""
+    said = tuple(str(problem) for problem in undefined_variables(_text(data), "t.j2", KUBELET_CONFIG))
+    render(_text(data), "t.j2", VARIABLES)
+    return said
+
+
+def _nodeset(data: bytes) -> tuple[str, ...]:
+    names = Names(tuple(f"n{number:03d}" for number in range(50)), {"r1": frozenset({"n001"})})
+    try:
+        evaluate(_text(data), names)
+    except NodesetError as error:
+        said: tuple[str, ...] = tuple(flaw.message + flaw.hint for flaw in error.flaws)
+    else:
+        said = ()
+    found = expand(_text(data))
+    return *said, *found[:100], fold(found)
+
+
+def _duration(data: bytes) -> tuple[str, ...]:
+    return (durations.go_format(durations.parse(_text(data))),)
+
+
+def _selector(data: bytes) -> tuple[str, ...]:
+    matches(parse(_text(data)), {"a": "b"})
+    return ()
+
+
+def _override(data: bytes) -> tuple[str, ...]:
+    setting: Setting = parse_override(_text(data))
+    return tuple(str(problem) for problem in homes.check({setting.name: setting}))
+
+
+def _ansible(data: bytes) -> tuple[str, ...]:
+    draft = draft_of(json.dumps({"cluster": "c", "apiServer": "v1.34.1", "nodesFrom": {"ansible": ANSIBLE}}), "c.yaml")
+    assert isinstance(draft.source, FromAnsible)
+    inventory = finish(draft, ansible_inventory.found_nodes(_text(data), draft.source, "ansible"))
+    return *inventory.nodes, *(node.address for node in inventory.nodes.values())
+
+
+def _yaml(data: bytes) -> tuple[str, ...]:
+    document = read_yaml(_text(data), "f.yaml")
+    if document.problems:
+        raise InputError(document.problems)
+    return ()
+
+
+def small() -> Inventory:
+    return load_inventory(SMALL, "small.yaml")
+
+
+TARGETS = (
+    Target(
+        "inventory", _inventory, lambda: (SMALL.encode(), *(text[:4000] for text in _shipped("inventories", "*.yaml")))
+    ),
+    Target("playbook", _playbook, lambda: _shipped("playbooks", "*.yaml"), examples=60),
+    Target(
+        "template",
+        _template,
+        lambda: (
+            *_shipped("templates", "*.j2"),
+            b"{% for a in range(9) %}{{ a * 2 + 1 }}{% if a %}{{ node.labels | list | sort | join(',') }}{% endif %}{% endfor %}",
+            b"{% set x = [1, 2] %}{{ x | map('upper') | select('string') | unique | first | default('a') }}",
+        ),
+    ),
+    Target("yaml", _yaml, lambda: (SMALL.encode(), b'a: &x [1, "\\u0041", {b: c}]\nd: *x\n"e": |\n  text\n')),
+    Target(
+        "nodeset", _nodeset, lambda: (b"n[001-010,012]&@r1!n00?", b"a-[1-9/2]-[01-02],b", b"@all^n*"), (NodesetError,)
+    ),
+    Target("duration", _duration, lambda: (b"1h2m3.5s", b"-5ms", b"100us"), (durations.DurationError,)),
+    Target("selector", _selector, lambda: (b"a=b,!c,d!=e,f in (g,h),i notin (j)",), (SelectorError,)),
+    Target("override", _override, lambda: (b"maxPods=110", b"--v=3", b"evictionHard={memory.available: 5%}")),
+    Target("ansible", _ansible, lambda: (json.dumps(HOSTS).encode(), json.dumps(HOSTS, indent=1).encode())),
+)

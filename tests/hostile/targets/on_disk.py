@@ -1,0 +1,85 @@
+"""What lies in files that rollout itself wrote, and somebody may have changed: plans, snapshots, journals, memories."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+from rollout.app.plan import build_plan
+from rollout.core.plans import plan_codec, snapshot_codec
+from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_text import plan_text
+from rollout.core.run.journal_codec import decode_event, decode_order, encode_event, encode_order
+from rollout.core.run.order import apply_order
+from tests.core.model_fleet import make_order
+from tests.core.test_journal_codec import EVENTS
+from tests.hostile.property import CANARY, Target
+from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm
+
+ROOT = Path(__file__).parents[3]
+
+
+@cache
+def _plan() -> bytes:
+    found = inventory(4, per_rack=2)
+    taken = fleet(
+        found, {name: kubeadm(name, config=f"kind: KubeletConfiguration\n# {CANARY}\n") for name in found.nodes}
+    )
+    made = build_plan(found, POLICY, taken, dict.fromkeys(found.nodes, IMAGE_PULLS), tuple(found.nodes), "@all")
+    return plan_codec.encode(made)
+
+
+@cache
+def _snapshot() -> bytes:
+    found = inventory(2)
+    return snapshot_codec.encode(fleet(found, {name: kubeadm(name) for name in found.nodes}))
+
+
+def _read_plan(data: bytes) -> tuple[str, ...]:
+    plan_codec.decode(data, "p.json")
+    return ()
+
+
+def _read_sealed_plan(data: bytes) -> tuple[str, ...]:
+    """As another program would have sealed it: what the digest does not keep out must hold together."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return ()
+    if not isinstance(document, dict):
+        return ()
+    document.pop("digest", None)
+    try:
+        sealed = plan_codec._sealed(document)[1]  # noqa: SLF001
+    except RecursionError:
+        return ()
+    plan = plan_codec.decode(sealed, "p.json")
+    apply_order("r1", plan)
+    plan_json(plan, "p.json")
+    text = plan_text(plan)
+    return tuple(text.replace(CANARY, "").splitlines())  # a diff shows the comments of a file
+
+
+def _read_snapshot(data: bytes) -> tuple[str, ...]:
+    snapshot_codec.encode(snapshot_codec.decode(data, "s.json"))
+    return ()
+
+
+def _read_event(data: bytes) -> tuple[str, ...]:
+    encode_event(decode_event(data.decode("utf-8", "replace")))
+    return ()
+
+
+def _read_order(data: bytes) -> tuple[str, ...]:
+    encode_order(decode_order(data.decode("utf-8", "replace")))
+    return ()
+
+
+TARGETS = (
+    Target("plan", _read_plan, lambda: (_plan(),), examples=60),
+    Target("sealed-plan", _read_sealed_plan, lambda: (_plan(),), examples=60),
+    Target("snapshot", _read_snapshot, lambda: (_snapshot(),), examples=60),
+    Target("journal-event", _read_event, lambda: tuple(encode_event(event).encode() for event in EVENTS)),
+    Target("journal-order", _read_order, lambda: (encode_order(make_order({"a": 3})).encode(),)),
+)

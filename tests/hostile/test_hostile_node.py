@@ -1,0 +1,108 @@
+"""A node that means harm, behind a real OpenSSH server: it is told by name and left alone, the others go on, and nothing of it reaches a screen raw.
+
+Three honest nodes of the lab and one whose every answer is a program of the enemy's. The command line reads all four.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rollout.core.text.terminal import CONTROL
+from tests.ssh.sshd import Sshd, require
+from tests.story.conftest import Site, served
+
+HONEST = "small-[001-002,061]"
+ENEMY = "small-062"
+MEBIBYTE = 1 << 20
+
+ANSWERS = {
+    "nothing at all": ("exit 0", "answer-cut-off"),
+    "gigabytes": ("exec cat /dev/zero", "bad-answer"),
+    "gigabytes of errors": ("exec cat /dev/zero >&2", "bad-answer"),
+    "never a newline": ("head -c 3000000 /dev/zero | tr '\\0' a", "answer-cut-off"),
+    "very many lines": ("yes 'say x' | head -n 100000", "bad-answer"),
+    "escape sequences": ("printf 'say \\033]0;owned\\007\\033[2J\\nrefused no-\\033[31m x\\nend snapshot\\n'", "bad-answer"),
+    "an escape in a refusal": ("printf 'refused disk-full \\033[2J\\302\\2332J\\342\\200\\256x\\nend snapshot\\n'", "disk-full"),
+    "invalid UTF-8": ("printf '\\377\\376\\355\\240\\200\\nend snapshot\\n'", "bad-answer"),
+    "half a line": ("printf 'fact machine-id aaaa'", "answer-cut-off"),
+    "an end that never comes": ("printf 'fact a b\\n'; kill -9 $$", "no-status"),
+    "the end of another verb": ("printf 'end confirm\\n'", "answer-cut-off"),
+    "an end, and more": ("printf 'end snapshot\\nfact a b\\n'", "bad-answer"),
+    "a digest that lies": (
+        f"printf 'file regular 644 0:0 1 {'0' * 64} /etc/x +\\ncontent eA==\\nend snapshot\\n'", "bad-answer",
+    ),
+    "a file that goes elsewhere": (f"printf 'file regular 644 0:0 1 {'0' * 64} ../../etc/x -\\nend snapshot\\n'", "bad-answer"),
+    "sudo's question": ("printf '[rollout %% 00000000] password: ' >&2; cat", "bad-answer"),
+    "errors with escapes": ("printf '\\033[2J\\033]52;c;aGk=\\007boo\\n' >&2; exit 3", "answer-cut-off"),
+}  # fmt: skip
+
+
+@dataclass
+class Besieged:
+    """``enemy`` is the program that the hostile node runs in place of what it is asked to."""
+
+    site: Site
+    enemy: Path
+
+    def plan(self, limit: str) -> tuple[int, str, str, int]:
+        """Exit code, both outputs, and the most memory that it ever had, in bytes."""
+        words = self.site.command("plan", "--cluster", "small", "--limit", limit, "--out", "p.json", "-o", "json")
+        with (self.site.folder / "out").open("w+b") as out, (self.site.folder / "err").open("w+b") as err:
+            process = subprocess.Popen(words, cwd=self.site.folder, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            texts = [file.read().decode() for file in (out, err) if not file.seek(0)]
+        return process.returncode, texts[0], texts[1], usage.ru_maxrss * 1024
+
+
+@pytest.fixture(scope="module")
+def besieged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Besieged]:
+    require()
+    folder = tmp_path_factory.mktemp("enemy")
+    enemy = folder / "answer"
+    server = Sshd(tmp_path_factory.mktemp("sshd"), f"ForceCommand {enemy}")
+    server.start()
+    try:
+        with served(tmp_path_factory.mktemp("besieged"), f"{HONEST},{ENEMY}") as site:
+            ssh_config = site.lab / "ssh_config"
+            theirs = f"Host {ENEMY}\n  HostName 127.0.0.1\n  Port {server.port}\n  IdentityFile {server.user_key}\n"
+            theirs += f"  IdentitiesOnly yes\n  UserKnownHostsFile {server.known_hosts}\n  User root\n"
+            ssh_config.write_text(theirs + ssh_config.read_text())
+            yield Besieged(site, enemy)
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def in_peace(besieged: Besieged) -> int:
+    """The memory that three honest nodes take."""
+    code, _, err, most = besieged.plan(HONEST)
+    assert code == 0, err
+    return most
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: the enemy's server wants root, as nodes do")
+@pytest.mark.parametrize("name", ANSWERS)
+def test_whatever_a_node_answers_it_is_named_and_the_others_are_planned(
+    besieged: Besieged, in_peace: int, name: str
+) -> None:
+    program, reference = ANSWERS[name]
+    besieged.enemy.write_text(f"#!/bin/sh\n{program}\n")
+    besieged.enemy.chmod(0o755)
+    code, out, err, most = besieged.plan(f"{HONEST},{ENEMY}")
+    assert code in (0, 4), err
+    plan = json.loads(out)
+    assert plan["changed"] == 3, "nobody else is held up"
+    (left,) = plan["left"]
+    assert (left["nodes"], left["standing"], left["reference"]) == (ENEMY, "unreachable", reference)
+    for text in (out, err):
+        assert CONTROL.search(text) is None
+        assert "\\u001b" not in text
+    assert most < in_peace + 48 * MEBIBYTE, "what it sends is not kept"

@@ -1,0 +1,97 @@
+"""What is installed is what was looked at: every package pinned with its hashes, and nothing that pyproject does not ask for."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.hostile.parts import NotALockError, Pin, differences, locked
+
+ROOT = Path(__file__).parents[2]
+LOCKS = sorted(path.name for path in (ROOT / "requirements").glob("*.txt"))
+OTHER_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+
+
+@cache
+def lock(name: str) -> tuple[Pin, ...]:
+    return locked((ROOT / "requirements" / name).read_text())
+
+
+def wanted(extra: str) -> Iterable[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    texts = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    texts += project["project"]["optional-dependencies"].get(extra, [])
+    texts += [line for line in (ROOT / "requirements/build.in").read_text().splitlines() if not line.startswith("#")]
+    return map(Requirement, texts)
+
+
+def test_there_is_a_lock_for_running_for_work_on_it_and_for_the_tools() -> None:
+    assert LOCKS == ["dev.txt", "fuzz.txt", "run.txt", "tools.txt"]
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_holds_pins_with_hashes_and_no_address_of_anywhere(name: str) -> None:
+    assert lock(name)
+    text = (ROOT / "requirements" / name).read_text()
+    assert "://" not in text
+    assert "/opt/" not in text
+
+
+@pytest.mark.parametrize("version", OTHER_PYTHONS)
+@pytest.mark.parametrize(("name", "extra"), [("run.txt", ""), ("dev.txt", "dev")])
+def test_a_lock_satisfies_pyproject_on_every_python_that_it_allows(name: str, extra: str, version: str) -> None:
+    environment = {"python_version": version, "python_full_version": f"{version}.0", "extra": ""}
+    here = [pin for pin in lock(name) if not pin.marker or Marker(pin.marker).evaluate(environment)]
+    by_name = {pin.name: pin for pin in here}
+    assert len(by_name) == len(here), "one version of each package"
+    for requirement in wanted(extra):
+        pin = by_name[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(pin.version, prereleases=True), f"{requirement}: {pin.version}; make lock"
+
+
+def test_what_runs_is_a_part_of_what_is_tested() -> None:
+    assert set(lock("run.txt")) <= set(lock("dev.txt"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a==1\n",
+        "a>=1 --hash=sha256:" + "0" * 64 + "\n",
+        "a @ file:///x --hash=sha256:" + "0" * 64 + "\n",
+        "--extra-index-url x\n",
+        "-e .\n",
+        "a==1 \\\n    --hash=md5:00\n",
+    ],
+)
+def test_what_is_no_pin_with_a_hash_is_found(line: str) -> None:
+    with pytest.raises(NotALockError):
+        locked(line)
+
+
+def test_a_list_of_parts_that_leaves_one_out_or_makes_one_up_is_found() -> None:
+    text = (ROOT / "requirements/run.txt").read_text()
+    parts = [{"name": pin.name, "version": pin.version} for pin in lock("run.txt")]
+    assert differences(json.dumps({"components": parts}), text) == []
+    gone = parts[0]
+    assert differences(json.dumps({"components": parts[1:]}), text) == [
+        f"not in the list of parts: {gone['name']} {gone['version']}"
+    ]
+    made = [*parts, {"name": "left-pad", "version": "1"}]
+    assert differences(json.dumps({"components": made}), text) == ["not in the lock file: left-pad 1"]
+
+
+def test_make_setup_installs_nothing_that_has_no_hash() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    installs = [line for line in makefile.splitlines() if "pip install" in line]
+    assert len(installs) >= 2
+    for line in installs:
+        assert "--require-hashes" in line or "--no-deps --no-build-isolation" in line, line

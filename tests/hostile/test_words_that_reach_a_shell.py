@@ -1,0 +1,94 @@
+"""What reaches a node's shell is exactly the words that were meant, under dash and under busybox; what cannot be such a word is refused before."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_call import Claim, CommandGate, Measure
+from rollout.kubelet.node import env_file, unit_file
+
+SHELLS = [words for words in (("dash", "-c"), ("busybox", "sh", "-c")) if shutil.which(words[0])]
+PROGRAM = 'main() { printf \'%s\\000\' "$@" "$PAYLOAD"; }\n'
+HOSTILE = st.lists(
+    st.sampled_from(
+        [*"aZ0_.-@/:%+=,", *" \t\n\r'\"`$\\;|&<>(){}[]*?!#~^", "$(id)", "`id`", "\x00", "\x1b", "é", "\u202e"]
+    ),
+    min_size=1,
+    max_size=12,
+).map("".join)
+FEW = settings(max_examples=40, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+MARKS = set(" \t\n\r'\"`$\\;|&<>(){}[]*?!#~^\x00\x1bé\u202e")
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda words: words[0])
+@FEW
+@given(name=HOSTILE, path=HOSTILE, line=HOSTILE)
+def test_a_call_arrives_as_it_was_meant_or_is_not_made(shell: tuple[str, ...], name: str, path: str, line: str) -> None:
+    measure = Measure("kubelet.service", 10248, (f"/etc/{path}",), (CommandGate("g", 5, line),))
+    try:
+        call = agent_call.status(PROGRAM, tx=name, claim=Claim(3, name), measure=measure, sudo=False, deadline=5)
+    except ValueError:
+        return
+    assert not MARKS & set(name + path), "what means something to a shell is refused"
+    done = subprocess.run([*shell, call.line], input=call.stdin, capture_output=True, check=True, timeout=20)
+    *words, payload, end = done.stdout.decode().split("\0")
+    assert (end, done.stderr) == ("", b"")
+    assert words == [
+        "status",
+        f"tx={name}",
+        "claim=1",
+        f"run={name}",
+        "counter=3",
+        "measure=1",
+        "unit=kubelet.service",
+        "healthz=10248",
+    ]
+    encoded = base64.b64encode(line.encode()).decode()
+    assert payload == f"\npath /etc/{path}\ncommand g 5 {encoded}\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda words: words[0])
+def test_what_was_changed_on_its_way_does_not_run(shell: tuple[str, ...]) -> None:
+    call = agent_call.status(PROGRAM, tx="t", sudo=False, deadline=5)
+    for bytes_sent in (call.stdin[:-3], call.stdin + b"echo owned\n", b""):
+        done = subprocess.run([*shell, call.line], input=bytes_sent, capture_output=True, check=True, timeout=20)
+        assert done.stdout.splitlines() == [b"refused torn-program what arrived is not what was sent", b"end status"]
+    assert hashlib.sha256(call.stdin).hexdigest() in call.line
+
+
+@FEW
+@given(value=HOSTILE, before=st.sampled_from(["", "A=b\n", "A=b", "A=b \\\n", "A='b\\\n'\n", "# x\n"]))
+def test_a_value_in_an_environment_file_is_one_assignment_and_no_more(value: str, before: str) -> None:
+    try:
+        made = env_file.assign(before, "KUBELET_EXTRA_ARGS", value)
+    except ValueError:
+        assert re.search(r"[\n\r\0]", value) or before.startswith("#"), "only line ends cannot be written"
+        return
+    kept = env_file.values(before)
+    assert env_file.values(made) == {**kept, "KUBELET_EXTRA_ARGS": value}
+
+
+@FEW
+@given(word=HOSTILE)
+def test_a_word_on_a_units_command_line_is_that_word_and_no_other_line(word: str) -> None:
+    try:
+        quoted = unit_file.quote(word)
+    except ValueError:
+        return
+    text = f"[Service]\nExecStart=/usr/bin/kubelet {quoted}\nRestart=always\n"
+    lines = [(line.key, line.value) for line in unit_file.service_lines(text)]
+    assert [key for key, _ in lines] == ["ExecStart", "Restart"]
+    try:
+        pieces = unit_file.expand(lines[0][1], "kubelet.service", {"id": "owned"}, {})
+    except ValueError:
+        return  # a change whose line cannot be read back is refused
+    assert [piece.text for piece in pieces] == ["/usr/bin/kubelet", word]

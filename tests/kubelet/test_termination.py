@@ -1,0 +1,143 @@
+"""How long a kubelet may take to end a pod: what each minor does with the grace period, hooks and sidecars, and what it never does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rollout.core.model.draining import Ending, LeavingPod
+from rollout.kubelet.restarts.termination import FLOOR, budget, timeout, worst
+
+OLD, NOT_DEDUCTED, DEDUCTED, ORDERED = range(20, 22), range(22, 28), range(28, 29), range(29, 37)
+AGES = (OLD, NOT_DEDUCTED, DEDUCTED, ORDERED)
+APP = Ending("app")
+HOOKED = Ending("app", hook=True)
+SLEEPS = Ending("app", hook=True, hook_sleeps=5)
+SIDECAR = Ending("proxy", sidecar=True)
+HOOKED_SIDECAR = Ending("proxy", sidecar=True, hook=True)
+
+
+def pod(*containers: Ending, grace: int = 30, granted: int | None = None, name: str = "default/web") -> LeavingPod:
+    return LeavingPod("u", name, grace, granted, containers=containers or (APP,))
+
+
+TABLE = (  # what, the pod, seconds in each of the four ages
+    ("no hook: the grace period", pod(), (30, 30, 30, 30)),
+    ("nothing known of its containers", LeavingPod("u", "default/web", 30), (30, 30, 30, 30)),
+    ("a hook of unknown length may use all of it", pod(HOOKED), (32, 60, 32, 32)),
+    ("a hook that sleeps is deducted, or was not", pod(SLEEPS), (30, 35, 30, 30)),
+    ("a hook that sleeps nearly all of it leaves the floor", pod(SLEEPS, grace=6), (7, 11, 7, 7)),
+    ("a hook that sleeps longer is cut off", pod(SLEEPS, grace=4), (6, 8, 6, 6)),
+    ("a second is less than the floor, where there is one", pod(grace=1), (2, 1, 2, 2)),
+    ("no grace at all", pod(grace=0), (2, 1, 2, 2)),
+    ("no grace at all, and a hook, which old ones do not begin", pod(HOOKED, grace=0), (2, 1, 3, 3)),
+    ("a negative grace period counts as a second", pod(grace=-3), (2, 1, 2, 2)),
+    ("a negative grace period, and a hook", pod(HOOKED, grace=-3), (3, 2, 3, 3)),
+    ("a negative one that an old API server granted", pod(HOOKED, grace=-3, granted=-3), (2, 1, 3, 3)),
+    ("what was granted counts more than what was asked", pod(HOOKED, grace=600, granted=10), (12, 20, 12, 12)),
+    ("more may be granted, too", pod(grace=10, granted=90), (90, 90, 90, 90)),
+    ("nothing was granted: newer ones go by what was asked", pod(HOOKED, grace=30, granted=0), (2, 30, 32, 32)),
+    ("containers end side by side: the longest counts", pod(APP, SLEEPS, HOOKED), (32, 60, 32, 32)),
+    ("a sidecar is a container like others before it is ordered", pod(APP, SIDECAR), (30, 30, 30, 32)),
+    ("sidecars stop waiting at the same moment", pod(APP, SIDECAR, Ending("mesh", sidecar=True)), (30, 30, 30, 32)),
+    ("a sidecar's hook runs at once, beside the others", pod(APP, HOOKED_SIDECAR), (32, 60, 32, 33)),
+    ("a sidecar whose hook sleeps", pod(APP, Ending("proxy", hook=True, hook_sleeps=5, sidecar=True)), (30, 35, 30, 32)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("minor", [minor for age in AGES for minor in age])
+@pytest.mark.parametrize(("leaving", "seconds"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_seconds_at_worst(minor: int, leaving: LeavingPod, seconds: tuple[int, ...]) -> None:
+    (expected,) = (found for age, found in zip(AGES, seconds, strict=True) if minor in age)
+    assert budget(leaving, minor).seconds == expected
+
+
+@pytest.mark.parametrize(
+    ("leaving", "minor", "text"),
+    [
+        (pod(), 30, "its grace period of 30 s"),
+        (pod(grace=1), 20, "a kubelet 1.20 gives every container 2 s"),
+        (pod(HOOKED), 20, "the preStop hook of app may use all 30 s of the grace period, and the container then has 2 s"),
+        (
+            pod(HOOKED), 23,
+            "the preStop hook of app may use all 30 s of the grace period, which a kubelet 1.23 does not deduct: the container then has 30 s",
+        ),
+        (pod(SLEEPS), 20, "the preStop hook of app sleeps 5 s of its grace period of 30 s"),
+        (pod(APP, SIDECAR), 33, "sidecar proxy waits for the others through the grace period of 30 s and then has 2 s"),
+    ],
+)  # fmt: skip
+def test_it_says_why(leaving: LeavingPod, minor: int, text: str) -> None:
+    assert budget(leaving, minor).text == text
+
+
+def test_the_pod_that_got_minus_three_seconds() -> None:
+    """Grace 5, a main container and a helper, each with a hook that sleeps 3 s. A kubelet with sidecars of its own making ran
+    the helper's hook, then the main one's end, and handed 5 - (3 + 3 + 2) over as an override: docker waited for ever.
+    """
+    spent = 3 + timeout_of_main() + 3
+    assert timeout(20, 5, hook=3, override=5 - spent) is None, "which is what -3 s means to docker"
+    assert timeout(30, 5, hook=3, override=5 - spent) == FLOOR, "today the floor comes last"
+
+    main = Ending("krds", hook=True, hook_sleeps=3)
+    helper = Ending("agent", hook=True, hook_sleeps=3)
+    for minor in OLD:
+        assert budget(pod(main, helper, grace=5), minor).seconds == 5, "as it is without that kubelet: side by side"
+    for minor in NOT_DEDUCTED:
+        assert budget(pod(main, helper, grace=5), minor).seconds == 3 + 5
+    native = Ending("agent", hook=True, hook_sleeps=3, sidecar=True)
+    for minor in ORDERED:
+        assert budget(pod(main, native, grace=5), minor).seconds == 5 + FLOOR, "in order, within one grace period"
+
+
+def timeout_of_main() -> int:
+    given = timeout(20, 5, hook=3)
+    assert given == FLOOR
+    return given
+
+
+def test_the_worst_pod_is_named_and_those_that_stay_are_not_counted() -> None:
+    short, long = pod(grace=5, name="default/short"), pod(HOOKED, name="default/long")
+    stays = LeavingPod("u", "kube-system/proxy", 600, stays="daemon-set")
+    assert worst([short, long, stays], 23) == (budget(long, 23), long)
+    assert worst([stays], 23) is None
+
+
+endings = st.builds(
+    Ending,
+    name=st.sampled_from("abc"),
+    hook=st.booleans(),
+    hook_sleeps=st.integers(0, 100),
+    sidecar=st.booleans(),
+)
+minors = st.integers(15, 40)
+containers = st.lists(endings, max_size=4).map(tuple)
+
+
+@given(containers, minors, st.integers(-(2**31), 2**31), st.none() | st.integers(-(2**31), 2**31))
+def test_never_negative_never_without_bound_and_never_below_the_floor(
+    found: tuple[Ending, ...], minor: int, grace: int, granted: int | None
+) -> None:
+    seconds = budget(LeavingPod("u", "a/b", grace, granted, containers=found), minor).seconds
+    assert seconds is not None
+    assert seconds >= (1 if minor in NOT_DEDUCTED else FLOOR)
+
+
+@given(containers, minors, st.integers(0, 10_000), st.integers(0, 10_000))
+def test_a_longer_grace_period_never_ends_a_pod_sooner(
+    found: tuple[Ending, ...], minor: int, grace: int, more: int
+) -> None:
+    less, longer = (budget(LeavingPod("u", "a/b", each, containers=found), minor) for each in (grace, grace + more))
+    assert less.seconds is not None
+    assert longer.seconds is not None
+    assert less.seconds <= longer.seconds
+    assert longer.seconds >= grace + more
+
+
+@given(containers, minors, st.integers(1, 10_000))
+def test_only_kubelets_that_do_not_deduct_take_much_longer_than_the_grace_period(
+    found: tuple[Ending, ...], minor: int, grace: int
+) -> None:
+    seconds = budget(LeavingPod("u", "a/b", grace, containers=found), minor).seconds
+    assert seconds is not None
+    assert seconds <= (2 * grace if minor in NOT_DEDUCTED else grace + FLOOR + 1)

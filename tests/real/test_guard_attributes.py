@@ -1,0 +1,54 @@
+"""What a file has besides its bytes: label, access list, attributes, mode and owner are the target's, in the new file and in the old."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.bed.node import CONFIG
+from tests.real.agent_calls import CONFIG_PATH, OnNode, eventually, receipt
+
+pytestmark = pytest.mark.real_node
+
+NEW_CONFIG = CONFIG.replace("serializeImagePulls: true", "serializeImagePulls: false").encode()
+LABEL = b"system_u:object_r:kubernetes_file_t:s0\0"
+NOBODY = 0xFFFFFFFF
+# user::rw- user:1000:r-- group::r-- mask::r-- other::---
+ACCESS = struct.pack("<I", 2) + b"".join(
+    struct.pack("<HHI", tag, rights, who)
+    for tag, rights, who in ((1, 6, NOBODY), (2, 4, 1000), (4, 4, NOBODY), (16, 4, NOBODY), (32, 0, NOBODY))
+)
+GIVEN = {"security.selinux": LABEL, "user.owner": b"a team", "system.posix_acl_access": ACCESS}
+
+
+def _has(path: Path) -> tuple[int, int, int, dict[str, bytes]]:
+    found = path.stat()
+    return found.st_mode, found.st_uid, found.st_gid, {name: os.getxattr(path, name) for name in os.listxattr(path)}
+
+
+@pytest.mark.parametrize("way_back", ["revert", "guard"])
+def test_all_of_it_is_the_targets_before_and_after(on_node: OnNode, way_back: str) -> None:
+    target = on_node.node.root / CONFIG_PATH.lstrip("/")
+    folder = target.parent
+    os.chown(target, 12, 34)
+    for name, value in GIVEN.items():
+        os.setxattr(target, name, value)
+    os.setxattr(folder, "user.owner", b"the same team")
+    before, around = _has(target), _has(folder)
+    assert before[3] == GIVEN, "this file system keeps them"
+    tx = f"tx-{way_back}"
+    assert on_node.apply(tx, {CONFIG_PATH: NEW_CONFIG}, guard=60 if way_back == "revert" else 8).healthy
+    assert target.read_bytes() == NEW_CONFIG
+    assert _has(target) == before
+    if way_back == "revert":
+        on_node.revert(tx)
+    eventually(lambda: receipt(on_node, tx).state.value == "reverted", 40)
+    assert target.read_text() == CONFIG
+    assert (_has(target), _has(folder)) == (before, around)
+    os.removexattr(folder, "user.owner")
+    for name in GIVEN:
+        os.removexattr(target, name)
+    os.chown(target, 0, 0)

@@ -1,0 +1,82 @@
+"""The guard over a boot: systemd itself says that it comes before the kubelet and every unit of the change, and waits for it."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.bed.node import CONFIG
+from tests.real.agent_calls import CONFIG_PATH, OnNode, eventually, kubelets, receipt
+
+pytestmark = pytest.mark.real_node
+
+NEW_CONFIG = CONFIG.replace("serializeImagePulls: true", "serializeImagePulls: false").encode()
+BOOT_UNIT = "rollout-guard-boot.service"
+SLOW = 3.0
+"""Seconds that the boot unit takes in this test."""
+
+
+def _shown(hand: OnNode, name: str) -> set[str]:
+    return set(hand.node.exec("systemctl", "show", "-p", name, "--value", BOOT_UNIT).split())
+
+
+def _moments(hand: OnNode) -> dict[str, float]:
+    """When this boot's systemd said for the first time that it had started or finished a unit."""
+    lines = hand.node.exec("journalctl", "-b", "-o", "short-monotonic", "--no-pager", "_PID=1").splitlines()
+    found: dict[str, float] = {}
+    for line in lines:
+        match = re.search(r"\[ *(\d+\.\d+)\].* (?:Started|Finished) (\S+\.service)", line)
+        if match:
+            found.setdefault(match[2], float(match[1]))
+    return found
+
+
+def test_the_boot_unit_comes_before_every_unit_of_the_change_and_they_start_with_the_old_files(on_node: OnNode) -> None:
+    slow = Path(on_node.node.root, f"etc/systemd/system/{BOOT_UNIT}.d/slow.conf")
+    assert on_node.apply(
+        "tx-boot", {CONFIG_PATH: NEW_CONFIG}, guard=120, units=("docker.service", "kubelet.service")
+    ).healthy
+    assert _shown(on_node, "Before") >= {"docker.service", "kubelet.service"}
+    assert _shown(on_node, "RequiresMountsFor") >= {"/var/lib/rollout", "/var/lib/kubelet"}
+    slow.parent.mkdir()
+    slow.write_text(f"[Service]\nExecStartPre=/bin/sleep {SLOW}\n", encoding="utf-8")
+    on_node.node.exec("sync")
+    try:
+        on_node.node.powercut()
+        on_node.node.heal()
+        on_node.node.boot()
+        on_node.node.wait()
+        eventually(lambda: {"docker.service", "kubelet.service"} <= set(_moments(on_node)), 30)
+        when = _moments(on_node)
+        assert when[BOOT_UNIT] <= min(when["docker.service"], when["kubelet.service"])
+        assert receipt(on_node, "tx-boot").cause == "boot"
+        eventually(lambda: kubelets(on_node) > 0, 20)
+        assert kubelets(on_node) == 1, "it was never started with the new files"
+        assert on_node.read(CONFIG_PATH) == CONFIG
+    finally:
+        slow.unlink()
+        slow.parent.rmdir()
+
+
+def _started_it_is_old(hand: OnNode) -> bool:
+    hand.node.exec("systemctl", "start", BOOT_UNIT)
+    return hand.read(CONFIG_PATH) == CONFIG
+
+
+def test_the_boot_unit_started_by_hand_when_nothing_else_is_left_restarts_what_runs(on_node: OnNode) -> None:
+    """Timer and process were stopped; somebody reaches a target again, which starts what it wants."""
+    guard = 6
+    assert on_node.apply("tx-hand", {CONFIG_PATH: NEW_CONFIG}, guard=guard).healthy
+    on_node.node.exec("systemctl", "stop", "rollout-guard-tx-hand.timer", "rollout-watch-tx-hand.service")
+    on_node.node.exec("systemctl", "start", "multi-user.target")
+    on_node.node.exec("systemctl", "start", BOOT_UNIT)
+    assert on_node.read(CONFIG_PATH) == NEW_CONFIG.decode(), "before its time it leaves it alone"
+    before = on_node.node.exec("systemctl", "show", "-p", "MainPID", "--value", "kubelet")
+    eventually(partial(_started_it_is_old, on_node), guard + 20)
+    eventually(
+        lambda: on_node.node.exec("systemctl", "show", "-p", "MainPID", "--value", "kubelet") not in (before, "0\n"), 20
+    )
+    assert receipt(on_node, "tx-hand").cause == "boot"

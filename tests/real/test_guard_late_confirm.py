@@ -1,0 +1,67 @@
+"""A confirm that the journal has and the node gets too late: the node says so, is as it was, and the run records that, never success."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from tests.bed.node import Node
+from tests.real.fleet import Fleet, until
+
+pytestmark = pytest.mark.real_node
+
+LATE = """\
+#!/bin/sh
+# The node's timeout, with which each verb begins: while /run/bed-late is there, a confirm waits before it has been read.
+while [ -e /run/bed-late ] && tr '\\0' ' ' <"/proc/$PPID/cmdline" | grep -q ' confirm tx='; do
+    true >/run/bed-is-late
+    sleep 0.05
+done
+exec /usr/bin/timeout "$@"
+"""
+
+
+def _is_late(node: Node) -> bool:
+    return bool(node.exec("sh", "-c", "ls /run/bed-is-late 2>/dev/null || :"))
+
+
+def _hold_confirms(node: Node) -> None:
+    tool = node.root / "usr/local/bin/timeout"
+    tool.write_text(LATE)
+    tool.chmod(0o755)
+    node.exec("touch", "/run/bed-late")
+
+
+def test_late_is_told_and_recorded_as_reverted(fleet: Fleet) -> None:
+    """On one node the guard was first; on another nothing of the guard is left, and the confirm itself takes back."""
+    fleet.playbook("[canary, rest]", "[rest]")
+    fleet.one_rack()
+    before = fleet.everything()
+    guarded, alone, *_ = fleet.nodes
+    for node in (guarded, alone):
+        _hold_confirms(node)
+    fleet.plan()
+    with fleet.begun("apply", "p.json", "--yes") as process:
+        for node in (guarded, alone):
+            until(partial(_is_late, node), 60, "its confirm has come")
+            assert fleet.is_new(node)
+        units = "systemctl stop $(systemctl list-units --plain --no-legend 'rollout-guard-*.timer' 'rollout-watch-*' | cut -d' ' -f1)"
+        alone.exec("sh", "-c", units)
+        until(lambda: fleet.receipt(guarded) == "reverted guard", 60, "its guard has fired")
+        assert fleet.is_new(alone), "nobody has taken it back"
+        for node in (guarded, alone):
+            node.exec("rm", "/run/bed-late")
+        code = process.wait(120)
+    assert code == 4, fleet.said()
+    assert [fleet.receipt(node) for node in (guarded, alone)] == ["reverted guard", "reverted guard"]
+    assert [fleet.is_new(node) for node in fleet.nodes] == [False, False, True, True]
+    assert [fleet.runs_new(node) for node in fleet.nodes] == [False, False, True, True]
+    assert fleet.status()["counts"] == {"confirmed": 2, "reverted": 2}, fleet.said()
+    assert [fleet.standing(node) for node in (guarded, alone)] == ["reverted too-late"] * 2
+    fleet.nothing_left()
+    for node in (guarded, alone):
+        (node.root / "usr/local/bin/timeout").unlink()
+    back = fleet.rollout("rollback", fleet.status()["run"], "--yes")
+    assert back.code == 0, back.all
+    assert fleet.everything() == before

@@ -1,0 +1,277 @@
+"""A change that some nodes' pods would not survive: those nodes are emptied first, and left as they were found.
+
+Through the command line, on the lab: its API server takes cordons and evictions, and its pods go elsewhere as they would.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.cluster import KubernetesCluster
+from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+from rollout.core.model.live import LiveNode
+from rollout.core.run.drains import AGAIN_EVERY, MOST_TRIES
+from tests.story.conftest import Done, Site, served
+from tests.story.test_faults import begun, nothing_left, policy, said, until, where
+
+CHANGED = ("small-001", "small-002", "small-061")
+ROOMY = ("small-003", "small-062", "small-063")
+FIRST = CHANGED[0]
+LIMIT = ",".join(CHANGED)
+APPLY = ("apply", "--cluster", "small", "--limit", LIMIT, "--yes")
+SECONDS = 10.0
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Iterator[Site]:
+    """Six nodes of two pods each, a daemon set's and a replica set's; three of them are to hold no more than one."""
+    with served(tmp_path, "small-[001-003,061-063]") as made:
+        path = made.folder / "inventories/small.yaml"
+        path.write_text(f"{path.read_text()}endpoints: {{kubeconfig: {made.lab / 'kubeconfig'}}}\n")
+        policy(made, "serializeImagePulls: false", "serializeImagePulls: false\n  maxPods: 1")
+        policy(made, "guard: 10s", "guard: 10s\ndisruption: drain-and-restart\ndrain: 2m")
+        yield made
+
+
+@contextmanager
+def api(site: Site) -> Iterator[KubernetesCluster]:
+    cluster = KubernetesCluster(ApiClient(load_kubeconfig(str(site.lab / "kubeconfig"))))
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def nodes(site: Site) -> dict[str, LiveNode]:
+    with api(site) as cluster:
+        return {node.name: node for node in cluster.nodes()}
+
+
+def going(site: Site, node: str) -> set[str]:
+    """The pods on a node that a drain makes go."""
+    with api(site) as cluster:
+        return {pod.name for pod in cluster.leaving(node, SECONDS) if not pod.stays}
+
+
+def cordons(site: Site) -> dict[str, str]:
+    return {name: node.cordoned_by for name, node in nodes(site).items() if node.unschedulable}
+
+
+def plan(site: Site) -> tuple[Done, dict[str, Any]]:
+    done = site.rollout("plan", "--cluster", "small", "--limit", LIMIT, "--out", "p.json")
+    assert done.code == 0, done.err
+    return done, json.loads((site.folder / "p.json").read_text())
+
+
+def run_of(site: Site) -> str:
+    run: str = where(site)["run"]
+    return run
+
+
+# There and back.
+
+
+def test_who_would_lose_pods_is_emptied_changed_confirmed_and_uncordoned_and_its_pods_run_elsewhere(few: Site) -> None:
+    done, made = plan(few)
+    drains = {name: node["drain"] for name, node in made["nodes"].items()}
+    assert {name: drain["pods"] for name, drain in drains.items()} == dict.fromkeys(CHANGED, 1)
+    assert "3 nodes, 3 pods to go: small-[001-002,061]; each has 2 min, else it is left alone" in done.out
+    assert "3 pods would be rejected after the change" in done.out
+    applied = few.rollout(*APPLY)
+    assert applied.code == 0, applied.out + applied.err
+    assert all(few.is_new(name) for name in CHANGED)
+    assert [going(few, name) for name in CHANGED] == [set()] * 3
+    assert sum(len(going(few, name)) for name in ROOMY) == 6
+    assert cordons(few) == {}
+    nothing_left(few, *CHANGED)
+
+
+def test_without_the_word_the_same_nodes_are_refused_and_not_a_pod_is_touched(few: Site) -> None:
+    policy(few, "disruption: drain-and-restart\n", "")
+    done, made = plan(few)
+    assert {entry["reference"] for entry in made["left"]} == {"pods-would-be-rejected"}
+    assert "drain it first, or say `disruption: drain-and-restart`" in done.out
+
+
+def test_a_canary_that_rehearses_is_drained_once_and_stays_empty_until_it_is_confirmed_again(few: Site) -> None:
+    policy(few, "rehearsal: false", "rehearsal: true")
+    applied = few.rollout(*APPLY)
+    assert applied.code == 0, applied.out + applied.err
+    assert all(few.is_new(name) for name in CHANGED)
+    assert cordons(few) == {}
+
+
+# Pods that do not go.
+
+
+def test_a_budget_that_lets_no_pod_go_leaves_its_node_as_it_was_and_the_others_are_changed(few: Site) -> None:
+    policy(few, "drain: 2m", "drain: 4s")
+    few.fault("small-002", "pdb-blocks")
+    before, there = few.everything("small-002"), going(few, "small-002")
+    done = few.rollout(*APPLY)
+    assert done.code == 4, done.out + done.err
+    status = few.rollout("status").out
+    assert "refused (1) small-002: " in status
+    assert "[not-drained]" in status
+    assert [few.is_new(name) for name in CHANGED] == [True, False, True]
+    assert few.everything("small-002") == before
+    assert going(few, "small-002") >= there
+    assert cordons(few) == {}
+    nothing_left(few, *CHANGED)
+
+
+def test_a_pod_that_ends_slowly_by_its_kubelets_own_arithmetic_is_waited_for_and_it_is_said_which(few: Site) -> None:
+    """Kubelets 1.20 deduct the hook: its grace period of 12 s it may use, and 2 s more; it was given 4 s."""
+    policy(few, "drain: 2m", "drain: 4s")
+    few.fault(FIRST, "slow-termination", "--after", "12")
+    (slow,) = going(few, FIRST)
+    done = few.rollout(*APPLY)
+    assert done.code == 0, done.out + done.err
+    told = f"{FIRST}: its time is over and is extended: deletion is slow, not scheduling; pod {slow} may take "
+    assert told in done.out
+    assert all(few.is_new(name) for name in CHANGED)
+    assert f"{FIRST} is drained beyond its time: " in few.rollout("report").out
+    assert cordons(few) == {}
+
+
+def test_a_pod_that_a_finalizer_holds_is_not_waited_for_any_longer_than_its_kubelet_may_take(few: Site) -> None:
+    policy(few, "drain: 2m", "drain: 4s")
+    few.fault(FIRST, "finalizer")
+    done = few.rollout(*APPLY)
+    assert done.code in (3, 4), done.out + done.err
+    status = few.rollout("status").out
+    assert "deleted in time, and not gone: pod " in status
+    assert "held by " in status
+    assert not few.is_new(FIRST)
+    assert cordons(few) == {}
+
+
+def test_a_cordon_of_others_is_left_alone(few: Site) -> None:
+    plan(few)
+    few.fault("small-002", "cordoned")
+    done = few.rollout("apply", "p.json", "--yes")
+    assert done.code == 4, done.out + done.err
+    assert "others have cordoned it since the plan [not-drained]" in few.rollout("status").out
+    assert cordons(few) == {"small-002": ""}
+    assert len(going(few, "small-002")) >= 1
+
+
+# Whatever ends a controller.
+
+
+def drained_now(site: Site) -> bool:
+    return "is drained" in where(site).get("draining", "")
+
+
+@pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGINT])
+def test_a_controller_that_ends_in_a_drain_leaves_a_run_that_goes_on(few: Site, signal_: signal.Signals) -> None:
+    """Killed, its cordon stays with the run's name on it; interrupted, it lifts that first."""
+    few.fault(FIRST, "pdb-blocks")
+    with begun(few, *APPLY) as process:
+        until(lambda: drained_now(few), 60, "the canary is drained")
+        assert cordons(few) == {FIRST: run_of(few)}
+        os.killpg(process.pid, signal_)
+        process.wait(60)
+    if signal_ is signal.SIGKILL:
+        assert cordons(few) == {FIRST: run_of(few)}
+    else:
+        assert process.returncode == 130, said(few)
+        assert cordons(few) == {}
+        assert where(few)["counts"] == {"pending": 3}
+    assert not few.is_new(FIRST)
+    few.fault(FIRST, "--clear")
+    done = few.rollout("resume", run_of(few), "--yes")
+    assert done.code == 0, done.out + done.err
+    assert all(few.is_new(name) for name in CHANGED)
+    assert cordons(few) == {}
+    nothing_left(few, *CHANGED)
+
+
+def test_a_pause_puts_back_who_is_drained_and_going_on_drains_again(few: Site) -> None:
+    few.fault(FIRST, "pdb-blocks")
+    with begun(few, *APPLY) as process:
+        until(lambda: drained_now(few), 60, "the canary is drained")
+        few.rollout("pause", run_of(few), "--reason", "lunch")
+        until(lambda: cordons(few) == {}, 30, "its cordon is lifted")
+        assert where(few)["counts"] == {"pending": 3}
+        few.fault(FIRST, "--clear")
+        few.rollout("continue", run_of(few))
+        assert process.wait(120) == 0, said(few)
+    assert all(few.is_new(name) for name in CHANGED)
+    assert cordons(few) == {}
+
+
+def test_an_api_server_that_goes_away_in_a_drain_is_waited_for(few: Site) -> None:
+    few.fault(FIRST, "pdb-blocks")
+    with begun(few, *APPLY) as process:
+        until(lambda: drained_now(few), 60, "the canary is drained")
+        few.fault("api", "api-down")
+        until(lambda: "the API server could not be asked" in where(few)["draining"], 30, "it is told")
+        few.fault(FIRST, "--clear")
+        few.fault("api", "--clear")
+        assert process.wait(120) == 0, said(few)
+    assert cordons(few) == {}
+
+
+def test_a_cordon_that_cannot_be_lifted_is_told_and_owed_and_catching_up_lifts_it(few: Site) -> None:
+    few.fault(FIRST, "pdb-blocks")
+    with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
+        until(lambda: drained_now(few), 60, "it is drained")
+        few.fault("api", "api-forbidden")
+        assert process.wait(MOST_TRIES * AGAIN_EVERY + 120) == 4, said(few)
+    status = few.rollout("status").out
+    assert f"may still be cordoned by this run: {FIRST}" in status
+    assert f"left behind: {FIRST}: its cordon could not be lifted: " in status
+    few.fault("api", "--clear")
+    few.fault(FIRST, "--clear")
+    assert cordons(few) == {FIRST: run_of(few)}
+    caught = few.rollout("catch-up", run_of(few), "--yes")
+    assert caught.code == 0, caught.out + caught.err
+    assert cordons(few) == {}
+    assert few.is_new(FIRST), "nobody was at fault that it was left alone"
+
+
+# Taken back by others.
+
+
+def test_taking_a_run_back_that_died_in_a_drain_lifts_its_cordons_also_without_its_journal(few: Site) -> None:
+    policy(few, "waves: [canary, rest]", "waves: [canary, {perRack: 1}, rest]")
+    few.fault("small-002", "pdb-blocks")
+    with begun(few, *APPLY) as process:
+        until(
+            lambda: "small-002" in cordons(few) and few.is_new(FIRST), 90, "the canary is changed, the next is drained"
+        )
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(60)
+    away = few.apart("elsewhere").rollout("rollback", "--cluster", "small", "--limit", LIMIT, "--emergency", "--yes")
+    assert away.code == 0, away.out + away.err
+    assert "cordons lifted: " in away.out
+    assert cordons(few) == {}
+    assert not any(few.is_new(name) for name in CHANGED)
+
+
+def test_a_rollback_without_an_api_server_goes_as_well_and_says_how_cordons_are_lifted_by_hand(few: Site) -> None:
+    few.fault("small-002", "pdb-blocks")
+    with begun(few, *APPLY) as process:
+        until(
+            lambda: "small-002" in cordons(few) and few.is_new(FIRST), 90, "the canary is changed, the next is drained"
+        )
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(60)
+    few.fault("api", "api-down")
+    back = few.rollout("rollback", run_of(few), "--yes")
+    assert back.code == 0, back.out + back.err
+    assert "by hand: kubectl get nodes" in back.out
+    assert not any(few.is_new(name) for name in CHANGED)
+    few.fault("api", "--clear")
+    again = few.rollout("rollback", "--cluster", "small", "--limit", LIMIT, "--emergency", "--yes")
+    assert cordons(few) == {}, again.out + again.err
