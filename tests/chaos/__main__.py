@@ -1,0 +1,94 @@
+"""``python -m tests.chaos``: many runs on real systemd nodes, a fault in each; ``--run N --seed S`` does one of them again."""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.bed.bed import why_not
+from tests.chaos.draws import draw
+from tests.chaos.faults import keep
+from tests.chaos.machine import FAKETIME
+from tests.chaos.report import Conditions, conditions, story, table, write
+from tests.chaos.site import make_site
+from tests.chaos.trial import Result, trial
+
+KEPT = Path(tempfile.gettempdir()) / "rollout-chaos"
+"""Where runs go that went wrong."""
+
+
+class Crew:
+    """Several fleets, each a thread; they take the numbers of runs from one queue."""
+
+    def __init__(self, seed: int, numbers: Sequence[int], fleets: int) -> None:
+        self.results: list[Result] = []
+        self._seed = seed
+        self._numbers: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in numbers:
+            self._numbers.put(number)
+        self._printing = threading.Lock()
+        self._threads = [threading.Thread(target=self._work, args=(index,)) for index in range(fleets)]
+
+    def work(self) -> Sequence[Result]:
+        for thread in self._threads:
+            thread.start()
+        for thread in self._threads:
+            thread.join()
+        return self.results
+
+    def _work(self, index: int) -> None:
+        """A fleet is used until something is found on it, then made afresh."""
+        while not self._numbers.empty():
+            with (
+                tempfile.TemporaryDirectory(prefix=f"rollout-chaos-{index}-") as folder,
+                make_site(Path(folder) / "site") as site,
+            ):
+                while (number := self._next()) is not None:
+                    result = trial(site, draw(self._seed, number))
+                    self.results.append(result)
+                    with self._printing:
+                        print(story(result, site), flush=True)  # noqa: T201 - this is a command
+                    if result.findings:
+                        keep(site, KEPT / f"seed-{self._seed}-run-{number}")
+                        break
+
+    def _next(self) -> int | None:
+        try:
+            return self._numbers.get_nowait()
+        except queue.Empty:
+            return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))  # noqa: S311 - any will do
+    parser.add_argument("--run", type=int, action="append", help="only this one of the seed's runs; writes no page")
+    parser.add_argument("--fleets", type=int, default=2, help="of three nodes each, side by side")
+    given = parser.parse_args()
+    reason = why_not() or (
+        "" if FAKETIME.exists() else f"NOT TESTED: {FAKETIME} is missing (apt-get install libfaketime)"
+    )
+    if reason:
+        print(reason, file=sys.stderr)  # noqa: T201
+        return 2
+    numbers = given.run or range(given.runs)
+    began = time.monotonic()
+    results = Crew(given.seed, numbers, min(given.fleets, len(numbers))).work()
+    around: Conditions = conditions(given.seed, given.runs, given.fleets, time.monotonic() - began)
+    print("\n".join(table(results)))  # noqa: T201
+    if not given.run and len(results) == len(numbers):
+        write(results, around)
+    bad = [result for result in results if result.findings]
+    return 1 if bad or len(results) < len(numbers) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""What is different about these nodes: a kubelet 1.36, and an sh that can tell a verb another time, or hold a confirm back."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.bed.node import Node
+from tests.bed.shell import run
+
+HERE = Path(__file__).parent
+FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+"""Of Debian's package libfaketime."""
+
+_NEWER = {
+    "usr/bin/kubelet": {"v1.20.15": "v1.36.1"},
+    "var/lib/kubelet/kubeadm-flags.env": {"--network-plugin=cni --pod-infra-container-image=k8s.gcr.io/pause:3.2": "--hostname-override=bed"},
+    "etc/systemd/system/kubelet.service": {"--network-plugin=cni": "--hostname-override=bed", " \\\n  --pod-infra-container-image=k8s.gcr.io/pause:3.2": ""},
+}  # fmt: skip
+
+
+def prepare(node: Node) -> None:
+    """A node that has just been booted; durable when this returns."""
+    for name, exchanges in _NEWER.items():
+        path = node.root / name
+        if path.exists():
+            text = path.read_text()
+            for old, new in exchanges.items():
+                text = text.replace(old, new)
+            path.write_text(text)
+    for source, target, mode in ((HERE / "sh", "bin/sh", 0o755), (FAKETIME, f"lib/{FAKETIME.name}", 0o644)):
+        place = node.root / "usr/local" / target
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, place)
+        place.chmod(mode)
+    run("sync", "-f", str(node.disk.written))
+    node.exec("sh", "-c", "systemctl daemon-reload && systemctl restart kubelet")

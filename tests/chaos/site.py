@@ -1,0 +1,213 @@
+"""Three real nodes of either layout in two racks, and a folder to run ``rollout`` in; used for many runs, one after the other."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rollout.app.following import replay
+from rollout.app.ports import Journal
+from rollout.app.runs import last_that_acted
+from rollout.cli.wiring import Session
+from rollout.core.run.state import RunState
+from tests.bed.bed import Bed
+from tests.bed.node import Node
+from tests.chaos.draws import GUARD, NODES
+from tests.chaos.findings import Known, Limits, Seen
+from tests.chaos.look import look
+from tests.chaos.machine import prepare
+from tests.real.fleet import ROOT, Done, until
+
+PLAYBOOK = f"""\
+name: pulls
+settings: {{--v: 3, serializeImagePulls: false}}
+waves: [rest]
+rehearsal: false
+limits: {{perRack: 1, inFlight: 2, pace: 20}}
+budgets: {{wave: 3, rack: 3, fleet: 3}}
+soak: 600ms
+passes: 2
+guard: {GUARD}s
+onFailure: {{revert: wave}}
+pullsInFlight: override
+"""
+"""Kubelets of 1.36 keep their readiness over a restart, so nothing has to settle and a run takes seconds."""
+
+CLUSTER = "chaos"
+LEFT_ALONE = ("pending", "refused", "skipped")
+PATIENCE = 240.0
+
+
+@dataclass
+class Site:
+    """``state`` is the journal's folder: each run has its own."""
+
+    folder: Path
+    bed: Bed
+    nodes: tuple[Node, ...]
+    state: str = "state"
+    known: dict[str, Known] = field(default_factory=dict)
+    undisturbed: float = 0.0
+
+    @property
+    def limits(self) -> Limits:
+        names = [node.name for node in self.nodes]
+        return Limits({"a": frozenset({names[0], names[2]}), "b": frozenset({names[1]})}, per_rack=1, in_flight=2)
+
+    # ------------------------------------------------------------------------------------------------ the command line
+
+    def command(self, *words: str, state: str = "") -> list[str]:
+        way = ["--ssh-config", str(self.bed.ssh_config), "--state", state or self.state]
+        return [sys.executable, "-m", "rollout.cli", *words, *way]
+
+    def rollout(self, *words: str, state: str = "") -> Done:
+        done = subprocess.run(
+            self.command(*words, state=state),
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        with (self.folder / "said").open("a") as log:
+            log.write(f"$ rollout {' '.join(words)}   # {done.returncode}\n{done.stdout}{done.stderr}\n")
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    @contextmanager
+    def begun(self, *words: str, state: str = "", host: str = "") -> Iterator[subprocess.Popen[str]]:
+        """A controller at work, in a process group of its own; ``host``: on a machine that calls itself so."""
+        command = self.command(*words, state=state)
+        if host:
+            command = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', host, *command]
+        with (self.folder / "said").open("a") as log:
+            log.write(f"$ rollout {' '.join(words)} &\n")
+            log.flush()
+            process = subprocess.Popen(
+                command, cwd=self.folder, stdout=log, stderr=log, text=True, start_new_session=True
+            )
+            try:
+                yield process
+            finally:
+                process.kill()
+                process.wait()
+
+    def said(self) -> str:
+        """All that was printed in this run so far."""
+        path = self.folder / "said"
+        return path.read_text() if path.exists() else ""
+
+    # ------------------------------------------------------------------------------------------------ by the journal
+
+    def journal(self, state: str = "") -> Journal:
+        return Session(self.folder / (state or self.state), None, accept_new=False, output="text").past()
+
+    def newest(self) -> RunState | None:
+        """The newest run, as its journal tells; ``None`` without one."""
+        journal = self.journal()
+        headers = journal.runs(CLUSTER)
+        return replay(journal, headers[0].run) if headers else None
+
+    def acted(self) -> RunState | None:
+        """The newest one that was not turned away before it touched a node."""
+        journal = self.journal()
+        headers = journal.runs(CLUSTER)
+        return last_that_acted(journal, CLUSTER, or_else=headers[-1].run) if headers else None
+
+    def word(self, seen: Seen, others: Sequence[str]) -> str:
+        """The state of a node by the journal of the run that it obeyed last (``others``: folders of other journals).
+
+        A run that left it alone says nothing of its files: then it is the run whose transaction is its newest.
+        """
+        words = [self._word(run, seen.node, others) for run in runs_of(seen)]
+        touched = [word for word in words if word not in ("", *LEFT_ALONE)]
+        run = self.acted()
+        return next(iter([*touched, *filter(None, words)]), str(run.nodes[seen.node].state) if run else "pending")
+
+    def _word(self, run: str, node: str, others: Sequence[str]) -> str:
+        """Empty where no journal has the run, or the run has not the node."""
+        for state in (self.state, *others):
+            journal = self.journal(state)
+            if any(header.run == run for header in journal.runs(CLUSTER)):
+                record = replay(journal, run).nodes.get(node)
+                return str(record.state) if record else ""
+        return ""
+
+    # ------------------------------------------------------------------------------------------------ the nodes
+
+    def look(self) -> tuple[Seen, ...]:
+        return tuple(look(node) for node in self.nodes)
+
+    def fresh(self, state: str) -> None:
+        """The nodes know nothing of us any more, no fault is on them, and the journal is another one."""
+        self.state = state
+        (self.folder / "said").unlink(missing_ok=True)
+        for folder in ("other", "emergency", state):
+            shutil.rmtree(self.folder / folder, ignore_errors=True)
+        for node in self.nodes:
+            node.exec("sh", "-c", "rm -rf /var/lib/rollout /run/bed-*; systemctl reset-failed")
+
+    def plan(self) -> None:
+        done = self.rollout("plan", "--cluster", CLUSTER, "--out", "p.json", "--exit-code")
+        if done.code != 10:
+            raise RuntimeError(done.all)
+
+    def targets(self, node: Node) -> frozenset[str]:
+        plan = json.loads((self.folder / "p.json").read_text())
+        group = plan["nodes"][node.name]["group"]
+        change = next(entry["change"] for entry in plan["groups"] if entry["name"] == group)
+        return frozenset(entry["path"] for entry in change["files"])
+
+    def learn(self) -> None:
+        """What the nodes are like with old and with new files, and how long it takes when nothing disturbs it."""
+        self.fresh("undisturbed")
+        self.plan()
+        began = time.monotonic()
+        self._well("apply", "p.json", "--yes")
+        self.undisturbed = time.monotonic() - began
+        new = self.look()
+        run = self.newest()
+        self._well("rollback", run.order.run if run else "", "--yes")
+        self.known = {
+            node.name: Known(old, then, self.targets(node))
+            for node, old, then in zip(self.nodes, self.look(), new, strict=True)
+        }
+
+    def _well(self, *words: str) -> None:
+        done = self.rollout(*words)
+        if done.code != 0:
+            raise RuntimeError(f"undisturbed: {done.all}")
+
+
+@contextmanager
+def make_site(folder: Path) -> Iterator[Site]:
+    """Booted, planned and learnt."""
+    with Bed() as bed:
+        nodes = bed.add(NODES)
+        for node in nodes:
+            prepare(node)
+        shutil.rmtree(folder, ignore_errors=True)
+        names = [node.name for node in nodes]
+        racks = f"racks:\n  a: {names[0]},{names[2]}\n  b: {names[1]}\n"
+        inventory = f"cluster: {CLUSTER}\napiServer: v1.36.1\n{racks}nodes:\n" + "".join(
+            f"  {n}: {{}}\n" for n in names
+        )
+        for name, text in ((f"inventories/{CLUSTER}.yaml", inventory), ("playbooks/pulls.yaml", PLAYBOOK)):
+            (folder / name).parent.mkdir(parents=True)
+            (folder / name).write_text(text)
+        (folder / "templates").symlink_to(ROOT / "templates")
+        site = Site(folder, bed, tuple(nodes))
+        until(lambda: all(node.is_up() for node in nodes), 30, "every kubelet runs")
+        site.learn()
+        yield site
+
+
+def runs_of(seen: Seen) -> tuple[str, ...]:
+    """The run that a node has obeyed last, and the one that changed it last."""
+    return (*seen.token[1:2], *(receipt["run"] for receipt in seen.receipts[-1:]))

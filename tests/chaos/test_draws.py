@@ -1,0 +1,50 @@
+"""A number of a seed names a run for ever; the kinds have equal shares, and every one of them can be carried out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.chaos.draws import ANSWERS, GUARD, KINDS, NODES, STEPS, VARIANTS, Kind, draw
+from tests.chaos.faults import FAULTS
+
+MANY = [draw(7, number) for number in range(600)]
+
+
+def test_the_same_number_of_the_same_seed_is_the_same_run() -> None:
+    assert [draw(7, number) for number in range(600)] == MANY
+    assert [draw(8, number) for number in range(600)] != MANY
+
+
+def test_every_kind_has_its_share_of_any_number_of_runs() -> None:
+    for runs in (12, 200, 600):
+        counts = Counter(each.kind for each in MANY[:runs])
+        assert set(counts) == set(KINDS)
+        assert max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_every_variant_every_moment_and_every_node_comes() -> None:
+    assert {(each.kind, each.variant) for each in MANY} == {(kind, v) for kind in KINDS for v in VARIANTS[kind]}
+    assert {each.moment for each in MANY} == {"", *STEPS, *ANSWERS}
+    assert {number for each in MANY for number in each.struck} == set(range(NODES))
+
+
+def test_half_of_the_instants_are_aimed() -> None:
+    aimed = sum(bool(each.moment) for each in MANY)
+    assert len(MANY) * 0.4 < aimed < len(MANY) * 0.6
+
+
+def test_a_short_fault_leaves_the_guard_time_and_a_long_one_outlasts_it() -> None:
+    for each in MANY:
+        if each.kind is Kind.LINK_SHORT or each.variant.startswith("shorter"):
+            assert each.seconds <= GUARD - 3
+        if each.kind is Kind.LINK_LONG or each.variant.startswith("longer"):
+            assert each.seconds > GUARD
+
+
+def test_late_confirms_come_on_either_side_of_the_deadline() -> None:
+    late = [each.late for each in MANY if each.kind is Kind.LATE]
+    assert min(late) < 0 < max(late)
+
+
+def test_every_kind_has_a_fault() -> None:
+    assert set(FAULTS) == set(KINDS)

@@ -1,0 +1,205 @@
+"""One run: it begins, the fault strikes and is healed, the run is resumed to its end, every node is judged, all is taken back."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rollout.core.run.state import Ending, Phase, RunState
+from tests.chaos.draws import GUARD, Draw, Kind
+from tests.chaos.faults import FAULTS, OTHER_STATE, Fault
+from tests.chaos.findings import Finding, Harm, Seen, fenced, findings, is_new
+from tests.chaos.instants import LOOK_EVERY, let_go, reach, set_up
+from tests.chaos.look import is_under_way
+from tests.chaos.site import CLUSTER, Site
+from tests.chaos.watch import Watch
+from tests.real.fleet import until
+
+QUICK = ("--per-rack", "100", "--yes")
+"""Of a way back: these are nodes that nobody uses."""
+
+MOST_TURNS = 6
+LEASE = 30.0
+MOMENT = 5.0
+
+
+@dataclass
+class Result:
+    """What became of one run."""
+
+    draw: Draw
+    reached: bool = False  # struck while the run was under way
+    at: float = 0.0  # seconds after its begin
+    resumed: int = 0
+    saved_themselves: int = 0
+    confirmed: int = 0
+    longest: float = 0.0  # seconds from the strike until nobody was armed or going back any more who was so then
+    took: float = 0.0
+    findings: tuple[Finding, ...] = ()
+    seen: tuple[Seen, ...] = field(default=(), repr=False)
+
+    def count(self, harm: Harm) -> int:
+        return sum(finding.harm is harm for finding in self.findings)
+
+
+def trial(site: Site, draw: Draw) -> Result:
+    """Carry it out; what is found is told in the result. The nodes are as before afterwards, unless something is found."""
+    result, began = Result(draw), time.monotonic()
+    site.fresh(f"run-{draw.number}")
+    fault = FAULTS[draw.kind](site, draw)
+    with Watch(site.nodes, site.limits) as watch:
+        try:
+            found = _disturbed(site, draw, fault, watch, result)
+            found += _judged(site, draw, result)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run is no success, and the others go on
+            found = (Finding(Harm.BROKEN, "run", f"{type(error).__name__}: {error}"),)
+    if not found:
+        found = _taken_back(site, draw)
+    result.saved_themselves, result.longest = watch.saved_themselves(), watch.longest()
+    result.findings = (*found, *watch.findings())
+    result.took = time.monotonic() - began
+    return result
+
+
+def _disturbed(site: Site, draw: Draw, fault: Fault, watch: Watch, result: Result) -> tuple[Finding, ...]:
+    """The run from its begin to its end, with whatever was needed to get it there."""
+    fault.prepare()
+    set_up(site, draw)
+    began = time.monotonic()
+    with site.begun("apply", "p.json", "--yes") as controller:
+        fault.controller = controller
+        result.reached = reach(site, draw, controller)
+        result.at = time.monotonic() - began
+        watch.strike()
+        fault.strike()
+        let_go(site, draw)
+        found: tuple[Finding, ...] = ()
+        if draw.kind is Kind.FROZEN and controller.poll() is None:
+            found = _thawed(site, draw, fault, controller)
+        elif draw.kind is Kind.LATE:
+            _wait(controller)
+        else:
+            _sleep(draw.seconds)
+        fault.heal()
+        _wait(controller)
+    if draw.alone:
+        until(lambda: not any(map(is_under_way, site.nodes)), GUARD + 60, "the nodes save themselves")
+    result.resumed = _to_its_end(site)
+    return found
+
+
+def _sleep(seconds: float) -> None:
+    """The fault lasts."""
+    time.sleep(seconds)
+
+
+def _wait(controller: subprocess.Popen[str]) -> None:
+    """Until it has ended, however; killed ones have."""
+    controller.wait(180)
+
+
+def _thawed(site: Site, draw: Draw, fault: Fault, controller: subprocess.Popen[str]) -> tuple[Finding, ...]:
+    """Another machine takes over while the controller is stopped; then that one wakes up, in the middle or afterwards."""
+    if draw.variant == "unlocked":
+        reason = ("--reason", "its machine is gone")
+        with site.begun("unlock", "--cluster", CLUSTER, "--force", "--yes", *reason, host="elsewhere") as unlock:
+            unlock.wait(60)
+    else:
+        _sleep(LEASE + 1.0)
+    with site.begun("resume", "--yes", host="elsewhere") as other:
+        if not _takes_over(site, other):  # frozen before it had written down a run: whoever thaws begins it
+            fault.heal()
+            _wait(controller)
+            return ()
+        if draw.fraction < 0.5:
+            _sleep(draw.seconds)
+            fault.heal()
+            _wait(controller)
+            _wait(other)
+            return fenced(controller.returncode, site.said(), (), ())
+        _wait(other)
+    before = site.look()
+    fault.heal()
+    _wait(controller)
+    return fenced(controller.returncode, site.said(), before, site.look())
+
+
+def _takes_over(site: Site, other: subprocess.Popen[str]) -> bool:
+    """Whether the other machine gets the lease before it ends."""
+    while other.poll() is None:
+        holder = site.journal().holder(CLUSTER)
+        if holder is not None and holder.host == "elsewhere":
+            return True
+        time.sleep(LOOK_EVERY)
+    return False
+
+
+def next_words(run: RunState | None, resumed: int) -> tuple[str, ...]:
+    """What the tool itself says is to be done with the newest run; nothing when it is at its end."""
+    if run is None:
+        return ("apply", "p.json", "--yes")
+    if run.phase is not Phase.ENDED:
+        return ("resume", "--yes")
+    if any(record.leftovers for record in run.nodes.values()):
+        return ("unlock", "--cluster", CLUSTER, "--yes", "--reason", "its run has ended")
+    if run.ending is Ending.PREFLIGHT:
+        return ("apply", "p.json", "--yes")
+    if run.ending is Ending.DONE:
+        return ("catch-up", "--yes") if any(record.owed for record in run.nodes.values()) else ()
+    if run.ending is Ending.HALTED and resumed >= 2:
+        return ()  # it was accepted twice, and halts again
+    return ("resume", "--yes")
+
+
+def _to_its_end(site: Site) -> int:
+    """How often somebody had to go on with the run."""
+    said: tuple[str, ...] = ()
+    for turn in range(MOST_TURNS):
+        words = next_words(site.newest(), turn)
+        if not words or (words[0], said[:1]) == ("unlock", ("unlock",)):
+            return (
+                turn  # what was left behind is still told of the run that has ended; the nodes say whether it is true
+            )
+        said = words
+        site.rollout(*words)
+    raise RuntimeError(f"after {MOST_TURNS} times it has still not ended")
+
+
+def _judged(site: Site, draw: Draw, result: Result) -> tuple[Finding, ...]:
+    others = _others(draw)
+    result.seen, found = _lasting(site, lambda seen: site.word(seen, others))
+    result.confirmed = sum(is_new(seen, site.known[seen.node]) for seen in result.seen)
+    return found
+
+
+def _lasting(site: Site, word: Callable[[Seen], str]) -> tuple[tuple[Seen, ...], tuple[Finding, ...]]:
+    """What is still so a few seconds later: a process that has just been told to go needs a moment."""
+    end = time.monotonic() + MOMENT
+    while True:
+        every = site.look()
+        found = tuple(each for seen in every for each in findings(seen, site.known[seen.node], word(seen)))
+        if not found or time.monotonic() > end:
+            return every, found
+        _sleep(0.5)
+
+
+def _others(draw: Draw) -> Sequence[str]:
+    return (OTHER_STATE,) if draw.kind is Kind.TWO and "another journal" in draw.variant else ()
+
+
+def _taken_back(site: Site, draw: Draw) -> tuple[Finding, ...]:
+    """Everything, by the journal or by the nodes alone; then every node is as it was found."""
+    changed = [seen for seen in site.look() if is_new(seen, site.known[seen.node])]
+    if not changed:
+        return ()
+    runs = {seen.receipts[-1]["run"] for seen in changed}  # a later one may have found nothing that it could do
+    if draw.emergency or _others(draw) or len(runs) > 1:
+        back = site.rollout("rollback", "--cluster", CLUSTER, "--emergency", *QUICK, state="emergency")
+    else:
+        back = site.rollout("rollback", *runs, *QUICK)
+    _, found = _lasting(site, lambda _: "reverted")
+    if back.code != 0:
+        found = (Finding(Harm.BROKEN, "rollback", f"it ended with {back.code}: {back.all[-400:]}"), *found)
+    return found
