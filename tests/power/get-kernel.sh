@@ -1,0 +1,15 @@
+#!/bin/sh
+# Brings Debian's cloud kernel, not installed but unpacked: DIR/boot/vmlinuz-VERSION and its modules. Usage: get-kernel.sh DIR
+# QEMU itself must be there (apt-get install --no-install-recommends qemu-system-x86).
+set -eu
+
+dir=${1:?usage: get-kernel.sh DIR}
+command -v qemu-system-x86_64 >/dev/null || { echo "NOT TESTED: QEMU is missing (apt-get install --no-install-recommends qemu-system-x86)" >&2; exit 2; }
+set -- "$dir"/boot/vmlinuz-*
+[ ! -e "$1" ] || exit 0
+mkdir -p "$dir"
+cd "$dir"
+package=$(apt-cache depends --important linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-[^ ]*\)$/\1/p' | head -n 1)
+apt-get download -qq "${package:?apt knows no cloud kernel}"
+dpkg-deb -x "$package"_*.deb .
+rm "$package"_*.deb
