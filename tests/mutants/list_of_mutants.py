@@ -1,0 +1,120 @@
+"""The mutants: one line each of what the laws stand on."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+AGENT = "rollout/agent/agent.sh"
+SEEDS = "tests/simulation/test_seeds.py::test_two_thousand_seeds_keep_every_law"
+CHAOS = "tests/chaos/test_a_few_runs.py"
+TRANSACTION = "tests/agent/test_transaction.py"
+
+MUTANTS = (
+    Mutant(
+        "acts-before-writing",
+        "rollout/app/driver.py",
+        "            self._patience.write(state, lambda: self._journal.append(state.order.run, lines))\n"
+        "            self._keep_the_pace",
+        "            self._keep_the_pace",
+        "a controller that dies leaves nodes of which no journal knows",
+        (SEEDS,),
+    ),
+    Mutant(
+        "fenced-goes-on",
+        "rollout/core/run/machine.py",
+        "        draft.fenced(event.node, event.reference, event.message)\n        return\n",
+        "        return\n",
+        "two controllers work on one fleet",
+        (SEEDS,),
+    ),
+    Mutant(
+        "lease-not-asked",
+        "rollout/adapters/journal/journal.py",
+        "            self._leases.check(connection, run)\n",
+        "",
+        "a controller that slept through its lease writes into another's run",
+        (
+            "tests/journal/test_two_controllers.py::test_a_frozen_controller_that_thaws_after_another_took_over_reaches_no_node",
+        ),
+    ),
+    Mutant(
+        "old-token-accepted",
+        AGENT,
+        '    refuse fenced "this node has accepted token $k_counter of run $k_run"\n',
+        "    :\n",
+        "an old controller changes nodes that a newer run has",
+        (f"{TRANSACTION}::test_an_older_token_is_fenced",),
+    ),
+    Mutant(
+        "drift-overwritten",
+        AGENT,
+        'check_before() { is_as "$3" "$2" ||',
+        "check_before() { true ||",
+        "bytes that others wrote since the plan are lost",
+        (f"{TRANSACTION}::test_a_drifted_file_is_not_touched",),
+    ),
+    Mutant(
+        "guard-that-only-looks",
+        AGENT,
+        "  guard_locked 9>&-\n",
+        "",
+        "a node whose controller died keeps what nobody confirmed",
+        (f"{CHAOS}::test_the_controller_is_killed_between_two_renames_of_a_node",),
+    ),
+    Mutant(
+        "boot-that-only-looks",
+        AGENT,
+        "        take_back boot files || exit 1\n",
+        "",
+        "after a power cut a node runs with half of a change",
+        (f"{CHAOS}::test_a_node_loses_its_power_while_it_is_armed", "tests/agent/test_power_cuts.py"),
+    ),
+    Mutant(
+        "late-confirm-accepted",
+        AGENT,
+        '      if [ "$r_boot" != "$boot" ] || [ "$now" -ge "$r_deadline" ]; then\n',
+        "      if false; then\n",
+        "a change is confirmed that the guard is taking back",
+        (f"{TRANSACTION}::test_confirm_after_the_deadline_reverts",),
+    ),
+    Mutant(
+        "receipt-not-synced",
+        AGENT,
+        'mv -f "$T/next/$1" "$T/receipt" && flush "$T"',
+        'mv -f "$T/next/$1" "$T/receipt"',
+        "after a power cut the node does not know that it is in a transaction",
+        ("tests/agent/test_syncs.py",),
+    ),
+    Mutant(
+        "one-too-many",
+        "rollout/core/run/capacity.py",
+        "        left = most_of(order, area) - busy[area]\n",
+        "        left = most_of(order, area) - busy[area] + 1\n",
+        "more of a rack are away than its limit",
+        (SEEDS,),
+    ),
+    Mutant(
+        "unknown-is-good",
+        "rollout/app/node_gates.py",
+        "Verdict.UNKNOWN: Trigger.GATES_UNKNOWN}",
+        "Verdict.UNKNOWN: Trigger.GATES_PASSED}",
+        "a node is confirmed that nobody could ask",
+        ("tests/gates/test_node_gates.py::test_a_gate_that_may_not_look_is_unknown",),
+    ),
+    Mutant(
+        "silent-not-owed",
+        "rollout/core/run/transitions.py",
+        "    (S.UNKNOWN, Sharp.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),\n",
+        "    (S.UNKNOWN, Sharp.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE),\n",
+        "a node that could not be reached is forgotten",
+        (SEEDS,),
+    ),
+    Mutant(
+        "cordon-left",
+        "rollout/core/run/drain_rounds.py",
+        "            draft.ask(name, Verb.UNCORDON)\n",
+        "            pass\n",
+        "nodes stay cordoned after the run",
+        (SEEDS,),
+    ),
+)

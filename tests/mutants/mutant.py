@@ -1,0 +1,66 @@
+"""A mutant: the program with one line of what keeps nodes safe taken out. A copy of the project holds it, never the project."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_SECONDS = 1200
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """``old`` stands exactly once in ``file`` and becomes ``new``. ``harm`` is what users would suffer; ``killers`` are the
+    tests, by their pytest names, each of which must fail on it and pass without it.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    harm: str
+    killers: tuple[str, ...]
+
+    def applied_to(self, text: str) -> str:
+        """The text with the line out; ``ValueError`` when the line is no longer there, or there more than once."""
+        if text.count(self.old) != 1:
+            message = f"{self.name}: {self.file} has {text.count(self.old)} times {self.old!r}"
+            raise ValueError(message)
+        return text.replace(self.old, self.new)
+
+
+def copy_of_the_project(folder: Path) -> Path:
+    """What git knows of the project, as it is on disk now."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    names = [name.decode() for name in listed.split(b"\0") if name]
+    for name in names:
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes((ROOT / name).read_bytes())
+            (folder / name).chmod((ROOT / name).stat().st_mode)
+    return folder
+
+
+def verdict(project: Path, test: str) -> str:
+    """``passed`` or ``failed``, as the test says of the copy; anything else is an error of the test or of the mutant."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", test]
+    environment = {**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        command, cwd=project, env=environment, capture_output=True, text=True, timeout=MOST_SECONDS, check=False
+    )
+    last = done.stdout.strip().splitlines()[-1:] or [done.stderr[-300:]]
+    if done.returncode == 0 and " passed" in last[0]:
+        return "passed"
+    return "failed" if done.returncode == 1 and " failed" in last[0] else f"not run: {last[0]}"
+
+
+def is_the_copys(project: Path) -> bool:
+    """Whether Python started in the copy takes the copy's code, not the project's."""
+    command = [sys.executable, "-c", "import rollout; print(rollout.__file__)"]
+    environment = {**os.environ, "PYTHONPATH": str(project)}
+    done = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip()).is_relative_to(project)
