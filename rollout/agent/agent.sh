@@ -676,6 +676,17 @@ tell_health() { # of the old files, after a restart with them
   if is_healthy; then say "healthy yes $why"; else say "healthy no $why"; fi
 }
 
+tell_taken_back() { # of the loaded transaction, by whomever it was taken back: a unit that does not run with the old files
+  [ "$r_state" = reverted ] || return 0
+  for name in $r_hangups $r_units; do
+    look "$name" || return 0
+    case $u_active/$u_sub/$r_cause in
+      */auto-restart/boot) ;; # what it needs may still be starting
+      failed/* | */auto-restart/*) say "healthy no $name is $u_sub with the old files" && return ;;
+    esac
+  done
+}
+
 hang_up() { # UNIT: its main process reads its configuration anew
   bounded 10 systemctl kill -s HUP --kill-who=main "$1" >/dev/null 2>&1
 }
@@ -1136,12 +1147,15 @@ confirm_locked() {
   load "$tx" || refuse no-transaction "$tx"
   accept || refuse state-not-writable "the token could not be stored"
   case $r_state in
-    reverting | reverted) say "refused too-late $tx is $r_state" ;;
+    reverting | reverted)
+      say "refused too-late $tx is $r_state"
+      tell_taken_back
+      ;;
     armed)
       seconds_left
       if [ "$r_boot" != "$boot" ] || [ "$now" -ge "$r_deadline" ]; then
         say "refused too-late the guard's time is over"
-        take_back guard restart
+        take_back guard restart && tell_taken_back
       else
         become confirmed || refuse state-not-writable "$T"
         settle
@@ -1196,7 +1210,7 @@ revert_locked() {
   fence
   load "$tx" || refuse no-transaction "$tx"
   accept || say "say token-not-stored the disk takes no write"
-  case $r_state in reverted) return ;; esac
+  case $r_state in reverted) tell_taken_back && return ;; esac
   asked=$tx
   transactions
   for name in $all_tx; do
@@ -1376,7 +1390,10 @@ verb_status() {
     exec 9>&- # what is measured from here on changes nothing, and a gate's children must not hold the lock
   fi
   show_state "$tx"
-  [ "$measure" = 1 ] || return 0
+  if [ "$measure" != 1 ]; then
+    { [ -z "$asked" ] || ! load "$asked"; } || tell_taken_back
+    return
+  fi
   list=''
   measure_unit
   each path note_path

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from rollout.app.ports import Clock, Engine
 from rollout.core.run.capacity import IN_MOTION
 from rollout.core.run.events import Event
-from rollout.core.run.state import RunState
+from rollout.core.run.state import Goal, RunState
 from rollout.errors import StateError
 
 AWAY_SECONDS = 60.0
@@ -77,4 +77,6 @@ def waits_until(state: RunState, now: float) -> float:
 
 def _given_up(error: StateError, state: RunState, waited: float) -> StateError:
     hint = f"armed nodes take themselves back; once the journal is there again: `rollout resume {state.order.run}`"
+    if state.order.goal is Goal.REVERT:
+        hint += f"; without it, at once: `rollout rollback --emergency --cluster {state.order.cluster}`"
     return StateError(AWAY, f"{error.message}; tried for {waited:.0f} s, nothing was begun meanwhile", hint=hint)

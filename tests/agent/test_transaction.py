@@ -14,6 +14,8 @@ import pytest
 from rollout.core.model.remote import RemoteCommand
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Snapshot, Token
+from rollout.core.run.events import Trigger
+from rollout.core.run.triggers import trigger_of
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, Node, order
@@ -332,6 +334,39 @@ def test_the_guard_takes_an_unconfirmed_change_back(node: Node) -> None:
     assert node.calls().count("restart kubelet.service") == 2
     assert node.strays() == []
     assert not node.at(DROPIN).parent.exists()
+
+
+def given_back_to_a_kubelet_that_fails(node: Node) -> Node:
+    """What its old files say is no configuration that it starts with: it did with what it read before them."""
+    old = b"FAILS\n"
+    node.write(CONFIG, old)
+    return applied(node, old={CONFIG: old}, new={CONFIG: b"sound\n"})
+
+
+def test_who_asks_later_is_told_that_the_units_fail_with_the_old_files_of_a_guard(node: Node) -> None:
+    given_back_to_a_kubelet_that_fails(node)
+    assert node.trigger("guard") == 0
+    said = "kubelet.service is auto-restart with the old files"
+    for report in (node.status("t1"), node.confirm(), node.revert()):
+        assert (report.healthy, trigger_of(report)) == (False, Trigger.STILL_SICK), report.verb
+    assert node.status("t1").message == said
+    assert node.status().healthy is None, "of a transaction that was not asked for nothing is told"
+
+
+def test_a_late_confirm_that_takes_back_says_so_too(node: Node) -> None:
+    given_back_to_a_kubelet_that_fails(node)
+    node.pass_time(61)
+    assert trigger_of(node.confirm()) is Trigger.STILL_SICK
+
+
+def test_after_a_boot_a_kubelet_may_still_wait_for_its_runtime(node: Node) -> None:
+    applied(node)
+    node.reboot()
+    assert node.trigger("boot") == 0
+    node.at("/run/standin/unit").write_text("active=activating sub=auto-restart\n")
+    assert trigger_of(node.status("t1")) is Trigger.TAKEN_BACK_ALONE
+    node.at("/run/standin/unit").write_text("active=failed sub=failed\n")
+    assert trigger_of(node.status("t1")) is Trigger.STILL_SICK
 
 
 def test_the_guard_of_a_confirmed_change_removes_itself(node: Node) -> None:

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from rollout.app.driver import Driver
-from rollout.app.journal_away import AWAY_SECONDS, waits_until
+from rollout.app.journal_away import AWAY_SECONDS, _given_up, waits_until
 from rollout.app.ports import Worker
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event
 from rollout.core.run.journal_codec import decode_event
 from rollout.core.run.machine import opening, step
 from rollout.core.run.requests import Request
-from rollout.core.run.state import Ending, NodeState, Order, RunState, Verb
+from rollout.core.run.state import Ending, Goal, NodeState, Order, RunState, Verb
 from rollout.errors import StateError
 from tests.app.test_driver import Log
 from tests.core.model_fleet import make_order
@@ -139,6 +139,16 @@ def test_how_long_is_waited_is_what_is_left_of_the_last_guard() -> None:
     assert waits_until(held, 1090.0) == 1090.0 + AWAY_SECONDS
     later = replace(armed, since=1020.0)
     assert waits_until(replace(held, nodes={first: armed, second: later}), 1030.0) == 1020.0 + 120.0
+
+
+def test_a_way_back_is_told_that_it_can_do_without_a_journal() -> None:
+    order = make_order({"a": 1})
+    state = replace(opening(order, 1, 0.0)[0], order=replace(order, goal=Goal.REVERT))
+    away = StateError("journal-away", "it does not answer")
+    assert "at once: `rollout rollback --emergency --cluster" in _given_up(away, state, 60.0).hint
+    assert "--emergency" not in _given_up(away, opening(order, 1, 0.0)[0], 60.0).hint, (
+        "an apply goes on by its journal only"
+    )
 
 
 def test_a_lease_that_was_lost_meanwhile_ends_it_at_once() -> None:

@@ -236,7 +236,8 @@ def test_what_cleanup_could_not_do_is_left_behind() -> None:
     found = worker(outside)(ask(Verb.CLEAN))
     assert isinstance(found, Answered)
     assert found.trigger is Trigger.CLEANED
-    assert found.leftovers == ("could not be left as found: no answer [connect-timeout]",)
+    hint = "once it answers, `rollout unlock` ends the claim on it"
+    assert found.leftovers == (f"could not be left as found: no answer [connect-timeout]; {hint}",)
 
 
 READY = Gate(GateKind.NODE_READY, GateScope.NODE, "nodeReady", timeout=0.01)

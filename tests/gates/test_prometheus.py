@@ -14,7 +14,7 @@ import pytest
 from rollout.core.model.playbook import Gate, GateKind, GateScope, PrometheusQuery, Worse
 from rollout.core.model.verdict import Verdict
 from tests.gates.wave_gates import Asked, one
-from tests.gates.web import Reply, Seen, Web, nobody, web
+from tests.gates.web import NOW, Reply, Seen, Web, nobody, web
 
 PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 BROKEN = Reply(500, b"internal error")
@@ -29,14 +29,14 @@ WORSE = gate(PrometheusQuery('latency{node=~"$nodes"}', worse=Worse.HIGHER))
 
 
 def vector(*values: object, warnings: tuple[str, ...] = (), age: float = 0.0, cached: str = "") -> Reply:
-    """As of now, or ``age`` seconds ago; the server dates its answers itself. ``cached``: what a cache says of it."""
-    when = time.time() - age
+    """As of its answer, or ``age`` seconds before; the server dates both. ``cached``: what a cache says of it."""
+    now = NOW.decode()
     result = [
-        {"metric": {"__name__": "errors", "node": f"n{at}"}, "value": [when, str(v)]} for at, v in enumerate(values, 1)
+        {"metric": {"__name__": "errors", "node": f"n{at}"}, "value": [now, str(v)]} for at, v in enumerate(values, 1)
     ]
     document = {"status": "success", "data": {"resultType": "vector", "result": result}, "warnings": list(warnings)}
     headers = (("Age", cached),) if cached else ()
-    return Reply(body=json.dumps(document).encode(), headers=headers)
+    return Reply(body=json.dumps(document).replace(f'"{now}"', now).encode(), headers=headers, age=age)
 
 
 def judged(stack: ExitStack, *replies: Reply, of: Gate = AT_MOST) -> tuple[Verdict, str]:
@@ -58,8 +58,7 @@ def test_at_least_is_the_other_way_round(stack: ExitStack) -> None:
 
 
 def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
-    body = f'{{"status":"success","data":{{"resultType":"scalar","result":[{time.time()},"0.05"]}}}}'
-    scalar = Reply(body=body.encode())
+    scalar = Reply(body=b'{"status":"success","data":{"resultType":"scalar","result":[%b,"0.05"]}}' % NOW)
     assert judged(stack, scalar) == (PASS, "1 sample, 0.05 to 0.05; at most 0.1")
 
 
@@ -113,7 +112,7 @@ def test_a_store_that_answers_as_of_half_a_minute_ago_is_believed(stack: ExitSta
 
 
 def test_an_answer_without_a_date_is_not_held_to_be_old(stack: ExitStack) -> None:
-    body = vector(0.01, age=400.0).body
+    body = vector(0.01, age=400.0).sent()
     bare = Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     assert judged(stack, bare)[0] is PASS
 

@@ -21,9 +21,16 @@ class Seen:
     body: bytes
 
 
+NOW = b"{{now}}"
+"""In a body: the server's own time, in seconds since 1970, when it answers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """``drip`` sends the body a byte at a time, each after so many seconds; ``raw`` is sent in place of HTTP."""
+    """``drip`` sends the body a byte at a time, each after so many seconds; ``raw`` is sent in place of HTTP.
+
+    ``age``: of ``NOW`` in the body, in seconds.
+    """
 
     status: int = 200
     body: bytes = b""
@@ -31,6 +38,10 @@ class Reply:
     raw: bytes = b""
     drip: float = 0.0
     hang: float = 0.0
+    age: float = 0.0
+
+    def sent(self) -> bytes:
+        return self.body.replace(NOW, b"%.3f" % (time.time() - self.age))
 
 
 @dataclass(slots=True)
@@ -98,18 +109,19 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(reply.status)
         for name, value in reply.headers:
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(reply.body)))
+        body = reply.sent()
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self._write(reply)
+        self._write(body, reply.drip)
 
-    def _write(self, reply: Reply) -> None:
-        if not reply.drip:
-            self.wfile.write(reply.body)
+    def _write(self, body: bytes, drip: float) -> None:
+        if not drip:
+            self.wfile.write(body)
             return
-        for byte in reply.body:
+        for byte in body:
             self.wfile.write(bytes([byte]))
             self.wfile.flush()
-            time.sleep(reply.drip)
+            time.sleep(drip)
 
     def do_POST(self) -> None:
         self.do_GET()

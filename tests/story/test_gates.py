@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.gates.web import Reply, Seen, nobody, web
+from tests.gates.web import NOW, Reply, Seen, nobody, web
 from tests.story.conftest import Site
 from tests.story.test_faults import FEW, begun, few, nothing_left, plan, policy, until, where
 from tests.story.test_lab_faults import PLENTY, troubles
@@ -20,8 +19,8 @@ API = "gates: {node: [unit, process, healthz, nodeReady, podsKept, containersKep
 
 
 def vector(value: float) -> Reply:
-    result = [{"metric": {"node": "small-001"}, "value": [time.time(), str(value)]}]
-    return Reply(body=json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode())
+    result = b'[{"metric":{"node":"small-001"},"value":[%b,"%g"]}]' % (NOW, value)
+    return Reply(body=b'{"status":"success","data":{"resultType":"vector","result":%b}}' % result)
 
 
 def endpoints(site: Site, **said: str) -> None:

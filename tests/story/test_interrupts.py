@@ -122,7 +122,7 @@ def test_a_wave_whose_controller_died_in_its_soak_is_soaked_and_judged_when_resu
         process.kill()
         process.wait()
     with begun(few, "resume", "--yes") as process:
-        until(lambda: where(few)["phase"] in ("soaking", "ended"), 40, "resumed")
+        until(lambda: "soaking" in said(few), 40, "resumed: the journal told of the soak before")
         assert transactions(few, "small-002") == [], "the canary's soak is not over"
         ctrl_c(process)
         assert process.wait(30) == 130, said(few)
