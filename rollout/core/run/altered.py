@@ -1,5 +1,5 @@
-"""Another value with some fields changed, for the state of a run, which every event makes anew: ``dataclasses.replace`` has
-``__init__`` set every field again. Not for its nodes' records: they are read far more often than made, which slots make cheaper.
+"""Another value with some fields changed, for what every event makes anew, the state of a run and its nodes' records:
+``dataclasses.replace`` has ``__init__`` set every field again.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Draft:
     def put(self, name: str, **changes: Any) -> None:
         if self._nodes is None:
             self._nodes = dict(self.state.nodes)
-        self._nodes[name] = replace(self._nodes[name], **changes)
+        self._nodes[name] = altered(self._nodes[name], **changes)
 
     def ask(self, name: str, verb: Verb) -> None:
         """Send a verb to a node; its answer must carry the new serial."""

@@ -15,6 +15,7 @@ from rollout.core.run.capacity import areas_of, most_of
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
 
 _MOVING = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING})
+_TAKEN_BACK = frozenset({NodeState.REVERTED, NodeState.FAILED})
 _UNFINISHED = _MOVING | {NodeState.UNKNOWN}
 
 
@@ -84,14 +85,14 @@ def _rack_budget(state: RunState) -> Iterator[str]:
     """No rack loses more nodes to applying than its budget (a node may still fall sick by itself in the soak)."""
     if state.order.goal is Goal.REVERT:
         return
-    lost: Counter[str] = Counter()
-    size: Counter[str] = Counter()
-    for name, record in state.nodes.items():
-        rack = state.order.nodes[name].rack
-        size[rack] += 1
-        lost[rack] += (
-            record.state in (NodeState.REVERTED, NodeState.FAILED) and wrong(record) is not None and not record.passes
-        )
+    lost = Counter(
+        state.order.nodes[name].rack
+        for name, record in state.nodes.items()
+        if record.state in _TAKEN_BACK and wrong(record) is not None and not record.passes
+    )
+    if not lost:
+        return
+    size = Counter(node.rack for node in state.order.nodes.values())
     for budget in state.order.budgets:
         if budget.scope is Scope.RACK:
             for rack, count in lost.items():

@@ -155,7 +155,7 @@ class Draining:
     done: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: see ``altered``
 class NodeRecord:
     """One node's standing.
 
