@@ -8,12 +8,10 @@ from typing import Any, cast
 
 import click
 
-from rollout.adapters.files import FolderFiles
 from rollout.adapters.lab import api, control, faults, launch
 from rollout.adapters.lab.spec import LabSpec, NodeSpec, addresses
-from rollout.adapters.node_sources import RealSources
-from rollout.app.load import load_cluster
 from rollout.cli.options import limit_option
+from rollout.cli.wiring import cluster_here
 from rollout.core.model.inventory import Inventory
 from rollout.core.text.nodesets import Names, NodesetError, evaluate, fold, select
 from rollout.errors import UsageError
@@ -52,7 +50,7 @@ def lab() -> None:
 @_directory
 def up(cluster: str, limit: str, count: int | None, restart_sec: float, directory: Path) -> None:
     """Start the lab in the background and wait until it serves."""
-    inventory = load_cluster(FolderFiles(Path()), RealSources(), cluster)
+    inventory = cluster_here(cluster)
     names = list(select(limit, inventory) if limit else inventory.nodes)[:count]
     launch.up(specification(inventory, names, restart_sec), directory)
     config = directory / "ssh_config"

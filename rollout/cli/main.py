@@ -6,22 +6,11 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from importlib import import_module
 
 import click
 
 from rollout import __version__
-from rollout.cli.check import check
-from rollout.cli.control import abort, continue_, pause, watch
-from rollout.cli.explain import explain
-from rollout.cli.export import export
-from rollout.cli.lab import lab
-from rollout.cli.plan import plan
-from rollout.cli.report import report
-from rollout.cli.rollback import rollback
-from rollout.cli.runs import apply, catch_up, resume, status
-from rollout.cli.schema import schema
-from rollout.cli.simulate import simulate
-from rollout.cli.upkeep import forget, unlock, verify
 from rollout.core.text.terminal import printable
 from rollout.errors import RolloutError
 
@@ -29,35 +18,51 @@ INTERNAL = 70
 INTERRUPTED = 130
 
 
-@click.group()
+COMMANDS = {
+    "abort": "control:abort",
+    "apply": "runs:apply",
+    "catch-up": "runs:catch_up",
+    "check": "check:check",
+    "continue": "control:continue_",
+    "explain": "explain:explain",
+    "export": "export:export",
+    "forget": "upkeep:forget",
+    "lab": "lab:lab",
+    "pause": "control:pause",
+    "plan": "plan:plan",
+    "report": "report:report",
+    "resume": "runs:resume",
+    "rollback": "rollback:rollback",
+    "schema": "schema:schema",
+    "simulate": "simulate:simulate",
+    "status": "status:status",
+    "unlock": "upkeep:unlock",
+    "verify": "upkeep:verify",
+    "watch": "control:watch",
+}
+"""Name → module of this package and the command in it: only the one that is called is loaded, with all that it needs."""
+
+
+class Commands(click.Group):
+    """The table above as a group."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        found = getattr(import_module(f"rollout.cli.{module}"), attribute)
+        if not isinstance(found, click.Command):
+            raise TypeError(COMMANDS[cmd_name])
+        return found
+
+
+@click.group(cls=Commands)
 @click.version_option(__version__)
 def cli() -> None:
     """Change kubelet configuration on a fleet: exact plans, guarded nodes, staged apply, rollback."""
-
-
-for _command in (
-    abort,
-    apply,
-    catch_up,
-    check,
-    continue_,
-    explain,
-    export,
-    forget,
-    lab,
-    pause,
-    plan,
-    report,
-    resume,
-    rollback,
-    schema,
-    simulate,
-    status,
-    unlock,
-    verify,
-    watch,
-):
-    cli.add_command(_command)
 
 
 def main() -> None:

@@ -10,9 +10,8 @@ from typing import Any
 
 import click
 
-from rollout.adapters.journal import PostgresUrl
 from rollout.cli.sudo_password import given_password, sudo_options
-from rollout.cli.wiring import Session
+from rollout.cli.wiring import Session, shared_journal
 from rollout.errors import UsageError
 
 _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
@@ -67,8 +66,9 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def call(ssh_config: Path | None, accept_new: bool, state: Path, output: str, **rest: Any) -> Any:  # noqa: FBT001 (click)
         password = given_password(rest.pop("sudo_password_file"), ask=rest.pop("ask_sudo_password"))
         kubeconfig, journal = rest.pop("kubeconfig"), rest.pop("journal")
-        shared = PostgresUrl.reading(journal) if journal else None
-        session = Session(state, ssh_config, accept_new, output, rest.get("reason", ""), password, kubeconfig, shared)
+        session = Session(
+            state, ssh_config, accept_new, output, rest.get("reason", ""), password, kubeconfig, shared_journal(journal)
+        )
         rest.pop("reason", None)
         return command(session, **rest)
 

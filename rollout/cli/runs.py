@@ -1,13 +1,11 @@
-"""``apply``, ``status``, ``resume`` and ``catch-up``."""
+"""``apply``, ``resume`` and ``catch-up``."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from rollout.app.following import replay
 from rollout.app.load import load_policy
 from rollout.app.plan import check_preflight
 from rollout.app.ports import Journal
@@ -33,8 +31,7 @@ from rollout.core.plans.plan_text import plan_text
 from rollout.core.run.order import left_out
 from rollout.core.run.requests import Word
 from rollout.core.run.state import RunState
-from rollout.core.telling.summary import exit_code, summarize
-from rollout.core.telling.summary_text import summary_document, summary_lines
+from rollout.core.telling.summary import exit_code
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
@@ -116,25 +113,6 @@ def _nothing_to_do(session: Session, plan: Plan) -> int:
         for left in left_out(plan):
             click.echo(f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}")
     return 4 if left_out(plan) else 0
-
-
-@click.command()
-@click.argument("run", required=False, default="")
-@session_options
-def status(session: Session, run: str) -> int:
-    """Where a run stands (the newest, without RUN), from its journal."""
-    journal = session.past()
-    headers = journal.runs()
-    summary = summarize(replay(journal, known_run(session, headers, run)))
-    if session.output == "json":
-        click.echo(json.dumps(summary_document(summary), sort_keys=True))
-    else:
-        click.echo("\n".join(summary_lines(summary)))
-        older = [header for header in headers if header.run != summary.run][:8]
-        click.echo(
-            "\n".join(f"  earlier: {header.run} {header.goal} {header.cluster} by {header.who}" for header in older)
-        )
-    return 0
 
 
 @click.command()

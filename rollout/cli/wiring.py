@@ -1,4 +1,7 @@
-"""The composition root: which adapter serves which port. The only place that knows them all."""
+"""The composition root: which adapter serves which port. The only place that knows them all.
+
+An adapter is loaded where it is asked for: who looks at a run from another terminal does not wait for what reaches nodes.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +15,24 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rollout.adapters.agent_program import agent_program
-from rollout.adapters.clock import SystemClock
-from rollout.adapters.engine import ThreadEngine
-from rollout.adapters.files import FolderFiles
-from rollout.adapters.interrupts import Interrupts
-from rollout.adapters.journal import PostgresUrl, SqlJournal, is_there
-from rollout.adapters.live import LiveProgress, shows_live
-from rollout.adapters.local import LocalCommands
 from rollout.adapters.no_journal import NoJournal
-from rollout.adapters.node_sources import RealSources
 from rollout.adapters.private_files import private_state
-from rollout.adapters.progress import JsonProgress, PlainProgress
-from rollout.adapters.remembered_nodes import RecallingSources, RememberingSources
-from rollout.adapters.ssh import Resolver, SshNodes
-from rollout.app.backends import Backends
-from rollout.app.load import load_cluster
-from rollout.app.node_worker import Way
-from rollout.app.ports import ApiSources, Journal, Observer, Target
-from rollout.app.reading import way_to
-from rollout.app.runs import Tools
-from rollout.core.model.inventory import Inventory
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import Problem, RolloutError, StateError
-from rollout.kubelet.agent.sudo import Secret
+
+if TYPE_CHECKING:
+    from rollout.adapters.files import FolderFiles
+    from rollout.adapters.journal import PostgresUrl, SqlJournal
+    from rollout.adapters.ssh import Resolver, SshNodes
+    from rollout.app.backends import Backends
+    from rollout.app.node_worker import Way
+    from rollout.app.ports import ApiSources, Journal, Observer, Target
+    from rollout.app.runs import Tools
+    from rollout.core.model.inventory import Inventory
+    from rollout.kubelet.agent.sudo import Secret
 
 _MOST_SAID = 20
 SPARE = 32
@@ -70,24 +65,39 @@ class Session:
     @cached_property
     def resolver(self) -> Resolver:
         """``ssh_config`` as given, read once."""
+        from rollout.adapters.ssh import Resolver
+
         return Resolver.reading(self.ssh_config, accept_new=self.accept_new)
 
     def files(self) -> FolderFiles:
+        from rollout.adapters.files import FolderFiles
+
         return FolderFiles(Path())
 
     def inventory(self, cluster: str) -> Inventory:
         """The inventory of a cluster, its nodes asked for where they are said elsewhere."""
+        from rollout.app.load import load_cluster
+
         return load_cluster(self.files(), self.sources(), cluster)
 
     def inventory_in_emergency(self, cluster: str) -> Inventory:
         """The same when the API server may be down: then its nodes as it last said them."""
+        from rollout.adapters.node_sources import RealSources
+        from rollout.adapters.remembered_nodes import RecallingSources
+        from rollout.app.load import load_cluster
+
         sources = RecallingSources(RealSources(self.kubeconfig), self.state, _say)
         return load_cluster(self.files(), sources, cluster)
 
     def sources(self) -> ApiSources:
+        from rollout.adapters.node_sources import RealSources
+        from rollout.adapters.remembered_nodes import RememberingSources
+
         return RememberingSources(RealSources(self.kubeconfig), self.state)
 
     def nodes(self) -> SshNodes:
+        from rollout.adapters.ssh import SshNodes
+
         return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say)
 
     @property
@@ -96,6 +106,8 @@ class Session:
         return self.shared or self.state
 
     def journal(self) -> SqlJournal:
+        from rollout.adapters.journal import SqlJournal
+
         if self.shared is None:
             private_state(self.state)
         try:
@@ -105,6 +117,8 @@ class Session:
 
     def past(self) -> Journal:
         """For looking only: a journal is not made by being asked for."""
+        from rollout.adapters.journal import is_there
+
         return self.journal() if is_there(self.place) else NoJournal()
 
     def journal_if_any(self) -> Journal:
@@ -117,6 +131,9 @@ class Session:
 
     def way(self, inventory: Inventory, names: Sequence[str]) -> Way:
         """What ``ssh_config`` asks for and cannot be had is said now, for all of them; each is then told so as data."""
+        from rollout.adapters.agent_program import agent_program
+        from rollout.app.reading import way_to
+
         way = way_to(inventory, agent_program(), tuple(names))
         problems = refused_ways(self.resolver, way.targets.values())
         for problem in problems[:_MOST_SAID]:
@@ -128,6 +145,9 @@ class Session:
     @contextmanager
     def observers(self) -> Iterator[tuple[Observer, ...]]:
         """Who is told of a run. The live display gives the terminal back however the run ends."""
+        from rollout.adapters.live import LiveProgress, shows_live
+        from rollout.adapters.progress import JsonProgress, PlainProgress
+
         if self.output == "json":
             yield (JsonProgress(sys.stdout),)
         elif shows_live(sys.stdout):
@@ -139,6 +159,13 @@ class Session:
     @contextmanager
     def tools(self, journal: Journal, width: int, backends: Backends | None = None) -> Iterator[Tools]:
         """Everything a run needs, closed at the end. ``backends`` are what its gates ask (``None``: it has no such gates)."""
+        from rollout.adapters.clock import SystemClock
+        from rollout.adapters.engine import ThreadEngine
+        from rollout.adapters.interrupts import Interrupts
+        from rollout.adapters.local import LocalCommands
+        from rollout.app.backends import Backends
+        from rollout.app.runs import Tools
+
         interrupts = Interrupts()
         interrupts.install()
         nodes = self.nodes()
@@ -164,6 +191,24 @@ class Session:
         finally:
             engine.close()
             nodes.close()
+
+
+def cluster_here(cluster: str) -> Inventory:
+    """The inventory of a cluster by the files of this folder."""
+    from rollout.adapters.files import FolderFiles
+    from rollout.adapters.node_sources import RealSources
+    from rollout.app.load import load_cluster
+
+    return load_cluster(FolderFiles(Path()), RealSources(), cluster)
+
+
+def shared_journal(url: str) -> PostgresUrl | None:
+    """The journal that ``--journal`` names; ``None``: a file here."""
+    if not url:
+        return None
+    from rollout.adapters.journal import PostgresUrl
+
+    return PostgresUrl.reading(url)
 
 
 def refused_ways(resolver: Resolver, targets: Iterable[Target]) -> tuple[Problem, ...]:

@@ -23,8 +23,9 @@ def named(words: list[str]) -> tuple[str, click.Command]:
     name: list[str] = []
     while isinstance(command, click.Group) and words[len(name) :]:
         name.append(words[len(name)])
-        assert name[-1] in command.commands, f"there is no `rollout {' '.join(name)}`"
-        command = command.commands[name[-1]]
+        found = command.get_command(click.Context(command), name[-1])
+        assert found is not None, f"there is no `rollout {' '.join(name)}`"
+        command = found
     return " ".join(name), command
 
 

@@ -44,7 +44,7 @@ def test_a_broken_law_is_shrunk_to_what_breaks_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Watch, "restarted", intolerant)
     found = find(
         scenarios(most=2), lambda scenario: law_of(Play(scenario).run().broken) == "law 99",
-        settings=settings(max_examples=80, deadline=None, database=None),
+        settings=settings(max_examples=2000, deadline=None, database=None),
     )  # fmt: skip
     assert found.faults, "on a good day no guard fires"
     for fault in found.faults:

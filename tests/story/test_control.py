@@ -54,7 +54,7 @@ def test_a_wave_that_holds_is_promoted_from_another_terminal(few: Site) -> None:
 
 
 def test_a_paused_run_releases_nothing_until_it_is_told_to_go_on(few: Site) -> None:
-    policy(few, "pace: 20", "pace: 0.5")
+    policy(few, "pace: 20", "pace: 0.3")
     with begun(few, *APPLY) as process:
         until(lambda: transactions(few, "small-061"), 60, "the second wave has begun")
         told = done(few, "pause", "--reason", "the network team asks")

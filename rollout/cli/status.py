@@ -1,0 +1,33 @@
+"""``status``: where a run stands."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from rollout.app.following import replay
+from rollout.cli.options import session_options
+from rollout.cli.which_run import known_run
+from rollout.cli.wiring import Session
+from rollout.core.telling.summary import summarize
+from rollout.core.telling.summary_text import summary_document, summary_lines
+
+
+@click.command()
+@click.argument("run", required=False, default="")
+@session_options
+def status(session: Session, run: str) -> int:
+    """Where a run stands (the newest, without RUN), from its journal."""
+    journal = session.past()
+    headers = journal.runs()
+    summary = summarize(replay(journal, known_run(session, headers, run)))
+    if session.output == "json":
+        click.echo(json.dumps(summary_document(summary), sort_keys=True))
+    else:
+        click.echo("\n".join(summary_lines(summary)))
+        older = [header for header in headers if header.run != summary.run][:8]
+        click.echo(
+            "\n".join(f"  earlier: {header.run} {header.goal} {header.cluster} by {header.who}" for header in older)
+        )
+    return 0

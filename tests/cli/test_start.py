@@ -1,0 +1,43 @@
+"""A call loads what it needs and no more: who looks at a run, or halts one, is not kept waiting by what reaches nodes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rollout.cli.main import COMMANDS, cli
+
+REACHES_NODES = ("paramiko", "fabric")
+READS_INVENTORIES = ("pydantic", "jinja2", "ruamel.yaml")
+LISTS = "import sys; from rollout.cli.main import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+
+
+@pytest.mark.parametrize(
+    "words", [["--version"], ["status"], ["watch"], ["pause"], ["abort"], ["continue"], ["report"]]
+)
+def test_what_looks_at_a_run_loads_nothing_that_reaches_nodes_or_reads_inventories(
+    tmp_path: Path, words: list[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS, *words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    loaded = done.stderr.split()
+    assert "rollout.cli.main" in loaded
+    assert [name for name in (*REACHES_NODES, *READS_INVENTORIES) if name in loaded] == []
+
+
+def test_a_version_needs_no_journal(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "sqlalchemy" not in done.stderr.split()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_is_where_the_table_says(name: str) -> None:
+    command = cli.get_command(None, name)  # type: ignore[arg-type]  # the table asks nothing of a context
+    assert command is not None
+    assert command.name == name
