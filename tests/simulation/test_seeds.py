@@ -29,7 +29,7 @@ def test_a_seed_tells_the_same_story_every_time() -> None:
 
 
 def test_an_emergency_leaves_no_cordon_of_the_run_that_it_took_over() -> None:
-    assert Play(replace(scenario(6), faults=(Fault(Kind.EMERGENCY, at=18.7),))).run().broken == ""
+    assert Play(replace(scenario(170), faults=(Fault(Kind.EMERGENCY, at=27.0),))).run().broken == ""
 
 
 def test_a_controller_that_thaws_leaves_no_cordon() -> None:
