@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rollout.app.ports import Clock, Cluster
-from rollout.core.model.draining import Cordon, Eviction, LeavingPod
+from rollout.core.model.draining import Cordon, Eviction, EvictionAnswer, LeavingPod
 from rollout.core.model.playbook import Drain
 from rollout.core.run.drains import REFERENCE
 from rollout.core.run.events import Trigger
 from rollout.core.text.terminal import counted, printable, seconds_text
-from rollout.errors import RemoteError
+from rollout.errors import AwayError, RemoteError
 from rollout.kubelet.restarts.eviction import kept_back
 from rollout.kubelet.restarts.termination import Termination, budget
 
@@ -35,6 +35,9 @@ LATEST = 30.0
 
 SLACK = 15.0
 """Seconds from the end of a pod's last container until the API server has it gone, with time to spare."""
+
+MOST_NEWCOMERS = 10
+"""Pods that come to a cordoned node and are evicted again, before its drain is given up: they would come for ever."""
 
 _FINAL = frozenset({"forbidden", "no-endpoint", "no-such-node", "not-found"})
 """References of errors that asking again does not mend."""
@@ -67,7 +70,8 @@ class NotOursError(Exception):
 class Drains:
     """The drains of one run. Called on many threads, on one at a time for a node.
 
-    ``ending`` is since when a pod, by its uid, is known to end.
+    ``ending`` is since when a pod, by its uid, is known to end; ``latest``, of a node all of whose pods end, until when the last of
+    them may; ``found`` are the uids of its first round, ``newcomers`` how many others were evicted since.
     """
 
     run: str
@@ -76,18 +80,29 @@ class Drains:
     cluster: Cluster
     clock: Clock
     ending: dict[str, float] = field(default_factory=dict)
+    latest: dict[str, float] = field(default_factory=dict)
+    found: dict[str, frozenset[str]] = field(default_factory=dict)
+    newcomers: dict[str, int] = field(default_factory=dict)
 
     def round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> Said:
         """``counter``: of the token; ``left``: seconds that the pods still have. ``check`` raises ``NotOursError``; it is asked
         after the cordon and before each eviction: a controller that was frozen in between has been taken over, and its cordon is lifted again.
         """
         try:
-            return self._round(node, minor, counter, left, check)
+            said = self._round(node, minor, counter, left, check)
         except RemoteError as error:
-            said = f"the API server could not be asked: {error.message} [{error.reference}]"
-            if error.reference in _FINAL or not left:
-                return Said(Trigger.NOT_DRAINED, said)
-            return Said(Trigger.DRAINING, said, LATER)
+            message = f"the API server could not be asked: {error.message} [{error.reference}]"
+            if error.reference not in _FINAL and self.may_wait(node, left):
+                return Said(Trigger.DRAINING, message, LATER)
+            said = Said(Trigger.NOT_DRAINED, message)
+        if said.trigger is not Trigger.DRAINING:
+            for known in (self.latest, self.found, self.newcomers):
+                known.pop(node, None)
+        return said
+
+    def may_wait(self, node: str, left: float) -> bool:
+        """Whether a question that was not answered is one to ask again: its pods have time, or are in their own."""
+        return bool(left) or self.clock.now() < self.latest.get(node, 0.0)
 
     def _round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> Said:
         whose = self.cluster.cordon(node, self.run, counter, ASK_SECONDS)
@@ -103,16 +118,25 @@ class Drains:
         if not pods:
             return Said(Trigger.DRAINED)
         self._note(pod for pod in pods if pod.deletion_grace is not None)
+        self.found.setdefault(node, frozenset(pod.uid for pod in pods))
         lost = [said for pod in pods if pod.deletion_grace is None and (said := kept_back(pod, self.policy.evict_too))]
         if lost:
             return Said(Trigger.NOT_DRAINED, _listed(lost))
-        return self._evict(pods, minor, check) if left else self._overtime(pods, minor)
+        went = self._evict(node, pods, minor, check) if left else self._overtime(pods, minor)
+        self._note_latest(node, pods, minor)
+        return went
+
+    def _note_latest(self, node: str, pods: Sequence[LeavingPod], minor: int) -> None:
+        """As long as a pod does not end yet, or may for ever, there is no such time."""
+        ends = [self._left(pod, budget(pod, minor)) for pod in pods if pod.uid in self.ending]
+        bounded = [end for end in ends if end is not None]
+        self.latest[node] = self.clock.now() + max(bounded) if len(bounded) == len(pods) else 0.0
 
     def _note(self, pods: Iterable[LeavingPod]) -> None:
         for pod in pods:
             self.ending.setdefault(pod.uid, self.clock.now())
 
-    def _evict(self, pods: Sequence[LeavingPod], minor: int, check: Callable[[], None]) -> Said:
+    def _evict(self, node: str, pods: Sequence[LeavingPod], minor: int, check: Callable[[], None]) -> Said:
         """Ask for those that do not end yet, within the round's time; a pod that may never go ends the drain."""
         until = self.clock.now() + ROUND_SECONDS
         blocked: list[str] = []
@@ -121,7 +145,7 @@ class Drains:
             if pod.deletion_grace is not None or self.clock.now() >= until:
                 continue
             check()
-            answer = self.cluster.evict(pod, ASK_SECONDS)
+            answer = self._ask_to_go(pod)
             said = f"pod {pod.name}: {printable(answer.message)}"
             if answer.eviction is Eviction.REFUSED:
                 return Said(Trigger.NOT_DRAINED, f"an eviction was refused for good: {said}")
@@ -130,6 +154,10 @@ class Drains:
                 wait = max(wait, LATER, min(answer.retry_after, LATEST))
             else:
                 self._note([pod])
+                if self._comes_for_ever(node, pod):
+                    return Said(
+                        Trigger.NOT_DRAINED, f"pods keep coming although it is cordoned: {pod.name} tolerates that"
+                    )
         waits = [f"{_still(pods)} to go"]
         if blocked:
             waits.append(f"a budget keeps {counted(len(blocked), 'pod')}: {_listed(blocked)}")
@@ -137,6 +165,21 @@ class Drains:
         if slow:
             waits.append(slow)
         return Said(Trigger.DRAINING, "; ".join(waits), wait)
+
+    def _ask_to_go(self, pod: LeavingPod) -> EvictionAnswer:
+        """A 429 without a budget is of this pod only (an admission webhook), or of a busy server: either way others are asked, too."""
+        try:
+            return self.cluster.evict(pod, ASK_SECONDS)
+        except AwayError as error:
+            if error.reference != "http-429":
+                raise
+            return EvictionAnswer(Eviction.BLOCKED, error.message)
+
+    def _comes_for_ever(self, node: str, pod: LeavingPod) -> bool:
+        """Whether it is one too many of those that came after the cordon."""
+        if pod.uid not in self.found.get(node, ()):
+            self.newcomers[node] = self.newcomers.get(node, 0) + 1
+        return self.newcomers.get(node, 0) > MOST_NEWCOMERS
 
     def _slowest(self, pods: Sequence[LeavingPod], minor: int) -> str:
         """The one that may take longest still."""

@@ -116,7 +116,7 @@ class NodeWorker:
         self._release(ask.node)
         event = self._event(ask, report)
         if last is not None and event.trigger in (Trigger.UNREACHED, Trigger.LOST):
-            trigger = Trigger.DRAINING if ask.left else Trigger.NOT_DRAINED
+            trigger = Trigger.DRAINING if self._may_wait(ask) else Trigger.NOT_DRAINED
             return self._of_drain(ask, Said(trigger, f"it does not answer any more: {event.message}", LATER))
         if event.trigger is not Trigger.UNTOUCHED:
             return event
@@ -124,11 +124,14 @@ class NodeWorker:
             if last is None:
                 self._gates.baseline(ask.node)
         except UntouchableError as error:
-            if error.reference == BASELINE_UNKNOWN and ask.left:
+            if error.reference == BASELINE_UNKNOWN and self._may_wait(ask):
                 return self._of_drain(ask, Said(Trigger.DRAINING, error.message, LATER))
             return self._refused(ask, error)
         self.claimed[ask.node] = self.clock.now()
         return None
+
+    def _may_wait(self, ask: Ask) -> bool:
+        return self._drains is not None and self._drains.may_wait(ask.node, ask.left)
 
     def _check_claim(self, ask: Ask) -> None:
         answer = self._before_draining(ask)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rollout.app.foreseen import Foresight
+from rollout.core.model.draining import BY_HAND
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.plan import Left, Plan, PlannedDrain, Remark, Standing
 from rollout.core.model.playbook import Policy
@@ -89,7 +90,8 @@ def _passed_over(
 def _cordoned(run: str) -> str:
     if not run:
         return _CORDONED
-    return f"run {printable(run, 60)} has cordoned it and not lifted that: `rollout resume` of that run or `kubectl uncordon` does"
+    how = f"`rollout resume` of that run does, or once that is over `{BY_HAND}`"
+    return f"run {printable(run, 60)} has cordoned it and not lifted that: {how}"
 
 
 def _remarks(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from rollout.app.backends import Absent
-from rollout.app.draining import LATER, LATEST, SLACK, SOON, Drains, NotOursError, Said
+from rollout.app.draining import LATER, LATEST, MOST_NEWCOMERS, SLACK, SOON, Drains, NotOursError, Said
 from rollout.core.model.draining import Cordon, Ending, Eviction, EvictionAnswer, LeavingPod
 from rollout.core.model.playbook import Drain, EvictToo
 from rollout.core.run.events import Trigger
@@ -213,6 +213,46 @@ def test_an_api_server_that_is_away_is_waited_for_as_long_as_its_pods_have() -> 
 def test_who_may_not_drain_is_told_at_once() -> None:
     _, go = given(WEB, trouble=RemoteError("forbidden", "nodes is forbidden"))
     assert go(100.0).trigger is Trigger.NOT_DRAINED
+
+
+def test_a_question_that_fails_while_the_wait_is_extended_is_asked_again() -> None:
+    """Its pods end in their own time: one reset connection is no reason to have evicted them for nothing."""
+    api, go = given(replace(DB, grace=3600))
+    go(10.0)
+    api.now += 20.0
+    api.trouble = AwayError("not-reached", "connection reset")
+    assert go(0.0).trigger is Trigger.DRAINING
+    api.now += 3600.0 + SLACK
+    assert go(0.0).trigger is Trigger.NOT_DRAINED, "its time is over"
+
+
+def test_pods_that_come_to_a_cordoned_node_again_and_again_end_its_drain() -> None:
+    """They tolerate the cordon: without them, and without an end, each round would evict what the round before let come."""
+    api, go = given(WEB)
+    for number in range(MOST_NEWCOMERS):
+        assert go(900.0).trigger is Trigger.DRAINING, number
+        api.pods = {f"new{number}": replace(WEB, uid=f"new{number}")}
+    assert go(900.0).trigger is Trigger.DRAINING
+    api.pods = {"last": replace(WEB, uid="last")}
+    said = go(900.0)
+    assert said.trigger is Trigger.NOT_DRAINED
+    assert said.message == "pods keep coming although it is cordoned: shop/web-1 tolerates that"
+    assert len(api.asked) == 1 + MOST_NEWCOMERS + 1
+
+
+def test_a_pod_whose_eviction_a_webhook_puts_off_keeps_no_other_from_going() -> None:
+    api, go = given(WEB, DB)
+    evict = api.evict
+
+    def webhook(pod: LeavingPod, timeout: float) -> EvictionAnswer:
+        if pod is WEB:
+            raise AwayError("http-429", "answered 429: Eviction triggered evacuation")
+        return evict(pod, timeout)
+
+    api.evict = webhook  # type: ignore[method-assign]
+    said = go(100.0)
+    assert (said.trigger, api.asked) == (Trigger.DRAINING, [DB.name])
+    assert "Eviction triggered evacuation" in said.message
 
 
 # The cordon.

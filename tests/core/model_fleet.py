@@ -105,6 +105,7 @@ def make_order(
     kind_of: Callable[[str], str] = lambda _: "g1",
     drain: float = 0.0,
     drained: Callable[[str], bool] = lambda _: True,
+    soak: float = 9.0,
 ) -> Order:
     """Racks of ``racks[name]`` nodes called ``rack-n``; each wave takes what its predicate accepts of what is left.
 
@@ -116,7 +117,7 @@ def make_order(
     for title, accepts in waves:
         members = tuple(name for name in left if accepts(name))
         left = [name for name in left if name not in members]
-        rolled.append(WaveOrder(title, members, 9.0, title in hold, (at_once or {}).get(title, 0)))
+        rolled.append(WaveOrder(title, members, soak, title in hold, (at_once or {}).get(title, 0)))
     zones = {name: (zone_of or {}).get(rack, "none") for name, rack in names.items()}
     wave_of = {name: index for index, wave in enumerate(rolled) for name in wave.nodes}
     return Order(

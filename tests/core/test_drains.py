@@ -283,6 +283,35 @@ def test_one_that_cannot_be_lifted_at_all_is_owed_and_named_and_the_run_ends() -
     as_found(game)
 
 
+def test_one_that_is_owed_is_owed_whatever_else_is_heard_of_its_node() -> None:
+    """A soak that goes on after the last try measures it, and a new controller reads it."""
+    game = play({"a": 1}, soak=MOST_TRIES * AGAIN_EVERY + 120.0)
+    game.fleet["a-1"].uncordon_fails = 1000
+    end = game.run()
+    assert (end.nodes["a-1"].owed, end.nodes["a-1"].state) == (True, S.CONFIRMED)
+    game.crash_and_resume()
+    assert game.go_on().nodes["a-1"].owed, "it could still not be lifted"
+    game.fleet["a-1"].uncordon_fails = 0
+    game.crash_and_resume()
+    end = game.go_on()
+    assert (end.nodes["a-1"].owed, end.nodes["a-1"].leftovers) == (False, ())
+
+
+def test_who_could_not_be_emptied_when_the_run_halted_is_changed_for_good_when_it_is_resumed() -> None:
+    """It was to be taken back with its wave if it had been changed by then; it was not."""
+    game = play({"a": 1, "b": 1}, on_failure=RevertScope.WAVE)
+    game.fleet["a-1"].blocked = True
+    game.run(until=lambda _: any(ask.node == "a-1" and ask.verb is Verb.DRAIN and not ask.left for ask in game.asked))
+    game.feed(AbortAsked(game.now, "me", "", 1, RevertScope.WAVE))
+    game.go_on()
+    game.fleet["a-1"].blocked = False
+    game.crash_and_resume()
+    end = game.go_on()
+    assert {record.state for record in end.nodes.values()} == {S.CONFIRMED}
+    assert Verb.REVERT not in verbs(game, "a-1")
+    as_found(game)
+
+
 def test_a_change_waits_for_a_cordon_and_is_told_when_that_is_for_good() -> None:
     game = play({"a": 2})
     game.fleet["a-1"].uncordon_fails = 1000

@@ -209,6 +209,13 @@ def test_a_server_that_is_busy_is_no_budget(stack: ExitStack, tmp_path: Path) ->
     assert error.value.reference == "http-429"
 
 
+def test_a_pod_of_a_namespace_that_is_being_deleted_is_asked_again(stack: ExitStack, tmp_path: Path) -> None:
+    details = {"causes": [{"reason": "NamespaceTerminating", "message": "namespace ci-1 is being terminated"}]}
+    answer = evicted(stack, tmp_path, said(403, {"message": "unable to create new content", "details": details}))
+    assert answer.eviction is Eviction.BLOCKED
+    assert evicted(stack, tmp_path, said(403, {"message": "may not"})).eviction is Eviction.REFUSED
+
+
 @pytest.mark.parametrize("message", ["the pod was changed meanwhile", "Precondition failed: UID"])
 def test_another_conflict_says_nothing_of_the_pod(stack: ExitStack, tmp_path: Path, message: str) -> None:
     with pytest.raises(AwayError) as error:

@@ -67,6 +67,8 @@ def _meant(answer: Answer) -> EvictionAnswer:
     error = said(answer)
     if answer.status == 404 or (answer.status == 409 and any(words in error.message for words in _ANOTHER)):
         return EvictionAnswer(Eviction.GONE, error.message)
+    if answer.status == 403 and _has_cause(answer, "NamespaceTerminating"):
+        return EvictionAnswer(Eviction.BLOCKED, error.message)  # its pods are about to be deleted anyway
     if answer.status == 403 or (answer.status == 500 and _TWO_BUDGETS in error.message):
         return EvictionAnswer(Eviction.REFUSED, error.message)
     if answer.status == 409:
@@ -80,9 +82,16 @@ def _meant(answer: Answer) -> EvictionAnswer:
 
 def _causes(answer: Answer) -> tuple[str, ...]:
     """What budgets say; a server that is busy answers 429, too, and says nothing of budgets."""
-    details = _details(answer)
-    causes = [mapping(entry, "a cause") for entry in listing(details.get("causes"), "causes")]
-    return tuple(text(cause.get("message"), "message") for cause in causes if cause.get("reason") == "DisruptionBudget")
+    budgets = (cause for cause in _all_causes(answer) if cause.get("reason") == "DisruptionBudget")
+    return tuple(text(cause.get("message"), "message") for cause in budgets)
+
+
+def _has_cause(answer: Answer, reason: str) -> bool:
+    return any(cause.get("reason") == reason for cause in _all_causes(answer))
+
+
+def _all_causes(answer: Answer) -> list[Mapping[str, Any]]:
+    return [mapping(entry, "a cause") for entry in listing(_details(answer).get("causes"), "causes")]
 
 
 def _retry_after(answer: Answer) -> float:

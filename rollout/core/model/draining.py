@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+BY_HAND = "kubectl uncordon NODE && kubectl annotate node NODE rollout/cordoned-by- rollout/token-"
+"""Lifts a cordon of ours. Without the second half the next cordon that somebody puts on would count as ours."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:

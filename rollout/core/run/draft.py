@@ -113,7 +113,7 @@ class Draft:
         changes: dict[str, Any] = {
             "state": found.to,
             "cause": _charge(record, found),
-            "owed": found.owed or (record.owed and found.to not in _AT_PEACE),
+            "owed": found.owed or (record.owed and (found.to not in _AT_PEACE or bool(drains.left_behind(record)))),
         }
         if sharp is Sharp.TAKEN_BACK_BY_OTHERS:
             changes |= {"reference": sharp, "message": "somebody else took the change back"}

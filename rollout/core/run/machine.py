@@ -242,7 +242,7 @@ def _resumed(draft: Draft, event: Resumed) -> None:
         elif again and record.state is NodeState.CONFIRMED:
             draft.put(name, want_back=False, rehearsal=not_begun(record.rehearsal))
         elif again and (pulls.was_skipped(record) or drains.was_skipped(record)):
-            draft.put(name, state=NodeState.PENDING, reference="", message="")
+            draft.put(name, state=NodeState.PENDING, reference="", message="", want_back=False)
         if not pulls.was_skipped(draft.nodes[name]):
             draft.put(name, pulling=None)
         accept = record.accepted or (accepted and bool(record.cause))

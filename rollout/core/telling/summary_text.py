@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from rollout.core.model.draining import BY_HAND
 from rollout.core.run.state import Ending, Goal
 from rollout.core.telling.summary import Summary
 from rollout.core.text.terminal import printable
@@ -63,7 +64,7 @@ def _not_done(summary: Summary) -> Iterator[str]:
         yield f"  changed although they pulled images, which was cancelled: {printable(summary.cancelled, 200)}"
     if summary.cordoned:
         nodes = printable(summary.cordoned, 200)
-        yield f"  may still be cordoned by this run: {nodes}; the run's next controller lifts that, or `kubectl uncordon`"
+        yield f"  may still be cordoned by this run: {nodes}; the run's next controller lifts that, or `{BY_HAND}`"
     for leftover in summary.leftovers[:20]:
         yield f"  left behind: {printable(leftover, 200)}"
 
