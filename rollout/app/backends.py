@@ -11,6 +11,7 @@ from rollout.app.ports import Alerts, Cluster, Metrics, Pages, Silence
 from rollout.core.gates.measured import Alert, Page, Samples
 from rollout.core.model.draining import Cordon, EvictionAnswer, LeavingPod
 from rollout.core.model.live import LiveNode, Sight
+from rollout.core.model.placed import PlacedPod
 from rollout.errors import AwayError, RemoteError
 
 Said = TypeVar("Said")
@@ -44,6 +45,9 @@ class Absent:
         _absent("kubeconfig")
 
     def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:  # noqa: ARG002
+        _absent("kubeconfig")
+
+    def placed(self, node: str, timeout: float) -> tuple[LiveNode, tuple[PlacedPod, ...]]:  # noqa: ARG002
         _absent("kubeconfig")
 
     def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:  # noqa: ARG002

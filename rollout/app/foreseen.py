@@ -15,7 +15,7 @@ from rollout.core.model.draining import LeavingPod
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.live import LiveNode
 from rollout.core.model.placed import PlacedPod
-from rollout.core.model.plan import Consequence, Left, Plan, PlannedDrain, Remark, Standing
+from rollout.core.model.plan import Consequence, Left, LessRoom, Plan, PlannedDrain, Remark, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.model.roles import role_of
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
@@ -26,6 +26,7 @@ from rollout.kubelet import kubeadm, versions
 from rollout.kubelet.changes.changes import Proposal
 from rollout.kubelet.node.layout import UNIT
 from rollout.kubelet.restarts import consequences, pull_rates
+from rollout.kubelet.restarts.allocatable import is_less, less_room, room_now
 from rollout.kubelet.restarts.consequences import AtStake, Said
 from rollout.kubelet.restarts.eviction import kept_back
 from rollout.kubelet.restarts.readmission import Rejected, rejected
@@ -82,6 +83,19 @@ class Foresight:
                 node.name, node.rack, Standing.REFUSED, "not-drainable", f"it cannot be drained: {kept[0]}{more}"
             )
         return planned(going, minor)
+
+    def less_room(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> LessRoom | None:
+        """What the change takes from its pods, for those that come there until it is made; ``None``: nothing, or it is not known."""
+        live = self.live.get(node.name)
+        now = room_now(live) if live is not None and self.around.pods is not None else None
+        if live is None or now is None or UNIT not in proposal.change.units:
+            return None
+        minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
+        try:
+            less = less_room(live, minor, proposal.before, proposal.after)
+        except ValueError:
+            return None
+        return less if is_less(now, less) else None
 
     def on(self, plan: Plan, proposals: Mapping[str, Proposal]) -> Plan:
         """The plan with what it will do; ``InputError`` ``registry-cap`` when that is more than the playbook allows."""

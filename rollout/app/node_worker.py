@@ -16,6 +16,7 @@ from rollout.app.backends import Backends
 from rollout.app.draining import LATER, Drains, NotOursError, Said
 from rollout.app.node_gates import BASELINE_UNKNOWN, NodeGates, UntouchableError
 from rollout.app.node_pulls import asks_for_pulls, images_of
+from rollout.app.pods_since import why_not_now
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.wave_gates import WaveGates
 from rollout.core.model.plan import Change, Plan
@@ -165,6 +166,10 @@ class NodeWorker:
             baseline = self._gates.baseline(ask.node)
         except UntouchableError as error:
             return self._refused(ask, error)
+        backends = self.backends
+        pods = why_not_now(self._plan.nodes[ask.node], backends.cluster, self.clock, backends.wait)
+        if pods:
+            return self._of_drain(ask, Said(Trigger.NOT_DRAINED, pods))
         if not asks_for_pulls(self._plan.pulls, self._change(ask.node)):
             return self._answered(ask, baseline)
         looked = self._look_for_pulls(ask)

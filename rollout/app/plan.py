@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rollout.app.foreseen import Foresight
 from rollout.core.model.draining import BY_HAND
 from rollout.core.model.inventory import Inventory, Node
-from rollout.core.model.plan import Left, Plan, PlannedDrain, Remark, Standing
+from rollout.core.model.plan import Left, LessRoom, Plan, PlannedDrain, Remark, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.model.roles import Role, role_of
 from rollout.core.model.settings import Setting
@@ -58,9 +58,9 @@ def build_plan(
         if isinstance(found, Left):
             left.append(found)
             continue
-        machine_id, proposal, drain = found
+        machine_id, proposal, drain, less = found
         proposals[name] = proposal
-        decided.append(Decided(inventory.nodes[name], machine_id, proposal.change, proposal.label, drain))
+        decided.append(Decided(inventory.nodes[name], machine_id, proposal.change, proposal.label, drain, less))
         blobs |= proposal.blobs
     known = _remarks(inventory, fleet, [name for name in selection if name not in passed_over], around, assumed)
     made = plan_of(inventory, policy, fleet, limit, decided, left, blobs, known, way_back=way_back)
@@ -105,7 +105,7 @@ def _remarks(
 
 def _decide(
     foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str, Setting]
-) -> tuple[str, Proposal, PlannedDrain | None] | Left:
+) -> tuple[str, Proposal, PlannedDrain | None, LessRoom | None] | Left:
     snapshot = foresight.fleet.nodes.get(node.name)
     if snapshot is None:
         return Left(
@@ -117,7 +117,9 @@ def _decide(
     if isinstance(found, Left):
         return found
     drain = foresight.for_its_pods(node, snapshot, found)
-    return drain if isinstance(drain, Left) else (snapshot.machine_id, found, drain)
+    if isinstance(drain, Left):
+        return drain
+    return snapshot.machine_id, found, drain, foresight.less_room(node, snapshot, found)
 
 
 def _check_fleet(inventory: Inventory, fleet: FleetSnapshot) -> None:

@@ -116,6 +116,10 @@ class Cluster(Protocol):
         """The pods of a node, those too that a drain leaves; read from the store, not from a cache."""
         ...
 
+    def placed(self, node: str, timeout: float) -> tuple[LiveNode, tuple[PlacedPod, ...]]:
+        """A Node, and the pods on it that have not ended: what its kubelet would admit anew, or not."""
+        ...
+
     def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:
         """Ask for a pod's eviction, only if it is still the one with this uid. Budgets are respected by the API server."""
         ...

@@ -206,6 +206,12 @@ def gates_of(journal: Journal, run: str) -> tuple[Gate, ...]:
     return plan.gates if plan else ()
 
 
+def looks_at_pods(journal: Journal, run: str) -> bool:
+    """Whether going on with a run asks the API server for the pods on nodes whose change leaves them less room."""
+    plan = _plan_of(journal, run)
+    return plan is not None and any(node.less_room for node in plan.nodes.values())
+
+
 def _plan_of(journal: Journal, run: str) -> Plan | None:
     written = journal.header(run).plan
     try:

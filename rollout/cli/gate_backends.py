@@ -45,15 +45,19 @@ def ask_backends(inventory: Inventory, gates: Sequence[Gate], kubeconfig: str, *
 
 @contextmanager
 def gate_backends(
-    inventory: Inventory, gates: Sequence[Gate], kubeconfig: str, *, drains: bool = False
+    inventory: Inventory, gates: Sequence[Gate], kubeconfig: str, *, drains: bool = False, looks: bool = False
 ) -> Iterator[Backends]:
-    """What the gates ask, closed at the end; whether the API server lets us look is asked first, ``UsageError``."""
-    check_backends(inventory, gates, kubeconfig, drains=drains)
+    """What the gates ask, closed at the end; whether the API server lets us look is asked first, ``UsageError``.
+
+    ``looks``: the pods on nodes are asked for before their changes, as they were when planning.
+    """
+    check_backends(inventory, gates, kubeconfig, drains=drains or looks)
     endpoints = _endpoints(inventory, kubeconfig)
     with ExitStack() as stack:
         backends = _backends(endpoints, gates, stack)
-        if drains:
+        if drains or looks:
             backends = replace(backends, cluster=_cluster(endpoints, stack))
+        if drains:
             _check_rights(backends.cluster.missing_to_drain, endpoints.kubeconfig, "draining needs")
         if needs_cluster(gates):
             _check_rights(backends.cluster.missing_rights, endpoints.kubeconfig, "gates need")

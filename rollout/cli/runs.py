@@ -14,6 +14,7 @@ from rollout.app.runs import (
     check_nothing_unfinished,
     check_plan,
     gates_of,
+    looks_at_pods,
     owing,
     resumable,
     start_apply,
@@ -74,7 +75,8 @@ def apply(
     check_nothing_unfinished(session.past(), plan.cluster)
     what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
     drains = any(node.drain for node in plan.nodes.values())
-    with gate_backends(inventory, plan.gates, session.kubeconfig, drains=drains) as backends:
+    looks = any(node.less_room for node in plan.nodes.values())
+    with gate_backends(inventory, plan.gates, session.kubeconfig, drains=drains, looks=looks) as backends:
         typed_confirmation(plan.cluster, what, yes=yes)
         with session.tools(session.journal(), plan.limits.in_flight, backends) as tools:
             state = start_apply(plan, session.way(inventory, tuple(plan.nodes)), tools)
@@ -150,7 +152,8 @@ def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes
     inventory = session.inventory(cluster)
     check_in_inventory(state.order.nodes, inventory, "the run has it: put it back, also if it does not answer any more")
     gates, drains = gates_of(journal, state.order.run), any(node.drain for node in state.order.nodes.values())
-    with gate_backends(inventory, gates, session.kubeconfig, drains=drains) as backends:
+    looks = looks_at_pods(journal, state.order.run)
+    with gate_backends(inventory, gates, session.kubeconfig, drains=drains, looks=looks) as backends:
         typed_confirmation(cluster, f"run {state.order.run} on {cluster} goes on{why}", yes=yes)
         if promote:  # not before: who does not go on has not said it
             journal.ask(state.order.run, Word.CONTINUE, operator(), session.reason, "")

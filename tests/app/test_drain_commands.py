@@ -9,12 +9,13 @@ from rollout.app.cordons import Lifted, lift_cordons
 from rollout.app.node_worker import CLAIM_AGAIN, NodeWorker
 from rollout.core.model.draining import Cordon
 from rollout.core.model.live import LiveNode
-from rollout.core.model.plan import PlannedDrain
+from rollout.core.model.placed import PlacedPod
+from rollout.core.model.plan import LessRoom, Plan, PlannedDrain
 from rollout.core.model.remote import RemoteAnswer
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Verb
-from rollout.errors import AwayError
+from rollout.errors import AwayError, RemoteError
 from tests.app.test_draining import WEB
 from tests.app.test_draining import Api as Pods
 from tests.app.test_node_worker import ARMED, PLAN, Outside, said, worker
@@ -142,3 +143,67 @@ def test_cordons_with_a_mark_are_lifted_from_the_nodes_that_are_meant_and_what_f
     assert lift_cordons(api, {"a", "b", "d"}, "r1") == Lifted(("a",), (("d", "gone [not-reached]"),))
     assert api.marks == {"a": "", "b": "", "c": "r2", "d": "r1"}
     assert lift_cordons(api, {"c"}) == Lifted(("c",))
+
+
+# Pods that came since.
+
+
+@dataclass
+class Placing(Pods):
+    """Says what is on the node when it is asked right before the change."""
+
+    there: tuple[PlacedPod, ...] = ()
+    asked_for: int = 0
+
+    def placed(self, node: str, timeout: float) -> tuple[LiveNode, tuple[PlacedPod, ...]]:
+        self.asked_for += 1
+        self._fail()
+        return ROOMY, self.there
+
+
+ROOMY = LiveNode(
+    "n1", "u", "", (), {}, unschedulable=False, taints=(), kubelet_version="v1.30.1", runtime="", os_image="", ready="True",
+    capacity=(("cpu", "8"), ("pods", "110")), allocatable=(("cpu", "8"), ("memory", "32Gi"), ("pods", "110")),
+)  # fmt: skip
+ONE_POD = replace(PLAN, nodes={"n1": replace(PLAN.nodes["n1"], less_room=LessRoom(30, 1, 0, 0, 0))})
+
+
+def there(*names: str) -> tuple[PlacedPod, ...]:
+    return tuple(PlacedPod("n1", f"shop/{name}", f"2026-11-2{at}T10:00:00Z") for at, name in enumerate(names))
+
+
+def changing(api: Placing, plan: Plan) -> tuple[Answered, Outside]:
+    outside = Outside([ARMED])
+    made = worker(outside, plan)
+    backends = Backends(cluster=api, wait=lambda _: None)
+    working = NodeWorker(made.run, made.way, outside, outside, outside, plan, backends=backends)  # type: ignore[arg-type]
+    return asked(working, Verb.APPLY), outside
+
+
+def test_pods_that_came_since_the_plan_and_would_not_fit_after_it_leave_their_node_untouched_and_uncharged() -> None:
+    answer, outside = changing(Placing(there=there("web-1", "web-2")), ONE_POD)
+    assert (answer.trigger, outside.sent) == (Trigger.NOT_DRAINED, [])
+    assert answer.message.startswith(
+        "since the plan pods came to it: 1 pod would be rejected after the change: shop/web-2"
+    )
+
+
+def test_pods_that_fit_are_no_reason_and_where_nothing_gets_less_nobody_is_asked() -> None:
+    api = Placing(there=there("web-1"))
+    assert changing(api, ONE_POD)[0].trigger is Trigger.ARMED
+    assert api.asked_for == 1
+    assert changing(api, PLAN)[0].trigger is Trigger.ARMED
+    assert api.asked_for == 1
+
+
+def test_who_cannot_be_asked_for_its_pods_is_left_alone() -> None:
+    answer, outside = changing(Placing(trouble=RemoteError("forbidden", "pods is forbidden")), ONE_POD)
+    assert (answer.trigger, outside.sent) == (Trigger.NOT_DRAINED, [])
+    assert answer.message == "which pods are on it could not be asked: pods is forbidden [forbidden]"
+
+
+def test_pods_that_came_to_a_node_that_was_emptied_leave_it_untouched() -> None:
+    answer, outside = changing(Placing({WEB.uid: WEB}), TO_DRAIN)
+    assert (answer.trigger, outside.sent) == (Trigger.NOT_DRAINED, [])
+    assert answer.message == "1 pod came to it since it was emptied, shop/web-1 among them"
+    assert changing(Placing(), TO_DRAIN)[0].trigger is Trigger.ARMED

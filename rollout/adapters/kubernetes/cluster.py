@@ -13,7 +13,7 @@ from rollout.adapters.kubernetes.cordons import Cordons
 from rollout.adapters.kubernetes.evictions import Evictions
 from rollout.adapters.kubernetes.leaving import leaving_pod
 from rollout.adapters.kubernetes.objects import lease, live_node, pod
-from rollout.adapters.kubernetes.placed import over
+from rollout.adapters.kubernetes.placed import over, placed_pod
 from rollout.adapters.kubernetes.planned import planned_pod
 from rollout.core.model.draining import Cordon, EvictionAnswer, LeavingPod
 from rollout.core.model.live import Lease, LiveNode, Sight
@@ -110,16 +110,25 @@ class KubernetesCluster:
         """
         until = time.monotonic() + timeout
         name = quote(node, safe="")
-        try:
-            found = live_node(self._client.get(f"/api/v1/nodes/{name}", _left(until)))
-        except RemoteError as error:
-            if error.reference == "not-found":
-                raise RemoteError("no-such-node", f"the API server knows no Node {node}") from None
-            raise
+        found = self._node(node, until)
         listed = self._pod_list(node, until)
         pods = tuple(map(pod, listing(listed.get("items"), "items")))
         version = text(mapping(listed.get("metadata"), "metadata").get("resourceVersion"), "resourceVersion")
         return Sight(found, self._lease(name, until), pods, int(version) if version.isdecimal() else 0)
+
+    def placed(self, node: str, timeout: float) -> tuple[LiveNode, tuple[PlacedPod, ...]]:
+        """The Node, then its pods, from the server's cache as above."""
+        until = time.monotonic() + timeout
+        found = self._node(node, until)
+        return found, tuple(placed_pod(entry) for entry in self._pods_of(node, until) if not over(entry))
+
+    def _node(self, node: str, until: float) -> LiveNode:
+        try:
+            return live_node(self._client.get(f"/api/v1/nodes/{quote(node, safe='')}", _left(until)))
+        except RemoteError as error:
+            if error.reference == "not-found":
+                raise RemoteError("no-such-node", f"the API server knows no Node {node}") from None
+            raise
 
     def _lease(self, name: str, until: float) -> Lease | None:
         try:

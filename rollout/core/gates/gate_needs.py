@@ -15,10 +15,10 @@ def needs_cluster(gates: Iterable[Gate]) -> bool:
 
 
 def unnamed_to_drain(endpoints: Endpoints, cluster: str) -> tuple[Problem, ...]:
-    """A drain is asked of the API server."""
+    """A drain is asked of the API server, and so is who is there."""
     if endpoints.kubeconfig:
         return ()
-    message = f"nodes are to be drained, which needs a kubeconfig, and the inventory of {cluster} names none"
+    message = f"pods on nodes are to be drained or counted, which needs a kubeconfig, and the inventory of {cluster} names none"
     return (Problem("no-kubeconfig", message, hint=_KUBECONFIG),)
 
 

@@ -77,10 +77,25 @@ class PlannedDrain:
 
 
 @dataclass(frozen=True, slots=True)
+class LessRoom:
+    """What a node's kubelet (of 1.``minor``) offers its pods less after the change, so that some that came since the plan may not fit.
+
+    ``pods`` is its new limit of them (``None``: as it is); ``cpu`` (thousandths), ``memory`` and ``storage`` (bytes) are what it
+    keeps back besides, negative where it keeps less.
+    """
+
+    minor: int
+    pods: int | None
+    cpu: int
+    memory: int
+    storage: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedNode:
     """One node that will be changed. ``machine_id`` and the file digests are compared on the node before the write.
 
-    ``drain`` is ``None`` where its pods stay.
+    ``drain`` is ``None`` where its pods stay; ``less_room`` where all that fit before fit after.
     """
 
     name: str
@@ -93,6 +108,7 @@ class PlannedNode:
     user: str | None = None
     port: int | None = None
     drain: PlannedDrain | None = None
+    less_room: LessRoom | None = None
 
 
 class Standing(StrEnum):

@@ -11,6 +11,7 @@ from rollout.core.model.plan import (
     Change,
     ChangeGroup,
     Left,
+    LessRoom,
     Plan,
     PlannedDrain,
     PlannedNode,
@@ -34,6 +35,7 @@ class Decided:
     change: Change
     label: str
     drain: PlannedDrain | None = None
+    less_room: LessRoom | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,17 @@ def _candidate(entry: Decided) -> Candidate:
 def _planned(entry: Decided, group: str, wave: int) -> PlannedNode:
     node = entry.node
     return PlannedNode(
-        node.name, node.address, node.rack, node.zone, group, wave, entry.machine_id, node.user, node.port, entry.drain
+        node.name,
+        node.address,
+        node.rack,
+        node.zone,
+        group,
+        wave,
+        entry.machine_id,
+        node.user,
+        node.port,
+        entry.drain,
+        entry.less_room,
     )
 
 

@@ -118,8 +118,6 @@ def _answered(draft: Draft, event: Answered) -> None:
     if event.trigger is Trigger.PULLING:
         _pulling(draft, event)
         return
-    if event.verb is Verb.DRAIN:
-        drain_rounds.went_on(draft, event)
     _remember(draft, event)
     draft.meet(event.node, event.trigger, event.reference, event.message)
 
@@ -146,8 +144,12 @@ def _pulling(draft: Draft, event: Answered) -> None:
 
 
 def _remember(draft: Draft, event: Answered) -> None:
-    """What an answer brings that no state hangs on, before anything is asked by it: times, and what the API said before."""
-    if event.verb is Verb.APPLY:
+    """What an answer brings before its node meets it: how far a drain is, times, what the API said before."""
+    if event.verb is Verb.DRAIN:
+        drain_rounds.went_on(draft, event)
+    elif event.verb is Verb.APPLY and event.trigger is Trigger.NOT_DRAINED:
+        draft.did_not_restart(event.node)
+    elif event.verb is Verb.APPLY:
         took = event.seconds if event.trigger is Trigger.ARMED else draft.nodes[event.node].apply_seconds
         draft.put(event.node, apply_seconds=took, baseline=event.baseline, pulling=None, cancelled=event.pulls)
     elif event.verb is Verb.REVERT and event.trigger is Trigger.TAKEN_BACK_ASKED:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import floor
 
 from rollout.core.model.live import LiveNode
+from rollout.core.model.plan import LessRoom
 from rollout.core.model.settings import Value
 from rollout.kubelet.in_force import number
 from rollout.kubelet.restarts.pod_requests import RESOURCES, Amounts, amounts
@@ -43,19 +44,31 @@ def room_now(node: LiveNode) -> Room | None:
         return None
 
 
-def room_after(now: Room, node: LiveNode, before: Effective, after: Effective) -> Room:
-    """What it will say: the same, but for what the configuration keeps back and for the limit of pods.
+def less_room(node: LiveNode, minor: int, before: Effective, after: Effective) -> LessRoom:
+    """What the change takes from its pods: by what the configuration keeps back, and by the limit of pods.
 
     ``ValueError`` for an amount that cannot be read.
     """
     capacity = dict(node.capacity)
-    kept = [
+    cpu, memory, storage = (
         _reserved(after, name, capacity.get(name, "0")) - _reserved(before, name, capacity.get(name, "0"))
         for name in RESOURCES
-    ]
-    left = [max(0, amount - more) for amount, more in zip(now.amounts, kept, strict=True)]
+    )
     limits = (_most_pods(before, capacity), _most_pods(after, capacity))
-    return Room(now.pods if limits[0] == limits[1] else limits[1], (left[0], left[1], left[2]))
+    return LessRoom(minor, None if limits[0] == limits[1] else limits[1], cpu, memory, storage)
+
+
+def room_after(now: Room, less: LessRoom) -> Room:
+    """What the node will say."""
+    cpu, memory, storage = now.amounts
+    left = (max(0, cpu - less.cpu), max(0, memory - less.memory), max(0, storage - less.storage))
+    return Room(now.pods if less.pods is None else less.pods, left)
+
+
+def is_less(now: Room, less: LessRoom) -> bool:
+    """Whether there is less of anything: else whoever fits now fits then."""
+    then = room_after(now, less)
+    return then.pods < now.pods or any(after < before for before, after in zip(now.amounts, then.amounts, strict=True))
 
 
 def _most_pods(effective: Effective, capacity: Mapping[str, str]) -> int:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 from rollout.core.model.live import LiveNode
 from rollout.core.model.placed import PlacedPod
-from rollout.kubelet.restarts.allocatable import Effective, Room, room_after, room_now
+from rollout.core.model.plan import LessRoom
+from rollout.kubelet.restarts.allocatable import Effective, Room, less_room, room_after, room_now
 from rollout.kubelet.restarts.node_match import CHECKS_TAINTS, selected, tolerated
 from rollout.kubelet.restarts.pod_requests import ALL_ADDRESSES, NOTHING, RESOURCES, Amounts, plus, ports, taken
 
@@ -39,14 +40,22 @@ def rejected(
 
     ``before`` and ``after`` are the kubelet's values in force, of ``allocatable.FIELDS`` at least.
     """
+    try:
+        return rejected_with(node, pods, less_room(node, minor, before, after))
+    except ValueError:
+        return None
+
+
+def rejected_with(node: LiveNode, pods: Iterable[PlacedPod], less: LessRoom) -> tuple[Rejected, ...] | None:
+    """The same, where it is known what the change takes from them."""
     now = room_now(node)
     if now is None:
         return None
     there = sorted(pods, key=lambda pod: (not pod.static, pod.created, pod.name))
+    then = room_after(now, less)
     try:
-        then = room_after(now, node, before, after)
-        found = _refusals(node, there, minor, then)
-        anyway: Mapping[str, str] = found if then == now else _refusals(node, there, minor, now)
+        found = _refusals(node, there, less.minor, then)
+        anyway: Mapping[str, str] = found if then == now else _refusals(node, there, less.minor, now)
     except ValueError:
         return None
     return tuple(Rejected(name, reason, name not in anyway) for name, reason in found.items())

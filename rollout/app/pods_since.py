@@ -1,0 +1,47 @@
+"""Pods that came to a node since it was planned, or since it was emptied: looked for right before its change.
+
+Who is drained sends its pods to others, and these may be planned to keep all of theirs: what came there since is counted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rollout.app.backends import patiently
+from rollout.app.ports import Clock, Cluster
+from rollout.core.model.plan import LessRoom, PlannedNode
+from rollout.core.text.terminal import counted, printable
+from rollout.errors import RemoteError
+from rollout.kubelet.restarts.consequences import lost_text
+from rollout.kubelet.restarts.readmission import rejected_with
+
+ASK_SECONDS = 10.0
+
+
+def why_not_now(node: PlannedNode, cluster: Cluster, clock: Clock, wait: Callable[[float], None]) -> str:
+    """Why the node is left alone as it is now; ``""``: no pod on it would be lost. What cannot be asked is a reason, too."""
+    if node.drain is None and node.less_room is None:
+        return ""
+    try:
+        if node.drain is not None:
+            return patiently(lambda left: _came_back(cluster, node.name, left), ASK_SECONDS, clock.now, wait)
+        less = node.less_room
+        return patiently(lambda left: _do_not_fit(cluster, node.name, less, left), ASK_SECONDS, clock.now, wait)
+    except RemoteError as error:
+        return f"which pods are on it could not be asked: {error.message} [{error.reference}]"
+
+
+def _came_back(cluster: Cluster, node: str, left: float) -> str:
+    there = [pod.name for pod in cluster.leaving(node, left) if not pod.stays]
+    if not there:
+        return ""
+    return f"{counted(len(there), 'pod')} came to it since it was emptied, {printable(there[0], 200)} among them"
+
+
+def _do_not_fit(cluster: Cluster, node: str, less: LessRoom | None, left: float) -> str:
+    live, pods = cluster.placed(node, left)
+    lost = rejected_with(live, pods, less) if less is not None else ()
+    if lost is None:
+        return "the API server does not say enough of it to tell whether its pods would be admitted again"
+    by_change = [each for each in lost if each.by_change]
+    return f"since the plan pods came to it: {lost_text(by_change)}; plan again" if by_change else ""
