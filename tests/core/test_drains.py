@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rollout.core.model.playbook import Budget, Busy, Cause, Limits, PullsInFlight, RevertScope, Scope, Share
 from rollout.core.run.capacity import unavailable, who_may_go, who_may_return
 from rollout.core.run.drains import AGAIN_EVERY, MOST_TRIES
-from rollout.core.run.events import AbortAsked, ContinueAsked, Event, InterruptAsked, PauseAsked
+from rollout.core.run.events import AbortAsked, Answered, ContinueAsked, Event, InterruptAsked, PauseAsked, Trigger
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
 from tests.core.model_fleet import Play, make_order
 
@@ -254,6 +254,19 @@ def test_an_empty_node_whose_pulls_never_end_is_left_alone_and_uncordoned() -> N
     end = game.run()
     assert (end.nodes["a-1"].state, end.nodes["a-1"].reference) == (S.REFUSED, "pulls-in-flight")
     as_found(game)
+
+
+def test_who_got_pods_since_it_was_planned_is_left_alone_uncharged_and_gives_its_place_in_the_pace_back() -> None:
+    game = play({"a": 1, "b": 1}, drain=0.0)
+    game.run(until=lambda s: s.nodes["a-1"].asked is Verb.APPLY)
+    asked = game.state.nodes["a-1"]
+    began = len(game.state.started)
+    game.feed(
+        Answered(game.now, "a-1", asked.serial, Verb.APPLY, Trigger.NOT_DRAINED, "not-drained", "pods came to it")
+    )
+    record = game.state.nodes["a-1"]
+    assert (record.state, record.reference, record.cause, record.want_back) == (S.REFUSED, "not-drained", None, False)
+    assert len(game.state.started) == began - 1
 
 
 # Cordons that cannot be lifted.

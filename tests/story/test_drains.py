@@ -18,6 +18,7 @@ import pytest
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+from rollout.core.model.draining import Eviction
 from rollout.core.model.live import LiveNode
 from rollout.core.run.drains import AGAIN_EVERY, MOST_TRIES
 from tests.story.conftest import Done, Site, served
@@ -163,6 +164,26 @@ def test_a_cordon_of_others_is_left_alone(few: Site) -> None:
     assert "others have cordoned it since the plan [not-drained]" in few.rollout("status").out
     assert cordons(few) == {"small-002": ""}
     assert len(going(few, "small-002")) >= 1
+
+
+def test_a_node_that_was_to_keep_its_pods_is_left_alone_when_those_of_a_drained_one_came_to_it(few: Site) -> None:
+    """All that fit when it was planned; then the first node's pods had nowhere else to go."""
+    policy(few, "perRack: 25%", "perRack: 1")
+    few.fault("small-[003,061-063]", "cordoned")
+    with api(few) as cluster:
+        (pod,) = [pod for pod in cluster.leaving("small-002", SECONDS) if not pod.stays]
+        assert cluster.evict(pod, SECONDS).eviction is Eviction.ACCEPTED
+    until(lambda: len(going(few, FIRST)) == 2, 20, "it went to the only node that takes it")
+    pair = f"{FIRST},small-002"
+    few.rollout("plan", "--cluster", "small", "--limit", pair, "--out", "p.json")
+    made = json.loads((few.folder / "p.json").read_text())["nodes"]
+    assert {name: bool(node["drain"]) for name, node in made.items()} == {FIRST: True, "small-002": False}
+    done = few.rollout("apply", "p.json", "--yes")
+    assert done.code in (3, 4), done.out + done.err
+    assert "since the plan pods came to it: 2 pods would be rejected after the change" in few.rollout("status").out
+    assert [few.is_new(FIRST), few.is_new("small-002")] == [True, False]
+    assert len(going(few, "small-002")) == 2, "and none of them was lost"
+    nothing_left(few, FIRST, "small-002")
 
 
 # Whatever ends a controller.
