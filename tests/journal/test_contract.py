@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -26,15 +27,20 @@ def header(run: str = "r1", cluster: str = "rno", counter: int = 1) -> RunHeader
     return RunHeader(run, cluster, "apply", "{}", counter, b"plan", 1.0, "me@here", "why")
 
 
-def elsewhere(place: Place, words: str) -> subprocess.CompletedProcess[str]:
-    """Another process does ``words`` with ``journal``."""
+def another(place: Place, words: str) -> list[str]:
+    """The command of a process that does ``words`` with ``journal``."""
     opened = (
         f"SqlJournal(PostgresUrl.reading({place.url!r}))"
         if isinstance(place, PostgresUrl)
         else f"SqlJournal(Path({str(place)!r}))"
     )
     code = f"from pathlib import Path; from rollout.adapters.journal import PostgresUrl, SqlJournal; journal = {opened}; {words}"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    return [sys.executable, "-c", code]
+
+
+def elsewhere(place: Place, words: str) -> subprocess.CompletedProcess[str]:
+    """Another process does ``words`` with ``journal``."""
+    return subprocess.run(another(place, words), capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_runs_and_events_come_back_in_order(journal: SqlJournal) -> None:
@@ -110,6 +116,26 @@ def test_the_lease_is_for_one(journal: SqlJournal, place: Place) -> None:
 def test_a_lease_of_a_dead_process_is_free_at_once(journal: SqlJournal, place: Place) -> None:
     assert elsewhere(place, "journal.acquire('rno', 'r2')").returncode == 0
     journal.acquire("rno", "r1")
+
+
+def test_a_lease_of_a_killed_process_that_nobody_has_waited_for_is_free_at_once(
+    journal: SqlJournal, place: Place
+) -> None:
+    """Its parent hangs, or is the init of a container that never waits: it stays in the table of processes."""
+    holds = another(place, "journal.acquire('rno', 'r2'); print(); input()")
+    with subprocess.Popen(holds, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        alive = journal.holder("rno")
+        assert alive is not None
+        assert alive.alive
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # until it is dead, and leaves it as it is
+        assert Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        dead = journal.holder("rno")
+        assert dead is not None
+        assert not dead.alive
+        journal.acquire("rno", "r1")
 
 
 @pytest.mark.parametrize(("age", "free"), [(5, False), (31, True)])

@@ -9,6 +9,9 @@ from pathlib import Path
 LEASE_SECONDS = 30.0
 """A lease whose heartbeat is older than this, on another machine, may be taken over."""
 
+_DEAD = frozenset({"Z", "X", "x"})
+"""Field 3 of /proc/PID/stat, of what will never run again."""
+
 
 def this_process() -> str:
     """``host:boot.pids:pid:start``. Two machines may have the same name; no two share a boot and its table of processes."""
@@ -43,9 +46,15 @@ def _here() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """Field 22 of /proc/PID/stat: with the pid it names a process for ever. Empty when there is no such process."""
+    """Field 22 of /proc/PID/stat: with the pid it names a process for ever.
+
+    Empty when there is no such process, or only what is left of it until its parent waits for it: that may be never.
+    """
     stat = _read(f"/proc/{pid}/stat")
-    return stat.rsplit(")", 1)[1].split()[19] if stat else ""
+    if not stat:
+        return ""
+    condition, *fields = stat.rsplit(")", 1)[1].split()
+    return "" if condition in _DEAD else fields[18]
 
 
 def _read(path: str) -> str:
