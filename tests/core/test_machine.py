@@ -322,6 +322,41 @@ def confirmed_everywhere() -> Play:
     return play
 
 
+@pytest.mark.parametrize("misses", [False, True])
+def test_a_node_that_was_going_back_when_the_controller_died_has_all_of_the_next_ones_patience(misses: bool) -> None:
+    """Resumed an hour later, it is half way back, nobody is at work there, and it may miss one more read."""
+    play = confirmed_everywhere()
+    play.run(until=lambda s: s.nodes["a-1"].asked is Verb.REVERT)
+    lost = Answered(play.now, "a-1", play.state.nodes["a-1"].serial, Verb.REVERT, Trigger.LOST)
+    play.feed(lost)
+    assert (play.state.nodes["a-1"].state, play.state.nodes["a-1"].owed) == (NodeState.UNKNOWN, True)
+    play.fleet["a-1"].files, play.fleet["a-1"].receipt = "mixed", {"r0-1": "reverting"}
+    play.now += 3600.0
+    play.crash_and_resume()
+    if misses:
+        play.fleet["a-1"].lose = {Verb.READ}
+    end = play.go_on()
+    assert (states(end), files(play)) == ({NodeState.REVERTED: 40}, {"old": 40})
+    assert not any(record.owed for record in end.nodes.values())
+
+
+def test_a_node_that_was_going_back_when_the_controller_died_and_never_answers_is_given_up_once() -> None:
+    play = confirmed_everywhere()
+    play.run(until=lambda s: s.nodes["a-1"].asked is Verb.REVERT)
+    play.fleet["a-1"].reachable = False
+    play.crash_and_resume()
+    resumed = play.now
+    end = play.go_on()
+    assert states(end) == {NodeState.REVERTED: 39, NodeState.UNREACHABLE: 1}
+    assert end.nodes["a-1"].owed
+    assert not end.nodes["a-1"].accepted, "it may be our doing: the limits shrink for it"
+    assert end.nodes["a-1"].since - resumed == pytest.approx(end.order.guard + 60.0, abs=3.0)
+    play.crash_and_resume()
+    resumed = play.now
+    assert play.go_on().nodes["a-1"].accepted
+    assert play.now - resumed < 5.0, "who was given up already holds up nobody again"
+
+
 @pytest.mark.parametrize("word", ["fenced", "claimed"])
 def test_a_rollback_leaves_the_few_that_name_a_higher_token_ever_again_and_takes_all_others_back(word: str) -> None:
     play = confirmed_everywhere()

@@ -121,8 +121,8 @@ class Draft:
             changes |= {"reference": reference, "message": message or _remembered(trigger, record)}
         if found.to is not record.state:
             changes |= self._entering(name, record, found.to)
-            if not (record.owed and {record.state, found.to} == _GOING_BACK) or trigger is Trigger.RESUMED:
-                changes["since"] = self.now  # else: since it is owed, so that trying again has an end
+        if _counts_anew(record, trigger, found.to):
+            changes["since"] = self.now
         if sharp is Sharp.REHEARSED:
             changes["rehearsal"] = Rehearsal.DONE
         if trigger in (Trigger.UNREACHED, Trigger.LOST) and record.state is NodeState.UNKNOWN:
@@ -257,6 +257,16 @@ def _remembered(trigger: Trigger | Sharp, record: NodeRecord) -> str:
         return ""
     before = f": {record.message} [{record.reference}]" if record.message else ""
     return f"not confirmed in time, so the node took the change back{before}"
+
+
+def _counts_anew(record: NodeRecord, trigger: Trigger | Sharp, to: NodeState) -> bool:
+    """Whether a node's time begins again. Who is owed goes to and fro on the same one, so that trying again has an end.
+
+    A new controller has all of its patience for whoever it has to ask: nobody has, since the last one died.
+    """
+    if trigger is Trigger.RESUMED:
+        return to is NodeState.UNKNOWN
+    return to is not record.state and not (record.owed and {record.state, to} == _GOING_BACK)
 
 
 def _charge(record: NodeRecord, found: Move) -> Cause | None:

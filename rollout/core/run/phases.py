@@ -116,9 +116,13 @@ _AT_THE_START = frozenset({NodeState.PENDING, NodeState.UNREACHABLE, NodeState.R
 
 
 def _accept_the_unreachable(draft: Draft) -> None:
-    """Who cannot be reached when a rollback opens was not made unreachable by it: owed, and no limit shrinks for it."""
+    """Who cannot be reached when a rollback opens was not made unreachable by it: owed, and no limit shrinks for it.
+
+    Who was on its way back when the controller died may have been: it is read on, as it was before.
+    """
     for name, record in tuple(draft.nodes.items()):
-        if record.state is NodeState.UNKNOWN and record.reads:
+        on_its_way = record.owed and record.cause is None
+        if record.state is NodeState.UNKNOWN and record.reads and not on_its_way:
             draft.put(
                 name, state=NodeState.UNREACHABLE, cause=Cause.UNREACHABLE, owed=True, accepted=True, since=draft.now
             )
