@@ -158,3 +158,18 @@ def test_a_wave_that_does_not_exist_has_no_budget() -> None:
     nodes = dict.fromkeys(order.nodes, at(S.REVERTED, cause=Cause.FAILED))
     assert spent(order, nodes, 7) is None
     assert spent(order, nodes, 0) is not None
+
+
+def test_who_keeps_a_cordon_and_may_not_go_leaves_its_room_to_nobody_else() -> None:
+    """Its rack's budget has nothing to spare: it waits, cordoned, and is one of the two that the fleet may miss."""
+    order = make_order(
+        {"a": 10, "b": 10},
+        limits=Limits(per_rack=Share(count=2), in_flight=2),
+        budgets=(Budget(Scope.RACK, frozenset(Cause), Share(count=1)),),
+    )
+    nodes = dict.fromkeys(order.nodes, NodeRecord()) | {
+        "a-1": at(S.PENDING, cordoned=True),
+        "a-2": at(S.REVERTED, cause=Cause.UNHEALTHY),
+    }
+    candidates, capacity = who_may_go(order, nodes, [n for n in nodes if nodes[n].state is S.PENDING], now=0.0)
+    assert (candidates, capacity) == (("b-1",), 1)

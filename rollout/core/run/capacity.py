@@ -2,13 +2,13 @@
 
 A node is *unavailable* from its restart until confirmed or taken back and its settling window has passed, and as long as
 it may have a cordon of ours; a node that failed or cannot be reached stays unavailable and so reduces what is left for
-others. Who has a cordon of ours and is to go has its room already: it is the first to get it.
+others. Who has a cordon of ours and is to go has its room already: it is the first to get it, and keeps it where it may not go yet.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from rollout.core.model.playbook import Limits
@@ -72,21 +72,25 @@ def most_of(order: Order, area: Area) -> int:
 def who_may_go(
     order: Order, nodes: Mapping[str, NodeRecord], wanted: Iterable[str], now: float
 ) -> tuple[tuple[str, ...], int]:
-    """``(candidates, capacity)`` for a change: of ``wanted``, in order, those whose areas have room, and the fleet's room.
+    """``(candidates, capacity)`` for a change: of ``wanted``, in order, those whose areas have room, and how many of them the fleet has room for.
 
     An area's room is its limit less the unavailable, and in a rack never more in flight than its budget has left.
     """
-    going = _cordoned_first(wanted, nodes)
-    busy, members = _occupancy(order, nodes, now, going)
+    busy = _areas_of(order, (name for name, record in nodes.items() if unavailable(record, now)))
     moving = _areas_of(order, (name for name, record in nodes.items() if record.state in IN_MOTION))
+    members: dict[str, list[NodeRecord]] = {}
+    for name, record in nodes.items():
+        members.setdefault(order.nodes[name].rack, []).append(record)
 
     def room(area: Area) -> int:
-        left = most_of(order, area) - busy[area]
-        if area.kind != "rack":
-            return left
-        return min(left, rack_allowance(order, members[area.name], len(members[area.name])) - moving[area])
+        return most_of(order, area) - busy[area]
 
-    return _take(order, going, room), max(0, order.limits.in_flight - busy[FLEET])
+    def spare(rack: Area) -> int:
+        return rack_allowance(order, members[rack.name], len(members[rack.name])) - moving[rack]
+
+    going = _cordoned_first(wanted, nodes)
+    candidates = _take(order, nodes, going, room, spare)
+    return candidates, max(0, order.limits.in_flight - busy[FLEET]) + _cordoned(candidates, nodes)
 
 
 def who_may_return(
@@ -97,16 +101,16 @@ def who_may_return(
     Areas and fleet: the limits less the unavailable, but always one at a time: what broke must never keep the rest
     from being taken back.
     """
-    going = _cordoned_first(wanted, nodes)
-    busy, _ = _occupancy(order, nodes, now, going)
-    away = _areas_of(
-        order, (name for name, record in nodes.items() if mending(record, now) and not _has_room(name, record, going))
-    )
+    busy = _areas_of(order, (name for name, record in nodes.items() if unavailable(record, now)))
+    away = _areas_of(order, (name for name, record in nodes.items() if mending(record, now)))
 
     def room(area: Area) -> int:
         return max(most_of(order, area) - busy[area], 1 - away[area])
 
-    return _take(order, going, room), max(order.limits.in_flight - busy[FLEET], 1 - away[FLEET], 0)
+    going = _cordoned_first(wanted, nodes)
+    candidates = _take(order, nodes, going, room, lambda _: len(nodes))
+    fleet = max(order.limits.in_flight - busy[FLEET], 1 - away[FLEET], 0)
+    return candidates, fleet + _cordoned(candidates, nodes)
 
 
 FLEET = Area("fleet", "")
@@ -117,20 +121,8 @@ def _cordoned_first(wanted: Iterable[str], nodes: Mapping[str, NodeRecord]) -> d
     return dict.fromkeys(sorted(wanted, key=lambda name: not nodes[name].cordoned))
 
 
-def _has_room(name: str, record: NodeRecord, going: Container[str]) -> bool:
-    """Whether it takes no more room by going than it has by its cordon."""
-    return record.cordoned and name in going
-
-
-def _occupancy(
-    order: Order, nodes: Mapping[str, NodeRecord], now: float, going: Container[str]
-) -> tuple[Counter[Area], Mapping[str, list[NodeRecord]]]:
-    """Unavailable nodes of each area, but for those that are to go, and all records of each rack."""
-    members: dict[str, list[NodeRecord]] = {}
-    for name, record in nodes.items():
-        members.setdefault(order.nodes[name].rack, []).append(record)
-    away = (name for name, record in nodes.items() if unavailable(record, now) and not _has_room(name, record, going))
-    return _areas_of(order, away), members
+def _cordoned(names: Iterable[str], nodes: Mapping[str, NodeRecord]) -> int:
+    return sum(nodes[name].cordoned for name in names)
 
 
 def _areas_of(order: Order, names: Iterable[str]) -> Counter[Area]:
@@ -138,16 +130,31 @@ def _areas_of(order: Order, names: Iterable[str]) -> Counter[Area]:
     return Counter(area for name in names for area in (FLEET, *areas_of(order, name)))
 
 
-def _take(order: Order, wanted: Iterable[str], room: Callable[[Area], int]) -> tuple[str, ...]:
+def _take(
+    order: Order,
+    nodes: Mapping[str, NodeRecord],
+    wanted: Iterable[str],
+    room: Callable[[Area], int],
+    spare: Callable[[Area], int],
+) -> tuple[str, ...]:
+    """Those that fit, each with those before it. ``room`` is each area's, ``spare`` what may still go wrong in a rack.
+
+    Who has a cordon of ours is among the unavailable already, and takes no room by going; it keeps its own where it may not go.
+    """
     left: dict[Area, int] = {}
+    spared: dict[Area, int] = {}
     taken = []
     for name in wanted:
-        areas = areas_of(order, name)
+        areas = () if nodes[name].cordoned else areas_of(order, name)
+        rack = areas_of(order, name)[0]
         for area in areas:
             if area not in left:
                 left[area] = room(area)
-        if all(left[area] > 0 for area in areas):
+        if rack not in spared:
+            spared[rack] = spare(rack)
+        if spared[rack] > 0 and all(left[area] > 0 for area in areas):
             taken.append(name)
+            spared[rack] -= 1
             for area in areas:
                 left[area] -= 1
     return tuple(taken)
