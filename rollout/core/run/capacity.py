@@ -89,8 +89,9 @@ def who_may_go(
         return rack_allowance(order, members[rack.name], len(members[rack.name])) - moving[rack]
 
     going = _cordoned_first(wanted, nodes)
-    candidates = _take(order, nodes, going, room, spare)
-    return candidates, max(0, order.limits.in_flight - busy[FLEET]) + _cordoned(candidates, nodes)
+    own = frozenset(name for name in going if nodes[name].cordoned)
+    candidates = _take(order, going, own, room, spare)
+    return candidates, max(0, order.limits.in_flight - busy[FLEET]) + len(own.intersection(candidates))
 
 
 def who_may_return(
@@ -108,9 +109,10 @@ def who_may_return(
         return max(most_of(order, area) - busy[area], 1 - away[area])
 
     going = _cordoned_first(wanted, nodes)
-    candidates = _take(order, nodes, going, room, lambda _: len(nodes))
+    own = frozenset(name for name in going if nodes[name].cordoned and not nodes[name].uncordons)
+    candidates = _take(order, going, own, room, lambda _: len(nodes))
     fleet = max(order.limits.in_flight - busy[FLEET], 1 - away[FLEET], 0)
-    return candidates, fleet + _cordoned(candidates, nodes)
+    return candidates, fleet + len(own.intersection(candidates))
 
 
 FLEET = Area("fleet", "")
@@ -121,10 +123,6 @@ def _cordoned_first(wanted: Iterable[str], nodes: Mapping[str, NodeRecord]) -> d
     return dict.fromkeys(sorted(wanted, key=lambda name: not nodes[name].cordoned))
 
 
-def _cordoned(names: Iterable[str], nodes: Mapping[str, NodeRecord]) -> int:
-    return sum(nodes[name].cordoned for name in names)
-
-
 def _areas_of(order: Order, names: Iterable[str]) -> Counter[Area]:
     """How many of ``names`` are in each area, and in the fleet."""
     return Counter(area for name in names for area in (FLEET, *areas_of(order, name)))
@@ -132,21 +130,21 @@ def _areas_of(order: Order, names: Iterable[str]) -> Counter[Area]:
 
 def _take(
     order: Order,
-    nodes: Mapping[str, NodeRecord],
     wanted: Iterable[str],
+    own: frozenset[str],
     room: Callable[[Area], int],
     spare: Callable[[Area], int],
 ) -> tuple[str, ...]:
     """Those that fit, each with those before it. ``room`` is each area's, ``spare`` what may still go wrong in a rack.
 
-    Who has a cordon of ours is among the unavailable already, and takes no room by going; it keeps its own where it may not go.
+    Who has room of its ``own``, by a cordon of ours, is among the unavailable already, and takes none by going; it keeps it where it may not go.
     """
     left: dict[Area, int] = {}
     spared: dict[Area, int] = {}
     taken = []
     for name in wanted:
-        areas = () if nodes[name].cordoned else areas_of(order, name)
-        rack = areas_of(order, name)[0]
+        rack, *others = areas_of(order, name)
+        areas = () if name in own else (rack, *others)
         for area in areas:
             if area not in left:
                 left[area] = room(area)

@@ -164,7 +164,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.REVERTING, On.RESUMED): Move(S.UNKNOWN, Next.READ, owed=True),
     # Not known: read until it speaks.
     (S.UNKNOWN, On.ARMED): Move(S.APPLIED, Next.MEASURE),
-    (S.UNKNOWN, Sharp.HELD): Move(S.REVERTING, Next.REVERT),
+    (S.UNKNOWN, Sharp.HELD): Move(S.REVERTING, Next.REVERT, owed=True),
     (S.UNKNOWN, On.CONFIRMED): Move(S.CONFIRMED),
     (S.UNKNOWN, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, Sharp.UNFINISHED): Move(S.REVERTING, Next.REVERT, owed=True),
