@@ -207,7 +207,7 @@ class Play:
             )
             self.current = other
             other.go_on()
-            if other.stopped != "locked":
+            if other.stopped not in ("locked", "journal-away"):  # nobody has gone on in its place yet
                 controller.end, controller.stopped = other.end, other.stopped
                 return
         self.current = controller
