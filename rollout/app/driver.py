@@ -112,18 +112,18 @@ class Driver:
                 commands += asked
                 told.append((event, state, after))
             state = after
+        decided = self._clock.now()
         if lines:
-            decided = self._clock.now()
             self._patience.write(state, lambda: self._journal.append(state.order.run, lines))
-            self._keep_the_pace(state.order, commands, late=self._clock.now() - decided)
         self._submit(commands)
+        self._keep_the_pace(state.order, commands, late=self._clock.now() - decided)
         for event, before, after in told:
             for observer in self._observers:
                 observer.on_event(event, before, after)
         return state
 
     def _keep_the_pace(self, order: Order, commands: Sequence[Command], late: float) -> None:
-        """Restarts that were written down late begin late: those of the next tick keep their distance from them."""
+        """Restarts that were written down, or given out, late begin late: those of the next tick keep their distance from them."""
         if late > LATE and any(isinstance(command, Ask) and command.verb in _RESTARTS for command in commands):
             burst = max(1, int(order.limits.pace))
             self._ticks_again = self._clock.now() + burst / order.limits.pace

@@ -19,7 +19,7 @@ from rollout.adapters.simulation.timeline import Timeline
 from rollout.app.ports import Observer, Ran, RunHeader, Target, Worker
 from rollout.app.runs import Tools, begin, go_on
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
-from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
 from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpened
 from rollout.core.run.state import Order, RunState
 from rollout.errors import StateError
@@ -79,7 +79,7 @@ class Controller:
     strikes: tuple[Strike, ...] = ()
     interrupt_at: float = float("inf")
     dies_at: float = float("inf")
-    width: int = 1_000_000  # commands at once
+    width: int = 1_000_000  # looks at once; changes have room of their own
     observers: Sequence[Observer] = ()
     submitted: Callable[[Controller, Command], None] = lambda _controller, _command: None
     settled: Callable[[], None] = lambda: None
@@ -170,6 +170,9 @@ class Controller:
     def submit(self, worker: Worker, command: Command) -> None:  # noqa: ARG002 - the fleet is the worker
         self.touch(Moment.BEFORE_ASK)
         self.submitted(self, command)
+        if is_change(command):
+            self._start(command, self._hear)
+            return
         self._queue.append(command)
         self._begin_next()
 
@@ -177,13 +180,13 @@ class Controller:
         while self._queue and self._at_work < self.width:
             command = self._queue.popleft()
             self._at_work += 1
-            if isinstance(command, Ask):
-                self.room.fleet.carry(self.sender, command, self._hear)
-            else:
-                self.room.timeline.after(GATE_SECONDS, partial(self._hear_gates, command))
+            self._start(command, self._looked)
 
-    def _hear_gates(self, command: OpenWave | JudgeWave | LiftSilences) -> None:
-        self._hear(self._of_gates(command))
+    def _start(self, command: Command, heard: Callable[[Event], None]) -> None:
+        if isinstance(command, Ask):
+            self.room.fleet.carry(self.sender, command, heard)
+        else:
+            self.room.timeline.after(GATE_SECONDS, lambda: heard(self._of_gates(command)))
 
     def _of_gates(self, command: OpenWave | JudgeWave | LiftSilences) -> Event:
         fleet, now = self.room.fleet, self.now()
@@ -195,10 +198,14 @@ class Controller:
             case LiftSilences():
                 return SilencesLifted(now)
 
-    def _hear(self, event: Event) -> None:
+    def _looked(self, event: Event) -> None:
         if self.alive:
             self._at_work -= 1
             self._begin_next()
+            self._hear(event)
+
+    def _hear(self, event: Event) -> None:
+        if self.alive:
             self.answers.append(event)
             self._wake(self._naps)
 

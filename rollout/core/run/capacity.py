@@ -34,8 +34,13 @@ def mending(record: NodeRecord, now: float) -> bool:
 
 def pace_allows(started: tuple[float, ...], limits: Limits, now: float) -> int:
     """How many restarts may start now: at most ``burst`` within any ``burst / pace`` seconds, ``burst`` one second's."""
-    burst = max(1, int(limits.pace))
-    return max(0, burst - sum(1 for at in started if at > now - burst / limits.pace))
+    most = burst(limits)
+    return max(0, most - sum(1 for at in started if at > now - most / limits.pace))
+
+
+def burst(limits: Limits) -> int:
+    """How many restarts may start at once: one second's, or one."""
+    return max(1, int(limits.pace))
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,3 +53,10 @@ class LiftSilences:
 
 
 Command = Ask | OpenWave | JudgeWave | LiftSilences
+
+_CHANGES = frozenset({Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
+
+
+def is_change(command: Command) -> bool:
+    """Whether it changes a node's files or their guard; everything else looks, or speaks to others."""
+    return isinstance(command, Ask) and command.verb in _CHANGES

@@ -25,6 +25,7 @@ from typing import Any
 from rollout.core.model.verdict import Verdict
 from rollout.core.run import drain_rounds, drains, pulls
 from rollout.core.run.altered import altered
+from rollout.core.run.capacity import burst
 from rollout.core.run.commands import Command
 from rollout.core.run.draft import Draft, not_begun
 from rollout.core.run.events import (
@@ -235,7 +236,8 @@ def _resumed(draft: Draft, event: Resumed) -> None:
     accepted, halting = halted and draft.state.ending is not None, halted and draft.state.ending is None
     draft.set(
         counter=event.counter, phase=Phase.OPENING, halt=halt if halting else None, ending=None, interrupted=False,
-        gate_asked=False, opened=-1, lifting=False, started=(), claims=1, highest=0,
+        gate_asked=False, opened=-1, lifting=False, claims=1, highest=0,
+        started=(draft.now,) * burst(draft.state.order.limits),  # as if the one before had begun all it may right now
     )  # fmt: skip
     again = draft.state.order.goal is Goal.APPLY and not halting
     for name, record in tuple(draft.nodes.items()):
