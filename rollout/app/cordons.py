@@ -20,10 +20,14 @@ class Lifted:
     failed: tuple[tuple[str, str], ...] = ()
 
 
-def lift_cordons(cluster: Cluster, names: Collection[str], run: str = "") -> Lifted:
-    """Lift what bears the mark of ``run`` (``""``: of any run), whatever its token, from nodes of these names; ``RemoteError`` when they cannot be listed."""
+def lift_cordons(
+    cluster: Cluster, names: Collection[str], run: str = "", spared: Collection[str] = frozenset()
+) -> Lifted:
+    """Lift what bears the mark of ``run`` (``""``: of any run but the ``spared``), whatever its token, from nodes of these names; ``RemoteError`` when they cannot be listed."""
     ours = [
-        node for node in cluster.nodes() if node.name in names and node.cordoned_by and run in ("", node.cordoned_by)
+        node
+        for node in cluster.nodes()
+        if node.name in names and node.cordoned_by and run in ("", node.cordoned_by) and node.cordoned_by not in spared
     ]
     lifted: list[str] = []
     failed: list[tuple[str, str]] = []

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
-from rollout.app.rollbacks import Emergency, Wanted, emergency, pick
+from rollout.app.rollbacks import Emergency, Wanted, emergency, held_by, pick
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
 from rollout.core.model.proof import NodeProof, Proven
 from rollout.core.model.report import Report
+from rollout.core.model.snapshot import ReceiptState
+from rollout.core.model.token_belief import highest_believed
 from rollout.core.plans.on_nodes import on_nodes
 from rollout.core.run.state import Ending, NodeState, RunState
 from rollout.core.telling.time_back import TimeBack
 
 WAITS = (5.0, 10.0, 20.0, 40.0, 60.0)
 """Seconds between two looks at who is owed: longer each time nobody of them came back."""
+
+CUT = "it was stopped before anybody saw it back"
 
 _AWAY = frozenset({NodeState.UNREACHABLE, NodeState.UNKNOWN})
 
@@ -80,7 +85,10 @@ Told = Emergency | TimeBack | Waiting | LeftTo | Unfinished
 
 
 class Hands(Protocol):
-    """What an emergency does with nodes and says to people; wired by the command line."""
+    """What an emergency does with nodes and says to people; wired by the command line.
+
+    Any of it raises ``KeyboardInterrupt`` when the operator stops it at once.
+    """
 
     def read(self, names: Sequence[str]) -> Heard: ...
 
@@ -94,7 +102,9 @@ class Hands(Protocol):
 
     def prove(self, proofs: Sequence[NodeProof]) -> None: ...
 
-    def wait(self, seconds: float) -> bool: ...  # true: the operator asked to stop
+    def wait(self, seconds: float) -> bool: ...  # as ``stopped``, and ends early then
+
+    def stopped(self) -> bool: ...  # whether the operator has asked to stop, ever since the first run was begun
 
     def now(self) -> float: ...
 
@@ -103,77 +113,164 @@ class Hands(Protocol):
 
 @dataclass(slots=True)
 class EmergencyRollback:
-    """One call of the command. ``owed``: node → why it could not be taken back yet."""
+    """One call of the command. ``owed``: node → why it could not be taken back yet.
+
+    ``known`` runs were on any node that was read; ``claims``: node → who had it when it was last read, until it is ours;
+    ``counter`` is the highest of our runs; ``cut``: a run was stopped in its middle.
+    """
 
     asked: Asked
     hands: Hands
+    picked: tuple[str, ...] = ()
     owed: dict[str, str] = field(default_factory=dict)
     proofs: dict[str, NodeProof] = field(default_factory=dict)
     ours: set[str] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
+    claims: dict[str, str] = field(default_factory=dict)
+    counter: int = 0
     ended: Ending = Ending.DONE
     left_behind: bool = False
+    cut: bool = False
 
     def run(self, names: Sequence[str]) -> int:
         """The exit code: 0 all back and proven · 4 not all · 5 claimed by others · 130 stopped, to be repeated."""
         began = self.hands.now()
-        heard = self.hands.read(names)
-        picked = pick(on_nodes(heard.reports), self.asked.wanted)
-        found = self._found(heard.reports, picked)
+        heard = self._read(names)
+        self.picked = pick(on_nodes(heard.reports), self.asked.wanted)
+        found = self._found(heard.reports)
         self.hands.tell(found)
         self.hands.tell(self.hands.predict(found, heard))
         if found.order.nodes:
             self.hands.confirm(len(found.order.nodes))
         self._round(found)
         if self.ended is Ending.DONE:
-            self._until_done(picked, began)
+            self._until_done(began)
             self.hands.prove(self._all_proofs())
         if self.owed or self.ended is Ending.INTERRUPTED:
-            self.hands.tell(Unfinished(picked, dict(self.owed)))
+            self.hands.tell(Unfinished(self.picked, dict(self.owed)))
         return self._exit_code()
 
-    def _found(self, reports: Mapping[str, Report], picked: tuple[str, ...]) -> Emergency:
-        asked = self.asked
-        return emergency(reports, self.hands.new_run_id(), picked, asked.inventory, asked.limits, force=asked.force)
+    @property
+    def has_them(self) -> bool:
+        """Whether our runs had their nodes: none was turned away, or stopped before it may have had them."""
+        return not self.cut and self.ended in (Ending.DONE, Ending.INTERRUPTED)
+
+    def others(self) -> frozenset[str]:
+        """Runs that are not meant and have a node, by what was read last."""
+        return frozenset(self.claims.values()) - self.ours - set(self.picked)
+
+    def _read(self, names: Sequence[str]) -> Heard:
+        heard = self.hands.read(names)
+        self.known |= on_nodes(heard.reports).known_runs
+        for name, report in heard.reports.items():
+            if report.token is not None:
+                self.claims.pop(name, None)
+                self.claims |= {name: report.token.run} if report.token.live else {}
+        return heard
+
+    def _found(self, reports: Mapping[str, Report]) -> Emergency:
+        asked, known = self.asked, frozenset(self.known)
+        new = self.hands.new_run_id()
+        return emergency(reports, new, self.picked, asked.inventory, asked.limits, force=asked.force, known=known)
 
     def _round(self, found: Emergency) -> None:
         self.owed = dict(found.seen.silent)
         self.ours.add(found.order.run)
-        done = self.hands.carry_out(found)
+        self._count(found.counter)
+        try:
+            done = self.hands.carry_out(found)
+        except KeyboardInterrupt:
+            self.owed |= dict.fromkeys(found.order.nodes, CUT)
+            self.ended, self.cut = Ending.INTERRUPTED, True
+            return
         self.owed |= done.kept
         self.proofs |= {proof.node: proof for proof in done.proofs}
         if done.state is None:
             return
+        self._count(done.state.counter)
         self.owed |= still_owed(done.state)
         self.ended = done.state.ending or Ending.DONE
         self.left_behind |= any(record.leftovers for record in done.state.nodes.values())
+        for name in found.order.nodes.keys() - self.owed.keys():
+            self.claims.pop(name, None)
 
-    def _until_done(self, picked: tuple[str, ...], began: float) -> None:
+    def _count(self, counter: int) -> None:
+        """One node alone can make a later run's counter any number: that makes no claim of others an older one."""
+        self.counter = highest_believed((counter,), self.counter)
+
+    def _until_done(self, began: float) -> None:
         """Ask those who are owed again and again; who comes back is taken back at once."""
         tries = 0
-        while self.owed and self.ended is Ending.DONE and not self._is_over(began):
-            seconds = WAITS[min(tries, len(WAITS) - 1)]
-            self.hands.tell(Waiting(dict(self.owed), seconds))
-            if self.hands.wait(seconds):
-                self.ended = Ending.INTERRUPTED
-                return
-            tries = 0 if self._try_again(picked) else tries + 1
+        try:
+            while self.owed and self.ended is Ending.DONE and (left := self._seconds_left(began)) > 0:
+                seconds = min(WAITS[min(tries, len(WAITS) - 1)], left)
+                self.hands.tell(Waiting(dict(self.owed), seconds))
+                if self.hands.wait(seconds):
+                    self.ended = Ending.INTERRUPTED
+                    return
+                tries = 0 if self._try_again() else tries + 1
+        except KeyboardInterrupt:
+            self.ended = Ending.INTERRUPTED
 
-    def _try_again(self, picked: tuple[str, ...]) -> bool:
+    def _try_again(self) -> bool:
         """Whether anybody came back."""
-        heard = self.hands.read(tuple(self.owed))
-        reports, left = spoken(heard.reports, frozenset(picked), self.ours)
+        heard = self._read(tuple(self.owed))
+        if self.hands.stopped():
+            self.ended = Ending.INTERRUPTED
+            return False
+        reports, left = self._spoken(heard.reports)
         if left:
             self.hands.tell(LeftTo(left))
+        self.proofs |= {
+            name: _as_it_is(heard.reports[name], why) for name, why in left.items() if self._holds(heard.reports[name])
+        }
         self.owed = {name: _why(report) for name, report in heard.reports.items() if name not in left}
         if reports:
             silent = {
                 name: report for name, report in heard.reports.items() if name in self.owed and name not in reports
             }
-            self._round(self._found({**reports, **silent}, picked))
+            self._round(self._found({**reports, **silent}))
         return bool(reports or left)
 
-    def _is_over(self, began: float) -> bool:
-        return self.asked.at_most is not None and self.hands.now() - began >= self.asked.at_most
+    def _spoken(self, reports: Mapping[str, Report]) -> tuple[Mapping[str, Report], Mapping[str, str]]:
+        """Of nodes that were away: those that answer and are to be taken back, and those that are others' matter by now."""
+        back: dict[str, Report] = {}
+        left: dict[str, str] = {}
+        for name, report in reports.items():
+            if report.token is None:
+                continue
+            why = self._others_matter(report)
+            if why:
+                left[name] = why
+            else:
+                back[name] = report
+        return back, left
+
+    def _others_matter(self, report: Report) -> str:
+        """Why a node that answers is not ours any more, or ``""``.
+
+        A claim that is older than our own is one of those that were taken over at the first look: whoever made it is dead,
+        or is fenced by every other node.
+        """
+        token, newest = report.token, report.receipts[0].run if report.receipts else ""
+        mine = self.ours.union(self.picked)
+        if token is not None and token.live and token.run not in mine:
+            may_be_set_free = newest in self.picked or held_by(report, self.known)
+            if token.counter >= self.counter or not may_be_set_free:
+                return f"run {token.run} has it now"
+            return ""
+        if newest in self.picked or held_by(report, ()):
+            return ""
+        return f"its newest transaction is of run {newest}" if newest else "it holds no transaction of ours"
+
+    def _holds(self, report: Report) -> bool:
+        """Whether a change that is meant is still on a node."""
+        newest = report.receipts[0] if report.receipts else None
+        return newest is not None and newest.run in self.picked and newest.state is not ReceiptState.REVERTED
+
+    def _seconds_left(self, began: float) -> float:
+        most = self.asked.at_most
+        return inf if most is None else began + most - self.hands.now()
 
     def _all_proofs(self) -> tuple[NodeProof, ...]:
         """Who is owed is unknown, whatever was read of it before."""
@@ -196,23 +293,10 @@ def still_owed(state: RunState) -> dict[str, str]:
     }
 
 
-def spoken(
-    reports: Mapping[str, Report], picked: frozenset[str], ours: set[str]
-) -> tuple[Mapping[str, Report], Mapping[str, str]]:
-    """Of nodes that were away: those that answer and are to be taken back, and those that are others' matter by now."""
-    back: dict[str, Report] = {}
-    left: dict[str, str] = {}
-    for name, report in reports.items():
-        if report.token is None:
-            continue
-        newest = report.receipts[0].run if report.receipts else ""
-        if report.token.live and report.token.run not in picked | ours:
-            left[name] = f"run {report.token.run} has it now"
-        elif newest in picked or report.token.live:
-            back[name] = report
-        else:
-            left[name] = f"its newest transaction is of run {newest}" if newest else "it holds no transaction of ours"
-    return back, left
+def _as_it_is(report: Report, why: str) -> NodeProof:
+    """Others have it, and nobody has seen it back."""
+    evidence = f"{why}; the change of run {report.receipts[0].run} was still on it"
+    return NodeProof(report.node, Proven.UNKNOWN, (evidence,))
 
 
 def _why(report: Report) -> str:

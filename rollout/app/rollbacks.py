@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from rollout.app.runs import check_in_inventory
@@ -106,20 +106,25 @@ def emergency(
     limits: Limits,
     *,
     force: bool,
+    known: frozenset[str] = frozenset(),
 ) -> Emergency:
     """Take back the ``picked`` runs from those nodes only whose newest transaction is in them.
 
     Taking it back makes that transaction ``reverted``, still the newest: repeating steps no further back. Nodes that a
     run holds and has not touched are set free: asked for a transaction that they do not have. So are those that took
-    their change back by themselves, while nobody could reach them.
+    their change back by themselves, while nobody could reach them. Not those that a run holds which is on nodes and
+    stays: it was said so. (An emergency that died is on none.) ``known``: runs that were on nodes read before.
     """
     seen = on_nodes(reports)
+    others = (known | seen.known_runs).difference(picked)
     held = {name: receipt for name, receipt in seen.newest.items() if receipt.run in picked}
     todo = {name: receipt.tx for name, receipt in held.items() if receipt.state is not ReceiptState.REVERTED}
-    todo |= {name: receipt.tx for name, receipt in held.items() if name not in todo and _held_by(reports[name])}
+    todo |= {name: receipt.tx for name, receipt in held.items() if name not in todo and held_by(reports[name], others)}
     already = {name: receipt.tx for name, receipt in held.items() if name not in todo}
     todo |= {
-        name: f"{run_of}-1" for name, report in reports.items() if name not in held and (run_of := _held_by(report))
+        name: f"{run_of}-1"
+        for name, report in reports.items()
+        if name not in held and (run_of := held_by(report, others))
     }
     silent = tuple(seen.silent)
     unasked = (LeftOut("silent", "did not answer; owed", fold(silent), len(silent)),) if silent else ()
@@ -157,6 +162,7 @@ def pick(seen: OnNodes, wanted: Wanted) -> tuple[str, ...]:
     return (seen.newest_run.run,)
 
 
-def _held_by(report: Report) -> str:
-    """The run that still has a claim on a node, or ``""``."""
-    return report.token.run if report.token is not None and report.token.live else ""
+def held_by(report: Report, others: Collection[str]) -> str:
+    """The run that still has a claim on a node, unless it is one of ``others``, who keep theirs; or ``""``."""
+    token = report.token
+    return token.run if token is not None and token.live and token.run not in others else ""

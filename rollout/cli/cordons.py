@@ -23,14 +23,19 @@ BY_HAND = (
 
 
 def lift_and_tell(
-    session: Session, inventory: Inventory, names: Collection[str], run: str = "", known: Collection[str] = ()
+    session: Session,
+    inventory: Inventory,
+    names: Collection[str],
+    run: str = "",
+    known: Collection[str] = (),
+    spared: Collection[str] = frozenset(),
 ) -> None:
-    """Of ``run`` (``""``: of any run). ``known``: nodes that the journal says are cordoned. What fails changes no exit code."""
+    """Of ``run`` (``""``: of any run but the ``spared``). ``known``: nodes that the journal says are cordoned. What fails changes no exit code."""
     lifted, why = Lifted(), "no kubeconfig is named" if known else ""
     try:
         with cluster_of(inventory, session.kubeconfig) as cluster:
             if cluster is not None:
-                lifted, why = lift_cordons(cluster, names, run), ""
+                lifted, why = lift_cordons(cluster, names, run, spared), ""
     except RolloutError as error:
         why = f"{error.message} [{error.reference}]"
     if session.output == "json":

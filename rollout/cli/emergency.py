@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 import click
@@ -21,10 +21,11 @@ from rollout.app.reading import read_receipts, restart_pauses
 from rollout.app.rollbacks import Emergency
 from rollout.app.runs import Tools, start_revert
 from rollout.cli.options import typed_confirmation
-from rollout.cli.wiring import Session, new_run_id
+from rollout.cli.wiring import Session, StoppedError, new_run_id, without_journal
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.proof import NodeProof
 from rollout.core.model.way_back import WayBack
+from rollout.core.run.events import Event
 from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.core.telling import emergency_text as text
 from rollout.core.telling.proof_text import proof_documents, proof_lines
@@ -39,16 +40,22 @@ MOST_SAMPLED = 16
 LOOK = 0.2
 """Seconds between two looks at whether Ctrl-C was pressed."""
 
+_UNWRITTEN = frozenset({"journal-unusable", "journal-away"})
+
 
 @dataclass(slots=True)
 class EmergencyHands:
-    """Wires one call of the command. ``rounds`` counts the runs that it began; ``journal`` is opened with the first."""
+    """Wires one call of the command. ``rounds`` counts the runs that it began; ``journal`` is opened with the first.
+
+    ``interrupts`` count from the first run on: before that Ctrl-C ends the command as any other.
+    """
 
     session: Session
     inventory: Inventory
     yes: bool
     rounds: int = 0
     journal: Journal | None = None
+    interrupts: Interrupts = field(default_factory=Interrupts)
 
     def read(self, names: Sequence[str]) -> Heard:
         began, nodes = time.monotonic(), self.session.nodes()
@@ -88,11 +95,30 @@ class EmergencyHands:
     def carry_out(self, found: Emergency) -> Round:
         """One run, and the proof of its nodes and of those that were back already."""
         self.rounds += 1
+        if self.rounds == 1:
+            self.interrupts.install()
         if self.journal is None:
             self.journal = self.session.journal_if_any()
-        with self.session.tools(self.journal, found.order.limits.in_flight) as tools:
+        try:
+            return self._with_or_without(found, self.journal)
+        except StoppedError:
+            raise KeyboardInterrupt from None  # told with who is owed
+
+    def _with_or_without(self, found: Emergency, journal: Journal) -> Round:
+        """A journal that can be opened and not be written is one that is not there."""
+        begun = _Begun()
+        try:
+            return self._carried_out(found, journal, begun)
+        except StateError as error:
+            if error.reference not in _UNWRITTEN or begun.is_so:
+                raise
+            self.journal = without_journal(error)
+        return self._carried_out(found, self.journal, begun)
+
+    def _carried_out(self, found: Emergency, journal: Journal, begun: _Begun) -> Round:
+        with self.session.tools(journal, found.order.limits.in_flight, interrupts=self.interrupts) as tools:
             try:
-                state = self._run(found, tools)
+                state = self._run(found, replace(tools, observers=(*tools.observers, begun)))
             except StateError as error:
                 if error.reference != "locked" or self.rounds == 1:
                     raise
@@ -150,18 +176,32 @@ class EmergencyHands:
         tell_proofs(self.session, proofs)
 
     def wait(self, seconds: float) -> bool:
-        interrupts = Interrupts()
-        interrupts.install()
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and not interrupts.asked():
+        while (left := until - time.monotonic()) > 0 and not self.stopped():
             time.sleep(min(LOOK, left))
-        return interrupts.asked()
+        return self.stopped()
+
+    def stopped(self) -> bool:
+        return self.interrupts.asked()
 
     def now(self) -> float:
         return time.monotonic()
 
     def new_run_id(self) -> str:
         return new_run_id()
+
+
+@dataclass(slots=True)
+class _Begun:
+    """Observes whether a run wrote anything down: before that it may begin once more, elsewhere."""
+
+    is_so: bool = False
+
+    def on_event(self, _event: Event, _before: RunState, _after: RunState) -> None:
+        self.is_so = True
+
+    def on_end(self, _state: RunState) -> None:
+        """Said by then."""
 
 
 def to_be_proven(state: RunState) -> Mapping[str, str]:

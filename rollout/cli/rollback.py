@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,8 +84,21 @@ def rollback(
     names = select(limit, inventory) if limit else tuple(inventory.nodes)
     patience = _patience(asked)
     whole = Asked(inventory, Wanted(runs, asked.every_run), limits, force=force, at_most=patience)
-    code = EmergencyRollback(whole, EmergencyHands(session, inventory, yes)).run(names)
-    lift_and_tell(session, inventory, names)
+    return _emergency(session, whole, EmergencyHands(session, inventory, yes), names)
+
+
+def _emergency(session: Session, asked: Asked, hands: EmergencyHands, names: Sequence[str]) -> int:
+    """The exit code. Cordons are lifted once the nodes are ours: those of runs that still have some are left to them."""
+    work = EmergencyRollback(asked, hands)
+    try:
+        code = work.run(names)
+        if work.has_them:
+            lift_and_tell(session, asked.inventory, names, spared=work.others())
+    except KeyboardInterrupt:
+        if not hands.rounds:
+            raise
+        click.echo("stopped at once; the same command goes on", err=True)
+        return 130
     return code
 
 

@@ -25,6 +25,7 @@ from rollout.errors import Problem, RolloutError, StateError
 
 if TYPE_CHECKING:
     from rollout.adapters.files import FolderFiles
+    from rollout.adapters.interrupts import Interrupts
     from rollout.adapters.journal import PostgresUrl, SqlJournal
     from rollout.adapters.ssh import Resolver, SshNodes
     from rollout.app.backends import Backends
@@ -126,8 +127,7 @@ class Session:
         try:
             return self.journal()
         except StateError as exc:
-            print(f"no journal ({exc}); going on with what the nodes know", file=sys.stderr)  # noqa: T201 - said once, at once
-            return NoJournal()
+            return without_journal(exc)
 
     def way(self, inventory: Inventory, names: Sequence[str]) -> Way:
         """What ``ssh_config`` asks for and cannot be had is said now, for all of them; each is then told so as data."""
@@ -157,8 +157,12 @@ class Session:
             yield (PlainProgress(sys.stdout),)
 
     @contextmanager
-    def tools(self, journal: Journal, width: int, backends: Backends | None = None) -> Iterator[Tools]:
-        """Everything a run needs, closed at the end. ``backends`` are what its gates ask (``None``: it has no such gates)."""
+    def tools(
+        self, journal: Journal, width: int, backends: Backends | None = None, interrupts: Interrupts | None = None
+    ) -> Iterator[Tools]:
+        """Everything a run needs, closed at the end. ``backends`` are what its gates ask (``None``: it has no such gates);
+        ``interrupts`` are those of a command that begins several runs (``None``: it begins one).
+        """
         from rollout.adapters.clock import SystemClock
         from rollout.adapters.engine import ThreadEngine
         from rollout.adapters.interrupts import Interrupts
@@ -166,8 +170,9 @@ class Session:
         from rollout.app.backends import Backends
         from rollout.app.runs import Tools
 
-        interrupts = Interrupts()
-        interrupts.install()
+        if interrupts is None:
+            interrupts = Interrupts()
+            interrupts.install()
         nodes = self.nodes()
         engine = ThreadEngine(width + SPARE)
         try:
@@ -217,6 +222,12 @@ def refused_ways(resolver: Resolver, targets: Iterable[Target]) -> tuple[Problem
     return tuple(
         Problem(reference, f"{printable(fold(names))}: {message}") for (reference, message), names in found.items()
     )
+
+
+def without_journal(why: StateError) -> Journal:
+    """Said once, at once."""
+    _say(f"no journal ({why}); going on with what the nodes know")
+    return NoJournal()
 
 
 def _say(words: str) -> None:

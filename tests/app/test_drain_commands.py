@@ -145,6 +145,12 @@ def test_cordons_with_a_mark_are_lifted_from_the_nodes_that_are_meant_and_what_f
     assert lift_cordons(api, {"c"}) == Lifted(("c",))
 
 
+def test_cordons_of_runs_that_are_to_be_spared_stay() -> None:
+    api = Marked(marks={"a": "r1", "b": "r2"})
+    assert lift_cordons(api, {"a", "b"}, spared=frozenset({"r2"})) == Lifted(("a",))
+    assert api.marks == {"a": "", "b": "r2"}
+
+
 # Pods that came since.
 
 

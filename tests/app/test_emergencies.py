@@ -38,15 +38,17 @@ NODES = tuple(f"tess-node-{at:04d}" for at in range(1, 7))
 SILENT = "no banner within 10 s"
 
 
-def said(name: str, *runs: str, state: str = "confirmed", live: str = "") -> Report:
-    """A node that holds one transaction of each of these runs, newest first; run ``rN`` had token N."""
+def said(name: str, *runs: str, state: str = "confirmed", live: str = "", token: int = 0) -> Report:
+    """A node that holds one transaction of each of these runs, newest first; run ``rN`` had token N.
+
+    ``live``: who has a claim on it, with ``token``, or else with the token of its newest transaction.
+    """
     receipts = [Receipt(f"{run}-1", run, int(run[1:]), ReceiptState.CONFIRMED) for run in runs]
     if receipts:
         receipts[0] = replace(receipts[0], state=ReceiptState(state))
     counter = max((receipt.counter for receipt in receipts), default=0)
-    return Report(
-        name, "status", Outcome.DONE, receipts=tuple(receipts), token=Token(counter, live or "r0", live=bool(live))
-    )
+    mark = Token(token or counter, live or "r0", live=bool(live))
+    return Report(name, "status", Outcome.DONE, receipts=tuple(receipts), token=mark)
 
 
 def silent(name: str) -> Report:
@@ -175,6 +177,24 @@ def test_one_node_does_not_hide_the_newest_run_by_saying_that_it_is_old() -> Non
     assert found(Wanted(), reports(*HONEST[:4], canary, lie)).picked == ("r4",)
 
 
+def test_a_run_that_stays_keeps_the_nodes_it_has_a_claim_on() -> None:
+    """It was just said that it stays: only who holds what is meant, or what nobody knows of, is set free."""
+    at_work = reports(
+        said(NODES[0], "r3"),
+        said(NODES[1], "r9", live="r9"),
+        said(NODES[2], live="r9"),
+        said(NODES[3], "r3", state="reverted", live="r9"),
+        said(NODES[4], live="r3"),
+        said(NODES[5], live="r5"),
+    )
+    made = found(Wanted(("r3",)), at_work)
+    assert made.order.transactions == {NODES[0]: "r3-1", NODES[4]: "r3-1", NODES[5]: "r5-1"}
+    assert made.already == {NODES[3]: "r3-1"}, "its proof says who has it"
+    assert "stays: run r9 on 1 node" in told(made)
+    newest = found(Wanted(), at_work).order.transactions
+    assert newest == {NODES[1]: "r9-1", NODES[2]: "r9-1", NODES[3]: "r9-1", NODES[5]: "r5-1"}
+
+
 def test_repeating_it_for_every_run_steps_no_further() -> None:
     back = reports(*(said(name, "r9", "r3", state="reverted") for name in NODES))
     again = found(Wanted(every=True), back)
@@ -266,12 +286,18 @@ class Script:
     endings: list[Ending] = field(default_factory=list)
     unreachable: list[set[str]] = field(default_factory=list)  # in each run, who turned out to be away
     stop_at: float = float("inf")
+    asked_in: int = 0  # the reading, from the first, in which the operator asks to stop
+    cut_in: str = ""  # what the operator stops at once
+    read_count: int = 0
     at: float = 0.0
     told: list[Told] = field(default_factory=list)
     orders: list[dict[str, str]] = field(default_factory=list)
     proofs: dict[str, Proven] = field(default_factory=dict)
 
     def read(self, names: Sequence[str]) -> Heard:
+        self.read_count += 1
+        if self.cut_in == f"read {self.read_count}":
+            raise KeyboardInterrupt
         now = self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
         return Heard({name: now[name] for name in names}, 1.0)
 
@@ -283,6 +309,8 @@ class Script:
 
     def carry_out(self, found: Emergency) -> Round:
         self.orders.append(dict(found.order.transactions))
+        if self.cut_in == f"run {len(self.orders)}":
+            raise KeyboardInterrupt
         away = self.unreachable.pop(0) if self.unreachable else set()
         state, _ = opening(found.order, found.counter, 0.0)
         records = {
@@ -303,8 +331,13 @@ class Script:
         self.proofs = {proof.node: proof.proven for proof in proofs}
 
     def wait(self, seconds: float) -> bool:
+        if self.cut_in == "wait":
+            raise KeyboardInterrupt
         self.at += seconds
-        return self.at >= self.stop_at
+        return self.stopped()
+
+    def stopped(self) -> bool:
+        return self.at >= self.stop_at or 0 < self.asked_in <= self.read_count
 
     def now(self) -> float:
         return self.at
@@ -316,9 +349,13 @@ class Script:
         return [what.seconds for what in self.told if isinstance(what, Waiting)]
 
 
-def go(script: Script, *, at_most: float | None = None, wanted: Wanted | None = None) -> int:
-    asked = Asked(inventory(6, per_rack=3), wanted or Wanted(), EMERGENCY_LIMITS, force=False, at_most=at_most)
-    return EmergencyRollback(asked, script).run(NODES[:2])
+def rollback(script: Script, *, at_most: float | None = None) -> EmergencyRollback:
+    asked = Asked(inventory(6, per_rack=3), Wanted(), EMERGENCY_LIMITS, force=False, at_most=at_most)
+    return EmergencyRollback(asked, script)
+
+
+def go(script: Script, *, at_most: float | None = None, names: Sequence[str] = NODES[:2]) -> int:
+    return rollback(script, at_most=at_most).run(names)
 
 
 HERE, AWAY = said(NODES[0], "r9"), silent(NODES[1])
@@ -353,6 +390,12 @@ def test_it_ends_when_the_time_that_was_given_is_over() -> None:
     assert sum(script.waits()[:-1]) < 100.0 <= sum(script.waits())
 
 
+def test_no_wait_is_longer_than_the_time_that_is_left() -> None:
+    script = Script([reports(HERE, AWAY)])
+    assert go(script, at_most=18.0) == 4
+    assert script.waits() == [5.0, 10.0, 3.0]
+
+
 def test_a_word_from_the_operator_ends_the_waiting_and_says_how_to_go_on() -> None:
     script = Script([reports(HERE, AWAY)], stop_at=20.0)
     assert go(script) == 130
@@ -360,11 +403,42 @@ def test_a_word_from_the_operator_ends_the_waiting_and_says_how_to_go_on() -> No
     assert script.proofs[NODES[0]] is Proven.PROVEN, "what was done is proven all the same"
 
 
+def test_a_word_while_the_owed_are_read_is_heard_and_nothing_is_begun_after_it() -> None:
+    script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9"))], asked_in=2)
+    assert go(script) == 130
+    assert script.orders == [{NODES[0]: "r9-1"}]
+    assert script.told[-1] == Unfinished(("r9",), {NODES[1]: f"{SILENT} [no-banner]"})
+
+
+@pytest.mark.parametrize("where", ["wait", "read 2", "run 2"])
+def test_who_stops_it_at_once_after_nodes_went_back_is_told_how_to_go_on(where: str) -> None:
+    script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9"))], cut_in=where)
+    assert go(script) == 130
+    last = script.told[-1]
+    assert isinstance(last, Unfinished)
+    assert set(last.owed) == {NODES[1]}
+    assert script.proofs == {NODES[0]: Proven.PROVEN, NODES[1]: Proven.UNKNOWN}
+
+
+def test_who_stops_it_at_once_in_its_first_run_is_told_whom_nobody_has_seen_back() -> None:
+    script = Script([reports(HERE, AWAY)], cut_in="run 1")
+    assert go(script) == 130
+    last = script.told[-1]
+    assert isinstance(last, Unfinished)
+    assert set(last.owed) == set(NODES[:2])
+
+
+def test_who_stops_it_before_anything_was_begun_is_told_nothing() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        go(Script([reports(HERE, AWAY)], cut_in="read 1"))
+
+
 @pytest.mark.parametrize(
     ("came", "why"),
     [
         (said(NODES[1], "r12"), "its newest transaction is of run r12"),
-        (said(NODES[1], "r9", live="r13"), "run r13 has it now"),
+        (said(NODES[1], "r9", state="reverted", live="r13", token=13), "run r13 has it now"),
+        (said(NODES[1], "r3", live="r3"), "run r3 has it now"),
         (said(NODES[1]), "it holds no transaction of ours"),
     ],
 )
@@ -376,8 +450,67 @@ def test_a_node_that_came_back_as_another_runs_matter_is_left_to_it(came: Report
     assert LeftTo({NODES[1]: why}) in script.told
 
 
+@pytest.mark.parametrize("token", [10, 13])
+def test_a_node_that_a_newer_run_has_with_the_change_still_on_it_is_unknown(token: int) -> None:
+    """What becomes of it there is that run's matter; nobody has seen it back."""
+    script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9", live="r13", token=token))])
+    assert go(script) == 4
+    assert script.orders == [{NODES[0]: "r9-1"}]
+    assert LeftTo({NODES[1]: "run r13 has it now"}) in script.told
+    assert script.proofs == {NODES[0]: Proven.PROVEN, NODES[1]: Proven.UNKNOWN}
+
+
+def test_a_node_that_comes_back_with_the_claim_of_an_older_emergency_is_taken_over() -> None:
+    """Its controller was killed: nobody else would take that node back."""
+    script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9", live="e-before", token=9))])
+    assert go(script) == 0
+    assert script.orders == [{NODES[0]: "r9-1"}, {NODES[1]: "r9-1"}]
+    assert script.proofs == dict.fromkeys(NODES[:2], Proven.PROVEN)
+
+
+def test_a_node_with_a_token_that_no_run_can_have_makes_no_claim_an_older_one() -> None:
+    lie = said(NODES[1], "r9", token=10**13)
+    script = Script(
+        [
+            reports(HERE, AWAY, silent(NODES[2])),
+            reports(HERE, lie, silent(NODES[2])),
+            reports(HERE, lie, said(NODES[2], "r9", live="r13", token=13)),
+        ]
+    )
+    assert go(script, names=NODES[:3]) == 4
+    assert LeftTo({NODES[2]: "run r13 has it now"}) in script.told
+
+
 @pytest.mark.parametrize(("ending", "code"), [(Ending.INTERRUPTED, 130), (Ending.CLAIMED, 5)])
 def test_a_run_that_did_not_end_well_is_not_followed_by_another(ending: Ending, code: int) -> None:
     script = Script([reports(HERE, AWAY)], endings=[ending])
     assert go(script) == code
     assert not script.waits()
+
+
+# ------------------------------------------------------------------------------------------------------ others' cordons
+
+
+def test_runs_that_still_have_a_node_keep_their_cordons() -> None:
+    """Of those that are meant, of the dead ones it took over and of those that have ended none is needed any more."""
+    at_work = reports(
+        said(NODES[0], "r9"), said(NODES[1], "r3", live="r3"), said(NODES[2], "r2"), said(NODES[3], live="r5"),
+        said(NODES[4], live="r9"), silent(NODES[5]),
+    )  # fmt: skip
+    work = rollback(Script([at_work]), at_most=0.0)
+    assert work.run(NODES) == 4
+    assert work.has_them
+    assert work.others() == {"r3"}
+    later = rollback(Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9", live="r13", token=13))]))
+    assert later.run(NODES[:2]) == 4
+    assert later.others() == {"r13"}
+
+
+@pytest.mark.parametrize("ending", [Ending.CLAIMED, Ending.PREFLIGHT])
+def test_a_run_that_others_took_the_nodes_from_lifts_no_cordon(ending: Ending) -> None:
+    work = rollback(Script([reports(HERE, AWAY)], endings=[ending]))
+    work.run(NODES[:2])
+    assert not work.has_them
+    cut = rollback(Script([reports(HERE, AWAY)], cut_in="run 1"))
+    cut.run(NODES[:2])
+    assert not cut.has_them

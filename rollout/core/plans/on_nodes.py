@@ -45,8 +45,12 @@ class OnNodes:
     newest: Mapping[str, Receipt]
     silent: Mapping[str, str]
 
+    @property
+    def known_runs(self) -> frozenset[str]:
+        return frozenset(each.run for each in self.runs)
+
     def known(self, run: str) -> bool:
-        return any(each.run == run for each in self.runs)
+        return run in self.known_runs
 
     @property
     def newest_run(self) -> RunOnNodes | None:

@@ -1,0 +1,168 @@
+"""The hands of an emergency: with a journal that cannot be written, and what a word from the operator ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.no_journal import NoJournal
+from rollout.app.node_worker import Way
+from rollout.app.ports import Journal, RunHeader
+from rollout.app.rollbacks import Emergency, emergency
+from rollout.app.runs import Tools
+from rollout.cli import emergency as module
+from rollout.cli.emergency import EmergencyHands
+from rollout.cli.wiring import Session
+from rollout.core.model.playbook import EMERGENCY_LIMITS
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Receipt, ReceiptState, Token
+from rollout.core.run.events import Ticked
+from rollout.core.run.machine import opening
+from rollout.core.run.state import Ending, Goal, Order, Phase, RunState
+from rollout.errors import StateError
+from tests.kubelet.nodes import inventory
+
+NODE = "tess-node-0001"
+
+
+@dataclass
+class Broken(NoJournal):
+    """It could be opened; this part of it cannot be done."""
+
+    part: str
+    reference: str = "journal-unusable"
+
+    def acquire(self, cluster: str, run: str) -> None:
+        self._may("acquire")
+
+    def begin(self, header: RunHeader) -> None:
+        self._may("begin")
+
+    def append(self, run: str, events: Sequence[str]) -> None:
+        self._may("append")
+
+    def renew(self, cluster: str, run: str) -> None:
+        self._may("renew")
+
+    def _may(self, part: str) -> None:
+        if part == self.part:
+            raise StateError(self.reference, "database or disk is full")
+
+
+@dataclass(frozen=True)
+class Having(Session):
+    """A call whose journal is given."""
+
+    kept: Journal | None = None
+
+    def journal_if_any(self) -> Journal:
+        assert self.kept is not None
+        return self.kept
+
+
+@pytest.fixture
+def journals(monkeypatch: pytest.MonkeyPatch) -> list[Journal]:
+    """Those that runs were begun with. Each run writes as a real one does, and ends at once; no node is reached."""
+    given: list[Journal] = []
+
+    def run(order: Order, counter: int, _way: Way, tools: Tools) -> RunState:
+        given.append(tools.journal)
+        tools.journal.acquire(order.cluster, order.run)
+        tools.journal.begin(RunHeader(order.run, order.cluster, Goal.REVERT, "", counter, b"", 0.0, "ann", ""))
+        tools.journal.append(order.run, ["event"])
+        state, _ = opening(order, counter, 0.0)
+        tools.observers[-1].on_event(Ticked(0.0), state, state)
+        tools.journal.renew(order.cluster, order.run)
+        return replace(state, phase=Phase.ENDED, ending=Ending.INTERRUPTED if tools.interrupted() else Ending.DONE)
+
+    monkeypatch.setattr(module, "start_revert", run)
+    monkeypatch.setattr(module, "prove", lambda *_: ())
+    return given
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """What pytest does about signals is there again at the end."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+pytestmark = pytest.mark.usefixtures("signals")
+
+
+def hands(folder: Path, journal: Journal) -> EmergencyHands:
+    session = Having(folder, None, accept_new=False, output="text", kept=journal)
+    return EmergencyHands(session, inventory(6), yes=True)
+
+
+def found(run: str) -> Emergency:
+    receipt = Receipt("r9-1", "r9", 9, ReceiptState.CONFIRMED)
+    report = Report(NODE, "status", Outcome.DONE, receipts=(receipt,), token=Token(9, "r9", live=False))
+    return emergency({NODE: report}, run, ("r9",), inventory(6), EMERGENCY_LIMITS, force=False)
+
+
+@pytest.mark.parametrize("reference", ["journal-unusable", "journal-away"])
+@pytest.mark.parametrize("part", ["acquire", "begin", "append"])
+def test_a_journal_that_opens_and_cannot_be_written_stops_no_emergency(
+    part: str, reference: str, journals: list[Journal], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = Broken(part, reference)
+    mine = hands(tmp_path, broken)
+    for name in ("e1", "e2"):
+        state = mine.carry_out(found(name)).state
+        assert state is not None
+        assert state.ending is Ending.DONE
+    assert journals[0] is broken
+    assert [type(each) for each in journals[1:]] == [NoJournal, NoJournal], "the next run does not try it again"
+    said = capsys.readouterr().err
+    assert said.count("going on with what the nodes know") == 1
+    assert f"database or disk is full [{reference}]" in said
+
+
+@pytest.mark.parametrize("broken", [Broken("renew", "journal-away"), Broken("begin", "journal-broken")])
+def test_a_run_that_wrote_something_down_or_a_journal_that_was_changed_is_not_begun_twice(
+    broken: Broken, journals: list[Journal], tmp_path: Path
+) -> None:
+    with pytest.raises(StateError, match="is full"):
+        hands(tmp_path, broken).carry_out(found("e1"))
+    assert journals == [broken]
+
+
+def test_a_word_at_any_time_since_the_first_run_is_heard(journals: list[Journal], tmp_path: Path) -> None:
+    """Also while nodes are read: nobody asks then, and who is asked later must still know."""
+    mine = hands(tmp_path, NoJournal())
+    mine.carry_out(found("e1"))
+    assert not mine.wait(0.01)
+    assert not mine.stopped()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert mine.stopped()
+    began = time.monotonic()
+    assert mine.wait(60.0)
+    assert time.monotonic() - began < 1
+    state = mine.carry_out(found("e2")).state
+    assert state is not None
+    assert state.ending is Ending.INTERRUPTED, "a run that is begun all the same ends at once"
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+    assert len(journals) == 2
+
+
+def test_who_stops_a_run_of_it_at_once_ends_the_whole(
+    monkeypatch: pytest.MonkeyPatch, journals: list[Journal], tmp_path: Path
+) -> None:
+    def stopped(*_: object) -> RunState:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "start_revert", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        hands(tmp_path, NoJournal()).carry_out(found("e1"))
+    assert not journals
