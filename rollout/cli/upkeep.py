@@ -77,6 +77,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
         for line in _what_is_held(journal, cluster, reports, held):
             click.echo(line)
         typed_confirmation(cluster, f"{cluster} will be unlocked, {counted(len(held), 'node')} set free", yes=yes)
+        _check_holder(journal, cluster, force=force)  # somebody may have begun a run while it was confirmed
         journal.unlock(cluster, Note(time.time(), operator(), f"unlocked: {session.reason}"))
         counter = max(highest_token(reports), highest_counter(journal, cluster)) + 1
         freed = set_free(_only(way, tuple(held)), nodes, held, new_run_id(), counter)

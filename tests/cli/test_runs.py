@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from rollout.adapters.journal import SqlJournal
 from tests.story.conftest import Done, Site, served
 
 
@@ -90,6 +92,51 @@ def test_a_run_from_its_confirmation_to_what_is_told_of_it_later(pair: Site) -> 
         assert unknown.err.count("\n") == 1
     misspelt = pair.rollout("status", first["run"][:-1] + "x")
     assert f"did you mean `{first['run']}`?" in misspelt.err
+
+
+@contextmanager
+def asked(site: Site, *words: str) -> Iterator[Callable[[str], Done]]:
+    """The call, sitting at its prompt; what is given types an answer and waits for the end."""
+    person, terminal = pty.openpty()
+    with subprocess.Popen(
+        site.command(*words),
+        cwd=site.folder,
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        said = ""
+        while "to go on" not in said:
+            more = process.stdout.read(1)
+            assert more, said + process.stderr.read()
+            said += more
+
+        def answer(text: str) -> Done:
+            os.write(person, f"{text}\n".encode())
+            out, err = process.communicate(timeout=60)
+            return Done(process.returncode, said + out, err)
+
+        try:
+            yield answer
+        finally:
+            process.kill()
+            os.close(person)
+            os.close(terminal)
+
+
+def test_unlocking_looks_again_when_it_was_confirmed(pair: Site) -> None:
+    """Somebody has begun a run on this machine while the operator sat at the prompt."""
+    with (
+        closing(SqlJournal(pair.folder / ".rollout")) as journal,
+        asked(pair, "unlock", *ONE, "--reason", "that laptop was stolen") as answer,
+    ):
+        journal.acquire("small", "r1")
+        refused = answer("small")
+        assert (refused.code, "[locked]" in refused.err) == (5, True), refused.out + refused.err
+        assert journal.holder("small") is not None
 
 
 def test_json_is_all_that_a_program_is_told(pair: Site) -> None:
