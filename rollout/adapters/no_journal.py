@@ -54,5 +54,8 @@ class NoJournal:
     def ask(self, run: str, word: str, who: str, reason: str, revert: str) -> int:  # noqa: ARG002 - the port's signature
         raise StateError("no-such-run", f"there is no journal that could hold {run!r}")
 
+    def withdraw(self, request: int) -> None:
+        """Nothing is kept."""
+
     def requests(self, run: str, after: int) -> tuple[Request, ...]:  # noqa: ARG002 - the port's signature
         return ()

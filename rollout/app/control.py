@@ -40,16 +40,16 @@ def ask(
         waited += STEP
         follower.catch_up()
     found = Asked(follower.state, follower.state.heard >= number)
-    if _in_vain(found, word):
+    if not found.heard and found.state.phase is Phase.ENDED:
+        journal.withdraw(number)  # who goes on with the run another day must not do what is told here as not done
+        _too_late(found.state, word)
+    if found.heard and _in_vain(found.state, word):
         _too_late(found.state, word)
     return found
 
 
-def _in_vain(found: Asked, word: Word) -> bool:
-    """A run that was ending by itself when it heard, or ended before, has not done it."""
-    state = found.state
-    if not found.heard:
-        return state.phase is Phase.ENDED
+def _in_vain(state: RunState, word: Word) -> bool:
+    """A run that was ending by itself when it heard has not done it."""
     if word is Word.ABORT:
         return state.halt is None
     over = state.halt is not None or state.phase in (Phase.CLOSING, Phase.ENDED)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rollout.app.ports import Journal
 from rollout.core.model.way_back import WayBack
-from rollout.core.run.events import Event
+from rollout.core.run.events import Answered, Event, Resumed
 from rollout.core.run.journal_codec import decode_event, decode_order
 from rollout.core.run.machine import opening, step
-from rollout.core.run.state import Phase, RunState
+from rollout.core.run.state import Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.run.ways_back import measured
 from rollout.errors import StateError
@@ -68,6 +68,23 @@ def replay_if_readable(journal: Journal, run: str) -> RunState | None:
         return replay(journal, run)
     except StateError:
         return None
+
+
+_ACTS = frozenset({Verb.DRAIN, Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
+"""What may change something on a node."""
+
+
+def has_acted(journal: Journal, run: str) -> bool:
+    """Whether a run has asked any node for what may change it, answered or not."""
+    follower = Follower(journal, run)
+    unanswered: list[RunState] = []
+    for event, before, _ in follower.catch_up():
+        if isinstance(event, Answered) and event.verb in _ACTS:
+            return True
+        if isinstance(event, Resumed):
+            unanswered.append(before)  # its controller died: what was asked then will not be answered
+    unanswered.append(follower.state)
+    return any(record.asked in _ACTS for state in unanswered for record in state.nodes.values())
 
 
 def follow(journal: Journal, run: str, wait: Callable[[float], None]) -> Iterator[Sequence[Step]]:

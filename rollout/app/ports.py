@@ -280,7 +280,11 @@ class Journal(Protocol):
         ...
 
     def requests(self, run: str, after: int) -> tuple[Request, ...]:
-        """Requests with a higher number than ``after``, in order."""
+        """Requests with a higher number than ``after`` that were not withdrawn, in order."""
+        ...
+
+    def withdraw(self, request: int) -> None:
+        """Nobody is to hear this request any more. Its number is not given again."""
         ...
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rollout.app.backends import Backends
 from rollout.app.driver import Driver
-from rollout.app.following import replay, replay_if_readable
+from rollout.app.following import has_acted, replay, replay_if_readable
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeWorker, Way
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, Worker
@@ -163,21 +163,25 @@ def owing(journal: Journal, run: str) -> RunState:
 
 def _newest(journal: Journal, run: str) -> RunState:
     """A run that no other has followed."""
-    state = replay(journal, run)
-    newest = last_that_acted(journal, state.order.cluster, or_else=run)
+    newest = last_that_acted(journal, journal.header(run).cluster, or_else=run)
     if newest.order.run != run:
         other = newest.order.run
         raise StateError("superseded", f"run {run} was followed by {other}", hint=f"`rollout resume {other}`")
-    return state
+    return newest
 
 
 def last_that_acted(journal: Journal, cluster: str, *, or_else: str) -> RunState:
     """The newest run of a cluster that was not turned away before it touched a node (``or_else``: enough of looking back)."""
     for header in journal.runs(cluster):
         state = replay(journal, header.run)
-        if header.run == or_else or state.ending not in (Ending.CLAIMED, Ending.PREFLIGHT):
+        if header.run == or_else or not _was_turned_away(journal, state):
             return state
     return replay(journal, or_else)
+
+
+def _was_turned_away(journal: Journal, state: RunState) -> bool:
+    """Whether it has touched nothing. One that was resumed, or taken over in its middle, may have before it ended so."""
+    return state.ending in (Ending.CLAIMED, Ending.PREFLIGHT) and not has_acted(journal, state.order.run)
 
 
 def resume(state: RunState, way: Way, tools: Tools) -> RunState:
@@ -192,12 +196,20 @@ def resume(state: RunState, way: Way, tools: Tools) -> RunState:
 
 
 def go_on(order: Order, worker: Worker, tools: Tools) -> RunState:
-    """From where the journal says the run stands, under the cluster's lease."""
+    """From where the journal says the run stands, under the cluster's lease: others may have acted while somebody was asked."""
     with leased(tools.journal, order.cluster, order.run):
-        state = replay(tools.journal, order.run)
+        state = _newest(tools.journal, order.run)
+        if state.phase is Phase.ENDED and state.ending is Ending.DONE:
+            _withdraw_unheard(tools.journal, state)
         event = Resumed(tools.clock.now(), max(state.counter, state.highest) + 1)
         state, commands = step(state, event)
         return _driver(worker, tools).run(state, commands, [event])
+
+
+def _withdraw_unheard(journal: Journal, state: RunState) -> None:
+    """What was said to a run and not heard before it was done was said to what is over: it does not end a catch-up."""
+    for request in journal.requests(state.order.run, state.heard):
+        journal.withdraw(request.number)
 
 
 def gates_of(journal: Journal, run: str) -> tuple[Gate, ...]:

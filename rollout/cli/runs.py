@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -30,7 +31,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.run.order import left_out
-from rollout.core.run.requests import Word
+from rollout.core.run.requests import Request, Word
 from rollout.core.run.state import RunState
 from rollout.core.telling.summary import exit_code
 from rollout.core.text.nodesets import fold, select
@@ -128,8 +129,7 @@ def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa
     journal = session.past()
     state = resumable(journal, known_run(session, journal.runs(), run))
     waiting = journal.requests(state.order.run, state.heard)
-    for request in waiting if session.output == "text" else ():
-        click.echo(f"not heard yet: {printable(f'{request.word} by {request.who}: {request.reason}', 300)}")
+    _show(session, waiting, "not heard yet")
     promote = promote and bool(state.paused is not None or waiting)
     return _go_on(session, journal, state, " after its halt" if state.halt else "", yes=yes, promote=promote)
 
@@ -143,8 +143,15 @@ def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cl
     """Do what a run that has ended (the newest, without RUN) still owes to nodes that could not be reached."""
     journal = session.past()
     state = owing(journal, known_run(session, journal.runs(), run))
+    _show(session, journal.requests(state.order.run, state.heard), "not heard before its end, and not done now")
     owed = fold(name for name, record in state.nodes.items() if record.owed)
     return _go_on(session, journal, state, f" for who is owed: {owed}", yes=yes)
+
+
+def _show(session: Session, waiting: Sequence[Request], heading: str) -> None:
+    """What other terminals have said to the run, before anybody confirms."""
+    for request in waiting if session.output == "text" else ():
+        click.echo(f"{heading}: {printable(f'{request.word} by {request.who}: {request.reason}', 300)}")
 
 
 def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes: bool, promote: bool = False) -> int:

@@ -82,6 +82,24 @@ def test_a_run_that_ends_before_it_hears_is_not_waited_for(tmp_path: Path) -> No
     with pytest.raises(UsageError) as raised:
         at_work.word(Word.ABORT, ends)
     assert (raised.value.reference, len(waited)) == ("too-late", 1)
+    assert at_work.journal.requests("r1", 0) == (), "nobody is to hear it another day"
+
+
+def test_a_word_to_a_run_that_ended_before_it_was_written_down_is_too_late(tmp_path: Path) -> None:
+    """It was at work when it was looked at; nobody was there any more to hear what was written then."""
+    at_work = Controller(tmp_path)
+    at_work.until(lambda s: s.phase is Phase.RUNNING)
+
+    class Slow(SqlJournal):
+        def ask(self, run: str, word: str, who: str, reason: str, revert: str) -> int:
+            at_work.until(lambda _: False)
+            at_work.journal.release("test", "r1")
+            return super().ask(run, word, who, reason, revert)
+
+    with pytest.raises(UsageError) as raised:
+        ask(Slow(tmp_path), "r1", Word.ABORT, "me@here", "", "", lambda _: None)
+    assert raised.value.reference == "too-late"
+    assert at_work.journal.requests("r1", 0) == ()
 
 
 def test_a_word_that_nobody_hears_says_so(tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ class Log:
     def requests(self, run: str, after: int) -> tuple[Request, ...]:
         return tuple(self.asked[after:])
 
+    def withdraw(self, request: int) -> None: ...
+
     # Engine
     def submit(self, worker: Worker, command: Command) -> None:
         self.entries.append("act")

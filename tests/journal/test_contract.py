@@ -174,6 +174,17 @@ def test_requests_are_numbered_and_kept_by_run(journal: SqlJournal, other: SqlJo
     assert journal.requests("r1", first) == (Request(second, "abort", "ops@desk", "wrong", "run"),)
 
 
+def test_a_request_that_is_withdrawn_waits_no_longer_and_its_number_is_not_given_again(
+    journal: SqlJournal, other: SqlJournal
+) -> None:
+    first = journal.ask("r1", "pause", "ops@desk", "lunch", "")
+    last = journal.ask("r1", "abort", "ops@desk", "wrong", "")
+    for _ in range(2):
+        other.withdraw(last)
+    assert [request.number for request in journal.requests("r1", 0)] == [first]
+    assert journal.ask("r1", "abort", "ops@desk", "wrong again", "") > last
+
+
 def test_an_unlocked_cluster_is_free_and_says_who_freed_it(journal: SqlJournal, other: SqlJournal) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")

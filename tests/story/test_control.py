@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import closing
 
 import pytest
 
+from rollout.adapters.journal import SqlJournal
 from tests.story.conftest import Done, Site
 from tests.story.test_faults import (
     FEW,
@@ -227,7 +229,10 @@ def test_nodes_that_are_owed_are_caught_up_when_they_are_back(few: Site) -> None
     assert (gone.code, "not-in-inventory" in gone.err, "small-063" in gone.err) == (2, True, True), gone.err
     inventory.write_text(text)
     few.fault("small-063", "--clear")
-    done(few, "catch-up", "--yes")
+    with closing(SqlJournal(few.folder / ".rollout")) as journal:  # in the last second, and its terminal was closed
+        journal.ask(run, "abort", "anna@laptop", "slow pulls", "run")
+    caught_up = done(few, "catch-up", "--yes")
+    assert "not heard before its end, and not done now: abort by anna@laptop: slow pulls" in caught_up.out
     assert new(few) == 6
     nothing = few.rollout("catch-up", "--yes")
     assert (nothing.code, "nothing-owed" in nothing.err) == (5, True), nothing.err

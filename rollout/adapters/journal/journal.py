@@ -22,6 +22,11 @@ from rollout.errors import StateError
 Head = tuple[int, str]
 """The number and the hash of the last event of a run."""
 
+_WITHDRAWN = "withdrawn-"
+"""What the word of a request that is withdrawn begins with."""
+
+_WAITS = ~REQUESTS.c.word.startswith(_WITHDRAWN)
+
 _NODES_KNOW = "the nodes know where they stand: `rollout rollback --cluster C --emergency` needs no journal"
 
 
@@ -153,9 +158,15 @@ class SqlJournal:
 
     def requests(self, run: str, after: int) -> tuple[Request, ...]:
         columns = (REQUESTS.c.number, REQUESTS.c.word, REQUESTS.c.who, REQUESTS.c.reason, REQUESTS.c.revert)
-        query = sa.select(*columns).where((REQUESTS.c.run == run) & (REQUESTS.c.number > after))
+        query = sa.select(*columns).where((REQUESTS.c.run == run) & (REQUESTS.c.number > after) & _WAITS)
         with self._database.reading() as connection:
             return tuple(Request(*row) for row in connection.execute(query.order_by(REQUESTS.c.number)))
+
+    def withdraw(self, request: int) -> None:
+        """It stays written down, who said what and why; its word is one that no version knows."""
+        change = sa.update(REQUESTS).where((REQUESTS.c.number == request) & _WAITS)
+        with self._database.writing("journal-unusable", "the request could not be withdrawn") as connection:
+            connection.execute(change.values(word=_WITHDRAWN + REQUESTS.c.word))
 
 
 def _chained(run: str, head: Head, events: Sequence[str]) -> tuple[Head, list[dict[str, object]]]:

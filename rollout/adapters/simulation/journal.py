@@ -40,6 +40,7 @@ class ModelJournal:
     headers: dict[str, RunHeader] = field(default_factory=dict)
     lines: dict[str, list[str]] = field(default_factory=dict)
     words: list[tuple[str, Request]] = field(default_factory=list)
+    withdrawn: set[int] = field(default_factory=set)  # numbers of words
     leases: dict[str, Lease] = field(default_factory=dict)
     durable: set[tuple[str, str, int]] = field(default_factory=set)  # run, node, serial of answers
     away_until: float = 0.0
@@ -168,4 +169,8 @@ class Desk:
         return number
 
     def requests(self, run: str, after: int) -> tuple[Request, ...]:
-        return tuple(request for of, request in self.journal.words if of == run and request.number > after)
+        said = (request for of, request in self.journal.words if of == run and request.number > after)
+        return tuple(request for request in said if request.number not in self.journal.withdrawn)
+
+    def withdraw(self, request: int) -> None:
+        self.journal.withdrawn.add(request)

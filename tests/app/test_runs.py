@@ -1,0 +1,110 @@
+"""Which run may be gone on with, and what is looked at again under the lease: others act while an operator is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.ports import Worker
+from rollout.app.runs import Tools, begin, go_on, last_that_acted, owing
+from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
+from rollout.core.run.commands import Ask, Command
+from rollout.core.run.events import Event
+from rollout.core.run.state import Ending, NodeState, RunState, Verb
+from rollout.errors import StateError
+from tests.app.test_driver import Log
+from tests.core.model_fleet import make_order
+
+FORGIVING = (Budget(Scope.FLEET, frozenset(Cause), Share(count=5)),)
+
+
+@dataclass
+class Desk:
+    """Runs of one model fleet, in a real journal."""
+
+    journal: SqlJournal
+    order = make_order({"a": 6}, budgets=FORGIVING, limits=Limits(per_rack=Share(count=3)))
+
+    def __post_init__(self) -> None:
+        self.log = Log(self.order)
+        self.fleet = self.log.play.fleet
+
+    def tools(self) -> Tools:
+        return Tools(
+            journal=self.journal,
+            engine=self.log,
+            nodes=None,  # type: ignore[arg-type]  # the model fleet is not reached by name
+            local=None,  # type: ignore[arg-type]
+            clock=self.log,
+            observers=(),
+            interrupted=lambda: False,
+            who="me@here",
+            reason="",
+            new_run_id=lambda: "r1",
+        )
+
+    def begin(self, run: str, work: Worker | None = None) -> RunState:
+        return begin(replace(self.order, run=run), 1, b"", work or self.log.work, self.tools())
+
+    def go_on(self, run: str) -> RunState:
+        return go_on(replace(self.order, run=run), self.log.work, self.tools())
+
+    def owing(self, run: str) -> RunState:
+        """A run that ends, and owes something to one node, which is there again."""
+        self.fleet["a-3"].reachable = False
+        end = self.begin(run)
+        assert (end.ending, end.nodes["a-3"].owed) == (Ending.DONE, True)
+        self.fleet["a-3"].reachable = True
+        return end
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(SqlJournal(tmp_path))
+
+
+def test_a_word_that_was_not_heard_before_the_end_does_not_end_a_catch_up(desk: Desk) -> None:
+    """Whoever said it was told that it came too late, or that nobody had heard."""
+    end = desk.owing("r1")
+    desk.journal.ask("r1", "abort", "anna@laptop", "slow pulls", "run")
+    caught_up = desk.go_on("r1")
+    assert caught_up.ending is Ending.DONE
+    assert {record.state for record in caught_up.nodes.values()} == {NodeState.CONFIRMED}
+    assert caught_up.heard == end.heard
+    assert desk.journal.requests("r1", 0) == ()
+
+
+def test_a_run_that_another_has_followed_while_the_operator_was_asked_is_not_gone_on_with(desk: Desk) -> None:
+    desk.owing("r1")
+    owing(desk.journal, "r1")
+    desk.begin("r2")
+    before = desk.journal.events("r1")
+    with pytest.raises(StateError) as raised:
+        desk.go_on("r1")
+    assert raised.value.reference == "superseded"
+    assert desk.journal.events("r1") == before
+    assert desk.journal.holder("test") is None
+
+
+@pytest.mark.parametrize("acts", [False, True])
+def test_only_a_run_that_touched_nothing_is_looked_past(desk: Desk, acts: bool) -> None:
+    """Another journal's run takes over: at once, or when the first node was changed."""
+    desk.owing("r1")
+
+    def work(command: Command) -> Event:
+        answer = desk.log.work(command)
+        if isinstance(command, Ask) and (command.verb is Verb.APPLY or not acts):
+            for node in desk.fleet.values():
+                node.held = "claimed"
+        return answer
+
+    assert desk.begin("r2", work).ending is Ending.CLAIMED
+    assert last_that_acted(desk.journal, "test", or_else="r1").order.run == ("r2" if acts else "r1")
+    if acts:
+        with pytest.raises(StateError, match="followed by r2"):
+            owing(desk.journal, "r1")
+    else:
+        assert owing(desk.journal, "r1").order.run == "r1"
