@@ -28,7 +28,7 @@ from rollout.core.model.token_belief import is_beyond_belief
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import Answered, Event, Trigger
 from rollout.core.run.state import Verb
-from rollout.core.run.triggers import reference_of, trigger_of
+from rollout.core.run.triggers import newer_attempt, reference_of, trigger_of
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report
 from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, CommandGate, FileOrder, Measure
@@ -224,8 +224,9 @@ class NodeWorker:
             still = f"could not be left as found: {message} [{reference}]"
             left = (f"{still}; once it answers, `rollout unlock` ends the claim on it",)
         return Answered(
-            self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds
-        )
+            self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds,
+            newer=newer_attempt(ask.tx, report.receipts) if self.plan is None and ask.verb is Verb.READ else "",
+        )  # fmt: skip
 
     def _token(self, ask: Ask) -> Token | None:
         """What the node holds that ours is too low for: asked for without a claim, since a refusal does not tell."""

@@ -15,8 +15,8 @@ from rollout.core.model.snapshot import Token
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Answered, Trigger
-from rollout.core.run.state import Order, Verb
-from rollout.core.run.triggers import reference_of, trigger_of
+from rollout.core.run.state import Goal, Order, Verb
+from rollout.core.run.triggers import newer_attempt, reference_of, trigger_of
 
 CONNECT_SECONDS = 10.0
 """After which a node that does not take a connection is unreachable."""
@@ -218,9 +218,11 @@ class Errand:
                 left = (f"could not be left as found: {message} [{reference}]",)
         counter = report.token.counter if report.token else 0
         took = self.timeline.now - self.asked_at
+        back = self.sender.order.goal is Goal.REVERT and ask.verb is Verb.READ
         return Answered(
-            self.sender.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, took
-        )
+            self.sender.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, took,
+            newer=newer_attempt(ask.tx, report.receipts) if back else "",
+        )  # fmt: skip
 
     def _judged(self, report: Report) -> Trigger:
         verdict = self.fleet.verdict(self.ask.node)

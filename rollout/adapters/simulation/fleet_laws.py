@@ -89,9 +89,9 @@ class Watch:
 def is_away(node: ModelNode) -> bool:
     """By our doing: it is cordoned, a transaction is under way, or the kubelet is not back from a restart of ours.
 
-    A machine that has no power, or stands still, is away by itself.
+    A machine that has no power, or stands still, or saves itself when it wakes long after its time, is away by itself.
     """
-    if not node.powered or node.timeline.now < node.frozen_until:
+    if not node.powered or node.timeline.now < node.frozen_until or node.overslept:
         return False
     return node.cordoned or node.under_way is not None or node.timeline.now < node.away_until
 

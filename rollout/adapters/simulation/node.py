@@ -105,6 +105,7 @@ class ModelNode:
     restarts: list[Restart] = field(default_factory=list)
     guards: set[str] = field(default_factory=set)
     away_until: float = 0.0  # from a restart of ours
+    overslept: bool = False  # it stood still through its guard's time
     cordoned: bool = False  # by us
     cordon_token: int = 0  # of who cordoned it
     pods_gone_at: float = float("inf")
@@ -230,6 +231,7 @@ class ModelNode:
         self._accept(by)
         yield self.stage
         self._compare()
+        self.overslept = False
         found = Transaction(tx, by.run, by.counter, self.boot, self.uptime + guard)
         self.transactions[tx] = found
         self._arm(found)
@@ -369,6 +371,7 @@ class ModelNode:
         if tx not in self.guards or not self.powered or self.boot != boot:
             return
         if self.timeline.now < self.frozen_until:
+            self.overslept = True
             self.timeline.at(self.frozen_until, lambda: self._fire(tx, boot))
             return
         self.told(self, f"the guard of {tx} fires")

@@ -66,6 +66,7 @@ class Play:
     guests: list[Controller] = field(default_factory=list)
     current: Controller | None = None
     taken_over: bool = False
+    rolled_back: bool = False
     ended: str = "unfinished"
     silent: frozenset[str] = frozenset()  # nodes that an emergency could not ask, and names
 
@@ -250,6 +251,7 @@ class Play:
         self.tell("operator", "rolls r1 back")
         end = self._carry(order, max(state.counter, state.highest) + 1, self.journal, take_over=True)
         self._lift_cordons()
+        self.rolled_back = True
         return end
 
     def _lift_cordons(self) -> None:
@@ -289,6 +291,8 @@ class Play:
     def _settle(self, state: RunState | None) -> None:
         """What was broken is mended, guards have their time, what is owed is done; then nodes and journal are compared."""
         self._mend()
+        if self.rolled_back:
+            self._lift_cordons()  # the operator was told which could not be lifted, and how
         self.timeline.run(self.timeline.now + 2 * self.scenario.order.guard + 300.0)
         for guest in self.guests:
             self.timeline.run(self.timeline.now + LONGEST, partial(self._is_over, guest))

@@ -140,7 +140,7 @@ class Draft:
         if to is NodeState.PENDING and record.rehearsal is Rehearsal.BACK:
             return {"busy_until": settle}
         if to is NodeState.APPLYING:
-            return {"orphaned": False}  # from here on this controller answers for it
+            return {"orphaned": False, "accepted": False}  # from here on this controller answers for it, and anew
         if to is NodeState.REVERTING:
             return {"want_back": True}
         if to is NodeState.CONFIRMED:

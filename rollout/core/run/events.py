@@ -56,7 +56,8 @@ class Answered:
 
     ``seconds`` is how long the answer took; ``baseline`` (apply only) what the API said of the node right before;
     ``pulls`` (apply only) the images it pulled right before, whether it was changed all the same or not touched;
-    ``again`` (drain only) the seconds after which to ask again.
+    ``again`` (drain only) the seconds after which to ask again; ``newer`` (a way back's read only) a transaction that came after the
+    one that was asked about.
     """
 
     at: float
@@ -72,6 +73,7 @@ class Answered:
     baseline: str = ""
     pulls: tuple[str, ...] = ()
     again: float = 0.0
+    newer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

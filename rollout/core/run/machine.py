@@ -111,6 +111,10 @@ def _answered(draft: Draft, event: Answered) -> None:
         return
     if record.state in _LAST_WORDS:
         return  # it was given up, or its end is known: a resume asks again
+    if event.newer and not record.tx:
+        draft.put(event.node, tx=event.newer)
+        draft.ask(event.node, Verb.READ)
+        return
     if event.trigger is Trigger.REFUSED and event.reference in FENCES:
         draft.fenced(event.node, event.reference, event.message)
         return

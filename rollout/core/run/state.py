@@ -166,7 +166,8 @@ class NodeRecord:
     ``revert_seconds`` are how long its last apply and revert took, ``baseline`` is what the API said before its apply.
     ``pulling``: its change waits for its pulls; ``cancelled`` are the images whose pulls its last apply cancelled.
     ``cordoned``: it may have a cordon of ours, from before the first ask until it is known to have none; ``uncordons``
-    counts how often in a row that could not be lifted. ``drained_seconds`` is how long its last drain took.
+    counts how often in a row that could not be lifted. ``drained_seconds`` is how long its last drain took. ``tx`` is what a way back
+    takes back there where that is not what its order says: what came between the look and the claim.
     """
 
     state: NodeState = NodeState.PENDING
@@ -196,6 +197,7 @@ class NodeRecord:
     cordoned: bool = False
     uncordons: int = 0
     drained_seconds: float = 0.0
+    tx: str = ""
 
 
 class Ending(StrEnum):
@@ -271,5 +273,5 @@ class RunState:
 
     def transaction(self, name: str) -> str:
         """The transaction's name on this node: fixed in a revert run, else run and attempt."""
-        fixed = self.order.transactions.get(name)
+        fixed = self.nodes[name].tx or self.order.transactions.get(name)
         return fixed if fixed is not None else f"{self.order.run}-{self.nodes[name].attempt}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState
 from rollout.core.run.events import Trigger
@@ -29,6 +31,20 @@ def trigger_of(report: Report) -> Trigger:
     if report.receipt is None:
         return Trigger.UNTOUCHED
     return _of_receipt(report.receipt, healthy=report.healthy)
+
+
+def newer_attempt(tx: str, receipts: Iterable[Receipt]) -> str:
+    """A later transaction of the same run that is not taken back; ``""``: there is none. ``receipts``: the newest first.
+
+    A run that was still alive when a way back looked may have tried a node again until that claimed it.
+    """
+    run = tx.rpartition("-")[0]
+    for receipt in receipts:
+        if receipt.tx == tx:
+            return ""
+        if receipt.run == run and receipt.state is not ReceiptState.REVERTED:
+            return receipt.tx
+    return ""
 
 
 def reference_of(report: Report, trigger: Trigger) -> str:
