@@ -17,6 +17,9 @@ Work = Generator[float, None, Report]
 
 OLD, NEW, MIXED, FOREIGN = "old", "new", "mixed", "foreign"
 LOCK_PATIENCE, GUARD_PATIENCE = 5.0, 10.0
+STAGING_SECONDS = 60.0
+"""Seconds from an apply's start within which it is armed, or not at all."""
+
 BEFORE_THE_GUARD = 2.0
 """Seconds before the guard fires at which an apply gives up waiting for health."""
 
@@ -211,18 +214,19 @@ class ModelNode:
         return self._report("status", tx)
 
     def apply(self, tx: str, by: Token, guard: float) -> Work:
+        began = self.timeline.now
         try:
             yield from self._lock(LOCK_PATIENCE)
             self._fence(by)
             if tx not in self.transactions:
-                yield from self._apply(tx, by, guard)
+                yield from self._apply(tx, by, guard, began)
         except RefusedError as error:
             return self._refused("apply", tx, error)
         finally:
             self._unlock()
         return self._report("apply", tx, healthy=self.healthy)
 
-    def _apply(self, tx: str, by: Token, guard: float) -> Generator[float, None, None]:
+    def _apply(self, tx: str, by: Token, guard: float, began: float) -> Generator[float, None, None]:
         if self.token.run == by.run and not self.token.live:
             raise RefusedError("fenced", f"run {by.run} has ended here")
         if self.under_way:
@@ -231,6 +235,8 @@ class ModelNode:
         self._accept(by)
         yield self.stage
         self._compare()
+        if self.timeline.now - began > STAGING_SECONDS:
+            raise RefusedError("too-late", "it stood still while it staged")
         self.overslept = False
         found = Transaction(tx, by.run, by.counter, self.boot, self.uptime + guard)
         self.transactions[tx] = found
