@@ -10,11 +10,12 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 import pytest
 
 from tests.story.conftest import ROOT, Done, Site
-from tests.story.test_faults import FEW, apply, few, nothing_left, until, where
+from tests.story.test_faults import BANNER, FEW, apply, few, nothing_left, token, until, where
 
 __all__ = ["few"]
 
@@ -232,6 +233,57 @@ def test_the_emergencys_own_controller_is_killed_and_a_third_machine_ends_it(
     assert few.everything(*FEW) == before
     assert ended.out.splitlines()[-1].startswith("proof: 6 of 6")
     nothing_left(few, *FEW)
+
+
+def test_a_node_that_comes_back_with_the_claim_of_an_emergency_that_died_is_taken_back(
+    few: Site, other: Elsewhere, third: Elsewhere
+) -> None:
+    before = few.everything(*FEW)
+    changed(few)
+    without_journal(few)
+    with other.begun(*emergency("--in-flight", "1")) as process:
+        until(lambda: all(token(few, name)[2] == "live" for name in FEW), PATIENCE, "it has claimed all of them")
+        process.kill()
+        process.wait()
+    away = next(name for name in reversed(FEW) if few.is_new(name))
+    few.fault(away, "refuse")
+    with third.begun(*emergency("--until-done")) as process:
+        until(lambda: f"owed (1) {away}" in third.said(), PATIENCE, "it waits for it")
+        assert token(few, away)[2] == "live", "of the one that died"
+        few.fault(away, "--clear")
+        assert process.wait(PATIENCE) == 0, third.said()
+    assert few.everything(*FEW) == before
+    assert "proof: 6 of 6 nodes read again" in third.said()
+    nothing_left(few, *FEW)
+
+
+def test_a_journal_that_somebody_else_is_writing_all_the_time_holds_nothing_up(few: Site) -> None:
+    before = few.everything(*FEW)
+    changed(few)
+    with closing(sqlite3.connect(few.folder / few.state / "journal.db", isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        back = few.rollout(*emergency())
+    assert back.code == 0, back.out + back.err
+    assert back.err.count("going on with what the nodes know") == 1
+    assert few.everything(*FEW) == before
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_ctrl_c_while_it_asks_the_owed_is_heard(few: Site, other: Elsewhere, times: int) -> None:
+    changed(few)
+    few.fault("small-062", "hang-before-banner")
+    with other.begun(*emergency("--until-done")) as process:
+        until(lambda: "asking them again in 5" in other.said(), PATIENCE, "it waits for it")
+        time.sleep(7.0)  # five of them, and into the ten that nobody says a word
+        for _ in range(times):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+        asked = time.monotonic()
+        assert process.wait(PATIENCE) == 130, other.said()
+        assert time.monotonic() - asked < (BANNER if times == 1 else 3.0)
+    assert "asking them again in 10" not in other.said()
+    assert "still owed: small-062" in other.said()
+    assert "nothing was begun" not in other.said()
 
 
 def test_the_proof_names_who_is_not_well_on_its_old_files_and_who_is_not_known(few: Site) -> None:
