@@ -203,6 +203,8 @@ class Play:
         self.timeline.run(self.timeline.now + LONGEST, lambda: self._is_over(controller) or controller.frozen)
         while controller.frozen and not self.taken_over:
             self.timeline.run(self.timeline.now + 5.0, lambda: not controller.frozen)
+            if self.timeline.now < controller.journal.away_until:
+                continue  # nobody else can begin either
             other = self._controller(
                 controller.order, controller.journal, take_over=controller.take_over, host="laptop"
             )
