@@ -219,7 +219,10 @@ seize() { # like hold, for a guard: who keeps the lock for ten seconds is stuck,
 }
 
 is_taken_back() { # somebody does what a guard would do: left to it, as long as there is time to do it all again
-  [ "$tx" != - ] && load "$tx" && [ "$r_state" = reverting ] && [ "$now" -lt $((r_limit - 90000)) ]
+  [ "$tx" != - ] && load "$tx" && [ "$r_state" = reverting ] || return 1
+  boot_id
+  [ "$r_boot" = "$boot" ] || r_limit=$until # by another boot's clock
+  [ "$now" -lt $((r_limit - 90000)) ]
 }
 
 wake() { # PID: and whose child it is, up to init: a sudo stops when its command is stopped, and would never tell of its end
@@ -463,11 +466,17 @@ disarm() { # what is gone already is fine; who watches does not stop itself
   remove_boot_unit
 }
 
-start_strings() { # a timer that fires at r_deadline, never before; and a process that sleeps, which needs no timer
-  clock
-  bounded 10 systemd-run --quiet --unit="rollout-guard-$tx" --on-active="$(((r_deadline - now + 999) / 1000))" \
+start_timer() { # SECONDS OPTION…: it begins a guard of the loaded transaction, again and again until one has ended well
+  delay=$1
+  shift
+  bounded 10 systemd-run --quiet "$@" --unit="rollout-guard-$tx" --on-active="$delay" \
     --timer-property=AccuracySec=100ms --timer-property=RemainAfterElapse=no --collect \
     --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" guard "$tx" >/dev/null 2>&1
+}
+
+start_strings() { # a timer that fires at r_deadline, never before; and a process that sleeps, which needs no timer
+  clock
+  start_timer $(((r_deadline - now + 999) / 1000))
   bounded 10 systemd-run --quiet --unit="rollout-watch-$tx" --collect \
     --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" watch "$tx" >/dev/null 2>&1
 }
@@ -560,6 +569,10 @@ concern() { # the units whose health counts, those of the loaded change and the 
 
 is_restarted() { case " $r_units " in *" $1 "*) ;; *) return 1 ;; esac }
 
+is_unread() { # UNIT, just looked at: it was restarted, as systemd has it in memory and not as our change left its files
+  [ "$r_reload" != 0 ] && [ "$u_reload" = yes ] && is_restarted "$1"
+}
+
 remember() { # UNIT, just looked at: what must be another after its restart, or the same without one; the longest RestartSec
   memory="$memory$1 $u_pid $u_started $u_restarts$NL"
   case " $r_units $r_hangups " in *" $1 "*) ;; *) return ;; esac
@@ -643,7 +656,9 @@ stay_up() { # for longer than the longest RestartSec, each in one process. Betwe
     recall "$alive" "$name"
     look "$name" && [ "$u_pid $u_started $u_restarts $u_active" = "$was_pid $was_started $was_restarts active" ] ||
       ill "$name" "its process exited" || return
+    ! is_unread "$name" || ill "$name" "systemd has not read its unit files anew" || return
   done
+  return 0
 }
 
 answers() { # /healthz, as long as there is time; off (port 0) and nothing to ask with count as answered
@@ -678,9 +693,13 @@ tell_health() { # of the old files, after a restart with them
 
 tell_taken_back() { # of the loaded transaction, by whomever it was taken back: a unit that does not run with the old files
   [ "$r_state" = reverted ] || return 0
+  boot_id
+  since=boot # whatever took it back, after a boot all units were started
+  [ "$r_cause" = boot ] || [ "$r_boot" != "$boot" ] || since=$r_cause
   for name in $r_hangups $r_units; do
     look "$name" || return 0
-    case $u_active/$u_sub/$r_cause in
+    ! is_unread "$name" || { say "healthy no $name: systemd has not read its unit files anew" && return; }
+    case $u_active/$u_sub/$since in
       */auto-restart/boot) ;; # what it needs may still be starting
       failed/* | */auto-restart/*) say "healthy no $name is $u_sub with the old files" && return ;;
     esac
@@ -728,6 +747,12 @@ restart_again() { # with the old files: each of them, whatever becomes of the ot
 }
 
 reload_units() { [ "$r_reload" = 0 ] || bounded 30 systemctl daemon-reload >/dev/null 2>&1; }
+
+reload_surely() { # once more if systemd refused (little room in /run): one that hung it does before the restart, as soon as it can
+  reload_units && return
+  case $? in 124 | 137) ;; *) nap && reload_units && return ;; esac
+  say "say reload-failed systemctl daemon-reload failed or hung"
+}
 
 # ------------------------------------------------------------------------------------------------------ taking it back
 
@@ -802,11 +827,11 @@ flush_near() { # what was unstaged is gone for good: else a power cut brings bac
   [ -z "$nears" ] || flush $nears
 }
 
-is_untouched() { # an armed transaction that has not renamed a thing
+is_untouched() { # an armed transaction that has not renamed a thing: what was staged is all there. Old bytes are no proof, anybody may put them back
   [ "$r_state" = armed ] || return 1
   n=1
   while [ "$n" -le "$r_files" ]; do
-    load_file "$n" && is_as "$f_before" "$f_path" || return 1
+    load_file "$n" && [ -e "$R$f_new" ] && is_as "$f_before" "$f_path" || return 1
     n=$((n + 1))
   done
 }
@@ -835,7 +860,7 @@ take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when th
   folders
   # shellcheck disable=SC2086 # a list of paths
   flush $dirs
-  [ "$how" = nothing ] || reload_units
+  [ "$how" = nothing ] || reload_surely
   case $how in restart) restart_again ;; files) restart_running ;; esac
   become "reverted-$r_cause" || return 1
   r_state=reverted
@@ -1050,8 +1075,8 @@ stage() { # all that is needed later, and the boot unit; durable when this retur
   mark_kubelet
   boot_id
   clock
-  r_deadline=$((now + guard * 1000))
-  common="run=$run${NL}counter=$counter${NL}seq=$((top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}limit=$((now + 270000))${NL}files=$files
+  r_boot=$boot r_deadline=$((now + guard * 1000)) r_limit=$((now + 270000))
+  common="run=$run${NL}counter=$counter${NL}seq=$((top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}limit=$r_limit${NL}files=$files
 units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet"
   lay_receipts || return 1
   folders
@@ -1138,7 +1163,7 @@ prune() { # all but the newest `keep`, the newest confirmed and what is under wa
       armed | reverting) continue ;;
       confirmed) [ -n "$confirmed" ] || { confirmed=$name && continue; } ;;
     esac
-    [ "$count" -le "$keep" ] || { flush_near && withdraw_receipt && rm -rf "$T"; }
+    [ "$count" -le "$keep" ] || { unstage && flush_near && withdraw_receipt && rm -rf "$T"; }
   done
 }
 
@@ -1275,15 +1300,17 @@ forget_guards() { # of transactions that are over, in systemd's memory: a confir
   idle=''
   for name in $guards; do
     case $name in
-      rollout-guard-*.timer) other=${name#rollout-guard-} ;;
+      "$BOOT_UNIT") continue ;;
+      rollout-guard-*) other=${name#rollout-guard-} ;;
       rollout-watch-*.service) other=${name#rollout-watch-} ;;
       *) continue ;;
     esac
     load "${other%.*}"
     case $r_state in armed | reverting) ;; *) idle="$idle $name" ;; esac
   done
+  # a timer that is stopped may take its service along, of which systemctl then knows nothing: no reason not to go on
   # shellcheck disable=SC2086 # a list of units
-  [ -z "$idle" ] || { bounded 10 systemctl stop $idle && bounded 10 systemctl reset-failed $idle; } >/dev/null 2>&1 || : # failed: its file was deleted
+  [ -z "$idle" ] || { bounded 10 systemctl stop $idle; bounded 10 systemctl reset-failed $idle; } >/dev/null 2>&1 || : # failed: its file was deleted
   case $busy,$guards in
     0,*"$BOOT_UNIT"*) bounded 30 systemctl daemon-reload >/dev/null 2>&1 ;; # a reload with a new drop-in had read it too
     *) [ -n "$idle" ] || return 0 ;;
@@ -2094,9 +2121,9 @@ boot_locked() {
           later=1 # started by hand: this boot's timer is still to come
           continue
         fi
-        take_back boot files || exit 1
+        take_back boot files || return 1
         ;;
-      reverting) take_back "$r_cause" files || exit 1 ;;
+      reverting) take_back "$r_cause" files || return 1 ;;
     esac
   done
   [ "$later" = 1 ] || { here - && remove_boot_unit; }
@@ -2104,8 +2131,24 @@ boot_locked() {
 
 verb_boot() { # before the units start: files and unit definitions only, nothing here waits for a unit
   allow 50
-  seize || exit 1
-  boot_locked 9>&-
+  trap give_up TERM # the unit's time is over
+  if seize && boot_locked 9>&-; then return; fi
+  give_up
+}
+
+give_up() {
+  leave_to_guards 9>&-
+  exit 1
+}
+
+leave_to_guards() { # timer and process went with the boot before, and nobody begins the boot unit again. Nothing here waits for systemd
+  allow 5
+  transactions
+  for name in $all_tx; do
+    load "$name"
+    seconds_left # this boot's own timer is still to come
+    case $left/$r_state in 0/armed | 0/reverting) start_timer 5 --no-block ;; esac
+  done
 }
 
 main() { # VERB ARGUMENT…

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import Snapshot, Unread
@@ -27,6 +29,8 @@ CONFIG = "/var/lib/kubelet/config.yaml"
 FLAGS = "/etc/default/kubelet"
 DROPIN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
 SHELLS = ("dash", "busybox")
+in_all_shells = pytest.mark.parametrize("node", [*SHELLS, "bash"], indirect=True)
+"""Under bash too, which is ``sh`` on RHEL: for the tests that tell most."""
 
 OLD: Mapping[str, bytes | None] = {CONFIG: b"old config\n", FLAGS: b"OLD=1\n", DROPIN: None}
 NEW: Mapping[str, bytes | None] = {CONFIG: b"new config\n", FLAGS: b"NEW=1\nMORE=2\n", DROPIN: b"[Service]\n"}

@@ -1,4 +1,4 @@
-"""One node's transaction, rule by rule, with the real program under dash and busybox ash."""
+"""One node's transaction, rule by rule, with the real program under dash and busybox ash, the most telling ones under bash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rollout.core.run.events import Trigger
 from rollout.core.run.triggers import trigger_of
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
-from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, Node, order
+from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, Node, in_all_shells, order
 
 BOOT_UNIT = "/etc/systemd/system/rollout-guard-boot.service"
 
@@ -32,6 +32,7 @@ def applied(node: Node, tx: str = "t1", **changes: object) -> Node:
 # ------------------------------------------------------------------------------------------------- apply and confirm
 
 
+@in_all_shells
 def test_an_applied_node_has_the_new_files_and_an_armed_guard(node: Node) -> None:
     report = node.apply()
     assert report.outcome is Outcome.DONE
@@ -116,6 +117,7 @@ def test_a_file_that_appeared_is_drift(node: Node) -> None:
     assert node.read(DROPIN) == b"theirs\n"
 
 
+@in_all_shells
 def test_drift_while_staging_undoes_everything(node: Node) -> None:
     """The stand-in for systemd-run changes a file: between the first look and the renames."""
     tool = node.bin / "systemd-run"
@@ -226,6 +228,7 @@ def test_no_room(node: Node) -> None:
     assert node.apply().reference == "no-room"
 
 
+@in_all_shells
 def test_a_torn_program_runs_nothing(node: Node) -> None:
     command = agent_call.apply(node.program, order(), sudo=False, deadline=60)
     for length in (0, 5_000, len(command.stdin) - 1):
@@ -237,6 +240,7 @@ def test_a_torn_program_runs_nothing(node: Node) -> None:
 # ------------------------------------------------------------------------------------------------------- fencing
 
 
+@in_all_shells
 def test_an_older_token_is_fenced(node: Node) -> None:
     assert node.status(claim=Claim(7, "run-7")).token == Token(7, "run-7", live=True)
     assert node.apply(order(counter=6)).reference == "fenced"
@@ -277,6 +281,7 @@ def test_a_repeated_apply_only_reports(node: Node) -> None:
     assert node.calls() == before
 
 
+@in_all_shells
 def test_confirm_revert_and_cleanup_may_be_repeated(node: Node) -> None:
     applied(node)
     for _ in range(2):
@@ -326,6 +331,7 @@ def test_one_transaction_at_a_time(node: Node) -> None:
 # ------------------------------------------------------------------------------------------------------- the guard
 
 
+@in_all_shells
 def test_the_guard_takes_an_unconfirmed_change_back(node: Node) -> None:
     applied(node)
     assert node.trigger("guard") == 0
@@ -387,6 +393,7 @@ def test_confirm_after_the_deadline_reverts(node: Node) -> None:
     assert node.confirm().reference == "too-late"
 
 
+@in_all_shells
 def test_power_loss_while_armed_reverts_at_boot_without_waiting_for_the_kubelet(node: Node) -> None:
     applied(node)
     node.reboot()
@@ -472,6 +479,7 @@ def test_the_guard_kills_nobody_it_cannot_name(node: Node) -> None:
     assert node.files() == NEW
 
 
+@in_all_shells
 def test_no_child_holds_the_lock_after_the_agent_died(node: Node) -> None:
     """The restart hangs; the agent is killed; the lock is free although the child lives on."""
     command = agent_call.apply(node.program, order(new={CONFIG: b"HANGING\n"}), sudo=False, deadline=60)
@@ -501,6 +509,7 @@ def test_revert_needs_no_room_on_the_disk(node: Node) -> None:
     assert report.receipt.state is ReceiptState.REVERTED
 
 
+@in_all_shells
 def test_the_guard_needs_no_room_on_the_disk(node: Node) -> None:
     applied(node)
     assert node.trigger("guard", full_disk=True) == 0
@@ -602,6 +611,7 @@ def given_back(report: Report) -> bool:
     return (report.receipt.state, report.receipt.cause, report.healthy) == (ReceiptState.REVERTED, "health", True)
 
 
+@in_all_shells
 @pytest.mark.parametrize("config", [b"BROKEN\n", b"LOOPING\n", b"DEAD\n", b"LENIENT\n"])
 def test_a_kubelet_that_does_not_take_it_is_given_its_files_back_at_once(node: Node, config: bytes) -> None:
     started = time.monotonic()
@@ -694,6 +704,7 @@ def test_a_systemd_that_does_not_answer(node: Node) -> None:
     assert node.files() == OLD
 
 
+@in_all_shells
 def test_a_snapshot_reads_all_and_writes_nothing(node: Node) -> None:
     before = sorted(node.root.rglob("*"))
     snapshot = node.snapshot()
@@ -713,6 +724,7 @@ def test_a_snapshot_reads_all_and_writes_nothing(node: Node) -> None:
     assert set(snapshot.facts) >= {"room-kib", "state-dir-fs", "hostname", "uptime"}
 
 
+@in_all_shells
 def test_measure(node: Node) -> None:
     gates = (
         agent_call.CommandGate("good", 5, 'test "a  b" = "a  b"'),

@@ -1,0 +1,340 @@
+"""A way back that does not go well the first time: it is gone on with, and what is not in force is not told as if it were."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import ReceiptState
+from rollout.core.run.events import Trigger
+from rollout.core.run.triggers import trigger_of
+from tests.agent.node import CONFIG, NEW, OLD, Node, in_all_shells, order
+
+TIMER = "/run/standin/rollout-guard-t1.timer"
+ASKED = ("daemon-reload", "restart", "--no-block restart")
+
+
+def armed(node: Node) -> Node:
+    assert node.apply().healthy
+    return node
+
+
+def asked_since(node: Node, before: list[str]) -> list[str]:
+    """What systemd was asked to do to units meanwhile."""
+    return [call for call in node.calls()[len(before) :] if call.startswith(ASKED)]
+
+
+def wrap(node: Node, tool: str, first: str) -> None:
+    """These lines come before the tool's own."""
+    path = node.bin / tool
+    real = Path("/usr/bin", tool)
+    if path.exists():
+        real = path.with_suffix(".real")
+        path.rename(real)
+    path.write_text(f'#!/bin/sh\n{first}\nexec {real} "$@"\n')
+    path.chmod(0o755)
+
+
+# ------------------------------------------------------------------------------------ systemd does not read its files anew
+
+
+def unread(node: Node, refusals: int) -> Node:
+    """systemd refuses so many reloads (as with little room in /run); until one is done, it has the new drop-in in memory."""
+    armed(node)
+    node.standin("unit", "reload=yes\n")
+    for number in range(refusals):
+        node.standin(f"refused.{number}")
+    first = f"""D={node.root}/run/standin
+if [ "$1" = daemon-reload ]; then
+  for refusal in "$D"/refused.*; do
+    [ ! -e "$refusal" ] || {{ rm "$refusal" && echo daemon-reload >>"$D/calls" && exit 1; }}
+  done
+  rm -f "$D/unit"
+fi"""
+    wrap(node, "systemctl", first)
+    return node
+
+
+def taken_back(node: Node, way: str) -> Report:
+    """What is told of it, by whom it was asked of."""
+    if way == "revert":
+        return node.revert()
+    if way == "boot":
+        node.reboot()
+    assert node.trigger(way) == 0
+    return node.status("t1")
+
+
+@pytest.mark.parametrize("way", ["revert", "guard", "boot"])
+def test_a_reload_that_is_refused_is_asked_for_again_before_the_restart(node: Node, way: str) -> None:
+    unread(node, 1)
+    before = node.calls()
+    report = taken_back(node, way)
+    assert (node.receipt()["state"], node.files()) == ("reverted", OLD)
+    assert report.healthy is (True if way == "revert" else None), report
+    restarts = [] if way == "boot" else ["restart kubelet.service"]
+    assert asked_since(node, before) == ["daemon-reload", "daemon-reload", *restarts]
+
+
+@pytest.mark.parametrize("way", ["revert", "guard", "boot"])
+def test_a_unit_that_systemd_has_not_read_anew_is_not_told_as_well(node: Node, way: str) -> None:
+    """It runs with the new flags still, though its old files are there."""
+    report = taken_back(unread(node, 2), way)
+    assert (node.receipt()["state"], node.files()) == ("reverted", OLD)
+    assert report.healthy is False, report
+    assert "systemd has not read its unit files anew" in report.message
+    assert trigger_of(node.status("t1")) is Trigger.STILL_SICK
+    node.at("/run/standin/unit").unlink()
+    assert node.status("t1").healthy is None
+
+
+def test_an_apply_that_is_taken_back_says_so_too(node: Node) -> None:
+    wrap(
+        node,
+        "systemctl",
+        f'[ "$1" != daemon-reload ] || {{ echo reload=yes >{node.root}/run/standin/unit && exit 1; }}',
+    )
+    report = node.apply()
+    assert report.receipt is not None
+    assert (report.receipt.state, report.receipt.cause, report.healthy) == (ReceiptState.REVERTED, "health", False)
+    assert node.files() == OLD
+
+
+def test_what_others_did_to_a_unit_is_not_held_against_a_way_back_that_touched_none(node: Node) -> None:
+    assert node.apply(order(new={CONFIG: b"new config\n"})).healthy
+    node.standin("unit", "reload=yes\n")
+    assert node.revert().healthy is True
+    assert node.status("t1").healthy is None
+
+
+# ------------------------------------------------------------------------------------------ others have put the files back
+
+
+@pytest.mark.parametrize("way", ["revert", "guard"])
+def test_files_that_somebody_has_put_back_by_hand_are_put_in_force(node: Node, way: str) -> None:
+    """Nothing is left to be renamed, but the kubelet runs with what it read meanwhile."""
+    armed(node)
+    for path, content in OLD.items():
+        if content is None:
+            node.at(path).unlink()
+        else:
+            node.write(path, content)
+    before = node.calls()
+    taken_back(node, way)
+    assert (node.receipt()["state"], node.files()) == ("reverted", OLD)
+    assert asked_since(node, before) == ["daemon-reload", "restart kubelet.service"]
+    assert node.strays() == []
+
+
+def test_nothing_is_restarted_where_nothing_was_renamed(node: Node) -> None:
+    wrap(node, "mv", 'case "$*" in */new.1*) exit 1 ;; esac')
+    before = node.calls()
+    report = node.apply()
+    assert report.receipt is not None
+    assert report.receipt.state is ReceiptState.REVERTED
+    assert asked_since(node, before) == []
+    assert node.files() == OLD
+
+
+# --------------------------------------------------------------------------------------------------------- time, and boots
+
+
+def test_a_change_that_is_taken_back_at_once_has_its_own_time_for_it(node: Node) -> None:
+    """Not what is left of an older transaction's, of this same boot."""
+    armed(node).revert()
+    now = round(float(Path("/proc/uptime").read_text().split()[0]) * 1000)
+    receipt = node.tx() / "receipt"
+    receipt.write_text(re.sub(r"limit=\d+", f"limit={now + 20_000}", receipt.read_text()))
+    bounds = node.at("/run/standin/bounds")
+    wrap(node, "timeout", f'[ "$4 $5" != "systemctl restart" ] || echo "$3" >>{bounds}')
+    report = node.apply(order("t2", new={CONFIG: b"LOOPING\n"}))
+    assert (report.healthy, node.files()) == (True, OLD), report
+    assert int(bounds.read_text().split()[-1]) == 90, "seconds that the restart with the old files may take"
+
+
+def test_a_kubelet_may_wait_for_its_runtime_after_a_boot_that_came_later(node: Node) -> None:
+    armed(node)
+    assert node.trigger("guard") == 0
+    node.standin("unit", "active=activating sub=auto-restart\n")
+    assert trigger_of(node.status("t1")) is Trigger.STILL_SICK, "in the same boot it is not starting for the first time"
+    node.reboot()
+    assert trigger_of(node.status("t1")) is Trigger.TAKEN_BACK_ALONE
+    node.standin("unit", "active=failed sub=failed\n")
+    assert trigger_of(node.status("t1")) is Trigger.STILL_SICK
+
+
+# ------------------------------------------------------------------------------------------------ a boot unit that fails
+
+
+def once(node: Node, tool: str, on: str) -> None:
+    """The tool fails the first time that its words match."""
+    mark = node.at("/run/standin/failed-once")
+    wrap(node, tool, f'case "$*" in {on}) [ -e {mark} ] || {{ true >{mark} && exit 1; }} ;; esac')
+
+
+def goes_on(node: Node) -> None:
+    """A timer of this boot does the boot unit's work, and is gone then."""
+    timer = node.at(TIMER).read_text()
+    assert "--no-block" in timer.split(), "at boot nothing waits"
+    assert "--on-active=5" in timer.split()
+    assert "--property=Restart=on-failure --property=RestartSec=5" in timer
+    assert timer.rstrip().endswith(f"/bin/sh {node.tx()}/agent guard t1")
+    before = node.calls()
+    assert node.trigger("guard") == 0
+    assert (node.receipt()["state"], node.files()) == ("reverted", OLD)
+    assert asked_since(node, before) == ["daemon-reload", "restart kubelet.service"]
+    assert node.strays() == []
+    assert node.cleanup().leftovers == ()
+
+
+@pytest.mark.parametrize(
+    ("tool", "on", "state"),
+    [
+        ("mv", "*/next/reverting-boot*", "armed"),
+        ("mv", "*/old.2*", "reverting"),
+        ("mv", "*/next/reverted-*", "reverting"),
+    ],
+)
+def test_a_boot_unit_that_fails_leaves_somebody_who_goes_on(node: Node, tool: str, on: str, state: str) -> None:
+    armed(node)
+    node.reboot()
+    once(node, tool, on)
+    assert node.trigger("boot") == 1
+    assert node.receipt()["state"] == state
+    goes_on(node)
+
+
+def test_a_disk_that_is_not_well_yet_at_boot_is_gone_on_with(node: Node) -> None:
+    armed(node)
+    node.reboot()
+    well = node.at("/run/standin/well")
+    wrap(node, "sync", f"[ -e {well} ] || exit 1")
+    assert node.trigger("boot") == 1
+    well.touch()
+    goes_on(node)
+
+
+def test_a_boot_unit_that_does_not_get_the_lock_leaves_somebody_too(node: Node) -> None:
+    armed(node)
+    node.reboot()
+    lock = node.at("/var/lib/rollout/lock")
+    with subprocess.Popen(["flock", str(lock), "sleep", "60"], start_new_session=True) as other:
+        while subprocess.run(["flock", "-n", str(lock), "true"], check=False).returncode == 0:
+            time.sleep(0.01)
+        node.at("/var/lib/rollout/holder").unlink()
+        assert node.trigger("boot") == 1
+        assert node.files() == NEW
+        os.killpg(other.pid, signal.SIGKILL)
+    goes_on(node)
+
+
+@in_all_shells
+def test_a_boot_unit_that_systemd_ends_for_its_time_leaves_somebody_too(node: Node) -> None:
+    armed(node)
+    node.reboot()
+    late = node.at("/run/standin/late")
+    wrap(node, "mv", f'case "$*" in */old.1*) [ -e {late} ] || {{ true >{late}; exec sleep 60; }} ;; esac')
+    words = [str(node.bin / "sh"), str(node.tx() / "agent"), "boot"]
+    with subprocess.Popen(words, env=node.env(), start_new_session=True) as boot:
+        while not late.exists():
+            time.sleep(0.01)
+        os.killpg(boot.pid, signal.SIGTERM)
+        for entry in Path("/proc").glob(
+            "[0-9]*/cmdline"
+        ):  # timeout has made a group of its own; systemd knows its cgroup
+            if f"{node.root}/".encode() in entry.read_bytes() and int(entry.parent.name) != boot.pid:
+                os.kill(int(entry.parent.name), signal.SIGTERM)
+        assert boot.wait(20) == 1
+    assert node.receipt()["state"] == "reverting"
+    goes_on(node)
+
+
+def show(node: Node, seconds: float) -> None:
+    """The node's clock stands there; it is never without a time."""
+    other = node.at("/proc/uptime.new")
+    other.write_text(f"{seconds:.2f} 0.00\n")
+    other.rename(node.at("/proc/uptime"))
+
+
+def test_who_takes_back_in_a_later_boot_is_left_to_it_by_the_guard_of_that_boot_but_not_for_ever(
+    tmp_path: Path,
+) -> None:
+    """The receipt's limit is of another boot's clock: weeks away, here."""
+    node = armed(Node.make(tmp_path, "dash"))
+    node.reboot()
+    text = (node.tx() / "next" / "reverting-boot").read_text()
+    (node.tx() / "receipt").write_text(re.sub(r"limit=\d+", "limit=2000000000", text))
+    show(node, 1000)
+    lock, holder = node.at("/var/lib/rollout/lock"), node.at("/var/lib/rollout/holder")
+    with subprocess.Popen(["sh", "-c", f"exec 9>>{lock}; flock 9; exec sleep 60"]) as held:
+        while subprocess.run(["flock", "-n", str(lock), "true"], check=False).returncode == 0:
+            time.sleep(0.01)
+        started = Path(f"/proc/{held.pid}/stat").read_text().rpartition(") ")[2].split()[19]
+        holder.write_text(f"{held.pid} {started}\n")
+        with subprocess.Popen([str(node.bin / "sh"), str(node.tx() / "agent"), "guard", "t1"], env=node.env()) as guard:
+            time.sleep(1)
+            show(node, 1100)
+            time.sleep(2)
+            assert held.poll() is None, "there is time to do it all again"
+            show(node, 1112)
+            assert guard.wait(30) == 0
+        assert held.wait() == -signal.SIGKILL
+    assert (node.receipt()["state"], node.files()) == ("reverted", OLD)
+
+
+def test_a_boot_unit_that_does_its_work_leaves_nobody(node: Node) -> None:
+    armed(node)
+    node.reboot()
+    assert node.trigger("boot") == 0
+    assert not node.at(TIMER).exists()
+
+
+def test_a_boot_unit_started_by_hand_leaves_the_timer_as_it_is(node: Node) -> None:
+    """It is still to come; a boot unit that cannot even look at the lock makes none besides."""
+    armed(node)
+    timer = node.at(TIMER).read_text()
+    wrap(node, "flock", "exit 1")
+    node.at("/var/lib/rollout/holder").unlink()
+    assert node.trigger("boot") == 1
+    assert node.at(TIMER).read_text() == timer
+
+
+# ------------------------------------------------------------------------------------------------------------ what is over
+
+
+def test_twins_that_a_power_cut_brought_back_go_with_their_transaction(node: Node) -> None:
+    """They lie on another file system, whose folder was not synced when they were removed."""
+    wrap(node, "ln", 'case "$*" in -s*) ;; *) exit 1 ;; esac')
+    armed(node)
+    twins = {path: node.at(path).read_bytes() for path in node.strays() if ".rollout-t1." in path}
+    assert twins
+    assert node.confirm().outcome is Outcome.DONE
+    for path, content in twins.items():
+        node.at(path).write_bytes(content)
+    assert node.apply(order("t2", old=NEW, new={CONFIG: b"second\n"})).healthy
+    assert node.confirm("t2", keep=1).outcome is Outcome.DONE
+    assert not node.tx("t1").exists()
+    assert node.strays() == []
+
+
+def test_the_service_of_a_guard_that_is_over_is_stopped_by_cleanup(node: Node) -> None:
+    """It failed, or waits to be run again: there is no timer that would tell of it."""
+    assert armed(node).confirm().outcome is Outcome.DONE
+    node.standin("rollout-guard-t1.service")
+    node.standin("rollout-guard-t0.service")
+    assert node.cleanup().leftovers == ()
+    assert node.strays() == []
+
+
+def test_the_service_of_a_guard_that_is_needed_stays(node: Node) -> None:
+    armed(node)
+    node.standin("rollout-guard-t1.service")
+    assert "rollout-guard-t1.service" in node.cleanup().leftovers
+    assert node.at("/run/standin/rollout-guard-t1.service").exists()
