@@ -728,3 +728,72 @@ def test_whatever_happens_every_node_ends_old_or_new_and_the_journal_says_which(
             assert on_disk == "new", name
         elif record.state in (NodeState.PENDING, NodeState.REVERTED, NodeState.FAILED, NodeState.REFUSED):
             assert on_disk == "old", name
+
+
+# What thousands of drawn days found.
+
+
+def test_a_way_back_takes_back_what_came_between_the_look_and_the_claim() -> None:
+    """A rehearsal, or a second try, of a controller that was alive until the claim: its first transaction is over already."""
+    game = Play(make_order({"a": 2}, goal=Goal.REVERT))
+    for node in game.fleet.values():
+        node.files, node.receipt = "new", {"r0-1": "asked", "r0-2": "confirmed"}
+    game.run(until=lambda s: s.nodes["a-1"].asked is Verb.READ)
+    record = game.state.nodes["a-1"]
+    for name in ("a-1", "a-2"):
+        serial = game.state.nodes[name].serial
+        answer = Answered(game.now, name, serial, Verb.READ, Trigger.TAKEN_BACK_ASKED, newer="r0-2")
+        game.feed(answer)
+    assert game.state.nodes["a-1"].asked is Verb.READ
+    assert game.state.nodes["a-1"].serial == record.serial + 1
+    end = game.go_on()
+    assert {record.state for record in end.nodes.values()} == {NodeState.REVERTED}
+    assert {node.files for node in game.fleet.values()} == {"old"}
+    assert {ask.tx for ask in game.asked if ask.verb is Verb.REVERT} == {"r0-2"}
+
+
+def test_a_node_that_always_names_another_transaction_is_asked_anew_once() -> None:
+    game = Play(make_order({"a": 1}, goal=Goal.REVERT))
+    game.run(until=lambda s: s.nodes["a-1"].asked is Verb.READ)
+    for number in (2, 3, 4):
+        record = game.state.nodes["a-1"]
+        if record.asked is Verb.READ:
+            game.feed(
+                Answered(game.now, "a-1", record.serial, Verb.READ, Trigger.TAKEN_BACK_ASKED, newer=f"r0-{number}")
+            )
+    assert game.state.nodes["a-1"].tx == "r0-2"
+    assert game.state.nodes["a-1"].state is NodeState.REVERTED
+
+
+def test_who_was_accepted_and_is_tried_again_counts_again() -> None:
+    """An operator resumed after the halt it led to; what becomes of its change from then on is this run's doing again."""
+    budget = Budget(Scope.FLEET, frozenset(Cause), Share(count=2))
+    limits = Limits(per_rack=Share(count=1), preflight=Share(percent=50.0))
+    game = Play(make_order({"a": 4}, limits=limits, budgets=(budget,)))
+    game.fleet["a-1"].reachable = False
+    game.fleet["a-2"].sick_with_new = True
+    assert game.run().ending is Ending.HALTED
+    game.fleet["a-1"].reachable = True
+    game.crash_and_resume()
+    game.go_on(until=lambda s: s.nodes["a-1"].state is NodeState.PENDING)
+    assert game.state.nodes["a-1"].accepted
+    game.go_on(until=lambda s: s.nodes["a-1"].state is NodeState.APPLYING)
+    assert not game.state.nodes["a-1"].accepted
+
+
+def test_a_new_controller_keeps_its_distance_from_the_last_restarts_of_the_old_one() -> None:
+    game = Play(make_order({"a": 6, "b": 6}, limits=Limits(per_rack=Share(count=6), pace=0.1)))
+    game.run(until=lambda s: any(record.asked is Verb.APPLY for record in s.nodes.values()))
+    before = game.now
+    game.crash_and_resume()
+    game.go_on(until=lambda _: sum(ask.verb is Verb.APPLY for ask in game.asked) > 1)
+    assert game.now - before >= 10.0
+
+
+def test_what_a_way_back_finds_armed_is_owed_until_it_is_back() -> None:
+    game = Play(make_order({"a": 3}, goal=Goal.REVERT, limits=Limits(per_rack=Share(count=1))))
+    for node in game.fleet.values():
+        node.files, node.receipt, node.guard_at = "new", {"r0-1": "armed"}, {"r0-1": 1000.0}
+    game.run(until=lambda s: any(record.state is NodeState.REVERTING for record in s.nodes.values()))
+    assert all(record.owed for record in game.state.nodes.values() if record.state is NodeState.REVERTING)
+    assert not any(record.owed for record in game.go_on().nodes.values())

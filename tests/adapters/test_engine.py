@@ -1,0 +1,53 @@
+"""The local engine: what changes a node waits for no look at another."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from rollout.adapters.engine import ThreadEngine
+from rollout.core.run.commands import Ask, Command
+from rollout.core.run.events import Answered, Event, Trigger
+from rollout.core.run.state import Verb
+
+
+def ask(verb: Verb) -> Ask:
+    return Ask("n1", verb, 1, "r1-1", 1)
+
+
+@pytest.mark.parametrize("verb", [Verb.APPLY, Verb.CONFIRM, Verb.REVERT])
+def test_a_change_begins_although_every_look_hangs(verb: Verb) -> None:
+    hang = threading.Event()
+
+    def worker(command: Command) -> Event:
+        assert isinstance(command, Ask)
+        if command.verb is Verb.MEASURE:
+            hang.wait(20)
+        return Answered(0.0, command.node, command.serial, command.verb, Trigger.ARMED)
+
+    engine = ThreadEngine(2)
+    try:
+        for _ in range(8):
+            engine.submit(worker, ask(Verb.MEASURE))
+        engine.submit(worker, ask(verb))
+        began = time.monotonic()
+        (answer,) = engine.collect(10.0)
+        assert time.monotonic() - began < 5
+        assert isinstance(answer, Answered)
+        assert answer.verb is verb
+    finally:
+        hang.set()
+        engine.close()
+
+
+def test_what_a_worker_raises_is_raised_where_answers_are_collected() -> None:
+    def worker(command: Command) -> Event:
+        raise LookupError(str(command))
+
+    engine = ThreadEngine(1)
+    engine.submit(worker, ask(Verb.READ))
+    with pytest.raises(LookupError):
+        engine.collect(10.0)
+    engine.close()
