@@ -1114,6 +1114,11 @@ arm() {
   guard_is_proven || { abandon; refuse guard-not-proven "systemd shows no timer, no watch or no boot unit"; }
 }
 
+in_time() { # else who froze while it prepared would change its node when nobody expects that any more
+  clock
+  [ "$now" -lt "$until" ] || { abandon; refuse too-late "it stood still while it prepared"; }
+}
+
 apply_locked() {
   fence
   load "$tx" && { show_receipt receipt "$tx" && finish; }
@@ -1124,11 +1129,13 @@ apply_locked() {
   check_node
   accept || refuse state-not-writable "the token could not be stored"
   stage || { abandon; refuse no-room "staging failed"; }
+  in_time
   arm
   until=$((r_deadline - 2000))
   # shellcheck disable=SC2086 # a list of paths
   digest $paths
   each file check_before || { abandon; refuse drifted "$drifted changed while staging"; }
+  in_time
   r_files=$files r_state=armed why="a rename failed"
   if switch && reload_units && restart_units && is_healthy; then
     say "healthy yes $why"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -127,6 +128,21 @@ def test_drift_while_staging_undoes_everything(node: Node) -> None:
     )
     assert node.apply().reference == "drifted"
     assert node.files() == {**OLD, FLAGS: b"late\n"}
+    assert not node.tx().exists()
+    assert node.strays() == []
+
+
+@pytest.mark.parametrize("tool", ["base64", "systemd-run"])
+def test_who_froze_while_it_prepared_changes_nothing_when_it_thaws(node: Node, tool: str) -> None:
+    """While the new files were laid down, or the guard was armed. Its controller has given it up, and may have uncordoned it."""
+    path = node.bin / tool
+    rest = path.read_text() if path.exists() else f'exec {shutil.which(tool)} "$@"\n'
+    path.unlink(missing_ok=True)
+    jump = f"rm -f {node.at('/proc/uptime')} && echo $(($(cut -d. -f1 /proc/uptime) + 200)).00 0.00 >{node.at('/proc/uptime')}"
+    path.write_text(f"#!/bin/sh\n{jump}\n{rest}")
+    path.chmod(0o755)
+    assert node.apply().reference == "too-late"
+    assert node.files() == OLD
     assert not node.tx().exists()
     assert node.strays() == []
 
