@@ -32,8 +32,8 @@ lint: setup ## ruff, mypy --strict, import-linter, shellcheck
 	@git ls-files 'rollout/adapters/lab/standins/*' 'tests/agent/standins/*' | grep -v '\.' | xargs shellcheck -s sh
 
 test: lint ## every check and every test; core is covered to at least 95 % of its branches
-	$(BIN)/pytest -q -n 4 tests/core tests/inventories tests/report --cov --cov-report=term --cov-fail-under=95
-	$(BIN)/pytest -q -n 5 --dist loadgroup --durations=25 --ignore=tests/core --ignore=tests/inventories --ignore=tests/report
+	$(BIN)/pytest -q -n 4 tests/core tests/app tests/inventories tests/report --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/pytest -q -n 5 --dist loadgroup --durations=25 --ignore=tests/core --ignore=tests/app --ignore=tests/inventories --ignore=tests/report
 
 chaos: setup ## RUNS runs on real systemd nodes, a fault at a random instant in each; writes docs/reliability.md (root; RUNS=200, SEED=…, FLEETS=2)
 	$(BIN)/python -m tests.chaos --runs $(or $(RUNS),200) --fleets $(or $(FLEETS),2) $(if $(SEED),--seed $(SEED))

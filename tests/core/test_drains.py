@@ -387,7 +387,12 @@ def test_whatever_happens_no_pod_is_lost_and_no_cordon_is_left(data: st.DataObje
 
 
 def stuck(state: RunState) -> bool:
-    return state.paused is not None and not any(record.asked or record.draining for record in state.nodes.values())
+    """Waits for a word; once it halts it waits for none, but perhaps for a cordon."""
+    return (
+        state.halt is None
+        and state.paused is not None
+        and not any(record.asked or record.draining for record in state.nodes.values())
+    )
 
 
 def lift_pause(game: Play) -> None:

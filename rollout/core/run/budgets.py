@@ -16,6 +16,8 @@ from rollout.core.model.playbook import Budget, Cause, Scope
 from rollout.core.run.state import NodeRecord, NodeState, Order
 from rollout.core.text.terminal import printable
 
+_UNKNOWN = NodeState.UNKNOWN
+
 
 def wrong(record: NodeRecord) -> Cause | None:
     """What a node is charged for now. An ``unknown`` node is charged once a read of it has failed."""
@@ -24,6 +26,11 @@ def wrong(record: NodeRecord) -> Cause | None:
     if record.state is NodeState.UNKNOWN:
         return record.cause or (Cause.UNREACHABLE if record.reads else None)
     return record.cause
+
+
+def may_count(record: NodeRecord) -> bool:
+    """Whether ``wrong`` can be anything but ``None`` for it."""
+    return record.cause is not None or record.state is _UNKNOWN
 
 
 def charged(records: Iterable[NodeRecord], budget: Budget) -> int:
@@ -103,9 +110,9 @@ def _nearness(found: Distance) -> tuple[int, int]:
 
 
 def spent(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> str | None:
-    """The message of the first budget that is used up, or ``None``. Asked at every event: it looks at bad nodes only."""
-    suspects = [name for name, record in nodes.items() if record.cause or record.state is _UNKNOWN]
-    bad = {name: cause for name in suspects if (cause := wrong(nodes[name]))}
+    """The message of the first budget that is used up, or ``None``. Asked often: it looks at bad nodes only."""
+    suspects = [record for record in nodes.items() if may_count(record[1])]
+    bad = {name: cause for name, record in suspects if (cause := wrong(record))}
     if not any(_may_be_spent(order, budget, bad, wave) for budget in order.budgets):
         return None
     return next((str(found) for found in distances(order, nodes, wave) if not found.left), None)
@@ -122,9 +129,6 @@ def _may_be_spent(order: Order, budget: Budget, bad: Mapping[str, Cause], wave: 
     sizes = Counter([node.rack for node in order.nodes.values()])
     racks = Counter(order.nodes[name].rack for name in names)
     return any(count >= budget.share.of(sizes[rack]) for rack, count in racks.items())
-
-
-_UNKNOWN = NodeState.UNKNOWN
 
 
 def rack_allowance(order: Order, members: Iterable[NodeRecord], size: int) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from rollout.core.model.playbook import Cause, RevertScope
 from rollout.core.run import drains, pulls
 from rollout.core.run.altered import altered
+from rollout.core.run.budgets import may_count
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import FENCES, Trigger
 from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
@@ -36,6 +37,8 @@ class Draft:
     def __init__(self, state: RunState) -> None:
         self.state = state
         self.now = state.now
+        self._began = (state.phase, state.wave)
+        self._touched: set[str] = set()
         self._nodes: dict[str, NodeRecord] | None = None
         self._commands: list[Command] = []
 
@@ -54,6 +57,12 @@ class Draft:
         if self._nodes is None:
             self._nodes = dict(self.state.nodes)
         self._nodes[name] = altered(self._nodes[name], **changes)
+        self._touched.add(name)
+
+    def may_have_gone_wrong(self) -> bool:
+        """Whether more may count against a budget than before this event: else what was within it still is."""
+        moved = (self.state.phase, self.state.wave) != self._began
+        return moved or any(may_count(self.nodes[name]) for name in self._touched)
 
     def ask(self, name: str, verb: Verb) -> None:
         """Send a verb to a node; its answer must carry the new serial."""

@@ -31,16 +31,17 @@ def advance(draft: Draft, *, ticked: bool) -> None:
     while before is not draft.state.phase:
         before, wave = draft.state.phase, draft.state.wave
         _PHASES[before](draft)
-        if draft.state.wave != wave:
+        if (before, wave) != (draft.state.phase, draft.state.wave):
             _charge_budgets(draft)  # who was lost before its wave began counts in it, before any of it is released
     if ticked:
         retries(draft)
+        _charge_budgets(draft)  # who was given up, too
         drain_rounds.go_round(draft)
         releases(draft)
 
 
 def _charge_budgets(draft: Draft) -> None:
-    if draft.state.phase in (Phase.RUNNING, Phase.SOAKING):
+    if draft.state.phase in (Phase.RUNNING, Phase.SOAKING) and draft.may_have_gone_wrong():
         message = spent(draft.state.order, draft.nodes, draft.state.wave)
         if message:
             draft.halt(Ending.HALTED, "budget-spent", message)
