@@ -142,7 +142,7 @@ class Play:
     def _carry(self, order: Order, counter: int, journal: ModelJournal, *, take_over: bool = False) -> RunState | None:
         """Controller after controller, until the run has ended and nobody would go on with it."""
         resumes = self.scenario.seed % 3
-        while len(self.controllers) < MOST_CONTROLLERS:
+        while sum(each.stopped != "locked" for each in self.controllers) < MOST_CONTROLLERS:
             controller = self._controller(order, journal, take_over=take_over)
             self._let(controller, counter)
             if controller.end is not None:
