@@ -391,3 +391,13 @@ def test_units_are_sent_a_hangup_before_any_is_restarted() -> None:
 def test_a_rollback_worker_has_no_plan_to_apply() -> None:
     with pytest.raises(LookupError, match="neither applies"):
         worker(Outside([]), plan=None)(ask(Verb.APPLY))
+
+
+def test_only_a_way_back_is_told_of_a_later_transaction_of_its_run_and_only_when_it_reads() -> None:
+    later = "history tx=r1-2 run=r1 counter=3 seq=2 state=confirmed cause=- left=0 finished=1 kubelet=-\n"
+    asked = "history tx=r1-1 run=r1 counter=3 seq=1 state=reverted cause=asked left=0 finished=1 kubelet=-\n"
+    answer = f"token 4 r9 live\n{later}{asked}" + asked.replace("history", "receipt")
+    for plan, verb, newer in ((None, Verb.READ, "r1-2"), (PLAN, Verb.READ, ""), (None, Verb.REVERT, "")):
+        found = worker(Outside([said(answer, "status" if verb is Verb.READ else "revert")]), plan)(ask(verb))
+        assert isinstance(found, Answered)
+        assert (found.trigger, found.newer) == (Trigger.TAKEN_BACK_ASKED, newer), (plan is None, verb)

@@ -7,7 +7,7 @@ import pytest
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState
 from rollout.core.run.events import Trigger
-from rollout.core.run.triggers import reference_of, trigger_of
+from rollout.core.run.triggers import newer_attempt, reference_of, trigger_of
 
 R = ReceiptState
 
@@ -48,3 +48,29 @@ def test_every_trouble_has_a_stable_reference() -> None:
     assert reference_of(report(reference="drifted"), Trigger.REFUSED) == "drifted"
     assert reference_of(report(), Trigger.TAKEN_BACK_SICK) == "unhealthy"
     assert reference_of(report(), Trigger.ARMED) == ""
+
+
+@pytest.mark.parametrize(
+    ("newest", "found"),
+    [
+        ([("r1-2", "r1", R.CONFIRMED), ("r1-1", "r1", R.REVERTED)], "r1-2"),
+        ([("r1-3", "r1", R.ARMED), ("r1-2", "r1", R.REVERTED), ("r1-1", "r1", R.REVERTED)], "r1-3"),
+        ([("r1-2", "r1", R.REVERTED), ("r1-1", "r1", R.CONFIRMED)], ""),
+        ([("r1-1", "r1", R.CONFIRMED), ("r0-1", "r0", R.CONFIRMED)], ""),
+        ([("r2-1", "r2", R.CONFIRMED), ("r1-1", "r1", R.CONFIRMED)], ""),
+        ([], ""),
+    ],
+    ids=[
+        "tried again",
+        "and again",
+        "which is over",
+        "none",
+        "another run's is not ours to take back",
+        "nothing known",
+    ],
+)
+def test_a_later_transaction_of_the_run_is_what_is_to_be_taken_back(
+    newest: list[tuple[str, str, ReceiptState]], found: str
+) -> None:
+    receipts = [Receipt(tx, run, 1, state) for tx, run, state in newest]
+    assert newer_attempt("r1-1", receipts) == found
