@@ -132,7 +132,7 @@ def restart_returns_0_for_a_crash_loop(node: Subject) -> None:
 def the_counter_survives_a_restart_out_of_a_crash_loop(node: Subject) -> None:
     with changed(node, ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--no-such-flag\n"):
         said(node, "systemctl restart kubelet")
-        until(lambda: int(shown(node, "NRestarts")) >= 1 and shown(node, "SubState") == "auto-restart", 10)
+        until(lambda: int(shown(node, "NRestarts")) >= 1 and shown(node, "SubState") == "auto-restart", 30)
     assert int(shown(node, "NRestarts")) >= 1
     said(node, "systemctl restart kubelet")
     assert shown(node, "NRestarts") == "0"
