@@ -91,7 +91,7 @@ def test_what_is_no_answer_is_unknown(stack: ExitStack, reply: Reply, said: str 
     assert said is None or evidence == said
 
 
-@pytest.mark.parametrize(("age", "cached"), [(400.0, ""), (0.0, "400")], ids=["old", "from a cache"])
+@pytest.mark.parametrize(("age", "cached"), [(402.0, ""), (0.0, "400")], ids=["old", "from a cache"])
 def test_samples_that_are_old_by_the_back_ends_own_clock_are_unknown(stack: ExitStack, age: float, cached: str) -> None:
     verdict, said = judged(stack, vector(0.01, age=age, cached=cached))
     assert verdict is UNKNOWN

@@ -14,8 +14,8 @@ MUTANTS = (
         "acts-before-writing",
         "rollout/app/driver.py",
         "            self._patience.write(state, lambda: self._journal.append(state.order.run, lines))\n"
-        "            self._keep_the_pace",
-        "            self._keep_the_pace",
+        "        self._submit(commands)\n",
+        "            pass\n        self._submit(commands)\n",
         "a controller that dies leaves nodes of which no journal knows",
         (SEEDS,),
     ),
@@ -64,8 +64,8 @@ MUTANTS = (
     Mutant(
         "boot-that-only-looks",
         AGENT,
-        "        take_back boot files || exit 1\n",
-        "",
+        "        take_back boot files || return 1\n",
+        "        :\n",
         "after a power cut a node runs with half of a change",
         (f"{CHAOS}::test_a_node_loses_its_power_while_it_is_armed", "tests/agent/test_power_cuts.py"),
     ),
@@ -88,8 +88,8 @@ MUTANTS = (
     Mutant(
         "one-too-many",
         "rollout/core/run/capacity.py",
-        "        left = most_of(order, area) - busy[area]\n",
-        "        left = most_of(order, area) - busy[area] + 1\n",
+        "        return most_of(order, area) - busy[area]\n",
+        "        return most_of(order, area) - busy[area] + 1\n",
         "more of a rack are away than its limit",
         (SEEDS,),
     ),
