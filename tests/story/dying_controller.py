@@ -11,9 +11,9 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
+from rollout.adapters import journal
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
-from rollout.cli import wiring
 from rollout.cli.main import main
 
 writes = 0
@@ -44,5 +44,5 @@ class DyingJournal(SqlJournal):
         at_write("before")
 
 
-setattr(wiring, "SqlJournal", DyingJournal)  # noqa: B010 - the composition root is where a part is exchanged
+setattr(journal, "SqlJournal", DyingJournal)  # noqa: B010 - the composition root takes it from there
 main()
