@@ -7,8 +7,10 @@ from collections import Counter
 import pytest
 
 from rollout.core.model.playbook import Limits, RevertScope, Share
+from rollout.core.model.way_back import WayBack
 from rollout.core.run.events import ContinueAsked, InterruptAsked, PauseAsked
 from rollout.core.run.state import Ending, NodeState, Phase, Rehearsal, RunState, Verb
+from rollout.core.run.ways_back import measured
 from tests.core.model_fleet import Play, make_order
 
 RACKS = {"a": 20, "b": 20}
@@ -52,6 +54,12 @@ def test_what_apply_and_revert_took_is_remembered() -> None:
     end = play.run()
     assert all(end.nodes[name].revert_seconds == play.took[Verb.REVERT] for name in CANARIES)
     assert all(record.apply_seconds == play.took[Verb.APPLY] for record in end.nodes.values())
+    took = WayBack(play.order.run, len(CANARIES), play.took[Verb.APPLY], play.took[Verb.REVERT])
+    assert measured(end) == took
+
+
+def test_a_run_without_a_rehearsal_in_which_nobody_goes_back_has_measured_no_way_back() -> None:
+    assert measured(Play(make_order(RACKS, WAVES)).run()) is None
 
 
 def test_a_canary_that_is_sick_with_its_old_files_fails_the_rehearsal_and_halts() -> None:
