@@ -12,9 +12,9 @@ from rollout.app.following import has_acted, replay, replay_if_readable
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeWorker, Way
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, Worker
+from rollout.core.gates.gate_needs import Needs, needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import Gate
 from rollout.core.plans import plan_codec
 from rollout.core.run.events import Resumed
 from rollout.core.run.journal_codec import encode_order
@@ -212,16 +212,9 @@ def _withdraw_unheard(journal: Journal, state: RunState) -> None:
         journal.withdraw(request.number)
 
 
-def gates_of(journal: Journal, run: str) -> tuple[Gate, ...]:
-    """The gates that going on with a run will ask; a rollback asks none."""
-    plan = _plan_of(journal, run)
-    return plan.gates if plan else ()
-
-
-def looks_at_pods(journal: Journal, run: str) -> bool:
-    """Whether going on with a run asks the API server for the pods on nodes whose change leaves them less room."""
-    plan = _plan_of(journal, run)
-    return plan is not None and any(node.less_room for node in plan.nodes.values())
+def needs_of_run(journal: Journal, run: str) -> Needs:
+    """What going on with a run will ask of back ends; a rollback asks nothing."""
+    return needs_of(_plan_of(journal, run))
 
 
 def _plan_of(journal: Journal, run: str) -> Plan | None:

@@ -2,64 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from rollout.app.backends import Absent, Backends
 from rollout.app.ports import Cluster
-from rollout.core.gates.gate_needs import needs_cluster, unnamed, unnamed_to_drain
+from rollout.core.gates.gate_needs import Needs, Pods, needs_cluster, unnamed
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.inventory import Endpoints, Inventory
-from rollout.core.model.playbook import Gate, GateKind, Policy
+from rollout.core.model.playbook import GateKind, Policy
 from rollout.errors import InputError, RemoteError, UsageError
 
 # ruff: noqa: PLC0415 - what asks over HTTP takes 0.1 s to import, and most calls ask nothing
 
 
-def check_backends(inventory: Inventory, gates: Iterable[Gate], kubeconfig: str, *, drains: bool = False) -> None:
-    """Everything the gates need is named, and the files are there and sound; nobody is asked yet. ``InputError``.
-
-    ``drains``: nodes are to be drained.
-    """
-    gates = tuple(gates)
+def check_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
+    """Everything that is needed is named, and the files are there and sound; nobody is asked yet. ``InputError``."""
     endpoints = _endpoints(inventory, kubeconfig)
-    problems = unnamed(gates, endpoints, inventory.cluster)
-    problems = problems or (unnamed_to_drain(endpoints, inventory.cluster) if drains else ())
+    problems = unnamed(needs, endpoints, inventory.cluster)
     if problems:
         raise InputError(problems)
     with ExitStack() as stack:
-        _backends(endpoints, gates, stack)
+        _backends(endpoints, needs, stack)
 
 
-def may_plan_drains(inventory: Inventory, policy: Policy, kubeconfig: str) -> bool:
-    """Whether nodes can come to be drained by this playbook: without a kubeconfig nobody knows which need it."""
-    return policy.disruption is Disruption.DRAIN_AND_RESTART and bool(_endpoints(inventory, kubeconfig).kubeconfig)
+def needs_to_plan(inventory: Inventory, policy: Policy, kubeconfig: str) -> Needs:
+    """Nodes can come to be drained by a playbook that says so; without a kubeconfig nobody knows which need it."""
+    drains = policy.disruption is Disruption.DRAIN_AND_RESTART and _endpoints(inventory, kubeconfig).kubeconfig
+    return Needs(policy.gates, Pods.DRAINED if drains else Pods.NOT_ASKED)
 
 
-def ask_backends(inventory: Inventory, gates: Sequence[Gate], kubeconfig: str, *, drains: bool = False) -> None:
+def ask_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
     """The same, and whether the API server lets us look: what is missing there is said when planning, not on the night."""
-    with gate_backends(inventory, gates, kubeconfig, drains=drains):
+    with gate_backends(inventory, needs, kubeconfig):
         pass
 
 
 @contextmanager
-def gate_backends(
-    inventory: Inventory, gates: Sequence[Gate], kubeconfig: str, *, drains: bool = False, looks: bool = False
-) -> Iterator[Backends]:
-    """What the gates ask, closed at the end; whether the API server lets us look is asked first, ``UsageError``.
-
-    ``looks``: the pods on nodes are asked for before their changes, as they were when planning.
-    """
-    check_backends(inventory, gates, kubeconfig, drains=drains or looks)
+def gate_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> Iterator[Backends]:
+    """What a run asks, closed at the end; whether the API server lets us look is asked first, ``UsageError``."""
+    check_backends(inventory, needs, kubeconfig)
     endpoints = _endpoints(inventory, kubeconfig)
     with ExitStack() as stack:
-        backends = _backends(endpoints, gates, stack)
-        if drains or looks:
-            backends = replace(backends, cluster=_cluster(endpoints, stack))
-        if drains:
+        backends = _backends(endpoints, needs, stack)
+        if needs.pods is Pods.DRAINED:
             _check_rights(backends.cluster.missing_to_drain, endpoints.kubeconfig, "draining needs")
-        if needs_cluster(gates):
+        if needs_cluster(needs.gates):
             _check_rights(backends.cluster.missing_rights, endpoints.kubeconfig, "gates need")
         yield backends
 
@@ -76,8 +65,9 @@ def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:
     return replace(inventory.endpoints, kubeconfig=kubeconfig, context="") if kubeconfig else inventory.endpoints
 
 
-def _backends(endpoints: Endpoints, gates: Sequence[Gate], stack: ExitStack) -> Backends:
-    if not any(gate.prometheus or gate.alertmanager or gate.http for gate in gates) and not _looks(endpoints, gates):
+def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
+    over_http = any(gate.prometheus or gate.alertmanager or gate.http for gate in needs.gates)
+    if not over_http and not _looks(endpoints, needs):
         return Backends()
     from rollout.adapters.alertmanager import Alertmanager
     from rollout.adapters.endpoints import Endpoint, authorities
@@ -93,17 +83,17 @@ def _backends(endpoints: Endpoints, gates: Sequence[Gate], stack: ExitStack) -> 
     http = Http(authorities(""))
     stack.callback(http.close)
     return Backends(
-        cluster=_cluster(endpoints, stack) if _looks(endpoints, gates) else Absent(),
+        cluster=_cluster(endpoints, stack) if _looks(endpoints, needs) else Absent(),
         metrics=Prometheus(endpoint(endpoints.prometheus)),
         alerts=Alertmanager(endpoint(endpoints.alertmanager)),
         pages=HttpPages(http),
     )
 
 
-def _looks(endpoints: Endpoints, gates: Sequence[Gate]) -> bool:
-    """Whether the API server is asked: by gates that need it, and by the effective-config gate where there is one."""
-    shows = any(gate.kind is GateKind.EFFECTIVE_CONFIG for gate in gates)
-    return needs_cluster(gates) or (shows and bool(endpoints.kubeconfig))
+def _looks(endpoints: Endpoints, needs: Needs) -> bool:
+    """Whether the API server is asked: about pods, by gates that need it, by the effective-config gate where there is one."""
+    shows = any(gate.kind is GateKind.EFFECTIVE_CONFIG for gate in needs.gates)
+    return needs.pods is not Pods.NOT_ASKED or needs_cluster(needs.gates) or (shows and bool(endpoints.kubeconfig))
 
 
 def _cluster(endpoints: Endpoints, stack: ExitStack) -> Cluster:

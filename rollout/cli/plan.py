@@ -17,7 +17,7 @@ from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_policy, nam
 from rollout.app.plan import build_plan, check_preflight
 from rollout.app.ports import Files
 from rollout.app.reading import snapshot_fleet
-from rollout.cli.gate_backends import ask_backends, check_backends, may_plan_drains
+from rollout.cli.gate_backends import ask_backends, check_backends, needs_to_plan
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.wiring import Session
 from rollout.core.model.inventory import Inventory
@@ -70,8 +70,8 @@ def plan(
     inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
     # From a file no machine is asked: then whether one may ask the back ends is seen when applying.
-    drains = may_plan_drains(inventory, policy, session.kubeconfig)
-    (check_backends if snapshot else ask_backends)(inventory, policy.gates, session.kubeconfig, drains=drains)
+    needs = needs_to_plan(inventory, policy, session.kubeconfig)
+    (check_backends if snapshot else ask_backends)(inventory, needs, session.kubeconfig)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     fleet = saved_fleet(snapshot) if snapshot else read_fleet(session, inventory, selection)
     if save_snapshot:

@@ -14,18 +14,18 @@ from rollout.app.runs import (
     check_in_inventory,
     check_nothing_unfinished,
     check_plan,
-    gates_of,
-    looks_at_pods,
+    needs_of_run,
     owing,
     resumable,
     start_apply,
 )
 from rollout.app.runs import resume as resume_run
-from rollout.cli.gate_backends import check_backends, gate_backends, may_plan_drains
+from rollout.cli.gate_backends import check_backends, gate_backends, needs_to_plan
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import make_plan, preflight_text, read_bounded, read_fleet, the_playbook
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session, operator
+from rollout.core.gates.gate_needs import needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
@@ -75,9 +75,7 @@ def apply(
         return _nothing_to_do(session, plan)
     check_nothing_unfinished(session.past(), plan.cluster)
     what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
-    drains = any(node.drain for node in plan.nodes.values())
-    looks = any(node.less_room for node in plan.nodes.values())
-    with gate_backends(inventory, plan.gates, session.kubeconfig, drains=drains, looks=looks) as backends:
+    with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
         typed_confirmation(plan.cluster, what, yes=yes)
         with session.tools(session.journal(), plan.limits.in_flight, backends) as tools:
             state = start_apply(plan, session.way(inventory, tuple(plan.nodes)), tools)
@@ -100,8 +98,7 @@ def _plan_now(
     files = session.files()
     inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
-    drains = may_plan_drains(inventory, policy, session.kubeconfig)
-    check_backends(inventory, policy.gates, session.kubeconfig, drains=drains)
+    check_backends(inventory, needs_to_plan(inventory, policy, session.kubeconfig), session.kubeconfig)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     fleet = read_fleet(session, inventory, selection)
     plan = make_plan(session, inventory, policy, fleet, selection, limit, overrides)
@@ -158,9 +155,7 @@ def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes
     cluster = state.order.cluster
     inventory = session.inventory(cluster)
     check_in_inventory(state.order.nodes, inventory, "the run has it: put it back, also if it does not answer any more")
-    gates, drains = gates_of(journal, state.order.run), any(node.drain for node in state.order.nodes.values())
-    looks = looks_at_pods(journal, state.order.run)
-    with gate_backends(inventory, gates, session.kubeconfig, drains=drains, looks=looks) as backends:
+    with gate_backends(inventory, needs_of_run(journal, state.order.run), session.kubeconfig) as backends:
         typed_confirmation(cluster, f"run {state.order.run} on {cluster} goes on{why}", yes=yes)
         if promote:  # not before: who does not go on has not said it
             journal.ask(state.order.run, Word.CONTINUE, operator(), session.reason, "")

@@ -1,12 +1,41 @@
-"""What a set of gates must be able to ask, and whether it is known where that is. Said before anything is touched."""
+"""What a run must be able to ask of whom, and whether it is known where that is. Said before anything is touched."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 
 from rollout.core.model.inventory import Endpoints
+from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import API_GATES, Gate
 from rollout.errors import Problem
+
+
+class Pods(StrEnum):
+    """What is asked of the API server about pods, besides by gates. COUNTED: right before a change, as when planning."""
+
+    NOT_ASKED = "not asked"
+    COUNTED = "counted"
+    DRAINED = "drained"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """All that a run asks of back ends."""
+
+    gates: tuple[Gate, ...] = ()
+    pods: Pods = Pods.NOT_ASKED
+
+
+def needs_of(plan: Plan | None) -> Needs:
+    """``None``: a way back, which asks nobody."""
+    if plan is None:
+        return Needs()
+    if any(node.drain for node in plan.nodes.values()):
+        return Needs(plan.gates, Pods.DRAINED)
+    counted = any(node.less_room for node in plan.nodes.values())
+    return Needs(plan.gates, Pods.COUNTED if counted else Pods.NOT_ASKED)
 
 
 def needs_cluster(gates: Iterable[Gate]) -> bool:
@@ -14,21 +43,13 @@ def needs_cluster(gates: Iterable[Gate]) -> bool:
     return any(gate.kind in API_GATES for gate in gates)
 
 
-def unnamed_to_drain(endpoints: Endpoints, cluster: str) -> tuple[Problem, ...]:
-    """A drain is asked of the API server, and so is who is there."""
-    if endpoints.kubeconfig:
-        return ()
-    message = f"pods on nodes are to be drained or counted, which needs a kubeconfig, and the inventory of {cluster} names none"
-    return (Problem("no-kubeconfig", message, hint=_KUBECONFIG),)
-
-
 _KUBECONFIG = "say --kubeconfig FILE, or `endpoints: {kubeconfig: FILE}` in the inventory"
 
 
-def unnamed(gates: Iterable[Gate], endpoints: Endpoints, cluster: str) -> tuple[Problem, ...]:
-    """One problem for each kind of back end that gates need and nobody named."""
-    found = {what: (names, hint) for what, names, hint in _needs(tuple(gates), endpoints) if names}
-    return tuple(
+def unnamed(needs: Needs, endpoints: Endpoints, cluster: str) -> tuple[Problem, ...]:
+    """One problem for each kind of back end that is needed and nobody named."""
+    found = {what: (names, hint) for what, names, hint in _needs(needs.gates, endpoints) if names}
+    problems = tuple(
         Problem(
             f"no-{what.lower()}",
             f"the gate{'s' * (len(names) > 1)} {', '.join(names)} need{'s' * (len(names) == 1)} {article} {what}, and the "
@@ -38,6 +59,10 @@ def unnamed(gates: Iterable[Gate], endpoints: Endpoints, cluster: str) -> tuple[
         for what, (names, hint) in found.items()
         for article in ("an" if what[0] == "A" else "a",)
     )
+    if problems or needs.pods is Pods.NOT_ASKED or endpoints.kubeconfig:
+        return problems
+    message = f"pods on nodes are to be drained or counted, which needs a kubeconfig, and the inventory of {cluster} names none"
+    return (Problem("no-kubeconfig", message, hint=_KUBECONFIG),)
 
 
 def _needs(gates: tuple[Gate, ...], endpoints: Endpoints) -> Iterator[tuple[str, list[str], str]]:
