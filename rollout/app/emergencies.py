@@ -218,6 +218,8 @@ class EmergencyRollback:
         if self.hands.stopped():
             self.ended = Ending.INTERRUPTED
             return False
+        if self.asked.wanted.every:
+            self._mean_older_runs(heard.reports)
         reports, left = self._spoken(heard.reports)
         if left:
             self.hands.tell(LeftTo(left))
@@ -231,6 +233,12 @@ class EmergencyRollback:
             }
             self._round(self._found({**reports, **silent}))
         return bool(reports or left)
+
+    def _mean_older_runs(self, reports: Mapping[str, Report]) -> None:
+        """Every run is meant, also one that only nodes know of which were away at the first look; none that began since."""
+        newest = (report.receipts[0] for report in reports.values() if report.receipts)
+        older = dict.fromkeys(receipt.run for receipt in newest if receipt.counter < self.counter)
+        self.picked += tuple(run for run in older if run not in self.ours.union(self.picked))
 
     def _spoken(self, reports: Mapping[str, Report]) -> tuple[Mapping[str, Report], Mapping[str, str]]:
         """Of nodes that were away: those that answer and are to be taken back, and those that are others' matter by now."""

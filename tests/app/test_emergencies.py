@@ -349,13 +349,18 @@ class Script:
         return [what.seconds for what in self.told if isinstance(what, Waiting)]
 
 
-def rollback(script: Script, *, at_most: float | None = None) -> EmergencyRollback:
-    asked = Asked(inventory(6, per_rack=3), Wanted(), EMERGENCY_LIMITS, force=False, at_most=at_most)
+NEWEST = Wanted()
+
+
+def rollback(script: Script, *, at_most: float | None = None, wanted: Wanted = NEWEST) -> EmergencyRollback:
+    asked = Asked(inventory(6, per_rack=3), wanted, EMERGENCY_LIMITS, force=False, at_most=at_most)
     return EmergencyRollback(asked, script)
 
 
-def go(script: Script, *, at_most: float | None = None, names: Sequence[str] = NODES[:2]) -> int:
-    return rollback(script, at_most=at_most).run(names)
+def go(
+    script: Script, *, at_most: float | None = None, names: Sequence[str] = NODES[:2], wanted: Wanted = NEWEST
+) -> int:
+    return rollback(script, at_most=at_most, wanted=wanted).run(names)
 
 
 HERE, AWAY = said(NODES[0], "r9"), silent(NODES[1])
@@ -514,3 +519,17 @@ def test_a_run_that_others_took_the_nodes_from_lifts_no_cordon(ending: Ending) -
     cut = rollback(Script([reports(HERE, AWAY)], cut_in="run 1"))
     cut.run(NODES[:2])
     assert not cut.has_them
+
+
+def test_every_run_is_also_that_of_a_node_which_was_away_when_the_others_were_read() -> None:
+    script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r3"))])
+    assert go(script, wanted=Wanted(every=True)) == 0
+    assert script.orders == [{NODES[0]: "r9-1"}, {NODES[1]: "r3-1"}]
+    assert script.proofs == dict.fromkeys(NODES[:2], Proven.PROVEN)
+
+
+def test_every_run_is_none_that_began_after_the_emergency() -> None:
+    script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r12"))])
+    assert go(script, wanted=Wanted(every=True)) == 0
+    assert script.orders == [{NODES[0]: "r9-1"}]
+    assert LeftTo({NODES[1]: "its newest transaction is of run r12"}) in script.told
