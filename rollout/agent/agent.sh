@@ -1319,7 +1319,10 @@ forget_guards() { # of transactions that are over, in systemd's memory: a confir
   # shellcheck disable=SC2086 # a list of units
   [ -z "$idle" ] || { bounded 10 systemctl stop $idle; bounded 10 systemctl reset-failed $idle; } >/dev/null 2>&1 || : # failed: its file was deleted
   case $busy,$guards in
-    0,*"$BOOT_UNIT"*) bounded 30 systemctl daemon-reload >/dev/null 2>&1 ;; # a reload with a new drop-in had read it too
+    0,*"$BOOT_UNIT"*) # a reload with a new drop-in had read it too; and one that failed is remembered without its file
+      bounded 30 systemctl daemon-reload >/dev/null 2>&1
+      bounded 5 systemctl reset-failed "$BOOT_UNIT" >/dev/null 2>&1 || :
+      ;;
     *) [ -n "$idle" ] || return 0 ;;
   esac
   list_guards

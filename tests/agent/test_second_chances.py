@@ -211,6 +211,16 @@ def test_a_boot_unit_that_fails_leaves_somebody_who_goes_on(node: Node, tool: st
     goes_on(node)
 
 
+def test_a_boot_unit_that_failed_is_not_kept_in_memory_without_its_file(node: Node) -> None:
+    """By systemd; it counts as something of ours that was left."""
+    armed(node)
+    node.reboot()
+    once(node, "mv", "*/old.2*")
+    assert node.trigger("boot") == 1
+    node.standin("rollout-guard-boot.service")
+    goes_on(node)
+
+
 def test_a_disk_that_is_not_well_yet_at_boot_is_gone_on_with(node: Node) -> None:
     armed(node)
     node.reboot()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from rollout.core.model.snapshot import ReceiptState
 from tests.bed.node import CONFIG
 from tests.real.agent_calls import CONFIG_PATH, OnNode, eventually, kubelets, receipt
 
@@ -34,21 +37,31 @@ def _moments(hand: OnNode) -> dict[str, float]:
     return found
 
 
+@contextmanager
+def _booted_with(hand: OnNode, setting: str) -> Iterator[None]:
+    """After a power cut, with this setting of the boot unit."""
+    drop_in = Path(hand.node.root, f"etc/systemd/system/{BOOT_UNIT}.d/test.conf")
+    drop_in.parent.mkdir()
+    drop_in.write_text(f"[Service]\n{setting}\n", encoding="utf-8")
+    hand.node.exec("sync")
+    try:
+        hand.node.powercut()
+        hand.node.heal()
+        hand.node.boot()
+        hand.node.wait()
+        yield
+    finally:
+        drop_in.unlink()
+        drop_in.parent.rmdir()
+
+
 def test_the_boot_unit_comes_before_every_unit_of_the_change_and_they_start_with_the_old_files(on_node: OnNode) -> None:
-    slow = Path(on_node.node.root, f"etc/systemd/system/{BOOT_UNIT}.d/slow.conf")
     assert on_node.apply(
         "tx-boot", {CONFIG_PATH: NEW_CONFIG}, guard=120, units=("docker.service", "kubelet.service")
     ).healthy
     assert _shown(on_node, "Before") >= {"docker.service", "kubelet.service"}
     assert _shown(on_node, "RequiresMountsFor") >= {"/var/lib/rollout", "/var/lib/kubelet"}
-    slow.parent.mkdir()
-    slow.write_text(f"[Service]\nExecStartPre=/bin/sleep {SLOW}\n", encoding="utf-8")
-    on_node.node.exec("sync")
-    try:
-        on_node.node.powercut()
-        on_node.node.heal()
-        on_node.node.boot()
-        on_node.node.wait()
+    with _booted_with(on_node, f"ExecStartPre=/bin/sleep {SLOW}"):
         eventually(lambda: {"docker.service", "kubelet.service"} <= set(_moments(on_node)), 30)
         when = _moments(on_node)
         assert when[BOOT_UNIT] <= min(when["docker.service"], when["kubelet.service"])
@@ -56,9 +69,18 @@ def test_the_boot_unit_comes_before_every_unit_of_the_change_and_they_start_with
         eventually(lambda: kubelets(on_node) > 0, 20)
         assert kubelets(on_node) == 1, "it was never started with the new files"
         assert on_node.read(CONFIG_PATH) == CONFIG
-    finally:
-        slow.unlink()
-        slow.parent.rmdir()
+
+
+def test_a_boot_unit_that_fails_leaves_a_timer_of_this_boot_which_takes_the_change_back(on_node: OnNode) -> None:
+    """To the boot unit the kubelet's folder is read-only, as a file system that is not well yet."""
+    assert on_node.apply("tx-again", {CONFIG_PATH: NEW_CONFIG}, guard=120).healthy
+    with _booted_with(on_node, "ReadOnlyPaths=/var/lib/kubelet"):
+        assert _shown(on_node, "Result") == {"exit-code"}
+        eventually(lambda: on_node.read(CONFIG_PATH) == CONFIG, 30)
+        eventually(lambda: receipt(on_node, "tx-again").state is ReceiptState.REVERTED, 20)
+        assert receipt(on_node, "tx-again").cause == "boot"
+        eventually(lambda: kubelets(on_node) == 2, 20)
+    assert on_node.cleanup().leftovers == ()
 
 
 def _started_it_is_old(hand: OnNode) -> bool:
