@@ -218,7 +218,9 @@ def test_a_boot_unit_that_failed_is_not_kept_in_memory_without_its_file(node: No
     once(node, "mv", "*/old.2*")
     assert node.trigger("boot") == 1
     node.standin("rollout-guard-boot.service")
-    goes_on(node)
+    assert node.trigger("guard") == 0
+    assert node.cleanup().leftovers == ()
+    assert node.strays() == []
 
 
 def test_a_disk_that_is_not_well_yet_at_boot_is_gone_on_with(node: Node) -> None:
