@@ -11,7 +11,8 @@ import pytest
 from rollout.adapters.simulation.fleet import Fleet, Link, Sender
 from rollout.adapters.simulation.fleet_laws import Discipline, LawBrokenError, Watch, is_away, untruths, went_back
 from rollout.adapters.simulation.journal import ModelJournal
-from rollout.adapters.simulation.node import FOREIGN, NEW, OLD, ModelNode, Restart, Transaction
+from rollout.adapters.simulation.node import ModelNode
+from rollout.adapters.simulation.node_parts import FOREIGN, NEW, OLD, Restart, Transaction
 from rollout.adapters.simulation.timeline import Timeline
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import Report

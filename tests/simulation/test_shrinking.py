@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from rollout.adapters.simulation.draw import dice_of, drawn_fault, drawn_order
 from rollout.adapters.simulation.fleet_laws import Watch, broken
-from rollout.adapters.simulation.node import ModelNode, Restart
+from rollout.adapters.simulation.node import ModelNode
+from rollout.adapters.simulation.node_parts import Restart
 from rollout.adapters.simulation.play import Play
 from rollout.adapters.simulation.scenario import Fault, Kind, Scenario
 from rollout.adapters.simulation.smallest import law_of, smallest

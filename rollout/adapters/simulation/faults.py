@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from rollout.adapters.simulation.fleet import Fleet, Link, Spell
 from rollout.adapters.simulation.journal import ModelJournal
-from rollout.adapters.simulation.node import FOREIGN, MIXED, NEW, OLD, ModelNode
+from rollout.adapters.simulation.node import ModelNode
+from rollout.adapters.simulation.node_parts import FOREIGN, MIXED, NEW, OLD
 from rollout.adapters.simulation.scenario import Fault, Kind
 from rollout.adapters.simulation.timeline import Timeline
 from rollout.core.model.verdict import Verdict
@@ -101,7 +102,7 @@ def _falls_sick(node: ModelNode, fault: Fault) -> None:
 def _drift(node: ModelNode, _fault: Fault) -> None:
     if node.files in (OLD, NEW) and node.under_way is None:
         node.files = FOREIGN
-        node.told(node, "somebody else changes its files")
+        node.told("somebody else changes its files")
 
 
 def _pull(node: ModelNode, fault: Fault) -> None:

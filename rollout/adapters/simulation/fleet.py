@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from rollout.adapters.simulation.node import NEW, ModelNode, Work
+from rollout.adapters.simulation.node import ModelNode
+from rollout.adapters.simulation.node_parts import NEW, Work
 from rollout.adapters.simulation.timeline import Timeline
 from rollout.app.node_worker import APPLY_MARGIN, CONFIRM_SECONDS, READ_SECONDS, REVERT_SECONDS
 from rollout.core.model.playbook import Busy
@@ -251,7 +252,7 @@ def drained(fleet: Fleet, sender: Sender, node: ModelNode, ask: Ask) -> Trigger:
     fenced = ask.counter < node.token.counter
     if not node.cordoned:
         node.cordoned = True
-        node.told(node, "is cordoned")
+        node.told("is cordoned")
         if not fenced:
             fleet.cordoned(sender, node)
     node.cordon_token = ask.counter
@@ -269,7 +270,7 @@ def uncordoned(fleet: Fleet, node: ModelNode, counter: int | None = None) -> Tri
         return Trigger.STILL_CORDONED
     if node.cordoned:
         node.cordoned, node.pods_gone_at = False, float("inf")
-        node.told(node, "is uncordoned")
+        node.told("is uncordoned")
     return Trigger.UNCORDONED
 
 

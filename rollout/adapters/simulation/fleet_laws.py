@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from rollout.adapters.simulation.fleet import Fleet, Sender
 from rollout.adapters.simulation.journal import ModelJournal
-from rollout.adapters.simulation.node import FOREIGN, NEW, OLD, ModelNode, Restart
+from rollout.adapters.simulation.node import ModelNode
+from rollout.adapters.simulation.node_parts import FOREIGN, NEW, OLD, Restart
 from rollout.app.driver import LATE
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.verdict import Verdict

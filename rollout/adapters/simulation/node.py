@@ -1,7 +1,7 @@
-"""A model node: files, receipts, token, guard, lock and kubelet, and the agent's verbs as ``rollout/agent/agent.sh`` has them.
+"""A model node: files, receipts, token, guard and kubelet, and the agent's verbs as ``rollout/agent/agent.sh`` has them.
 
-A verb is a generator: what it yields is seconds until it goes on, what it returns is its report. Whatever holds the lock
-gives it back when it ends, is killed, or loses its power: as the kernel does. ``docs/agent.md`` says what each verb does.
+A verb is a generator: what it yields is seconds until it goes on, what it returns is its report. ``docs/agent.md`` says
+what each verb does.
 """
 
 from __future__ import annotations
@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
-from rollout.adapters.simulation.timeline import Timeline
+from rollout.adapters.simulation.machine import Machine
+from rollout.adapters.simulation.node_parts import (
+    FOREIGN,
+    MIXED,
+    NEW,
+    OLD,
+    Kubelet,
+    RefusedError,
+    Restart,
+    Transaction,
+    Work,
+)
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Token
 
-Work = Generator[float, None, Report]
-
-OLD, NEW, MIXED, FOREIGN = "old", "new", "mixed", "foreign"
 LOCK_PATIENCE, GUARD_PATIENCE = 5.0, 10.0
 STAGING_SECONDS = 60.0
 """Seconds from an apply's start within which it is armed, or not at all."""
@@ -26,85 +34,18 @@ BEFORE_THE_GUARD = 2.0
 GUARD_AGAIN = 5.0
 
 
-class RefusedError(Exception):
-    """The agent declines; nothing was touched."""
-
-
 @dataclass
-class Transaction:
-    """A receipt as the node has it. ``deadline`` is on the node's own clock of the boot ``boot``."""
+class ModelNode(Machine):
+    """See the module. ``restarted`` is called with each restart of its kubelet."""
 
-    tx: str
-    run: str
-    counter: int
-    boot: int
-    deadline: float
-    state: ReceiptState = ReceiptState.ARMED
-    cause: str = ""
-    finished: bool = False
-
-
-@dataclass
-class Kubelet:
-    """``start`` is how long it takes to be healthy after a restart (``back``: when taken back); sick with which files, if any."""
-
-    start: float = 6.0
-    back: float | None = None
-    sick_with: frozenset[str] = frozenset()
-    falls_sick: float | None = None  # with the new files, at this time
-    heals: float = float("inf")
-    up_at: float = 0.0
-    sick_once_restarted: bool = False  # with whatever files
-
-    def sick(self, files: str, now: float) -> bool:
-        late = self.falls_sick is not None and self.falls_sick <= now < self.heals and files == NEW
-        return late or (files in self.sick_with and now < self.heals)
-
-
-@dataclass
-class Process:
-    """A verb under way on the node, in one boot."""
-
-    name: str
-    work: Work
-    done: Callable[[Report | None], None]
-    asked_at: float = 0.0
-    killed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """Why the kubelet was restarted, and by which asking of which controller (``0``: by the node itself)."""
-
-    at: float
-    why: str
-    token: tuple[int, str] = (0, "")
-    asked_at: float = 0.0
-
-
-@dataclass
-class ModelNode:
-    """See the module. ``told`` is called with words whenever something changes on the node."""
-
-    name: str
-    timeline: Timeline
-    told: Callable[[ModelNode, str], None] = lambda _node, _words: None
     restarted: Callable[[ModelNode, Restart], None] = lambda _node, _restart: None
-    rate: float = 1.0  # of its clock
-    pace: float = 1.0  # how slow it is: 3.0 takes three times as long
     stage: float = 0.4
     files: str = OLD
     transactions: dict[str, Transaction] = field(default_factory=dict)
     token: Token = field(default_factory=Token)
     kubelet: Kubelet = field(default_factory=Kubelet)
-    boot: int = 1
-    booted_at: float = 0.0
-    powered: bool = True
-    frozen_until: float = 0.0
     pulls: tuple[str, ...] = ()
     pulls_until: float = 0.0
-    holder: Process | None = None
-    processes: list[Process] = field(default_factory=list)
     restarts: list[Restart] = field(default_factory=list)
     guards: set[str] = field(default_factory=set)
     away_until: float = 0.0  # from a restart of ours
@@ -114,13 +55,6 @@ class ModelNode:
     pods_gone_at: float = float("inf")
     pods_end_in: float = 5.0
     evictions_from: float = 0.0  # until then a budget keeps its pods
-    _acting: Process | None = None
-
-    # ---------------------------------------------------------------------------------------------------- its condition
-
-    @property
-    def uptime(self) -> float:
-        return (self.timeline.now - self.booted_at) * self.rate
 
     @property
     def under_way(self) -> Transaction | None:
@@ -135,53 +69,14 @@ class ModelNode:
     def pulling(self) -> tuple[str, ...]:
         return self.pulls if self.timeline.now < self.pulls_until else ()
 
-    # ------------------------------------------------------------------------------------------- processes, power, frost
-
-    def begin(
-        self, name: str, work: Work, done: Callable[[Report | None], None], asked_at: float | None = None
-    ) -> None:
-        """Start a verb that was asked for a while ago; ``done`` is told its report, or ``None`` when it was killed."""
-        process = Process(name, work, done, self.timeline.now if asked_at is None else asked_at)
-        self.processes.append(process)
-        self._go_on(process)
-
-    def _go_on(self, process: Process) -> None:
-        if process.killed:
-            return
-        if self.timeline.now < self.frozen_until:
-            self.timeline.at(self.frozen_until, lambda: self._go_on(process))
-            return
-        self._acting = process
-        try:
-            nap = next(process.work)
-        except StopIteration as end:
-            self.processes.remove(process)
-            process.done(end.value)
-        else:
-            self.timeline.after(nap * self.pace, lambda: self._go_on(process))
-
-    def kill(self, process: Process) -> None:
-        process.killed = True
-        process.work.close()
-        if self.holder is process:
-            self.holder = None
-        self.processes.remove(process)
-        process.done(None)
-
     def lose_power(self, back_after: float) -> None:
-        """Now; ``back_after`` seconds later it boots: first the boot unit, then the kubelet."""
-        if not self.powered:
-            return
-        self.powered, self.away_until = False, 0.0
+        self.away_until = 0.0
         self.guards.clear()
-        for process in tuple(self.processes):
-            self.kill(process)
-        self.told(self, "loses its power")
-        if back_after != float("inf"):
-            self.timeline.after(back_after, self._boot)
+        super().lose_power(back_after)
 
     def _boot(self) -> None:
-        self.powered, self.boot, self.booted_at = True, self.boot + 1, self.timeline.now
+        """First the boot unit, then the kubelet."""
+        super()._boot()
         for found in self.transactions.values():
             if found.state is ReceiptState.ARMED:
                 self._become(found, ReceiptState.REVERTING, "boot")
@@ -190,11 +85,7 @@ class ModelNode:
                 self._become(found, ReceiptState.REVERTED, found.cause)
         self.pulls_until = 0.0
         self.kubelet.up_at = self.timeline.now + self.kubelet.start
-        self.told(self, f"is back, its files are {self.files}")
-
-    def freeze(self, lasting: float) -> None:
-        self.frozen_until = self.timeline.now + lasting
-        self.told(self, f"freezes for {lasting:g} s")
+        self.told(f"is back, its files are {self.files}")
 
     # ----------------------------------------------------------------------------------------------------------- verbs
 
@@ -241,7 +132,7 @@ class ModelNode:
         found = Transaction(tx, by.run, by.counter, self.boot, self.uptime + guard)
         self.transactions[tx] = found
         self._arm(found)
-        self.told(self, f"{tx} is armed")
+        self.told(f"{tx} is armed")
         yield 0.05
         self.files = MIXED
         yield 0.01
@@ -330,20 +221,6 @@ class ModelNode:
 
     # ------------------------------------------------------------------------------------------------- what verbs are made of
 
-    def _lock(self, patience: float) -> Generator[float, None, None]:
-        me, waited = self._acting, 0.0
-        while self.holder is not None:
-            if waited >= patience:
-                self._acting = me
-                raise RefusedError("locked", "another verb is at work")
-            yield 0.5
-            waited += 0.5 * self.pace
-        self.holder = me
-
-    def _unlock(self) -> None:
-        if self.holder is self._acting:
-            self.holder = None
-
     def _fence(self, by: Token, *, force: bool = False) -> None:
         known = self.token
         if by.counter < known.counter or (by.counter == known.counter and by.run != known.run):
@@ -380,7 +257,7 @@ class ModelNode:
             self.overslept = True
             self.timeline.at(self.frozen_until, lambda: self._fire(tx, boot))
             return
-        self.told(self, f"the guard of {tx} fires")
+        self.told(f"the guard of {tx} fires")
         self.begin("guard", self.guard(tx), lambda report: self._again(tx, boot, report))
 
     def _again(self, tx: str, boot: int, report: Report | None) -> None:
@@ -403,7 +280,7 @@ class ModelNode:
 
     def _become(self, found: Transaction, state: ReceiptState, cause: str = "") -> None:
         found.state, found.cause = state, cause
-        self.told(self, f"{found.tx} is {state}{f' ({cause})' if cause else ''}")
+        self.told(f"{found.tx} is {state}{f' ({cause})' if cause else ''}")
 
     def _restart(self, why: str, by: Token | None) -> None:
         token = (by.counter, by.run) if by else (0, "")
@@ -416,7 +293,7 @@ class ModelNode:
         start = self.kubelet.start if forth else self.kubelet.back or 0.0
         self.kubelet.up_at = self.away_until = self.timeline.now + start * self.pace
         self.pulls_until = 0.0
-        self.told(self, f"the kubelet restarts ({why})")
+        self.told(f"the kubelet restarts ({why})")
         self.restarted(self, restart)
 
     # ---------------------------------------------------------------------------------------------------------- answers

@@ -11,7 +11,8 @@ from rollout.adapters.simulation.faults import World, set_up
 from rollout.adapters.simulation.fleet import Fleet, Link, uncordoned
 from rollout.adapters.simulation.fleet_laws import Discipline, LawBrokenError, Watch, broken, untruths, went_back
 from rollout.adapters.simulation.journal import ModelJournal
-from rollout.adapters.simulation.node import Kubelet, ModelNode, Restart
+from rollout.adapters.simulation.node import ModelNode
+from rollout.adapters.simulation.node_parts import Kubelet, Restart
 from rollout.adapters.simulation.scenario import Kind, Scenario
 from rollout.adapters.simulation.task import Task
 from rollout.adapters.simulation.timeline import Timeline
@@ -91,15 +92,12 @@ class Play:
     def _node(self, name: str) -> ModelNode:
         dice = self._dice(name)
         return ModelNode(
-            name, self.timeline, self._of_node, self._restarted,
+            name, self.timeline, partial(self.tell, name), restarted=self._restarted,
             kubelet=Kubelet(start=1.0 + dice.random() * 6), stage=0.1 + dice.random(),
         )  # fmt: skip
 
     def tell(self, who: str, words: str) -> None:
         self.story.append(Told(self.timeline.now, who, words))
-
-    def _of_node(self, node: ModelNode, words: str) -> None:
-        self.tell(node.name, words)
 
     def _restarted(self, node: ModelNode, restart: Restart) -> None:
         self.watch.restarted(node, restart)

@@ -15,7 +15,8 @@ from rollout.adapters.simulation.controller import EPOCH, Controller, Room
 from rollout.adapters.simulation.faults import World, set_up
 from rollout.adapters.simulation.fleet import Fleet, Link
 from rollout.adapters.simulation.journal import ModelJournal
-from rollout.adapters.simulation.node import Kubelet, ModelNode, Restart
+from rollout.adapters.simulation.node import ModelNode
+from rollout.adapters.simulation.node_parts import Kubelet, Restart
 from rollout.adapters.simulation.scenario import Fault, Kind
 from rollout.adapters.simulation.timeline import Timeline
 from rollout.app.ports import Observer
@@ -68,7 +69,8 @@ class Rehearsal:
 
     def _node(self, name: str, start: float, back: float) -> ModelNode:
         kubelet = Kubelet(start=start, back=back)
-        node = ModelNode(name, self.timeline, self._of_node, self._restarted, kubelet=kubelet, stage=STAGE_SECONDS)
+        node = ModelNode(name, self.timeline, restarted=self._restarted, kubelet=kubelet, stage=STAGE_SECONDS)
+        node.told = partial(self._of_node, node)
         drain = self.plan.nodes[name].drain
         if drain is not None:
             node.pods_end_in = self.plan.drain.within if drain.seconds is None else drain.seconds
