@@ -45,12 +45,16 @@ def copy_of_the_project(folder: Path) -> Path:
     return folder
 
 
+def pytest_of(*tests: str) -> list[str]:
+    """The call that runs them."""
+    return [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+
+
 def verdict(project: Path, test: str) -> str:
     """``passed`` or ``failed``, as the test says of the copy; anything else is an error of the test or of the mutant."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", test]
     environment = {**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        command, cwd=project, env=environment, capture_output=True, text=True, timeout=MOST_SECONDS, check=False
+        pytest_of(test), cwd=project, env=environment, capture_output=True, text=True, timeout=MOST_SECONDS, check=False
     )
     last = done.stdout.strip().splitlines()[-1:] or [done.stderr[-300:]]
     if done.returncode == 0 and " passed" in last[0]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from tests.mutants.list_of_mutants import MUTANTS
-from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.mutant import ROOT, Mutant, pytest_of
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -14,6 +16,14 @@ def test_its_line_is_there_once_and_its_tests_are_there(mutant: Mutant) -> None:
     for killer in mutant.killers:
         file, _, name = killer.partition("::")
         assert f"def {name}" in (ROOT / file).read_text()
+
+
+def test_its_tests_can_be_run_as_they_are_named() -> None:
+    killers = {killer for mutant in MUTANTS for killer in mutant.killers}
+    done = subprocess.run(
+        [*pytest_of(*killers), "--collect-only"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
 
 
 def test_there_are_at_least_ten_with_names_of_their_own() -> None:
