@@ -34,7 +34,7 @@ MUTANTS = (
         "",
         "a controller that slept through its lease writes into another's run",
         (
-            "tests/journal/test_two_controllers.py::test_a_frozen_controller_that_thaws_after_another_took_over_reaches_no_node",
+            "tests/journal/test_races.py::test_who_takes_a_lease_over_waits_for_a_write_that_is_under_way_and_none_comes_after",
         ),
     ),
     Mutant(
