@@ -16,7 +16,7 @@ from tests.bed.node import Node
 from tests.bed.shell import BedError
 from tests.chaos.draws import Draw, Kind
 from tests.chaos.site import CLUSTER, Site
-from tests.real.fleet import until
+from tests.controllers import until
 
 DAY = 86400
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +23,8 @@ from tests.chaos.draws import GUARD, NODES
 from tests.chaos.findings import Known, Limits, Seen
 from tests.chaos.look import look
 from tests.chaos.machine import prepare
-from tests.real.fleet import ROOT, Done, until
+from tests.controllers import Done, at_work, finished, until
+from tests.real.fleet import ROOT
 
 PLAYBOOK = f"""\
 name: pulls
@@ -68,35 +69,21 @@ class Site:
         return [sys.executable, "-m", "rollout.cli", *words, *way]
 
     def rollout(self, *words: str, state: str = "") -> Done:
-        done = subprocess.run(
-            self.command(*words, state=state),
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        with (self.folder / "said").open("a") as log:
-            log.write(f"$ rollout {' '.join(words)}   # {done.returncode}\n{done.stdout}{done.stderr}\n")
-        return Done(done.returncode, done.stdout, done.stderr)
+        done = finished(self.command(*words, state=state), self.folder, PATIENCE)
+        self._note(f"$ rollout {' '.join(words)}   # {done.code}\n{done.all}\n")
+        return done
 
-    @contextmanager
-    def begun(self, *words: str, state: str = "", host: str = "") -> Iterator[subprocess.Popen[str]]:
+    def begun(self, *words: str, state: str = "", host: str = "") -> AbstractContextManager[subprocess.Popen[str]]:
         """A controller at work, in a process group of its own; ``host``: on a machine that calls itself so."""
         command = self.command(*words, state=state)
         if host:
             command = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', host, *command]
+        self._note(f"$ rollout {' '.join(words)} &\n")
+        return at_work(command, self.folder, self.folder / "said")
+
+    def _note(self, words: str) -> None:
         with (self.folder / "said").open("a") as log:
-            log.write(f"$ rollout {' '.join(words)} &\n")
-            log.flush()
-            process = subprocess.Popen(
-                command, cwd=self.folder, stdout=log, stderr=log, text=True, start_new_session=True
-            )
-            try:
-                yield process
-            finally:
-                process.kill()
-                process.wait()
+            log.write(words)
 
     def said(self) -> str:
         """All that was printed in this run so far."""

@@ -15,7 +15,7 @@ from tests.chaos.instants import LOOK_EVERY, let_go, reach, set_up
 from tests.chaos.look import is_under_way
 from tests.chaos.site import CLUSTER, Site
 from tests.chaos.watch import Watch
-from tests.real.fleet import until
+from tests.controllers import until
 
 QUICK = ("--per-rack", "100", "--yes")
 """Of a way back: these are nodes that nobody uses."""

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from tests.story.conftest import Done, Site, served
+from tests.controllers import Done
+from tests.story.conftest import Site, served
 
 
 @pytest.fixture

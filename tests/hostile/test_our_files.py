@@ -10,7 +10,8 @@ import pytest
 
 from rollout.adapters.private_files import private_state, write_privately
 from rollout.errors import InputError, StateError
-from tests.story.conftest import Done, Site
+from tests.controllers import Done
+from tests.story.conftest import Site
 
 SOMEBODY = 12345
 

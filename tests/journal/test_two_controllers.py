@@ -9,18 +9,19 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.controllers import Done, at_work, finished, until
 from tests.journal.conftest import name_of
 from tests.journal.proxy import Fault, Proxy, proxied
 from tests.journal.server import Server
-from tests.story.conftest import Done, Site, served
-from tests.story.test_faults import FEW, nothing_left, policy, token, transactions, until
+from tests.story.conftest import Site, served
+from tests.story.test_faults import FEW, nothing_left, policy, token, transactions
 
 ALL = ",".join(FEW)
 APPLY = ("apply", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "OPS-7")
@@ -46,32 +47,19 @@ class Machine:
 
     def rollout(self, *words: str) -> Done:
         command, environment = self._command(*words)
-        done = subprocess.run(
-            command, cwd=self.site.folder, env=environment, capture_output=True, text=True, timeout=240, check=False
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return finished(command, self.site.folder, 240, environment)
 
-    @contextmanager
-    def begun(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+    def begun(self, *words: str) -> AbstractContextManager[subprocess.Popen[str]]:
         command, environment = self._command(*words)
-        with (self.site.folder / f"{self.name}.out").open("w") as log:
-            process = subprocess.Popen(
-                command,
-                cwd=self.site.folder,
-                env=environment,
-                stdout=log,
-                stderr=log,
-                text=True,
-                start_new_session=True,
-            )
-            try:
-                yield process
-            finally:
-                process.kill()
-                process.wait()
+        self._out.unlink(missing_ok=True)
+        return at_work(command, self.site.folder, self._out, environment)
 
     def said(self) -> str:
-        return (self.site.folder / f"{self.name}.out").read_text()
+        return self._out.read_text()
+
+    @property
+    def _out(self) -> Path:
+        return self.site.folder / f"{self.name}.out"
 
     def status(self) -> Any:
         done = self.rollout("status", "-o", "json")

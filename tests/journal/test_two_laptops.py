@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.controllers import until
 from tests.journal.test_two_controllers import starts
 from tests.story.conftest import Site, served
-from tests.story.test_faults import FEW, begun, nothing_left, policy, said, token, transactions, until, where
+from tests.story.test_faults import FEW, begun, nothing_left, policy, said, token, transactions, where
 
 ALL = ",".join(FEW)
 APPLY = ("apply", "--cluster", "small", "--limit", ALL, "--yes")

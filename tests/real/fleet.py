@@ -8,9 +8,8 @@ import os
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from tests.bed.bed import Bed
 from tests.bed.node import Node
+from tests.controllers import Done, at_work, finished
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,27 +39,6 @@ VOLATILE = ("run", "tmp", "var/cache", "var/lib/docker", "var/lib/rollout", "var
 """What every node writes as it lives."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A finished call of the command line."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def all(self) -> str:
-        return self.out + self.err
-
-
-def until(holds: Callable[[], object], seconds: float, what: str) -> None:
-    """Wait for it, with a deadline."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.02)
-
-
 @dataclass(frozen=True)
 class Fleet:
     """A folder to run ``rollout`` in. Nodes are looked at from outside: through their disks and their systemd."""
@@ -73,23 +52,12 @@ class Fleet:
         return [sys.executable, "-m", "rollout.cli", *words, *way]
 
     def rollout(self, *words: str, patience: float = 180.0) -> Done:
-        done = subprocess.run(
-            self.command(*words), cwd=self.folder, capture_output=True, text=True, timeout=patience, check=False
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return finished(self.command(*words), self.folder, patience)
 
-    @contextmanager
-    def begun(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        """A controller at work, in a process group of its own as a terminal would give it one."""
-        with (self.folder / "out").open("w") as log:
-            process = subprocess.Popen(
-                self.command(*words), cwd=self.folder, stdout=log, stderr=log, text=True, start_new_session=True
-            )
-            try:
-                yield process
-            finally:
-                process.kill()
-                process.wait()
+    def begun(self, *words: str) -> AbstractContextManager[subprocess.Popen[str]]:
+        """A controller at work."""
+        (self.folder / "out").unlink(missing_ok=True)
+        return at_work(self.command(*words), self.folder, self.folder / "out")
 
     def said(self) -> str:
         """What the controller in the background has printed so far."""

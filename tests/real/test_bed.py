@@ -14,8 +14,8 @@ from rollout.app.ports import Target
 from rollout.core.model.remote import RemoteCommand
 from tests.bed.bed import Bed, sweep
 from tests.bed.node import CONFIG, Node
+from tests.controllers import until
 from tests.real.conftest import RealNodes
-from tests.real.fleet import until
 
 pytestmark = pytest.mark.real_node
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.bed.node import Node
+from tests.controllers import until
 from tests.real.daemons import DOCKER, KUBELET, processes, reloaded
-from tests.real.fleet import Fleet, until
+from tests.real.fleet import Fleet
 
 pytestmark = pytest.mark.real_node
 

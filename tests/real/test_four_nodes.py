@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.real.fleet import Fleet, until
+from tests.controllers import until
+from tests.real.fleet import Fleet
 
 pytestmark = pytest.mark.real_node
 

@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from rollout.core.model.report import Outcome
-from tests.real.fleet import Fleet, until
+from tests.controllers import until
+from tests.real.fleet import Fleet
 from tests.real.guarded import LATER, TIMER, TX, Guarded, guarded
 
 pytestmark = pytest.mark.real_node

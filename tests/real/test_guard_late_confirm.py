@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from tests.bed.node import Node
-from tests.real.fleet import Fleet, until
+from tests.controllers import until
+from tests.real.fleet import Fleet
 
 pytestmark = pytest.mark.real_node
 

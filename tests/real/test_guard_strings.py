@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from tests.real.fleet import Fleet, until
+from tests.controllers import until
+from tests.real.fleet import Fleet
 from tests.real.guarded import LATER, SERVICE, TIMER, TX, WATCH, guarded
 
 pytestmark = pytest.mark.real_node

@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from tests.real.fleet import Fleet, until
+from tests.controllers import until
+from tests.real.fleet import Fleet
 
 pytestmark = pytest.mark.real_node
 

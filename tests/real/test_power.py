@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.bed.node import Node
-from tests.real.fleet import Fleet, until
+from tests.controllers import until
+from tests.real.fleet import Fleet
 
 pytestmark = pytest.mark.real_node
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from tests.controllers import until
 from tests.real.agent_calls import CONFIG_PATH, OnNode, eventually, receipt
-from tests.real.fleet import until
 
 pytestmark = pytest.mark.real_node
 

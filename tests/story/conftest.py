@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.controllers import Done, finished
 
 ROOT = Path(__file__).parents[2]
 REACH = (
@@ -62,18 +61,6 @@ onFailure: {revert: wave}
 
 
 @dataclass(frozen=True)
-class Done:
-    """A finished call of the command line."""
-
-    code: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@dataclass(frozen=True)
 class Site:
     """A folder with inventories, playbooks and templates; its nodes are in the lab of ``lab``."""
 
@@ -83,10 +70,7 @@ class Site:
 
     def rollout(self, *words: str, patience: float = 120.0) -> Done:
         """Run ``rollout`` in a process of its own."""
-        done = subprocess.run(
-            self.command(*words), cwd=self.folder, capture_output=True, text=True, timeout=patience, check=False
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return finished(self.command(*words), self.folder, patience)
 
     def command(self, *words: str) -> list[str]:
         reaches_nodes = words[0] in REACH

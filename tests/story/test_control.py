@@ -9,20 +9,9 @@ from contextlib import closing
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from tests.story.conftest import Done, Site
-from tests.story.test_faults import (
-    FEW,
-    apply,
-    begun,
-    few,
-    nothing_left,
-    policy,
-    said,
-    token,
-    transactions,
-    until,
-    where,
-)
+from tests.controllers import Done, until
+from tests.story.conftest import Site
+from tests.story.test_faults import FEW, apply, begun, few, nothing_left, policy, said, token, transactions, where
 
 __all__ = ["few"]
 

@@ -21,8 +21,9 @@ from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.core.model.draining import Eviction
 from rollout.core.model.live import LiveNode
 from rollout.core.run.drains import AGAIN_EVERY, MOST_TRIES
-from tests.story.conftest import Done, Site, served
-from tests.story.test_faults import begun, nothing_left, policy, said, until, where
+from tests.controllers import Done, until
+from tests.story.conftest import Site, served
+from tests.story.test_faults import begun, nothing_left, policy, said, where
 
 CHANGED = ("small-001", "small-002", "small-061")
 ROOMY = ("small-003", "small-062", "small-063")

@@ -15,15 +15,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.story.conftest import ROOT, Done, Site
-from tests.story.test_faults import BANNER, FEW, apply, few, nothing_left, token, until, where
+from tests.controllers import Done, at_work, finished, until
+from tests.story.conftest import ROOT, Site
+from tests.story.test_faults import BANNER, FEW, apply, few, nothing_left, token, where
 
 __all__ = ["few"]
 
@@ -66,22 +67,11 @@ class Elsewhere:
         ]
 
     def rollout(self, *words: str) -> Done:
-        done = subprocess.run(
-            self.command(*words), cwd=self.home, capture_output=True, text=True, timeout=180, check=False
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return finished(self.command(*words), self.home, 180)
 
-    @contextmanager
-    def begun(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        with (self.home / "out").open("w") as log:
-            process = subprocess.Popen(
-                self.command(*words), cwd=self.home, stdout=log, stderr=log, text=True, start_new_session=True
-            )
-            try:
-                yield process
-            finally:
-                process.kill()
-                process.wait()
+    def begun(self, *words: str) -> AbstractContextManager[subprocess.Popen[str]]:
+        (self.home / "out").unlink(missing_ok=True)
+        return at_work(self.command(*words), self.home, self.home / "out")
 
     def said(self) -> str:
         return (self.home / "out").read_text()

@@ -9,28 +9,21 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.story.conftest import Done, Site, served
+from tests.controllers import Done, at_work, until
+from tests.story.conftest import Site, served
 
 BANNER = 10.0
 """Seconds a node may take to its banner: what one hung node costs, however many there are."""
 
 OURS = {"lock", "holder", "token", "tx"}
 """What may remain on a node, in /var/lib/rollout."""
-
-
-def until(holds: Callable[[], object], seconds: float, what: str) -> None:
-    """Wait for it, with a deadline."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -63,19 +56,11 @@ def apply(site: Site, limit: str) -> Done:
     return site.rollout("apply", "--cluster", "small", "--limit", limit, "--yes")
 
 
-@contextmanager
-def begun(site: Site, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """A controller at work, in a process group of its own as a terminal would give it one."""
-    log = (site.folder / f"{site.state}.out").open("w")
-    process = subprocess.Popen(
-        site.command(*words), cwd=site.folder, stdout=log, stderr=log, text=True, start_new_session=True
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        log.close()
+def begun(site: Site, *words: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    """A controller at work."""
+    log = site.folder / f"{site.state}.out"
+    log.unlink(missing_ok=True)
+    return at_work(site.command(*words), site.folder, log)
 
 
 def said(site: Site) -> str:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.controllers import until
 from tests.gates.web import NOW, Reply, Seen, nobody, web
 from tests.story.conftest import Site
-from tests.story.test_faults import FEW, begun, few, nothing_left, plan, policy, until, where
+from tests.story.test_faults import FEW, begun, few, nothing_left, plan, policy, where
 from tests.story.test_lab_faults import PLENTY, troubles
 
 __all__ = ["few"]  # the fixture

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.story.conftest import ROOT, Done, Site
+from tests.controllers import Done
+from tests.story.conftest import ROOT, Site
 
 WORKERS = "iad-work-[001-010,031-033,189]"
 DEVICES = [f"iad-gpu-{at:02d}" for at in range(1, 7)]

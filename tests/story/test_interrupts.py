@@ -8,8 +8,9 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.controllers import until
 from tests.story.conftest import Site
-from tests.story.test_faults import FEW, apply, begun, few, nothing_left, policy, said, transactions, until, where
+from tests.story.test_faults import FEW, apply, begun, few, nothing_left, policy, said, transactions, where
 
 __all__ = ["few"]
 

@@ -12,7 +12,8 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.story.conftest import ROOT, Done, Site
+from tests.controllers import Done
+from tests.story.conftest import ROOT, Site
 
 
 def dying(site: Site, at: int, when: str, *words: str) -> Done:

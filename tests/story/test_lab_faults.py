@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.story.conftest import Done, Site
+from tests.controllers import Done
+from tests.story.conftest import Site
 from tests.story.test_faults import FEW, apply, few, nothing_left, plan, policy, where
 
 __all__ = ["few"]  # the fixture

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rollout.core.run.pulls import ASK_AGAIN
+from tests.controllers import until
 from tests.story.conftest import Site
-from tests.story.test_faults import FEW, begun, few, nothing_left, policy, said, transactions, until, where
+from tests.story.test_faults import FEW, begun, few, nothing_left, policy, said, transactions, where
 
 __all__ = ["few"]
 

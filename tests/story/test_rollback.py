@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 
+from tests.controllers import until
 from tests.story.conftest import Site
-from tests.story.test_faults import FEW, apply, begun, few, nothing_left, plan, policy, said, transactions, until, where
+from tests.story.test_faults import FEW, apply, begun, few, nothing_left, plan, policy, said, transactions, where
 
 __all__ = ["few"]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.story.conftest import Done, Site, make_site
+from tests.controllers import Done
+from tests.story.conftest import Site, make_site
 
 NODES = ("small-001", "small-002", "small-003", "small-061")
 LISTED = """\
