@@ -109,6 +109,18 @@ class FillDisk(Fault):
             node.disk.free()
 
 
+READ_ONLY = """\
+tries=0
+mount --bind /var /var
+until mount -o remount,bind,ro /var; do
+    umount -l /var
+    tries=$((tries + 1)) && [ "$tries" -lt 50 ] || exit 1
+    mount --bind /var /var
+done
+! touch /var/lib/x"""
+"""A mount takes no writes any more unless somebody has opened a file in it to write since it was made: then a new one is made."""
+
+
 class ReadOnly(Fault):
     """/var is a mount of its own from the start, as where it is a file system of its own; then it takes no write."""
 
@@ -118,7 +130,7 @@ class ReadOnly(Fault):
 
     def strike(self) -> None:
         for node in self.nodes:
-            node.exec("sh", "-c", "mount --bind /var /var && mount -o remount,bind,ro /var && ! touch /var/lib/x")
+            node.exec("sh", "-c", READ_ONLY)
 
     def heal(self) -> None:
         for node in self.nodes:
