@@ -29,11 +29,14 @@ class Done:
 
 
 def until(holds: Callable[[], object], seconds: float, what: str) -> None:
-    """Wait for it, with a deadline."""
+    """Wait for it, with a deadline. What costs much to ask is asked less often: others need the cores."""
     deadline = time.monotonic() + seconds
+    asked = time.monotonic()
     while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.02)
+        now = time.monotonic()
+        assert now < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(min(max(0.02, now - asked), 1.0))
+        asked = time.monotonic()
 
 
 def finished(
