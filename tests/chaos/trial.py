@@ -85,9 +85,14 @@ def _disturbed(site: Site, draw: Draw, fault: Fault, watch: Watch, result: Resul
         fault.heal()
         _wait(controller)
     if draw.alone:
-        until(lambda: not any(map(is_under_way, site.nodes)), GUARD + 60, "the nodes save themselves")
+        _saved(site)
     result.resumed = _to_its_end(site)
     return found
+
+
+def _saved(site: Site) -> None:
+    """Whoever is armed has taken its change back."""
+    until(lambda: not any(map(is_under_way, site.nodes)), GUARD + 60, "the nodes save themselves")
 
 
 def _sleep(seconds: float) -> None:
@@ -120,6 +125,7 @@ def _thawed(site: Site, draw: Draw, fault: Fault, controller: subprocess.Popen[s
             _wait(other)
             return fenced(controller.returncode, site.said(), (), ())
         _wait(other)
+    _saved(site)  # the other may leave what is armed to its guards: what they do is not the controller's doing
     before = site.look()
     fault.heal()
     _wait(controller)
