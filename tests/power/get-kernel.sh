@@ -1,10 +1,17 @@
 #!/bin/sh
 # Brings Debian's cloud kernel, not installed but unpacked: DIR/boot/vmlinuz-VERSION and its modules. Usage: get-kernel.sh DIR
-# QEMU itself must be there (apt-get install --no-install-recommends qemu-system-x86).
+# Root installs QEMU where it is missing.
 set -eu
 
 dir=${1:?usage: get-kernel.sh DIR}
-command -v qemu-system-x86_64 >/dev/null || { echo "NOT TESTED: QEMU is missing (apt-get install --no-install-recommends qemu-system-x86)" >&2; exit 2; }
+if ! command -v qemu-system-x86_64 >/dev/null; then
+	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+		echo "NOT TESTED: QEMU is missing (apt-get install --no-install-recommends qemu-system-x86)" >&2
+		exit 2
+	fi
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-system-x86 >/dev/null
+fi
 set -- "$dir"/boot/vmlinuz-*
 [ ! -e "$1" ] || exit 0
 mkdir -p "$dir"
