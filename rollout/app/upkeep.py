@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from rollout.app.following import replay_if_readable
@@ -119,11 +119,18 @@ def forget_fleet(way: Way, nodes: Nodes, run: str, counter: int) -> Mapping[str,
     return each(way, nodes, remove)
 
 
-def set_free(way: Way, nodes: Nodes, held: Mapping[str, str], run: str, counter: int) -> tuple[Freed, ...]:
-    """Take the claims of other runs (``held``: node → run) off nodes. What is armed there is left to its guard."""
+def set_free(
+    way: Way, nodes: Nodes, held: Mapping[str, str], known: Collection[str], new: str, counter: int
+) -> tuple[Freed, ...]:
+    """Take the claims of other runs (``held``: node → run) off nodes. What is armed there is left to its guard.
+
+    A run that is ``known`` to our journal gives its nodes up itself, and so can be resumed with its next token; claims of all
+    others are taken as run ``new``.
+    """
 
     def free(target: Target) -> Freed:
         sudo, holder = way.sudo[target.name], held[target.name]
+        run = holder if holder in known else new
         claim = agent_call.status(way.program, claim=Claim(counter, run, force=True), sudo=sudo, deadline=READ_SECONDS)
         report = parse_report(target.name, "status", nodes.run(target, claim), 0.0)
         if report.outcome is Outcome.DONE:

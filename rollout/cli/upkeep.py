@@ -80,7 +80,8 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
         _check_holder(journal, cluster, force=force)  # somebody may have begun a run while it was confirmed
         journal.unlock(cluster, Note(time.time(), operator(), f"unlocked: {session.reason}"))
         counter = max(highest_token(reports), highest_counter(journal, cluster)) + 1
-        freed = set_free(_only(way, tuple(held)), nodes, held, new_run_id(), counter)
+        known = {header.run for header in journal.runs(cluster)}
+        freed = set_free(_only(way, tuple(held)), nodes, held, known, new_run_id(), counter)
     finally:
         nodes.close()
     for entry in freed:

@@ -252,6 +252,7 @@ def test_where_there_is_one_zone_only_racks_count() -> None:
     assert most_away(zoned(16, zones=1), EMERGENCY_LIMITS) == {"z0": 16}
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("count", [12, 240, 600])
 @pytest.mark.parametrize("pace", [3.0, 30.0])
 def test_the_time_that_is_said_first_is_the_time_that_it_takes(count: int, pace: float) -> None:

@@ -199,6 +199,19 @@ def test_a_cluster_held_by_a_machine_that_no_longer_exists_is_unlocked(few: Site
     assert back.code == 5, back.out + back.err
 
 
+def test_a_run_that_was_unlocked_is_resumed_where_its_journal_is(few: Site) -> None:
+    policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    with begun(few, *APPLY) as process:
+        until(lambda: where(few).get("paused"), 60, "it holds")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    done(few, "unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "its machine is gone")
+    assert all(token(few, name)[2] == "ended" for name in FEW)
+    done(few, "resume", "--yes", "--promote")
+    assert new(few) == 6
+    nothing_left(few, *FEW)
+
+
 def test_nodes_that_are_owed_are_caught_up_when_they_are_back(few: Site) -> None:
     policy(few, "wave: 2, rack: 2, fleet: 2", "wave: 3, rack: 3, fleet: 3")
     done(few, "plan", "--cluster", "small", "--limit", ALL, "--out", "p.json")
