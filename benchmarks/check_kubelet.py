@@ -20,7 +20,7 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from rollout.adapters.lab.configs import config
-from tests.kubelet_real.recording import recorded
+from tests.kubelet.real_kubelet.recording import recorded
 
 FILES = 1000
 TIMES = 3

@@ -1,8 +1,77 @@
-"""What all tests share."""
+"""What all tests share: how much of each is done, and that a test says what it needs of the machine."""
 
 from __future__ import annotations
 
-from hypothesis import settings
+import os
+import signal
+import sys
+from collections.abc import Iterator
 
-settings.register_profile("shared", deadline=None, print_blob=True)  # these machines are shared: time proves nothing
-settings.load_profile("shared")
+import hypothesis
+import pytest
+
+from tests.sampling import DEPTH, Depth, seed
+
+pytest_plugins = ("tests.bed.plugin",)
+
+for _depth in Depth:
+    # These machines are shared: no deadline, because time proves nothing.
+    hypothesis.settings.register_profile(_depth.name, deadline=None, print_blob=True, max_examples=_depth.value)
+hypothesis.settings.load_profile(DEPTH.name)
+
+PROCESS_EVENTS = frozenset(
+    {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "socket.__new__"}
+)
+"""What Python reports to audit hooks when a process is started or a socket is made."""
+
+
+class _Guard:
+    """Notes each process and socket of a test that does not say that it needs one."""
+
+    def __init__(self) -> None:
+        self.watching = False
+        self.seen: list[str] = []
+
+    def hook(self, event: str, args: tuple[object, ...]) -> None:
+        if self.watching and event in PROCESS_EVENTS:
+            self.seen.append(f"{event} {args[:2]!r:.200}")
+
+
+_guard = _Guard()
+sys.addaudithook(_guard.hook)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # A shell starts what runs in the background with SIGINT ignored, and whatever is started from there inherits it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    hypothesis.core.global_force_seed = seed()  # type: ignore[assignment]  # what --hypothesis-seed sets
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(
+        f"Sampled for `{DEPTH.name.lower()}` with seed {seed()}; ROLLOUT_SAMPLE_SEED={seed()} draws the same again."
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("root") and os.geteuid() != 0:
+        pytest.skip("NOT TESTED: needs root")
+    if item.get_closest_marker("night") and DEPTH is not Depth.NIGHT:
+        pytest.skip("NOT TESTED: takes long; `make night` runs it")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    _guard.watching = not (item.get_closest_marker("process") or item.get_closest_marker("root"))
+    _guard.seen.clear()
+    result = yield
+    _guard.watching = False
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    result = yield
+    if _guard.seen:
+        pytest.fail(f"starts a process or makes a socket, but is not marked `process`: {_guard.seen[0]}", pytrace=False)
+    return result

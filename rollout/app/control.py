@@ -10,7 +10,7 @@ from rollout.app.following import Follower, is_at_work
 from rollout.app.ports import Journal
 from rollout.core.run.requests import Word
 from rollout.core.run.state import Phase, RunState
-from rollout.errors import StateError, UsageError
+from rollout.errors import StateError
 
 PATIENCE = 10.0
 """Seconds to wait until the controller has heard."""
@@ -59,19 +59,19 @@ def _in_vain(state: RunState, word: Word) -> bool:
 def _too_late(state: RunState, word: Word) -> NoReturn:
     now = state.halt.message if state.halt else f"{state.ending or state.phase}"
     hint = f"`rollout rollback {state.order.run}` takes it back" if word is Word.ABORT else ""
-    raise UsageError("too-late", f"run {state.order.run} was ending already when it heard: {now}", hint=hint)
+    raise StateError("too-late", f"run {state.order.run} was ending already when it heard: {now}", hint=hint)
 
 
 def _check(journal: Journal, state: RunState, word: Word) -> None:
     run = state.order.run
     if state.phase is Phase.ENDED:
-        raise UsageError("run-ended", f"run {run} has ended: {state.ending}", hint=f"`rollout report {run}`")
+        raise StateError("run-ended", f"run {run} has ended: {state.ending}", hint=f"`rollout report {run}`")
     if not is_at_work(journal, state.order.cluster, run):
         hint = f"`rollout resume {run}{' --promote' if word is Word.CONTINUE else ''}` or `rollout rollback {run}`"
         raise StateError("no-controller", f"no controller is at work on run {run}", hint=hint)
     if word is Word.CONTINUE and state.paused is None:
-        raise UsageError("not-paused", f"run {run} is neither paused nor held")
+        raise StateError("not-paused", f"run {run} is neither paused nor held")
     if word is Word.PAUSE and state.paused is not None:
-        raise UsageError("paused-already", f"run {run} waits already: {state.paused.reason or 'no reason given'}")
+        raise StateError("paused-already", f"run {run} waits already: {state.paused.reason or 'no reason given'}")
     if state.halt is not None:
-        raise UsageError("halting-already", f"run {run} is halting already: {state.halt.message}")
+        raise StateError("halting-already", f"run {run} is halting already: {state.halt.message}")

@@ -16,7 +16,7 @@ from rollout.app.ports import Clock, Engine, Journal, Observer, Worker
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event, InterruptAsked, Ticked
 from rollout.core.run.journal_codec import encode_event
-from rollout.core.run.machine import step
+from rollout.core.run.machine import as_journaled, step
 from rollout.core.run.requests import asked, is_known
 from rollout.core.run.state import Order, Phase, RunState, Verb
 from rollout.errors import StateError
@@ -105,7 +105,10 @@ class Driver:
         lines: list[str] = []
         commands: list[Command] = []
         told: list[tuple[Event, RunState, RunState]] = []
-        for event in batch:
+        for heard in batch:
+            event = as_journaled(state, heard)
+            if event is None:
+                continue
             after, asked = step(state, event)
             if asked or _changed(state, after):
                 lines.append(encode_event(event))

@@ -8,10 +8,11 @@ from rollout.app.ports import Journal
 from rollout.core.model.way_back import WayBack
 from rollout.core.run.events import Answered, Event, Resumed
 from rollout.core.run.journal_codec import decode_event, decode_order
-from rollout.core.run.machine import opening, step
+from rollout.core.run.machine import opening, replayed
 from rollout.core.run.state import Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.run.ways_back import measured
+from rollout.core.telling.summary_text import Attendance
 from rollout.errors import StateError
 
 Step = tuple[Event, RunState, RunState]
@@ -46,7 +47,7 @@ class Follower:
 
     def _after(self, before: RunState, event: Event) -> RunState:
         try:
-            return step(before, event)[0]
+            return replayed(before, event)
         except IllegalMoveError as exc:
             raise StateError(
                 "journal-unreadable",
@@ -105,6 +106,14 @@ def is_at_work(journal: Journal, cluster: str, run: str) -> bool:
     """Whether a controller that may still be alive has this run."""
     holder = journal.holder(cluster)
     return holder is not None and holder.run == run and holder.alive
+
+
+def attendance(journal: Journal, cluster: str, run: str) -> Attendance:
+    """Which controller is at work on a run, or was last."""
+    holder = journal.holder(cluster)
+    if holder is None or holder.run != run:
+        return Attendance(alive=False)
+    return Attendance(holder.alive, holder.host, holder.silent)
 
 
 def runs_at_work(journal: Journal) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ from rollout.app.ports import Journal
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.run.journal_codec import decode_event, decode_order
+from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.telling.pages.story import Past, Story, tell
-from rollout.errors import InputError
+from rollout.errors import InputError, StateError
 
 
 def tell_run(journal: Journal, run: str) -> Story:
@@ -20,4 +21,7 @@ def tell_run(journal: Journal, run: str) -> Story:
         with suppress(InputError):
             plan = plan_codec.decode(header.plan, f"the plan of {run}")
     past = Past(decode_order(header.order), header.counter, header.at, header.who, header.reason, plan)
-    return tell(past, (decode_event(text) for text in journal.events(run)))
+    try:
+        return tell(past, (decode_event(text) for text in journal.events(run)))
+    except IllegalMoveError as exc:
+        raise StateError("journal-unreadable", f"the journal of {run} cannot be followed: {exc}") from exc

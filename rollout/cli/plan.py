@@ -37,6 +37,8 @@ from rollout.kubelet.fields import known_minors
 LARGEST = 2**30
 HAS_CHANGES = 10
 """Exit code of ``plan --exit-code`` when there is something to do."""
+NOT_PLANNED = 4
+"""Exit code when there is nothing to do only because nodes were unreachable or refused."""
 
 
 @click.command()
@@ -80,7 +82,14 @@ def plan(
     path = out or Path(plan_codec.file_name(made))
     _write(path, plan_codec.encode(made))
     _show(session, made, path)
-    return HAS_CHANGES if exit_code and made.nodes else 0
+    return _exit_code(made, HAS_CHANGES if exit_code else 0)
+
+
+def _exit_code(made: Plan, with_changes: int) -> int:
+    """A plan that changes nothing because its nodes could not be read or planned is not a plan that is carried out already."""
+    if made.nodes:
+        return with_changes
+    return NOT_PLANNED if made.left_out else 0
 
 
 def the_playbook(files: Files, inventory: Inventory) -> str:

@@ -109,7 +109,7 @@ def _plan_now(
 
 def _nothing_to_do(session: Session, plan: Plan) -> int:
     if session.output == "text":
-        click.echo("nothing to do")
+        click.echo("no node can be changed" if plan.left_out else "nothing to do")
         for left in left_out(plan):
             click.echo(f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}")
     return 4 if left_out(plan) else 0

@@ -6,12 +6,12 @@ import json
 
 import click
 
-from rollout.app.following import replay
+from rollout.app.following import attendance, replay
 from rollout.cli.options import session_options
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session
 from rollout.core.telling.summary import summarize
-from rollout.core.telling.summary_text import summary_document, summary_lines
+from rollout.core.telling.summary_text import attendance_lines, status_document, summary_lines
 
 
 @click.command()
@@ -22,10 +22,11 @@ def status(session: Session, run: str) -> int:
     journal = session.past()
     headers = journal.runs()
     summary = summarize(replay(journal, known_run(session, headers, run)))
+    controller = attendance(journal, summary.cluster, summary.run)
     if session.output == "json":
-        click.echo(json.dumps(summary_document(summary), sort_keys=True))
+        click.echo(json.dumps(status_document(summary, controller), sort_keys=True))
     else:
-        click.echo("\n".join(summary_lines(summary)))
+        click.echo("\n".join((*summary_lines(summary), *attendance_lines(summary, controller))))
         older = [header for header in headers if header.run != summary.run][:8]
         click.echo(
             "\n".join(f"  earlier: {header.run} {header.goal} {header.cluster} by {header.who}" for header in older)

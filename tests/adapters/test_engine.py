@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -24,7 +23,7 @@ def test_a_change_begins_although_every_look_hangs(verb: Verb) -> None:
     def worker(command: Command) -> Event:
         assert isinstance(command, Ask)
         if command.verb is Verb.MEASURE:
-            hang.wait(20)
+            hang.wait()
         return Answered(0.0, command.node, command.serial, command.verb, Trigger.ARMED)
 
     engine = ThreadEngine(2)
@@ -32,9 +31,7 @@ def test_a_change_begins_although_every_look_hangs(verb: Verb) -> None:
         for _ in range(8):
             engine.submit(worker, ask(Verb.MEASURE))
         engine.submit(worker, ask(verb))
-        began = time.monotonic()
-        (answer,) = engine.collect(10.0)
-        assert time.monotonic() - began < 5
+        (answer,) = engine.collect(120.0)
         assert isinstance(answer, Answered)
         assert answer.verb is verb
     finally:
@@ -49,5 +46,5 @@ def test_what_a_worker_raises_is_raised_where_answers_are_collected() -> None:
     engine = ThreadEngine(1)
     engine.submit(worker, ask(Verb.READ))
     with pytest.raises(LookupError):
-        engine.collect(10.0)
+        engine.collect(120.0)
     engine.close()

@@ -42,6 +42,7 @@ class Story:
 def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
     """``elsewhere``: no hard link reaches the targets, as if they were on other file systems."""
     node = Node.make(folder, shell)
+    (node.bin / "sync").unlink()  # the real one
     if elsewhere:
         tool = node.bin / "ln"
         tool.write_text('#!/bin/sh\ncase "$*" in -s*) exec /usr/bin/ln "$@" ;; esac\nexit 1\n')

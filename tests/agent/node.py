@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import shutil
 import signal
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import pytest
 
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.core.model.report import Report
@@ -20,17 +20,24 @@ from rollout.core.model.verification import Verification
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
 from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
+from tests.controllers import until
+from tests.places import ROOT
 
-AGENT = Path(__file__).parents[2] / "rollout" / "agent" / "agent.sh"
+AGENT = ROOT / "rollout" / "agent" / "agent.sh"
 PROGRAM = AGENT.read_text()
 STANDINS = Path(__file__).parent / "standins"
+TIME = Path(__file__).parent / "time"
+"""More stand-ins: with them the node's clock moves only where something sleeps or hangs, and then at once."""
 MACHINE = "0123456789abcdef0123456789abcdef"
+BOOTED_FOR = 10_000.0
+"""Seconds, in the beginning."""
 CONFIG = "/var/lib/kubelet/config.yaml"
 FLAGS = "/etc/default/kubelet"
 DROPIN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
-SHELLS = ("dash", "busybox")
-in_all_shells = pytest.mark.parametrize("node", [*SHELLS, "bash"], indirect=True)
-"""Under bash too, which is ``sh`` on RHEL: for the tests that tell most."""
+SHELLS = ("dash", "busybox", "bash")
+"""What ``sh`` is on Debian, on the smallest systems and on RHEL."""
+PATIENCE = 600.0
+"""Seconds after which what hangs is ended: a safety net, no verdict."""
 
 OLD: Mapping[str, bytes | None] = {CONFIG: b"old config\n", FLAGS: b"OLD=1\n", DROPIN: None}
 NEW: Mapping[str, bytes | None] = {CONFIG: b"new config\n", FLAGS: b"NEW=1\nMORE=2\n", DROPIN: b"[Service]\n"}
@@ -78,11 +85,14 @@ class Node:
     def make(cls, folder: Path, shell: str) -> Node:
         root, tools = folder / "root", folder / "bin"
         shutil.copytree(STANDINS, tools)
+        shutil.copytree(TIME, tools, dirs_exist_ok=True)
         (tools / "sh").symlink_to(shutil.which(shell) or shell)
+        (tools / "sync").symlink_to("/usr/bin/true")  # no power is cut here, and nobody waits for this machine's disk
         for path, text in {
             "/etc/machine-id": f"{MACHINE}\n",
             "/etc/hostname": "tess-node-0001\n",
             "/proc/sys/kernel/random/boot_id": f"{uuid.UUID(int=1)}\n",
+            "/proc/uptime": f"{BOOTED_FOR:.2f} 0.00\n",
             "/proc/100/cmdline": "kubelet\0--config=/var/lib/kubelet/config.yaml\0",
             "/run/standin/calls": "",
             "/run/standin/pid.100.running": "",
@@ -92,7 +102,6 @@ class Node:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
         (root / "etc/systemd/system/multi-user.target.wants").mkdir()
-        (root / "proc/uptime").symlink_to("/proc/uptime")
         node = cls(root, shell, tools)
         for logical, content in OLD.items():
             if content is not None:
@@ -135,8 +144,7 @@ class Node:
 
     def kubelet_started(self, ago: float) -> None:
         """The running kubelet's process is so many seconds old."""
-        uptime = float(self.at("/proc/uptime").read_text().split()[0])
-        self.standin("unit", f"started={round((uptime - ago) * 1e6)}\n")
+        self.standin("unit", f"started={round((self.now() - ago) * 1e6)}\n")
 
     def serve(self, unit: str, *words: str, pid: int = 300) -> None:
         """A container runtime's unit, running, and its process with this command line."""
@@ -151,12 +159,46 @@ class Node:
         for unit in self.at("/run/standin").glob("*.[0-9]*.*"):
             unit.rename(unit.with_suffix(".dead"))
 
+    def now(self) -> float:
+        """Seconds since it booted, by its own clock."""
+        return float(self.at("/proc/uptime").read_text().split()[0])
+
+    def show(self, seconds: float) -> None:
+        """The node's clock stands there; it is never without a time."""
+        other = self.at("/proc/uptime.new")
+        other.write_text(f"{seconds:.2f} 0.00\n")
+        other.rename(self.at("/proc/uptime"))
+
     def pass_time(self, seconds: float) -> None:
-        """The node's clock shows so much more than this machine's."""
-        uptime = self.at("/proc/uptime")
-        now = float(Path("/proc/uptime").read_text().split()[0])
-        uptime.unlink()
-        uptime.write_text(f"{now + seconds:.2f} 0.00\n")
+        self.show(self.now() + seconds)
+
+    def pass_time_for_who_waits(self, seconds: float = 0) -> None:
+        """For somebody who waits for the node's lock, and who has looked at the clock again afterwards."""
+        self.pass_time(seconds)
+        naps = self.at("/run/standin/naps")
+        seen = naps.stat().st_size if naps.exists() else 0
+        until(lambda: naps.exists() and naps.stat().st_size >= seen + 3, PATIENCE, "somebody waits for the lock")
+
+    def tire_who_waits(self) -> None:
+        """A guard waits for the node's lock: until now, and for as long as it leaves it to the same holder."""
+        self.pass_time_for_who_waits()
+        self.pass_time_for_who_waits(2)  # now it has noted who that is
+        self.pass_time(12)
+
+    def is_locked(self) -> bool:
+        with self.at("/var/lib/rollout/lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Somebody holds the node's lock who has not said so."""
+        with self.at("/var/lib/rollout/lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def strays(self) -> list[str]:
         """Everything of ours outside /var/lib/rollout."""
@@ -181,14 +223,14 @@ class Node:
     def run(
         self, command: RemoteCommand, *, full_disk: bool = False, extra: Mapping[str, str] | None = None
     ) -> RemoteAnswer:
-        line = f"ulimit -f 0; {command.line}" if full_disk else command.line
+        line = f"ulimit -S -f 0; {command.line}" if full_disk else command.line
         done = subprocess.run(
             [str(self.bin / "sh"), "-c", line],
             input=command.stdin,
             capture_output=True,
             env=self.env(extra),
             cwd="/",
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
             restore_signals=not full_disk,  # Python ignores SIGXFSZ, so that a full "disk" is an error and not a death
         )
@@ -242,17 +284,28 @@ class Node:
         agent = self.tx(tx) / "agent"
         if not agent.exists():
             return 0
-        line = f"{'ulimit -f 0; ' if full_disk else ''}exec sh {agent} {what} {'' if what == 'boot' else tx}"
+        line = f"{'ulimit -S -f 0; ' if full_disk else ''}exec sh {agent} {what} {'' if what == 'boot' else tx}"
         done = subprocess.run(
             [str(self.bin / "sh"), "-c", line],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env=self.env(),  # the root in it is for the stand-ins; the agent goes by its own path
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
             restore_signals=not full_disk,
         )
         return done.returncode
+
+    @contextmanager
+    def at_work(self, what: str) -> Iterator[subprocess.Popen[bytes]]:
+        """The trigger of t1 in the background, in a session of its own."""
+        words = [str(self.bin / "sh"), str(self.tx() / "agent"), what, "" if what == "boot" else "t1"]
+        process = subprocess.Popen(words, env=self.env(), start_new_session=True)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
 
 def killed(answer: RemoteAnswer) -> bool:

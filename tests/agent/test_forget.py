@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +10,10 @@ from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import Token
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
-from tests.agent.node import CONFIG, NEW, OLD, Node, order
+from tests.agent.node import CONFIG, NEW, OLD, PATIENCE, Node, order
+from tests.controllers import until
+
+pytestmark = pytest.mark.process
 
 STATE, ASIDE = "/var/lib/rollout", "/var/lib/rollout.forgotten"
 
@@ -108,8 +109,8 @@ def test_a_verb_that_waited_meanwhile_starts_from_nothing_under_a_lock_of_its_ow
     """It holds the lock of what is gone; two such verbs at once would each believe to be alone."""
     node.status(claim=Claim(1, "run-1"))
     state = node.at(STATE)
-    with subprocess.Popen(["sh", "-c", f"exec 9>>{state}/lock; flock 9; exec sleep 60"]) as holder:
-        _until_locked(node)
+    with subprocess.Popen(["sh", "-c", f"exec 9>>{state}/lock; flock 9; exec sleep 600"]) as holder:
+        until(node.is_locked, PATIENCE, "it has the lock")
         command = agent_call.apply(node.program, order("t2", "run-2", 2), sudo=False, deadline=60)
         with subprocess.Popen(
             [str(node.bin / "sh"), "-c", command.line],
@@ -120,7 +121,7 @@ def test_a_verb_that_waited_meanwhile_starts_from_nothing_under_a_lock_of_its_ow
             assert waiting.stdin is not None
             waiting.stdin.write(command.stdin)
             waiting.stdin.close()
-            _until_another_has(str(state / "lock"), holder.pid)
+            node.pass_time_for_who_waits()
             state.rename(node.at(ASIDE))
             holder.kill()
             assert waiting.stdout is not None
@@ -129,25 +130,3 @@ def test_a_verb_that_waited_meanwhile_starts_from_nothing_under_a_lock_of_its_ow
     assert node.status().token == Token(2, "run-2", live=True)
     assert (state / "lock").stat().st_ino != (node.at(ASIDE) / "lock").stat().st_ino
     assert node.read(CONFIG) == NEW[CONFIG]
-
-
-def _until_locked(node: Node) -> None:
-    line = ["flock", "-n", str(node.at(STATE) / "lock"), "true"]
-    while subprocess.run(line, check=False).returncode == 0:
-        time.sleep(0.01)
-
-
-def _until_another_has(lock: str, holder: int) -> None:
-    """A process besides the holder has the lock's file open as 9."""
-    deadline = time.monotonic() + 4
-    others = [entry for entry in Path("/proc").iterdir() if entry.name.isdecimal() and entry.name != str(holder)]
-    while not any(_link(entry / "fd/9") == lock for entry in others):
-        assert time.monotonic() < deadline
-        others = [entry for entry in Path("/proc").iterdir() if entry.name.isdecimal() and entry.name != str(holder)]
-
-
-def _link(path: Path) -> str:
-    try:
-        return str(path.readlink())
-    except OSError:
-        return ""

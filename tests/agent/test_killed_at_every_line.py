@@ -6,10 +6,8 @@ systemd again if it fails) or the power comes back (the boot unit runs), as in l
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +19,14 @@ from rollout.core.model.snapshot import ReceiptState, Token
 from rollout.kubelet.agent import agent_call
 from tests.agent.instrument import instrumented
 from tests.agent.node import NEW, OLD, PROGRAM, Node, killed, order
+from tests.sampling import sample
+
+pytestmark = pytest.mark.process
 
 KILLABLE = instrumented(PROGRAM)
 CHANGE = order(units=("containerd.service", "kubelet.service"), hangups=("docker.service",))
+STRIKES = 20
+"""In each scene; at night every line is struck."""
 REPEATS = 3  # a line inside a loop is struck in its first rounds: the transaction has three files
 
 
@@ -125,24 +128,13 @@ def check_forgotten(node: Node, what: str) -> None:
     assert node.strays() == [], what
 
 
-def sample(counts: list[int], shell: str) -> list[int]:
-    """Every line with ``ROLLOUT_EVERY_STEP`` (`make kill`). Else every fifth, and fewer under busybox, which differs in the
-    shell only. Odd steps, so that both the guard and the boot unit have their share.
-    """
-    if os.environ.get("ROLLOUT_EVERY_STEP"):
-        return counts
-    return counts[:: 5 if shell == "dash" else 17]
-
-
-@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("scene", SCENES)
 def test_killed_at_every_line(node: Node, tmp_path: Path, scene: str) -> None:
     SCENES[scene].prepare(node)
     counts = moments(node.copy(tmp_path / "traced"), SCENES[scene].command, tmp_path)
     assert len(counts) > 50
-    with ThreadPoolExecutor(2) as pool:
-        struck = list(pool.map(lambda count: strike(node, tmp_path, scene, count), sample(counts, node.shell)))
-    assert struck
+    for count in sample(f"killed in {scene} under {node.shell}", counts, STRIKES):
+        strike(node, tmp_path, scene, count)
 
 
 def test_the_killable_program_is_the_program(node: Node) -> None:

@@ -7,6 +7,8 @@ import pytest
 from rollout.core.model.snapshot import Snapshot
 from tests.agent.node import Node
 
+pytestmark = pytest.mark.process
+
 
 def facts(node: Node) -> dict[str, str]:
     found = node.snapshot()

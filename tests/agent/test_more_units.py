@@ -8,6 +8,8 @@ from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState
 from tests.agent.node import DROPIN, NEW, OLD, Node, order
 
+pytestmark = pytest.mark.process
+
 CONTAINERD, DOCKER, CRI_DOCKERD, CRIO = "containerd.service", "docker.service", "cri-docker.service", "crio.service"
 KUBELET = "kubelet.service"
 TOML, JSON, HOSTS = (

@@ -6,12 +6,9 @@ that it may leave is laid onto a real disk, and the program's own ``boot`` runs 
 
 from __future__ import annotations
 
-import os
-import random
 import re
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,14 +18,16 @@ from rollout.core.model.report import Outcome
 from tests.agent.lives import Stories, Story
 from tests.agent.node import CONFIG, DROPIN, FLAGS, NEW, OLD, PROGRAM, Node
 from tests.agent.page_cache import Cut
+from tests.sampling import dice, sample
 
 pytestmark = [
+    pytest.mark.process,
     pytest.mark.xdist_group("lives"),
     pytest.mark.skipif(shutil.which("strace") is None, reason="NOT TESTED: strace is missing (apt-get install strace)"),
 ]
 
-SHARE = 60
-"""So many of the trees are booted, unless ``ROLLOUT_EVERY_STEP`` is set: then all."""
+SHARE = 25
+"""So many of the trees are booted; at night all of them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class After:
 
 def afterwards(story: Story) -> Iterator[After]:
     """Every tree once for each thing that was told."""
-    disk, chance, told = story.disk(), random.Random(7), ""  # noqa: S311 - the same every time
+    disk, chance, told = story.disk(), dice("what a disk keeps"), ""
     seen: set[tuple[Cut, str]] = set()
     for number, step in enumerate(story.steps):
         if step.what == "begin":
@@ -112,15 +111,13 @@ def check(node: Node, after: After) -> None:
     assert [path for path in node.strays() if path != "var/lib/rollout"] == [], after.where
 
 
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(3600)  # at night
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["one file system", "targets on others"])
-def test_the_power_goes_at_any_step(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, elsewhere: bool) -> None:
-    story = Stories(tmp_path_factory).of("dash", elsewhere=elsewhere)
+def test_the_power_goes_at_any_step(stories: Stories, tmp_path: Path, elsewhere: bool) -> None:
+    story = stories.of("dash", elsewhere=elsewhere)
     trees = list(afterwards(story))
     assert len(trees) > 1_000
     assert {path for path, *_ in trees[-1].cut.tree} >= {CONFIG, FLAGS, DROPIN}, "in the end the new files stay"
-    dice = random.Random(7)  # noqa: S311 - the same every time
-    chosen = trees if os.environ.get("ROLLOUT_EVERY_STEP") else dice.sample(trees, SHARE)
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda pair: wrong(story, pair[1], tmp_path / str(pair[0])), enumerate(chosen)))
+    chosen = sample(f"power cuts, elsewhere={elsewhere}", trees, SHARE)
+    found = [wrong(story, after, tmp_path / str(number)) for number, after in enumerate(chosen)]
     assert [what for what in found if what] == []

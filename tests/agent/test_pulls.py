@@ -11,6 +11,8 @@ from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.agent.agent_call import Measure
 from tests.agent.node import Node
 
+pytestmark = pytest.mark.process
+
 START = 1000
 """The second (since boot) in which the kubelet's process has started."""
 

@@ -9,6 +9,8 @@ import pytest
 from rollout.core.model.snapshot import Process, Snapshot
 from tests.agent.node import Node
 
+pytestmark = pytest.mark.process
+
 CONTAINERD = "/etc/containerd/config.toml"
 
 

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,10 @@ from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.run.events import Trigger
 from rollout.core.run.triggers import trigger_of
-from tests.agent.node import CONFIG, NEW, OLD, Node, in_all_shells, order
+from tests.agent.node import CONFIG, NEW, OLD, PATIENCE, Node, order
+from tests.controllers import until
+
+pytestmark = pytest.mark.process
 
 TIMER = "/run/standin/rollout-guard-t1.timer"
 ASKED = ("daemon-reload", "restart", "--no-block restart")
@@ -149,7 +151,7 @@ def test_nothing_is_restarted_where_nothing_was_renamed(node: Node) -> None:
 def test_a_change_that_is_taken_back_at_once_has_its_own_time_for_it(node: Node) -> None:
     """Not what is left of an older transaction's, of this same boot."""
     armed(node).revert()
-    now = round(float(Path("/proc/uptime").read_text().split()[0]) * 1000)
+    now = round(node.now() * 1000)
     receipt = node.tx() / "receipt"
     receipt.write_text(re.sub(r"limit=\d+", f"limit={now + 20_000}", receipt.read_text()))
     bounds = node.at("/run/standin/bounds")
@@ -236,43 +238,32 @@ def test_a_disk_that_is_not_well_yet_at_boot_is_gone_on_with(node: Node) -> None
 def test_a_boot_unit_that_does_not_get_the_lock_leaves_somebody_too(node: Node) -> None:
     armed(node)
     node.reboot()
-    lock = node.at("/var/lib/rollout/lock")
-    with subprocess.Popen(["flock", str(lock), "sleep", "60"], start_new_session=True) as other:
-        while subprocess.run(["flock", "-n", str(lock), "true"], check=False).returncode == 0:
-            time.sleep(0.01)
-        node.at("/var/lib/rollout/holder").unlink()
-        assert node.trigger("boot") == 1
+    node.at("/var/lib/rollout/holder").unlink()
+    with node.locked(), node.at_work("boot") as boot:
+        node.pass_time_for_who_waits()
+        node.pass_time(2)
+        assert boot.wait(PATIENCE) == 1
         assert node.files() == NEW
-        os.killpg(other.pid, signal.SIGKILL)
     goes_on(node)
 
 
-@in_all_shells
+@pytest.mark.telling
 def test_a_boot_unit_that_systemd_ends_for_its_time_leaves_somebody_too(node: Node) -> None:
     armed(node)
     node.reboot()
     late = node.at("/run/standin/late")
-    wrap(node, "mv", f'case "$*" in */old.1*) [ -e {late} ] || {{ true >{late}; exec sleep 60; }} ;; esac')
-    words = [str(node.bin / "sh"), str(node.tx() / "agent"), "boot"]
-    with subprocess.Popen(words, env=node.env(), start_new_session=True) as boot:
-        while not late.exists():
-            time.sleep(0.01)
+    wrap(node, "mv", f'case "$*" in */old.1*) [ -e {late} ] || {{ true >{late}; exec /usr/bin/sleep 600; }} ;; esac')
+    with node.at_work("boot") as boot:
+        until(late.exists, PATIENCE, "it is at its renames")
         os.killpg(boot.pid, signal.SIGTERM)
         for entry in Path("/proc").glob(
             "[0-9]*/cmdline"
         ):  # timeout has made a group of its own; systemd knows its cgroup
             if f"{node.root}/".encode() in entry.read_bytes() and int(entry.parent.name) != boot.pid:
                 os.kill(int(entry.parent.name), signal.SIGTERM)
-        assert boot.wait(20) == 1
+        assert boot.wait(PATIENCE) == 1
     assert node.receipt()["state"] == "reverting"
     goes_on(node)
-
-
-def show(node: Node, seconds: float) -> None:
-    """The node's clock stands there; it is never without a time."""
-    other = node.at("/proc/uptime.new")
-    other.write_text(f"{seconds:.2f} 0.00\n")
-    other.rename(node.at("/proc/uptime"))
 
 
 def test_who_takes_back_in_a_later_boot_is_left_to_it_by_the_guard_of_that_boot_but_not_for_ever(
@@ -283,21 +274,20 @@ def test_who_takes_back_in_a_later_boot_is_left_to_it_by_the_guard_of_that_boot_
     node.reboot()
     text = (node.tx() / "next" / "reverting-boot").read_text()
     (node.tx() / "receipt").write_text(re.sub(r"limit=\d+", "limit=2000000000", text))
-    show(node, 1000)
+    node.show(1000)
     lock, holder = node.at("/var/lib/rollout/lock"), node.at("/var/lib/rollout/holder")
-    with subprocess.Popen(["sh", "-c", f"exec 9>>{lock}; flock 9; exec sleep 60"]) as held:
-        while subprocess.run(["flock", "-n", str(lock), "true"], check=False).returncode == 0:
-            time.sleep(0.01)
+    with subprocess.Popen(["sh", "-c", f"exec 9>>{lock}; flock 9; exec sleep 600"]) as held:
+        until(node.is_locked, PATIENCE, "it has the lock")
         started = Path(f"/proc/{held.pid}/stat").read_text().rpartition(") ")[2].split()[19]
         holder.write_text(f"{held.pid} {started}\n")
-        with subprocess.Popen([str(node.bin / "sh"), str(node.tx() / "agent"), "guard", "t1"], env=node.env()) as guard:
-            time.sleep(1)
-            show(node, 1100)
-            time.sleep(2)
+        with node.at_work("guard") as guard:
+            node.pass_time_for_who_waits()
+            node.pass_time_for_who_waits(100)
+            node.pass_time_for_who_waits(2)
             assert held.poll() is None, "there is time to do it all again"
-            show(node, 1112)
-            assert guard.wait(30) == 0
-        assert held.wait() == -signal.SIGKILL
+            node.pass_time(12)
+            assert guard.wait(PATIENCE) == 0
+        assert held.wait(PATIENCE) == -signal.SIGKILL
     assert (node.receipt()["state"], node.files()) == ("reverted", OLD)
 
 
@@ -314,7 +304,10 @@ def test_a_boot_unit_started_by_hand_leaves_the_timer_as_it_is(node: Node) -> No
     timer = node.at(TIMER).read_text()
     wrap(node, "flock", "exit 1")
     node.at("/var/lib/rollout/holder").unlink()
-    assert node.trigger("boot") == 1
+    with node.at_work("boot") as boot:
+        node.pass_time_for_who_waits()
+        node.pass_time(2)
+        assert boot.wait(PATIENCE) == 1
     assert node.at(TIMER).read_text() == timer
 
 

@@ -8,6 +8,7 @@ a trace from which any one of them is taken out breaks one.
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -19,8 +20,10 @@ from tests.agent.lives import CALLS_OF_FLUSH, Stories, Story
 from tests.agent.node import CONFIG, DROPIN, FLAGS, SHELLS
 from tests.agent.page_cache import Disk
 from tests.agent.traces import Step
+from tests.sampling import sample
 
 pytestmark = [
+    pytest.mark.process,
     pytest.mark.xdist_group("lives"),
     pytest.mark.skipif(shutil.which("strace") is None, reason="NOT TESTED: strace is missing (apt-get install strace)"),
 ]
@@ -128,13 +131,12 @@ def _matching(disk: Disk, patterns: list[str]) -> set[str]:
     return plain | {path for pattern in patterns for path in fnmatch.filter(known, pattern)}
 
 
-@pytest.fixture(scope="module")
-def stories(tmp_path_factory: pytest.TempPathFactory) -> Stories:
-    return Stories(tmp_path_factory)
+FIRST, *OTHERS = SHELLS
+LIVES = [(FIRST, False), (FIRST, True), *sample("lives", list(itertools.product(OTHERS, (False, True))), 1)]
+"""Under which shell, and whether the targets lie on other file systems."""
 
 
-@pytest.mark.parametrize("elsewhere", [False, True], ids=["one file system", "targets on others"])
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(("shell", "elsewhere"), LIVES)
 def test_no_step_comes_before_the_disk_has_what_it_builds_on(stories: Stories, shell: str, elsewhere: bool) -> None:
     story = stories.of(shell, elsewhere=elsewhere)
     assert list(broken(story.disk(), story.steps)) == []

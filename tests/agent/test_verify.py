@@ -11,6 +11,8 @@ from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.verification import drifts
 from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, Node, digest, order
 
+pytestmark = pytest.mark.process
+
 OLD_AGE = 1_000_000.0  # seconds before every file of a test: nothing is younger than such a file
 
 
@@ -108,7 +110,7 @@ def test_content_mode_and_a_file_that_is_gone(node: Node) -> None:
     assert references(node) == {CONFIG: "content-differs", FLAGS: "mode-differs", DROPIN: "file-gone"}
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.root  # only root gives files away
 def test_another_owner(node: Node) -> None:
     os.chown(confirmed(node).at(CONFIG), 12, 34)
     assert references(node) == {CONFIG: "owner-differs"}
@@ -124,14 +126,16 @@ def test_a_file_that_was_edited_after_the_kubelet_started(node: Node) -> None:
     """Its bytes are as they should be; the running kubelet may have read others."""
     confirmed(node)
     node.kubelet_started(ago=30)
-    now = time.time()
+    now = int(time.time())
+    (node.bin / "date").write_text(f"#!/bin/sh\necho {now}\n")
+    (node.bin / "date").chmod(0o755)
     for path, age in ((CONFIG, 10), (FLAGS, 31), (DROPIN, 60)):
         os.utime(node.at(path), (now - age, now - age))
     found = node.verify()
     assert found.age == 30
     assert {(entry.path, entry.edited) for entry in found.stale} == {(CONFIG, True), (FLAGS, False), (DROPIN, False)}
     edited = next(entry for entry in found.stale if entry.edited)
-    assert 18 <= edited.seconds <= 22
+    assert edited.seconds == 20
     assert {drift.reference for drift in drifts(found)} == {"edited-after-start", "replaced-after-start"}
 
 

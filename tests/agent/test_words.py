@@ -20,6 +20,8 @@ from rollout.kubelet.agent.agent_call import LOADER, ApplyOrder, FileOrder
 from rollout.kubelet.agent.agent_lines import READERS
 from tests.agent.node import order
 
+pytestmark = pytest.mark.process
+
 X = hashlib.sha256(b"x").hexdigest().encode()
 RECEIPT = b"receipt tx=t1 run=r counter=1 state=armed cause=- left=59 finished=1\n"
 

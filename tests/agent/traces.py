@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
-from tests.agent.node import Node
+from tests.agent.node import PATIENCE, Node
 
 CALLS = (
     "openat,open,creat,write,copy_file_range,sendfile,ftruncate,truncate,rename,renameat,renameat2,link,linkat,unlink,"
@@ -48,9 +48,9 @@ def trigger(node: Node, what: str, folder: Path, tx: str = "t1") -> tuple[Remote
 
 def _traced(node: Node, words: list[str], stdin: bytes, folder: Path) -> tuple[RemoteAnswer, list[Step]]:
     file = folder / "trace"
-    strace = ["strace", "-f", "-y", "-xx", "-s", "262144", "-o", str(file), "-e", f"trace={CALLS}"]
+    strace = ["strace", "-f", "--seccomp-bpf", "-y", "-xx", "-s", "262144", "-o", str(file), "-e", f"trace={CALLS}"]
     done = subprocess.run(
-        [*strace, *words], input=stdin, capture_output=True, env=node.env(), cwd="/", timeout=120, check=False
+        [*strace, *words], input=stdin, capture_output=True, env=node.env(), cwd="/", timeout=PATIENCE, check=False
     )
     answer = RemoteAnswer(done.returncode, done.stdout, done.stderr, started=True)
     return answer, list(_steps(file.read_text(), str(node.root)))

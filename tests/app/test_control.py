@@ -18,12 +18,13 @@ from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.requests import Word, asked
 from rollout.core.run.state import Phase, RunState, Verb
-from rollout.errors import StateError, UsageError
-from tests.core.model_fleet import Play, make_order
+from rollout.errors import StateError
+from tests.orders import make_order
+from tests.plays import Play
 
 
 class Controller:
-    """A run at work on a model fleet, written into a real journal; ``hears`` is what it does while somebody waits."""
+    """A run at work on simulated nodes, written into a real journal; ``hears`` is what it does while somebody waits."""
 
     def __init__(self, folder: Path, run: str = "r1", cluster: str = "test") -> None:
         self.journal = SqlJournal(folder)
@@ -65,7 +66,7 @@ def test_a_word_that_is_heard_is_in_force(tmp_path: Path) -> None:
 def test_a_word_that_comes_when_the_run_is_closing_is_not_told_as_done(tmp_path: Path, word: Word) -> None:
     at_work = Controller(tmp_path)
     at_work.until(lambda s: s.phase is Phase.CLOSING)
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(StateError) as raised:
         at_work.word(word)
     assert raised.value.reference == "too-late"
 
@@ -79,7 +80,7 @@ def test_a_run_that_ends_before_it_hears_is_not_waited_for(tmp_path: Path) -> No
         waited.append(seconds)
         at_work.until(lambda _: False)
 
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(StateError) as raised:
         at_work.word(Word.ABORT, ends)
     assert (raised.value.reference, len(waited)) == ("too-late", 1)
     assert at_work.journal.requests("r1", 0) == (), "nobody is to hear it another day"
@@ -96,7 +97,7 @@ def test_a_word_to_a_run_that_ended_before_it_was_written_down_is_too_late(tmp_p
             at_work.journal.release("test", "r1")
             return super().ask(run, word, who, reason, revert)
 
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(StateError) as raised:
         ask(Slow(tmp_path), "r1", Word.ABORT, "me@here", "", "", lambda _: None)
     assert raised.value.reference == "too-late"
     assert at_work.journal.requests("r1", 0) == ()

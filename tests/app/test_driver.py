@@ -8,14 +8,16 @@ import pytest
 
 from rollout.app.driver import Driver
 from rollout.app.ports import Holder, Note, RunHeader, Worker
-from rollout.core.run.commands import Ask, Command
+from rollout.core.model.snapshot import ReceiptState
+from rollout.core.run.commands import Command
 from rollout.core.run.events import Event
 from rollout.core.run.journal_codec import decode_event
 from rollout.core.run.machine import opening, step
 from rollout.core.run.requests import Request
 from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.errors import StateError
-from tests.core.model_fleet import Play, make_order
+from tests.orders import make_order
+from tests.plays import Play
 
 
 class Log:
@@ -27,6 +29,7 @@ class Log:
         self.asked: list[Request] = []
         self.fail_at = fail_at
         self.play = Play(order)
+        self.answers: list[Event] = []
         self.renewed = 0
 
     # Journal
@@ -69,28 +72,29 @@ class Log:
 
     def withdraw(self, request: int) -> None: ...
 
-    # Engine
+    # Engine: the simulated nodes are the workers
     def submit(self, worker: Worker, command: Command) -> None:
         self.entries.append("act")
-        self.queue = [*getattr(self, "queue", []), worker(command)]
+        self.play.begin(command, self.answers.append)
 
     def collect(self, timeout: float) -> tuple[Event, ...]:
-        self.play.now += 1.0
-        found, self.queue = tuple(getattr(self, "queue", [])), []
+        self.play.stand_still(1.0)
+        found = tuple(self.answers)
+        self.answers.clear()
         return found
 
     def close(self) -> None: ...
 
-    # Clock and worker
+    # Clock
     def now(self) -> float:
         return self.play.now
 
     def wall(self) -> str:
         return ""
 
-    def work(self, command: Command) -> Event:
-        assert isinstance(command, Ask)
-        return self.play.answer(command, self.play.now)
+
+def unasked(command: Command) -> Event:
+    raise LookupError(f"the simulated nodes do {command}")
 
 
 class Watcher:
@@ -107,7 +111,7 @@ class Watcher:
 
 def run(log: Log, order: Order, watcher: Watcher | None = None, *, interrupted: bool = False) -> RunState:
     state, commands = opening(order, 1, 0.0)
-    driver = Driver(log, log, log.work, log, (watcher,) if watcher else (), lambda: interrupted)
+    driver = Driver(log, log, unasked, log, (watcher,) if watcher else (), lambda: interrupted)
     return driver.run(state, commands)
 
 
@@ -142,7 +146,8 @@ def test_when_the_journal_is_away_the_driver_stops_and_confirms_nothing() -> Non
     log = Log(order, fail_at=3)
     with pytest.raises(StateError, match="no space left"):
         run(log, order)
-    assert not any("confirmed" in node.receipt.values() for node in log.play.fleet.values())
+    receipts = [found for node in log.play.nodes.values() for found in node.transactions.values()]
+    assert not [found for found in receipts if found.state is ReceiptState.CONFIRMED]
 
 
 def test_time_that_changes_nothing_is_not_written_down() -> None:
@@ -165,7 +170,7 @@ def test_what_another_terminal_asks_is_heard_once_and_written_down() -> None:
     order = make_order({"a": 10})
     log = Log(order)
     log.ask(order.run, "pause", "ops@desk", "lunch", "")
-    driver = Driver(log, log, log.work, log)
+    driver = Driver(log, log, unasked, log)
     log.ask(order.run, "continue", "ops@desk", "", "")
     state, commands = opening(order, 1, 0.0)
     end = driver.run(state, commands)

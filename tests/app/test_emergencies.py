@@ -26,13 +26,14 @@ from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Token
 from rollout.core.plans.on_nodes import on_nodes
 from rollout.core.run.capacity import unavailable
+from rollout.core.run.events import Answered
 from rollout.core.run.machine import opening
-from rollout.core.run.state import Ending, NodeState, Phase, RunState
+from rollout.core.run.state import Ending, NodeState, Phase, RunState, Verb
 from rollout.core.telling.emergency_text import seen_lines
 from rollout.core.telling.time_back import NodeTime, TimeBack, node_time, time_back
 from rollout.errors import UsageError
-from tests.core.model_fleet import Play
 from tests.kubelet.nodes import inventory
+from tests.plays import Drive, confirmed_before, leave_confirmed
 
 NODES = tuple(f"tess-node-{at:04d}" for at in range(1, 7))
 SILENT = "no banner within 10 s"
@@ -226,9 +227,7 @@ def most_away(of: Inventory, limits: Limits) -> Mapping[str, int]:
     """Zone → the most of its nodes that were away at once while all of them were taken back."""
     held = {name: said(name, "r1") for name in of.nodes}
     order = emergency(held, "new", ("r1",), of, limits, force=False).order
-    play = Play(order)
-    for node in play.fleet.values():
-        node.files, node.receipt["r1-1"] = "new", "confirmed"
+    play = confirmed_before(order)
     most: dict[str, int] = {}
 
     def watch(state: RunState) -> bool:
@@ -252,19 +251,27 @@ def test_where_there_is_one_zone_only_racks_count() -> None:
     assert most_away(zoned(16, zones=1), EMERGENCY_LIMITS) == {"z0": 16}
 
 
+BEFORE_A_RESTART = 0.16
+"""Seconds that a simulated node's revert takes besides its kubelet's start."""
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize("count", [12, 240, 600])
 @pytest.mark.parametrize("pace", [3.0, 30.0])
 def test_the_time_that_is_said_first_is_the_time_that_it_takes(count: int, pace: float) -> None:
-    """Over the real machine: a round trip and a revert each last a second in the model."""
+    """Over the real machine: its nodes answer at once, and a revert lasts a second."""
     of = inventory(count)
     held = {name: said(name, "r1") for name in of.nodes}
     order = emergency(held, "new", ("r1",), of, replace(EMERGENCY_LIMITS, pace=pace), force=False).order
-    play = Play(order)
-    for node in play.fleet.values():
-        node.files, node.receipt["r1-1"] = "new", "confirmed"
+    play = Drive(order, latency=0.0)
+    leave_confirmed(play, order.nodes)
+    play.grain = 0.0
+    for node in play.nodes.values():
+        node.kubelet.start = 1.0 - BEFORE_A_RESTART
     play.run()
-    predicted = time_back(order, NodeTime(1.0, "as modelled"), reading=0.0).seconds + 2.0  # its claim and its cleanup
+    reverts = [event.seconds for event in play.journal if isinstance(event, Answered) and event.verb is Verb.REVERT]
+    assert reverts == pytest.approx([1.0] * count)
+    predicted = time_back(order, NodeTime(1.0, "as modelled"), reading=0.0).seconds
     assert predicted / 1.3 <= play.now <= predicted * 1.3
 
 

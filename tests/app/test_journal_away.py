@@ -17,8 +17,8 @@ from rollout.core.run.machine import opening, step
 from rollout.core.run.requests import Request
 from rollout.core.run.state import Ending, Goal, NodeState, Order, RunState, Verb
 from rollout.errors import StateError
-from tests.app.test_driver import Log
-from tests.core.model_fleet import make_order
+from tests.app.test_driver import Log, unasked
+from tests.orders import make_order
 
 
 class AwayLog(Log):
@@ -61,7 +61,7 @@ class AwayLog(Log):
     def run(self, order: Order, *, interrupted_at: float = float("inf")) -> RunState:
         state, commands = opening(order, 1, 0.0)
         asked = lambda: self.play.now >= interrupted_at  # noqa: E731
-        return Driver(self, self, self.work, self, (), asked, self.told.append).run(state, commands)
+        return Driver(self, self, unasked, self, (), asked, self.told.append).run(state, commands)
 
 
 def test_a_journal_that_comes_back_finds_the_run_where_it_was() -> None:

@@ -13,9 +13,9 @@ from rollout.app.ports import Files
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
 from rollout.errors import InputError, RolloutError, UsageError
+from tests.places import ROOT
 
-REPOSITORY = Path(__file__).parents[2]
-TEMPLATES = {f"templates/{path.name}": path.read_text() for path in (REPOSITORY / "templates").glob("*.j2")}
+TEMPLATES = {f"templates/{path.name}": path.read_text() for path in (ROOT / "templates").glob("*.j2")}
 INVENTORY = "cluster: c\napiServer: v1.23.17\nnodes: {'n[1-2]': }\n"
 PLAYBOOK = "name: p\nsettings: {maxPods: 3}\n"
 

@@ -8,35 +8,33 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.ports import Worker
-from rollout.app.runs import Tools, begin, go_on, last_that_acted, owing
+from rollout.adapters.simulation.node_parts import OLD
+from rollout.app.runs import Tools, begin, go_on, highest_counter, last_that_acted, owing
 from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
-from rollout.core.run.commands import Ask, Command
-from rollout.core.run.events import Event
-from rollout.core.run.state import Ending, NodeState, RunState, Verb
+from rollout.core.run.state import Ending, NodeState, RunState
 from rollout.errors import StateError
-from tests.app.test_driver import Log
-from tests.core.model_fleet import make_order
+from tests.app.test_driver import Log, unasked
+from tests.orders import make_order
 
 FORGIVING = (Budget(Scope.FLEET, frozenset(Cause), Share(count=5)),)
 
 
 @dataclass
 class Desk:
-    """Runs of one model fleet, in a real journal."""
+    """Runs on the same simulated nodes, in a real journal."""
 
     journal: SqlJournal
     order = make_order({"a": 6}, budgets=FORGIVING, limits=Limits(per_rack=Share(count=3)))
 
     def __post_init__(self) -> None:
         self.log = Log(self.order)
-        self.fleet = self.log.play.fleet
+        self.play = self.log.play
 
     def tools(self) -> Tools:
         return Tools(
             journal=self.journal,
             engine=self.log,
-            nodes=None,  # type: ignore[arg-type]  # the model fleet is not reached by name
+            nodes=None,  # type: ignore[arg-type]  # simulated nodes are not reached by name
             local=None,  # type: ignore[arg-type]
             clock=self.log,
             observers=(),
@@ -46,18 +44,24 @@ class Desk:
             new_run_id=lambda: "r1",
         )
 
-    def begin(self, run: str, work: Worker | None = None) -> RunState:
-        return begin(replace(self.order, run=run), 1, b"", work or self.log.work, self.tools())
+    def begin(self, run: str) -> RunState:
+        """What a plan finds on its nodes is what it changes."""
+        for node in self.play.nodes.values():
+            node.files = OLD
+        self.play.carry_out(replace(self.order, run=run))
+        counter = highest_counter(self.journal, self.order.cluster) + 1
+        return begin(self.play.order, counter, b"", unasked, self.tools())
 
     def go_on(self, run: str) -> RunState:
-        return go_on(replace(self.order, run=run), self.log.work, self.tools())
+        self.play.carry_out(replace(self.order, run=run))
+        return go_on(self.play.order, unasked, self.tools())
 
     def owing(self, run: str) -> RunState:
         """A run that ends, and owes something to one node, which is there again."""
-        self.fleet["a-3"].reachable = False
+        self.play.cut_off("a-3")
         end = self.begin(run)
         assert (end.ending, end.nodes["a-3"].owed) == (Ending.DONE, True)
-        self.fleet["a-3"].reachable = True
+        self.play.reconnect("a-3")
         return end
 
 
@@ -94,14 +98,15 @@ def test_only_a_run_that_touched_nothing_is_looked_past(desk: Desk, acts: bool) 
     """Another journal's run takes over: at once, or when the first node was changed."""
     desk.owing("r1")
 
-    def work(command: Command) -> Event:
-        answer = desk.log.work(command)
-        if isinstance(command, Ask) and (command.verb is Verb.APPLY or not acts):
-            for node in desk.fleet.values():
-                node.held = "claimed"
-        return answer
+    def take_over(*_: object) -> None:
+        desk.play.claim_for_another(*desk.play.nodes)
 
-    assert desk.begin("r2", work).ending is Ending.CLAIMED
+    if acts:
+        for node in desk.play.nodes.values():
+            node.restarted = take_over
+    else:
+        take_over()
+    assert desk.begin("r2").ending is Ending.CLAIMED
     assert last_that_acted(desk.journal, "test", or_else="r1").order.run == ("r2" if acts else "r1")
     if acts:
         with pytest.raises(StateError, match="followed by r2"):

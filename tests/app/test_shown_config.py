@@ -12,7 +12,7 @@ from rollout.app.backends import Backends
 from rollout.app.shown_config import MOST_FAILURES, ShownConfig
 from rollout.core.model.verdict import Verdict
 from rollout.errors import AwayError, RemoteError
-from tests.gates.node_gates import CHANGE
+from tests.adapters.kubernetes.node_gates import CHANGE
 
 PLANNED = replace(
     CHANGE,

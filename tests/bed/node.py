@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tests.bed.disk import Disk
-from tests.bed.shell import BedError, run
+from tests.bed.shell import PATIENCE, BedError, run
 
 HERE = Path(__file__).parent
 OPS = 1000
@@ -106,7 +106,7 @@ class Node:
                 start_new_session=True,
             )
 
-    def wait(self, seconds: float = 60) -> None:
+    def wait(self, seconds: float = PATIENCE) -> None:
         """Until its sshd shows a banner and lets users in (pam_nologin turns them away while the system boots)."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -157,7 +157,7 @@ class Node:
         """An orderly reboot from inside; returns when it is down."""
         before = self._leader()
         self.exec("systemctl", "reboot", check=False)
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while Path(f"/proc/{before}").exists():
             if time.monotonic() > end:
                 raise BedError(f"{self.name} did not shut down")
@@ -243,7 +243,7 @@ class Node:
         if self._process is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(20)
+            self._process.wait(PATIENCE)
             self._process = None
         for folder in sorted(self.cgroup.rglob("*"), reverse=True) if self.cgroup.exists() else ():
             if folder.is_dir():
@@ -254,7 +254,7 @@ class Node:
 
 def _remove_group(folder: Path) -> None:
     """A control group cannot go while the kernel still buries its processes."""
-    for _ in range(100):
+    for _ in range(1_200):
         with suppress(OSError):
             folder.rmdir()
             return

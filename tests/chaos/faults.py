@@ -15,8 +15,8 @@ from pathlib import Path
 from tests.bed.node import Node
 from tests.bed.shell import BedError
 from tests.chaos.draws import Draw, Kind
-from tests.chaos.site import CLUSTER, Site
-from tests.controllers import until
+from tests.chaos.site import CLUSTER, PATIENCE, Site
+from tests.controllers import Process, until
 
 DAY = 86400
 
@@ -27,7 +27,7 @@ class Fault:
 
     site: Site
     draw: Draw
-    controller: subprocess.Popen[str] | None = None
+    controller: Process | None = None
 
     @property
     def nodes(self) -> Sequence[Node]:
@@ -76,7 +76,7 @@ class PowerCut(Fault):
     def heal(self) -> None:
         for node in self.nodes:
             node.wait()
-            until(node.is_up, 60, "its kubelet runs")
+            until(node.is_up, PATIENCE, "its kubelet runs")
 
 
 class CutLink(Fault):

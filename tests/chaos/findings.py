@@ -182,7 +182,7 @@ def beyond(limits: Limits, away: frozenset[str]) -> str:
     return ""
 
 
-def fenced(code: int, said: str, before: Sequence[Seen], after: Sequence[Seen]) -> tuple[Finding, ...]:
+def fenced(code: int | None, said: str, before: Sequence[Seen], after: Sequence[Seen]) -> tuple[Finding, ...]:
     """A controller that was frozen through its lease ends with 5 or 130's like, and what the nodes know is what it was."""
     found = []
     if code == 0 or not re.search(r"\[(lease-lost|fenced|claimed|locked)\]|another controller has taken", said):

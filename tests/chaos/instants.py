@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 
 from tests.chaos.draws import ANSWERS, STEPS, Draw, Kind
 from tests.chaos.site import CLUSTER, Site
+from tests.controllers import Process
 
 LOOK_EVERY = 0.02
 
@@ -18,7 +18,7 @@ def set_up(site: Site, draw: Draw) -> None:
         site.nodes[draw.struck[0]].hold(STEPS[draw.moment])
 
 
-def reach(site: Site, draw: Draw, controller: subprocess.Popen[str]) -> bool:
+def reach(site: Site, draw: Draw, controller: Process) -> bool:
     """Wait for it; false if the run was over before, or its moment never came."""
     if not draw.moment:
         return _share(site, draw.fraction, controller)
@@ -30,7 +30,7 @@ def reach(site: Site, draw: Draw, controller: subprocess.Popen[str]) -> bool:
     return False
 
 
-def _share(site: Site, fraction: float, controller: subprocess.Popen[str]) -> bool:
+def _share(site: Site, fraction: float, controller: Process) -> bool:
     """A machine may have become faster: a run that was over before its instant says how long one takes now."""
     began = time.monotonic()
     while time.monotonic() < began + fraction * site.undisturbed:

@@ -16,7 +16,7 @@ from tests.chaos.draws import KINDS
 from tests.chaos.findings import Harm
 from tests.chaos.site import CLUSTER, Site
 from tests.chaos.trial import Result
-from tests.real.fleet import ROOT
+from tests.places import ROOT
 
 PAGE = ROOT / "docs/reliability.md"
 HEAD = Path(__file__).with_name("reliability.md.head")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -23,27 +22,27 @@ from tests.chaos.draws import GUARD, NODES
 from tests.chaos.findings import Known, Limits, Seen
 from tests.chaos.look import look
 from tests.chaos.machine import prepare
-from tests.controllers import Done, at_work, finished, until
-from tests.real.fleet import ROOT
+from tests.controllers import Done, Process, anew, at_work, finished, until
+from tests.places import ROOT
 
-PLAYBOOK = f"""\
+PLAYBOOK = """\
 name: pulls
-settings: {{--v: 3, serializeImagePulls: false}}
+settings: {--v: 3, serializeImagePulls: false}
 waves: [rest]
 rehearsal: false
-limits: {{perRack: 1, inFlight: 2, pace: 20}}
-budgets: {{wave: 3, rack: 3, fleet: 3}}
+limits: {perRack: 1, inFlight: 2, pace: 20}
+budgets: {wave: 3, rack: 3, fleet: 3}
 soak: 600ms
 passes: 2
-guard: {GUARD}s
-onFailure: {{revert: wave}}
+guard: GUARDs
+onFailure: {revert: wave}
 pullsInFlight: override
 """
 """Kubelets of 1.36 keep their readiness over a restart, so nothing has to settle and a run takes seconds."""
 
 CLUSTER = "chaos"
 LEFT_ALONE = ("pending", "refused", "skipped")
-PATIENCE = 240.0
+PATIENCE = 600.0
 
 
 @dataclass
@@ -56,6 +55,8 @@ class Site:
     state: str = "state"
     known: dict[str, Known] = field(default_factory=dict)
     undisturbed: float = 0.0
+    guard: int = GUARD
+    """Seconds until a node takes itself back."""
 
     @property
     def limits(self) -> Limits:
@@ -66,14 +67,14 @@ class Site:
 
     def command(self, *words: str, state: str = "") -> list[str]:
         way = ["--ssh-config", str(self.bed.ssh_config), "--state", state or self.state]
-        return [sys.executable, "-m", "rollout.cli", *words, *way]
+        return anew([sys.executable, "-m", "rollout.cli", *words, *way])
 
     def rollout(self, *words: str, state: str = "") -> Done:
         done = finished(self.command(*words, state=state), self.folder, PATIENCE)
         self._note(f"$ rollout {' '.join(words)}   # {done.code}\n{done.all}\n")
         return done
 
-    def begun(self, *words: str, state: str = "", host: str = "") -> AbstractContextManager[subprocess.Popen[str]]:
+    def begun(self, *words: str, state: str = "", host: str = "") -> AbstractContextManager[Process]:
         """A controller at work, in a process group of its own; ``host``: on a machine that calls itself so."""
         command = self.command(*words, state=state)
         if host:
@@ -151,10 +152,16 @@ class Site:
         change = next(entry["change"] for entry in plan["groups"] if entry["name"] == group)
         return frozenset(entry["path"] for entry in change["files"])
 
+    def set_guard(self, seconds: int) -> None:
+        """The plan is made for it."""
+        self.guard = seconds
+        (self.folder / "playbooks/pulls.yaml").write_text(PLAYBOOK.replace("GUARDs", f"{seconds}s"))
+        self.plan()
+
     def learn(self) -> None:
         """What the nodes are like with old and with new files, and how long it takes when nothing disturbs it."""
         self.fresh("undisturbed")
-        self.plan()
+        self.set_guard(self.guard)
         began = time.monotonic()
         self._well("apply", "p.json", "--yes")
         self.undisturbed = time.monotonic() - began
@@ -174,25 +181,28 @@ class Site:
 
 @contextmanager
 def make_site(folder: Path) -> Iterator[Site]:
-    """Booted, planned and learnt."""
+    """Booted, planned and learnt, on a bed of its own."""
     with Bed() as bed:
-        nodes = bed.add(NODES)
-        for node in nodes:
-            prepare(node)
-        shutil.rmtree(folder, ignore_errors=True)
-        names = [node.name for node in nodes]
-        racks = f"racks:\n  a: {names[0]},{names[2]}\n  b: {names[1]}\n"
-        inventory = f"cluster: {CLUSTER}\napiServer: v1.36.1\n{racks}nodes:\n" + "".join(
-            f"  {n}: {{}}\n" for n in names
-        )
-        for name, text in ((f"inventories/{CLUSTER}.yaml", inventory), ("playbooks/pulls.yaml", PLAYBOOK)):
-            (folder / name).parent.mkdir(parents=True)
-            (folder / name).write_text(text)
-        (folder / "templates").symlink_to(ROOT / "templates")
-        site = Site(folder, bed, tuple(nodes))
-        until(lambda: all(node.is_up() for node in nodes), 30, "every kubelet runs")
+        site = site_on(bed, folder)
         site.learn()
         yield site
+
+
+def site_on(bed: Bed, folder: Path) -> Site:
+    """Three more nodes, booted."""
+    nodes = bed.add(NODES)
+    for node in nodes:
+        prepare(node)
+    shutil.rmtree(folder, ignore_errors=True)
+    names = [node.name for node in nodes]
+    racks = f"racks:\n  a: {names[0]},{names[2]}\n  b: {names[1]}\n"
+    inventory = f"cluster: {CLUSTER}\napiServer: v1.36.1\n{racks}nodes:\n" + "".join(f"  {n}: {{}}\n" for n in names)
+    for name in ("inventories", "playbooks"):
+        (folder / name).mkdir(parents=True)
+    (folder / f"inventories/{CLUSTER}.yaml").write_text(inventory)
+    (folder / "templates").symlink_to(ROOT / "templates")
+    until(lambda: all(node.is_up() for node in nodes), PATIENCE, "every kubelet runs")
+    return Site(folder, bed, tuple(nodes))
 
 
 def runs_of(seen: Seen) -> tuple[str, ...]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rollout.core.run.state import Ending, Phase, RunState
-from tests.chaos.draws import GUARD, Draw, Kind
+from tests.chaos.draws import Draw, Kind
 from tests.chaos.faults import FAULTS, OTHER_STATE, Fault
 from tests.chaos.findings import Finding, Harm, Seen, fenced, findings, is_new
 from tests.chaos.instants import LOOK_EVERY, let_go, reach, set_up
 from tests.chaos.look import is_under_way
-from tests.chaos.site import CLUSTER, Site
+from tests.chaos.site import CLUSTER, PATIENCE, Site
 from tests.chaos.watch import Watch
-from tests.controllers import until
+from tests.controllers import Process, until
 
 QUICK = ("--per-rack", "100", "--yes")
 """Of a way back: these are nodes that nobody uses."""
@@ -92,7 +91,7 @@ def _disturbed(site: Site, draw: Draw, fault: Fault, watch: Watch, result: Resul
 
 def _saved(site: Site) -> None:
     """Whoever is armed has taken its change back."""
-    until(lambda: not any(map(is_under_way, site.nodes)), GUARD + 60, "the nodes save themselves")
+    until(lambda: not any(map(is_under_way, site.nodes)), site.guard + PATIENCE, "the nodes save themselves")
 
 
 def _sleep(seconds: float) -> None:
@@ -100,17 +99,17 @@ def _sleep(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def _wait(controller: subprocess.Popen[str]) -> None:
+def _wait(controller: Process) -> None:
     """Until it has ended, however; killed ones have."""
-    controller.wait(180)
+    controller.wait(PATIENCE)
 
 
-def _thawed(site: Site, draw: Draw, fault: Fault, controller: subprocess.Popen[str]) -> tuple[Finding, ...]:
+def _thawed(site: Site, draw: Draw, fault: Fault, controller: Process) -> tuple[Finding, ...]:
     """Another machine takes over while the controller is stopped; then that one wakes up, in the middle or afterwards."""
     if draw.variant == "unlocked":
         reason = ("--reason", "its machine is gone")
         with site.begun("unlock", "--cluster", CLUSTER, "--force", "--yes", *reason, host="elsewhere") as unlock:
-            unlock.wait(60)
+            unlock.wait(PATIENCE)
     else:
         _sleep(LEASE + 1.0)
     with site.begun("resume", "--yes", host="elsewhere") as other:
@@ -123,16 +122,16 @@ def _thawed(site: Site, draw: Draw, fault: Fault, controller: subprocess.Popen[s
             fault.heal()
             _wait(controller)
             _wait(other)
-            return fenced(controller.returncode, site.said(), (), ())
+            return fenced(controller.wait(), site.said(), (), ())
         _wait(other)
     _saved(site)  # the other may leave what is armed to its guards: what they do is not the controller's doing
     before = site.look()
     fault.heal()
     _wait(controller)
-    return fenced(controller.returncode, site.said(), before, site.look())
+    return fenced(controller.wait(), site.said(), before, site.look())
 
 
-def _takes_over(site: Site, other: subprocess.Popen[str]) -> bool:
+def _takes_over(site: Site, other: Process) -> bool:
     """Whether the other machine gets the lease before it ends."""
     while other.poll() is None:
         holder = site.journal().holder(CLUSTER)
@@ -182,7 +181,7 @@ def _judged(site: Site, draw: Draw, result: Result) -> tuple[Finding, ...]:
 
 def _lasting(site: Site, word: Callable[[Seen], str]) -> tuple[tuple[Seen, ...], tuple[Finding, ...]]:
     """What is still so a few seconds later: a process that has just been told to go needs a moment."""
-    end = time.monotonic() + MOMENT
+    end = time.monotonic() + max(MOMENT, site.undisturbed)  # less than the guard has: what that takes back is found
     while True:
         every = site.look()
         found = tuple(each for seen in every for each in findings(seen, site.known[seen.node], word(seen)))

@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from rollout.cli.check import check
-
-REPOSITORY = Path(__file__).parents[2]
+from tests.places import ROOT
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_is_shipped_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.chdir(ROOT)
     result = CliRunner().invoke(check)
     assert (result.exit_code, result.stderr) == (0, "")
     assert "rno (2,000 nodes)" in result.stdout

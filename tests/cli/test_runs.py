@@ -15,6 +15,8 @@ from rollout.adapters.journal import SqlJournal
 from tests.controllers import Done
 from tests.story.conftest import Site, served
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Site]:

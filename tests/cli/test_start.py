@@ -15,6 +15,7 @@ READS_INVENTORIES = ("pydantic", "jinja2", "ruamel.yaml")
 LISTS = "import sys; from rollout.cli.main import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "words", [["--version"], ["status"], ["watch"], ["pause"], ["abort"], ["continue"], ["report"]]
 )
@@ -29,6 +30,7 @@ def test_what_looks_at_a_run_loads_nothing_that_reaches_nodes_or_reads_inventori
     assert [name for name in (*REACHES_NODES, *READS_INVENTORIES) if name in loaded] == []
 
 
+@pytest.mark.process
 def test_a_version_needs_no_journal(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LISTS, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -36,6 +38,7 @@ def test_a_version_needs_no_journal(tmp_path: Path) -> None:
     assert "sqlalchemy" not in done.stderr.split()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_is_where_the_table_says(name: str) -> None:
     command = cli.get_command(None, name)  # type: ignore[arg-type]  # the table asks nothing of a context

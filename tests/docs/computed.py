@@ -15,9 +15,9 @@ from rollout.kubelet.intents import ROWS, Row
 from rollout.kubelet.restarts.termination import DEDUCTED, ORDERED, OVERRIDDEN, budget
 from rollout.kubelet.runtime_versions import Runtime
 from tests.docs.pages import PAGES
-from tests.kubelet_newer.test_newer_kubelets import KNOWN, lines
-from tests.kubelet_newer.test_newer_kubelets import RECORDED as NEWER
-from tests.kubelet_real.recording import recorded
+from tests.kubelet.newer_kubelets.test_newer_kubelets import KNOWN, lines
+from tests.kubelet.newer_kubelets.test_newer_kubelets import RECORDED as NEWER
+from tests.kubelet.real_kubelet.recording import recorded
 
 Table = Iterator[tuple[str, ...]]
 _PLACE = re.compile(r"(<!-- computed: ([a-z]+) -->\n\n)((?:\|.*\n)*)")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
+
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+FRONT = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+"""For those who work on the project. They name commands and do not show them at work."""
 
 _FENCED = re.compile(r"^ *```(?P<info>.*)\n(?P<text>(?:.*\n)*?) *```$", re.MULTILINE)
 _INDENTED = re.compile(r"(?:(?<=\n\n)|\A)(?:(?: {4,}.*)?\n)+")

@@ -6,16 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.controllers import PATIENCE, fork_server, until
 from tests.docs.reading import Step, missing
 
 
 @dataclass
 class Reader:
-    """In ``folder``. What is exported stays so; ``at_work`` is what runs in the background."""
+    """In ``folder``. What is exported stays so; ``at_work`` is what runs in the background, in an interpreter of its own."""
 
     folder: Path
     exported: dict[str, str] = field(default_factory=dict)
@@ -27,10 +27,20 @@ class Reader:
         return {**os.environ, "PATH": path, "COLUMNS": "200", **self.exported}
 
     def shell(self, command: str) -> subprocess.CompletedProcess[str]:
+        asks = fork_server().asks.fileno()
         return subprocess.run(
-            ["bash", "-c", command], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=180,
-            stdin=subprocess.DEVNULL, check=False,
+            ["bash", "-c", command], cwd=self.folder, env=self._forking(asks), capture_output=True, text=True,
+            timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False, pass_fds=[asks],
         )  # fmt: skip
+
+    def _forking(self, asks: int) -> dict[str, str]:
+        """``rollout`` is forked by the server that is asked by ``asks``."""
+        ours = self.folder / ".bin"
+        if not ours.exists():
+            ours.mkdir()
+            (ours / "rollout").symlink_to(Path(__file__).parent / "forked_rollout")
+        environment = self.environment
+        return {**environment, "PATH": f"{ours}:{environment['PATH']}", "ROLLOUT_FORK_SERVER": str(asks)}
 
     def take(self, step: Step) -> str:
         """Do one step; what is wrong with it, or nothing."""
@@ -58,11 +68,7 @@ class Reader:
         return ""
 
     def _until(self, step: Step) -> str:
-        deadline = time.monotonic() + 90
-        while (done := self.shell(step.command)).returncode:
-            if time.monotonic() > deadline:
-                return f"never came true:\n{done.stdout}{done.stderr}\n{self.background()}"
-            time.sleep(0.1)
+        until(lambda: self.shell(step.command).returncode == 0, PATIENCE, f"{step.command}\n{self.background()}")
         return ""
 
     def _kill(self, _step: Step) -> str:
@@ -73,7 +79,7 @@ class Reader:
 
     def _ended(self, step: Step) -> str:
         assert self.at_work is not None
-        code = self.at_work.wait(120)
+        code = self.at_work.wait(PATIENCE)
         return "" if code == step.code else f"ended with {code}, not {step.code}:\n{self.background()}"
 
     def background(self) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import click
 import pytest
 
 from rollout.cli.main import cli
-from tests.docs.pages import PAGES, ROOT, Block, blocks, inline_code
+from tests.docs.pages import FRONT, PAGES, Block, blocks, inline_code
 from tests.docs.reading import steps
+from tests.places import ROOT
 
 TYPED = re.compile(r"^\s*(?:\$ )?(?:\S+=\S* )*(?:\S*/)?(?:rollout [a-z]|kubectl |ssh |curl |pip |jq ).*$", re.MULTILINE)
 MADE = re.compile(r"\bmake ([a-z][a-z-]*)")
@@ -36,6 +38,35 @@ def mistyped(command: click.Command, words: list[str]) -> list[str]:
     return [word for word in given if re.fullmatch(r"-{1,2}[a-z][a-z-]*", word) and word not in known]
 
 
+def calls(line: str) -> list[list[str]]:
+    """The words after ``rollout`` of each call in a line for a shell, also of those whose output is a word of another."""
+    inner = re.findall(r"\$\(([^()]*)\)", line)
+    words = shlex.split(re.sub(r"\$\([^()]*\)", "IT", line).replace(";", " ; "))
+    found: list[list[str]] = []
+    open_ = False
+    for word in words:
+        if word in ("|", "||", "&&", ";", ">", ">>", "&"):
+            open_ = False
+        elif word == "rollout" and not open_:
+            found.append([])
+            open_ = True
+        elif open_:
+            found[-1].append(word)
+    return [*found, *(each for text in inner for each in calls(text))]
+
+
+def misread(words: list[str]) -> str:
+    """What the command says to words that it would not take: an option, an argument too many or too few, a wrong choice."""
+    name, command = named(words)
+    try:
+        with command.make_context(name, words[len(name.split()) :], resilient_parsing=False):
+            return ""
+    except click.UsageError as exc:
+        return exc.format_message()
+    except click.exceptions.Exit:  # --help, --version
+        return ""
+
+
 def unrun(block: Block) -> list[str]:
     """Commands of a block that is not run."""
     return [] if block.info == "console" else [found.strip() for found in TYPED.findall(block.text)]
@@ -46,6 +77,22 @@ def test_commands_stand_in_blocks_that_are_run(page: Path) -> None:
     text = page.read_text()
     assert [line for block in blocks(text) for line in unrun(block)] == []
     assert not re.search(r"^ +```console", text, re.MULTILINE), "an indented console block is not run"
+
+
+@every_page
+def test_commands_that_are_run_are_taken_as_they_are_written(page: Path) -> None:
+    """All pages, also those that are not drawn to be run."""
+    for step in steps(page):
+        for words in calls(step.command):
+            assert misread(words) == "", f"{page.name}:{step.line}: {step.command}"
+
+
+def test_a_call_is_found_wherever_it_stands_in_a_line() -> None:
+    line = 'rollout watch && rollout rollback "$(rollout status -o json | jq -r .run)" --yes; echo rollout'
+    assert calls(line) == [["watch"], ["rollback", "IT", "--yes"], [], ["status", "-o", "json"]]
+    assert misread(["apply", "p.json", "q.json", "r.json"]) != ""
+    assert misread(["status", "-o", "yamll"]) != ""
+    assert misread(["lab", "fault", "@all", "--adds"]) != ""
 
 
 @every_page
@@ -60,16 +107,28 @@ def test_commands_in_prose_exist_and_are_run_on_the_same_page(page: Path) -> Non
         assert f"rollout {name}" in run, f"`rollout {name}` is named on {page.name} and not run there"
 
 
-@every_page
+@pytest.mark.parametrize("page", FRONT, ids=lambda page: page.name)
+def test_commands_that_a_front_page_names_exist(page: Path) -> None:
+    for code in inline_code(page.read_text()):
+        words = code.split()
+        if words[0] == "rollout" and words[1:]:
+            assert mistyped(named(words[1:])[1], words) == [], code
+
+
+@pytest.mark.parametrize("page", [*PAGES, *FRONT], ids=lambda page: page.name)
 def test_what_make_is_told_to_make_it_knows(page: Path) -> None:
+    assert unmakeable(page.read_text()) == set()
+
+
+def unmakeable(text: str) -> set[str]:
+    """Targets that a page names and the Makefile does not have."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    text = page.read_text()
     told = [*inline_code(text), *(line.strip() for block in blocks(text) for line in block.text.splitlines())]
-    assert {target for code in told if code.startswith("make ") for target in MADE.findall(code)} <= targets
+    return {target for code in told if code.startswith("make ") for target in MADE.findall(code)} - targets
 
 
 def test_what_make_help_lists_says_what_it_is() -> None:
-    text = (ROOT / "Makefile").read_text()
+    text = (ROOT / "Makefile").read_text().replace("\\\n", " ")
     phony = re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE)
     assert phony
     assert set(phony[1].split()) == set(re.findall(r"^([a-z-]+):.*## \S", text, re.MULTILINE))
@@ -84,3 +143,7 @@ def test_a_command_that_nothing_runs_is_found() -> None:
     with pytest.raises(AssertionError, match="no `rollout plna`"):
         named(["plna"])
     assert mistyped(named(["lab", "fault"])[1], ["--ad", "--add", "-o"]) == ["--ad", "-o"]
+
+
+def test_a_target_that_make_does_not_have_is_found() -> None:
+    assert unmakeable("Say `make help`, `make tset` or\n\n    make demon NODES=5\n") == {"tset", "demon"}

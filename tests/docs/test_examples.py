@@ -17,7 +17,7 @@ from rollout.adapters.kubernetes.cluster import NEEDED, NEEDED_TO_DRAIN
 from rollout.app.load import load_cluster, load_policy
 from tests.app.test_load import TEMPLATES, FakeFiles
 from tests.docs.pages import PAGES, blocks
-from tests.inventories.test_docs import SOURCES
+from tests.docs.test_inventory_examples import SOURCES
 
 BEGINNINGS = {
     "inventory": {"cluster: part": r"^cluster:", "apiServer: v1.34.2": r"^apiServer:", "nodes: {n1: }": r"^nodes"},

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from rollout import errors
-from tests.docs.pages import PAGES, README, ROOT, anchors, inline_code, links
+from tests.docs.pages import FRONT, PAGES, README, anchors, inline_code, links
+from tests.places import ROOT
 
 OURS = re.compile(r"^(?:tests|docs|rollout|inventories|playbooks|templates)/[\w./-]+$")
 ROOMS = re.compile(r"^(?:core|kubelet|app|adapters|agent|cli)/[\w./-]*$")
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+every_page = pytest.mark.parametrize("page", [*PAGES, *FRONT], ids=lambda page: page.name)
 
 
 @every_page
@@ -55,7 +56,7 @@ def test_references_that_a_page_names_are_said_by_the_program(page: Path) -> Non
 
 def test_the_readme_leads_to_every_page_and_is_short() -> None:
     text = README.read_text()
-    assert {f"docs/{page.name}" for page in PAGES[1:]} <= set(links(text))
+    assert {str(page.relative_to(ROOT)) for page in [*PAGES[1:], *FRONT]} <= set(links(text))
     assert len(text.splitlines()) <= 140
 
 

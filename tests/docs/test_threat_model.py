@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
+
 PAGE = (ROOT / "docs/threat-model.md").read_text()
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)`", PAGE)))
 

@@ -120,6 +120,7 @@ def run(site: Site) -> int:
     return site.rollout("apply", "p.json", "--yes").code
 
 
+@pytest.mark.process
 def test_a_forged_token_costs_one_node_and_the_others_go_on_forth_and_back(site: Site) -> None:
     before = {name: site.everything(name) for name in HONEST}
     forge(site, "999999999999999 forged ended\n")

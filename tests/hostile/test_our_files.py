@@ -71,6 +71,7 @@ def test_the_journal_is_ours_alone_also_in_a_folder_that_others_may_look_into(tm
     assert rights(wide / "journal.db") == 0o600
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("where", ["", "journal.db", "journal.db-wal"])
 def test_what_everybody_may_write_to_is_no_journal(tmp_path: Path, where: str) -> None:
     private_state(tmp_path / ".rollout")
@@ -83,7 +84,7 @@ def test_what_everybody_may_write_to_is_no_journal(tmp_path: Path, where: str) -
     assert "everybody may write" in done.err
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: giving a file to another user needs root")
+@pytest.mark.root  # giving a file to another user
 @pytest.mark.parametrize("where", ["", "journal.db"])
 def test_what_belongs_to_another_user_is_no_journal(tmp_path: Path, where: str) -> None:
     private_state(tmp_path / ".rollout")
@@ -92,6 +93,7 @@ def test_what_belongs_to_another_user_is_no_journal(tmp_path: Path, where: str) 
     assert (done.code, "belongs to another user (uid 12345)" in done.err) == (5, True)
 
 
+@pytest.mark.process
 def test_a_link_in_the_journals_place_is_no_journal(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("root:x")

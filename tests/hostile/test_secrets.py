@@ -1,20 +1,20 @@
 """A credential in a node's file goes the whole way of a run: it is in the plan and the journal, which are ours alone, and nowhere else.
 
-What other secrets there are has its tests where they are used: sudo's password in ``tests/ssh/test_sudo.py``, bearer tokens
-and kubeconfigs in ``tests/gates``, the journal's password in ``tests/journal``.
+What other secrets there are has its tests where they are used: sudo's password in ``tests/adapters/ssh/test_sudo.py``, bearer tokens
+and kubeconfigs in ``tests/adapters/kubernetes``, the journal's password in ``tests/adapters/journal``.
 """
 
 from __future__ import annotations
 
 import base64
 import stat
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.controllers import finished
+from tests.processes import every_process
 from tests.story.conftest import Site, served
 
 NODES = "small-[001-002]"
@@ -35,39 +35,13 @@ def holds(content: bytes) -> bool:
     return any(form in content for form in FORMS)
 
 
-@contextmanager
-def every_process() -> Iterator[list[bytes]]:
-    """Command lines and environments of whatever runs meanwhile."""
-    seen: set[bytes] = set()
-    found: list[bytes] = []
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(0.02):
-            for folder in Path("/proc").glob("[0-9]*"):
-                for name in ("cmdline", "environ"):
-                    try:
-                        seen.add((folder / name).read_bytes())
-                    except OSError:
-                        continue
-        found.extend(seen)
-
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    try:
-        yield found
-    finally:
-        over.set()
-        watcher.join(30)
-
-
 def test_the_forms_of_a_secret_are_found_wherever_base64_begins() -> None:
     for before in range(7):
         assert holds(base64.b64encode(b"x" * before + SECRET + b"yyy"))
     assert not holds(base64.b64encode(b"x" * 100))
 
 
-@pytest.mark.timeout(600)  # a whole run and the way back, each call a process of its own
+@pytest.mark.process
 def test_a_credential_in_a_file_is_in_the_plan_and_the_journal_alone(tmp_path: Path) -> None:
     with served(tmp_path, NODES) as site, every_process() as processes:
         said = "".join(_whole_way(site))
@@ -77,7 +51,7 @@ def test_a_credential_in_a_file_is_in_the_plan_and_the_journal_alone(tmp_path: P
         with_it = {path for path in kept if holds(path.read_bytes())}
     assert not holds(said.encode())
     assert "<redacted>" in said, "the line was shown, without what it holds"
-    assert any(b"rollout.cli" in line for line in processes), "it did look"
+    assert any(b"rollout.cli\0apply\0" in line for line in processes), "it did look"
     assert not any(holds(line) for line in processes)
     names = {str(path.relative_to(tmp_path)) for path in with_it}
     assert {"p.json", "s.json"} <= names
@@ -104,6 +78,6 @@ def _whole_way(site: Site) -> Iterator[str]:
         ("rollback", *limit, "--emergency", "--yes"),
     )
     for words in calls:
-        done = site.rollout(*words)
+        done = finished(["env", *site.command(*words)], site.folder, 600)  # started anew: its own words are looked at
         assert done.code == 0, f"{words}: {done.out}{done.err}"
         yield done.out + done.err

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 
 import pytest
+import yaml
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.hostile.parts import NotALockError, Pin, differences, locked
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 LOCKS = sorted(path.name for path in (ROOT / "requirements").glob("*.txt"))
 OTHER_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
@@ -29,8 +30,14 @@ def wanted(extra: str) -> Iterable[Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     texts = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
     texts += project["project"]["optional-dependencies"].get(extra, [])
-    texts += [line for line in (ROOT / "requirements/build.in").read_text().splitlines() if not line.startswith("#")]
     return map(Requirement, texts)
+
+
+def test_what_is_locked_for_building_is_what_pyproject_builds_with() -> None:
+    """The tool that makes the lock files reads dependencies from pyproject.toml, and not what it is built with."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    lines = (ROOT / "requirements/build.in").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == project["build-system"]["requires"]
 
 
 def test_there_is_a_lock_for_running_for_work_on_it_and_for_the_tools() -> None:
@@ -95,3 +102,15 @@ def test_make_setup_installs_nothing_that_has_no_hash() -> None:
     assert len(installs) >= 2
     for line in installs:
         assert "--require-hashes" in line or "--no-deps --no-build-isolation" in line, line
+
+
+def test_what_runs_before_a_commit_is_ours_and_made_here() -> None:
+    """Hooks of elsewhere would run whatever their repository holds on that day."""
+    configured = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert [repository["repo"] for repository in configured["repos"]] == ["local"]
+    for hook in configured["repos"][0]["hooks"]:
+        command, target = hook["entry"].split()
+        assert (hook["language"], command) == ("system", "make")
+        assert target in targets
+        assert "additional_dependencies" not in hook

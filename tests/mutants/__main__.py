@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 from tests.mutants.list_of_mutants import MUTANTS
-from tests.mutants.mutant import ROOT, Mutant, copy_of_the_project, is_the_copys, verdict
+from tests.mutants.mutant import Mutant, copy_of_the_project, is_the_copys, verdict
+from tests.places import ROOT
 
 HEAD = """# Mutants: do the proofs still find what they are for?
 

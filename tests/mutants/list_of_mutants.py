@@ -5,8 +5,9 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 AGENT = "rollout/agent/agent.sh"
-SEEDS = "tests/simulation/test_seeds.py::test_two_thousand_seeds_keep_every_law"
+SEEDS = "tests/adapters/simulation/test_seeds.py::test_drawn_seeds_keep_every_law"
 CHAOS = "tests/chaos/test_a_few_runs.py"
+REPLAY = "tests/core/run/test_replay.py"
 TRANSACTION = "tests/agent/test_transaction.py"
 
 MUTANTS = (
@@ -34,7 +35,7 @@ MUTANTS = (
         "",
         "a controller that slept through its lease writes into another's run",
         (
-            "tests/journal/test_races.py::test_who_takes_a_lease_over_waits_for_a_write_that_is_under_way_and_none_comes_after",
+            "tests/adapters/journal/test_races.py::test_who_takes_a_lease_over_waits_for_a_write_that_is_under_way_and_none_comes_after",
         ),
     ),
     Mutant(
@@ -99,7 +100,7 @@ MUTANTS = (
         "Verdict.UNKNOWN: Trigger.GATES_UNKNOWN}",
         "Verdict.UNKNOWN: Trigger.GATES_PASSED}",
         "a node is confirmed that nobody could ask",
-        ("tests/gates/test_node_gates.py::test_a_gate_that_may_not_look_is_unknown",),
+        ("tests/adapters/kubernetes/test_node_gates.py::test_a_gate_that_may_not_look_is_unknown",),
     ),
     Mutant(
         "silent-not-owed",
@@ -116,5 +117,21 @@ MUTANTS = (
         "            pass\n",
         "nodes stay cordoned after the run",
         (SEEDS,),
+    ),
+    Mutant(
+        "names-decide-the-order",
+        "rollout/core/run/state.py",
+        '        object.__setattr__(self, "nodes", {name: self.nodes[name] for name in names})\n',
+        "        del names\n",
+        "status and resume tell another story than the run",
+        (SEEDS, f"{REPLAY}::test_names_that_sort_otherwise_than_they_stand_replay_to_the_same_run"),
+    ),
+    Mutant(
+        "ticks-not-in-the-journal",
+        "rollout/core/run/machine.py",
+        "    return replace(event, at=state.now) if event.at < state.now and not isinstance(event, Resumed) else event\n",
+        "    return event\n",
+        "a resumed run goes by another clock than the run that died",
+        (SEEDS, f"{REPLAY}::test_an_answer_that_was_made_before_a_tick_that_changed_nothing_carries_its_time"),
     ),
 )

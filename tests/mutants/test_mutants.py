@@ -7,7 +7,8 @@ import subprocess
 import pytest
 
 from tests.mutants.list_of_mutants import MUTANTS
-from tests.mutants.mutant import ROOT, Mutant, pytest_of
+from tests.mutants.mutant import Mutant, pytest_of
+from tests.places import ROOT
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -18,6 +19,7 @@ def test_its_line_is_there_once_and_its_tests_are_there(mutant: Mutant) -> None:
         assert f"def {name}" in (ROOT / file).read_text()
 
 
+@pytest.mark.process
 def test_its_tests_can_be_run_as_they_are_named() -> None:
     killers = {killer for mutant in MUTANTS for killer in mutant.killers}
     done = subprocess.run(

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 
 from rollout.adapters.ssh import SshNodes
 from rollout.app.ports import Target
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.core.model.report import Report
-from rollout.core.model.snapshot import Receipt, Snapshot
+from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot
 from tests.bed.node import Node
+from tests.controllers import until
 
 CONFIG_PATH = "/var/lib/kubelet/config.yaml"
 FLAGS_PATH = "/var/lib/kubelet/kubeadm-flags.env"
 DROP_IN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
 DAEMON_PATH = "/etc/docker/daemon.json"
 KEEP = 3
+PATIENCE = 300.0
+"""Seconds: a safety net for what hangs, no verdict."""
+GUARDS = (6, 30, 120)
+"""Seconds, tried one after the other where a test waits for the guard to fire."""
 KUBELET = ("kubelet.service",)
 
 
@@ -51,7 +58,7 @@ class OnNode:
 
     def snapshot(self) -> Snapshot:
         answer = self.send(
-            agent_call.snapshot(program(), unit="kubelet.service", sudo=True, deadline=30, healthz_port=10248)
+            agent_call.snapshot(program(), unit="kubelet.service", sudo=True, deadline=PATIENCE, healthz_port=10248)
         )
         snapshot = parse_snapshot(self.node.name, answer)
         assert isinstance(snapshot, Snapshot), (snapshot, answer)
@@ -59,17 +66,17 @@ class OnNode:
 
     def claim(self) -> Report:
         claim = agent_call.Claim(self.counter, self.run, force=True)
-        return self._report("status", agent_call.status(program(), claim=claim, sudo=True, deadline=30))
+        return self._report("status", agent_call.status(program(), claim=claim, sudo=True, deadline=PATIENCE))
 
     def status(self, tx: str) -> Report:
-        return self._report("status", agent_call.status(program(), tx=tx, sudo=True, deadline=30))
+        return self._report("status", agent_call.status(program(), tx=tx, sudo=True, deadline=PATIENCE))
 
     def order(
         self,
         tx: str,
         changes: dict[str, bytes],
         *,
-        guard: int = 60,
+        guard: int = 120,
         arguments: tuple[str, ...] = (),
         units: tuple[str, ...] = KUBELET,
         hangups: tuple[str, ...] = (),
@@ -100,14 +107,14 @@ class OnNode:
             arguments=arguments,
             hangups=hangups,
         )
-        return agent_call.apply(program(), order, sudo=True, deadline=guard)
+        return agent_call.apply(program(), order, sudo=True, deadline=PATIENCE)
 
     def apply(
         self,
         tx: str,
         changes: dict[str, bytes],
         *,
-        guard: int = 60,
+        guard: int = 120,
         arguments: tuple[str, ...] = (),
         units: tuple[str, ...] = KUBELET,
         hangups: tuple[str, ...] = (),
@@ -117,16 +124,16 @@ class OnNode:
 
     def confirm(self, tx: str) -> Report:
         call = agent_call.confirm(
-            program(), tx=tx, run=self.run, counter=self.counter, keep=KEEP, sudo=True, deadline=30
+            program(), tx=tx, run=self.run, counter=self.counter, keep=KEEP, sudo=True, deadline=PATIENCE
         )
         return self._report("confirm", call)
 
     def revert(self, tx: str) -> Report:
-        call = agent_call.revert(program(), tx=tx, run=self.run, counter=self.counter, sudo=True, deadline=60)
+        call = agent_call.revert(program(), tx=tx, run=self.run, counter=self.counter, sudo=True, deadline=PATIENCE)
         return self._report("revert", call)
 
     def cleanup(self) -> Report:
-        call = agent_call.cleanup(program(), run=self.run, counter=self.counter, sudo=True, deadline=30)
+        call = agent_call.cleanup(program(), run=self.run, counter=self.counter, sudo=True, deadline=PATIENCE)
         return self._report("cleanup", call)
 
     def read(self, path: str) -> str | None:
@@ -148,12 +155,56 @@ class OnNode:
         return parse_report(self.node.name, verb, self.send(command), time.monotonic() - begin)
 
 
-def eventually(what: Callable[[], bool], seconds: float) -> float:
-    begin = time.monotonic()
-    while not what():
-        assert time.monotonic() - begin < seconds, "did not happen in time"
-        time.sleep(0.1)
-    return time.monotonic() - begin
+def eventually(holds: Callable[[], bool]) -> None:
+    until(holds, PATIENCE, "what must come")
+
+
+def armed_before_its_guard(
+    hand: OnNode,
+    name: str,
+    changes: dict[str, bytes],
+    *,
+    units: tuple[str, ...] = KUBELET,
+    hangups: tuple[str, ...] = (),
+    then: Callable[[str], object] = lambda tx: None,
+    undo: Callable[[], object] = lambda: None,
+) -> str:
+    """The transaction, whose guard will fire soon; something was done to the node before. A machine that is too slow for a
+    guard of a few seconds is given a longer one.
+    """
+    for guard in GUARDS:
+        tx = f"{name}-{hand.counter}-{guard}"
+        hand.apply(tx, changes, guard=guard, units=units, hangups=hangups)
+        then(tx)
+        found = on_disk(hand.node, tx)
+        if (found.get("state"), found.get("finished")) == ("armed", "1"):
+            return tx
+        undo()
+        eventually(lambda tx=tx: receipt(hand, tx).state is ReceiptState.REVERTED)  # type: ignore[misc]  # the tx of now
+    raise AssertionError(f"not armed for long enough within {GUARDS[-1]} s")
+
+
+def on_disk(node: Node, tx: str) -> dict[str, str]:
+    """The node's own record, read from outside: the node may be away."""
+    path = node.root / "var/lib/rollout/tx" / tx / "receipt"
+    text = path.read_text() if path.exists() else ""
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def seconds_left(node: Node, tx: str) -> float:
+    """Until its guard fires; less than nothing afterwards. (This machine's clock is the node's.)"""
+    return int(on_disk(node, tx)["deadline"]) / 1000 - float(Path("/proc/uptime").read_text().split()[0])
+
+
+def moments(hand: OnNode) -> dict[str, float]:
+    """When this boot's systemd said for the first time that it had started or finished a service."""
+    lines = hand.node.exec("journalctl", "-b", "-o", "short-monotonic", "--no-pager", "_PID=1").splitlines()
+    found: dict[str, float] = {}
+    for line in lines:
+        match = re.search(r"\[ *(\d+\.\d+)\].* (?:Started|Finished) (\S+\.service)", line)
+        if match:
+            found.setdefault(match[2], float(match[1]))
+    return found
 
 
 def kubelets(hand: OnNode) -> int:

@@ -1,52 +1,22 @@
-"""Real systemd nodes, booted once for the session."""
+"""What tests do on real systemd nodes: ask over SSH, hold one node in a run of their own, roll out on four."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from rollout.adapters.ssh import SshLimits, SshNodes
+from rollout.adapters.ssh import SshNodes
 from rollout.core.model.report import Outcome
-from tests.bed.bed import Bed, why_not
-from tests.bed.node import CONFIG, DAEMON, FLAGS, Node
+from tests.bed.bed import Bed
+from tests.bed.node import CONFIG, DAEMON, FLAGS
+from tests.bed.plugin import RealNodes
 from tests.real.agent_calls import CONFIG_PATH, DAEMON_PATH, DROP_IN, FLAGS_PATH, OnNode
 from tests.real.fleet import Fleet, make_fleet, written
 
-RealNodes = Callable[[int], list[Node]]
 COUNTERS = itertools.count(1)
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups in this hook too
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers one of them takes all tests of one node, another those of four: each has a bed for all of its own."""
-    for item in items:
-        if "real_node" in item.keywords:
-            group = "fleet" if "fleet" in getattr(item, "fixturenames", ()) else "real"
-            item.add_marker(pytest.mark.xdist_group(group))
-
-
-@pytest.fixture(scope="session")
-def bed() -> Iterator[Bed]:
-    reason = why_not()
-    if reason:
-        pytest.skip(reason)
-    with Bed() as made:
-        yield made
-
-
-@pytest.fixture(scope="session")
-def real_nodes(bed: Bed) -> RealNodes:
-    """``real_nodes(n)``: the first n nodes of the bed, more booted if need be."""
-
-    def take(count: int) -> list[Node]:
-        if count > len(bed.nodes):
-            bed.add(count - len(bed.nodes))
-        return bed.nodes[:count]
-
-    return take
 
 
 @pytest.fixture
@@ -62,7 +32,7 @@ def ssh(bed: Bed, real_nodes: RealNodes) -> Iterator[SshNodes]:
 def on_node(bed: Bed, real_nodes: RealNodes) -> Iterator[OnNode]:
     """A fresh run that has claimed the node; afterwards nothing may be left of it and the node is as kubeadm made it."""
     (node,) = real_nodes(1)
-    ssh = SshNodes(ssh_config=bed.ssh_config, limits=SshLimits(connect=2, channel=3))
+    ssh = SshNodes(ssh_config=bed.ssh_config)
     counter = next(COUNTERS)
     hand = OnNode(ssh, node, run=f"run-{counter}", counter=counter)
     claimed = hand.claim()
@@ -74,6 +44,9 @@ def on_node(bed: Bed, real_nodes: RealNodes) -> Iterator[OnNode]:
         assert hand.leftovers(loaded=True) == []
     finally:
         ssh.close()
+        node.heal()
+        node.resume()
+        node.let_go()
         for path, text in ((CONFIG_PATH, CONFIG), (FLAGS_PATH, FLAGS), (DAEMON_PATH, DAEMON)):
             (node.root / path.lstrip("/")).write_text(text, encoding="utf-8")
         (node.root / DROP_IN.lstrip("/")).unlink(missing_ok=True)

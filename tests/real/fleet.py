@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -16,11 +16,14 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
+from rollout.app.following import attendance, replay
+from rollout.cli.wiring import Session
+from rollout.core.telling.summary import summarize
+from rollout.core.telling.summary_text import status_document
 from tests.bed.bed import Bed
 from tests.bed.node import Node
-from tests.controllers import Done, at_work, finished
-
-ROOT = Path(__file__).parents[2]
+from tests.controllers import Done, Process, at_work, finished
+from tests.places import ROOT
 
 PLAYBOOK = """\
 name: pulls
@@ -31,9 +34,12 @@ limits: {perRack: 100%, pace: 20}
 budgets: {wave: 4, rack: 4, fleet: 4}
 soak: 600ms
 passes: 2
-guard: 20s
+guard: 120s
 onFailure: {revert: node}
 """
+
+PATIENCE = 600.0
+"""Seconds: a safety net for what hangs, no verdict."""
 
 VOLATILE = ("run", "tmp", "var/cache", "var/lib/docker", "var/lib/rollout", "var/lib/systemd", "var/log", "var/tmp")
 """What every node writes as it lives."""
@@ -51,10 +57,10 @@ class Fleet:
         way = ["--ssh-config", str(self.bed.ssh_config)] if words[0] not in ("check", "status") else []
         return [sys.executable, "-m", "rollout.cli", *words, *way]
 
-    def rollout(self, *words: str, patience: float = 180.0) -> Done:
+    def rollout(self, *words: str, patience: float = PATIENCE) -> Done:
         return finished(self.command(*words), self.folder, patience)
 
-    def begun(self, *words: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    def begun(self, *words: str) -> AbstractContextManager[Process]:
         """A controller at work."""
         (self.folder / "out").unlink(missing_ok=True)
         return at_work(self.command(*words), self.folder, self.folder / "out")
@@ -81,10 +87,27 @@ class Fleet:
         assert done.code == 10, done.all
 
     def status(self) -> Any:
-        """The newest run, by its journal."""
-        done = self.rollout("status", "-o", "json")
-        assert done.code == 0, done.all
-        return json.loads(done.out)
+        """The newest run, by its journal: what ``rollout status -o json`` prints, without a process."""
+        journal = Session(self.folder / ".rollout", None, accept_new=False, output="json").past()
+        newest, *_ = journal.runs()
+        document = status_document(
+            summarize(replay(journal, newest.run)), attendance(journal, newest.cluster, newest.run)
+        )
+        return json.loads(json.dumps(document))
+
+    def fires(self, node: Node) -> None:
+        """The timer of its guard elapses now: systemd starts what it would start then."""
+        newest = self.receipts(node)[-1]["tx"]
+        node.exec("systemctl", "start", "--no-block", f"rollout-guard-{newest}.service")
+
+    def is_overdue(self, node: Node) -> None:
+        """Its deadline is past, by its own records."""
+        newest = node.root / "var/lib/rollout/tx" / self.receipts(node)[-1]["tx"]
+        for path in (newest / "receipt", *(newest / "next").iterdir()):
+            text = re.sub(r"^deadline=\d+$", "deadline=1", path.read_text(), flags=re.MULTILINE)
+            fresh = path.with_name(f".{path.name}")
+            fresh.write_text(text)
+            fresh.rename(path)
 
     def standing(self, node: Node) -> str:
         """What the journal says of one node: its trouble's state and reference, or nothing."""

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from rollout.adapters.ssh import SshNodes
 from rollout.core.model.report import Outcome
 from tests.bed.node import Node
-from tests.real.agent_calls import DROP_IN, OnNode
-from tests.real.fleet import Fleet
+from tests.controllers import until
+from tests.real.agent_calls import DROP_IN, OnNode, seconds_left
+from tests.real.fleet import PATIENCE, Fleet
 
 COUNTERS = itertools.count(1_000)
 TX = "tx-guard"
 TIMER, SERVICE, WATCH = f"rollout-guard-{TX}.timer", f"rollout-guard-{TX}.service", f"rollout-watch-{TX}.service"
 NEW = b'[Service]\nEnvironment="GUARDED=1"\n'
-LATER = 10
-"""Seconds after the timer at which the process beside it acts."""
+GUARDS = (10, 45, 240)
+"""Seconds, tried one after the other."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Guarded:
     hand: OnNode
     starts: int
     """How often its kubelet has been started until then, and with it."""
+    was_armed: bool
 
     @property
     def node(self) -> Node:
@@ -57,6 +60,11 @@ class Guarded:
         """Neither string of the guard is there any more."""
         return not self.is_active(WATCH) and not self.is_active(SERVICE) and not self.is_active(TIMER)
 
+    def watch_waits(self) -> bool:
+        """The process beside the timer has begun: it has the lock's file open, which the timer's guard holds."""
+        pid = self.node.exec("systemctl", "show", "-p", "MainPID", "--value", WATCH).strip()
+        return "lock" in self.node.exec("sh", "-c", f"readlink /proc/{pid}/fd/9 || :")
+
     def is_active(self, unit: str) -> bool:
         return self.node.exec("systemctl", "is-active", unit, check=False).strip() in ("active", "activating")
 
@@ -68,21 +76,43 @@ def starts(node: Node) -> int:
 
 
 @contextmanager
-def guarded(fleet: Fleet, guard: int) -> Iterator[list[Guarded]]:
-    """Applied on all four with the same guard; afterwards nothing of ours may be left."""
+def guarded(
+    fleet: Fleet,
+    strike: Callable[[list[Guarded]], object],
+    undo: Callable[[list[Guarded]], object] = lambda nodes: None,
+) -> Iterator[list[Guarded]]:
+    """Applied on all four with the same guard, and struck before any of them fired: a machine that is too slow for a guard of
+    a few seconds is given a longer one. Afterwards nothing of ours may be left.
+    """
     with ExitStack() as stack:
-        found = []
-        for node in fleet.nodes:
-            ssh = SshNodes(ssh_config=fleet.bed.ssh_config)
-            stack.callback(ssh.close)
-            counter = next(COUNTERS)
-            hand = OnNode(ssh, node, run=f"run-{counter}", counter=counter)
-            assert hand.claim().outcome is Outcome.DONE
-            report = hand.apply(TX, {DROP_IN: NEW}, guard=guard)
-            assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
-            found.append(Guarded(hand, starts(node)))
+        for guard in GUARDS:
+            found = _apply(fleet, guard, stack)
+            strike(found)
+            if all(seconds_left(one.node, TX) > 0 and one.was_armed for one in found):
+                break
+            undo(found)
+            for one in found:
+                until(one.has_ended, PATIENCE, "its guard has ended")
+                one.hand.node.exec("rm", "-rf", "/var/lib/rollout")
         yield found
         for one in found:
             cleaned = one.hand.cleanup()
             assert (cleaned.outcome, cleaned.leftovers) == (Outcome.DONE, ()), cleaned
         fleet.nothing_left()
+
+
+def _apply(fleet: Fleet, guard: int, stack: ExitStack) -> list[Guarded]:
+    """On all four at once."""
+
+    def one(node: Node) -> Guarded:
+        ssh = SshNodes(ssh_config=fleet.bed.ssh_config)
+        stack.callback(ssh.close)
+        counter = next(COUNTERS)
+        hand = OnNode(ssh, node, run=f"run-{counter}", counter=counter)
+        assert hand.claim().outcome is Outcome.DONE
+        report = hand.apply(TX, {DROP_IN: NEW}, guard=guard)
+        armed = (report.outcome, report.healthy) == (Outcome.DONE, True)
+        return Guarded(hand, starts(node), was_armed=armed and hand.read(DROP_IN) == NEW.decode())
+
+    with ThreadPoolExecutor(len(fleet.nodes)) as pool:
+        return list(pool.map(one, fleet.nodes))

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import ReceiptState
 from tests.bed.node import CONFIG, FLAGS
-from tests.real.agent_calls import CONFIG_PATH, DROP_IN, FLAGS_PATH, OnNode, eventually, kubelets, receipt
+from tests.real.agent_calls import (
+    CONFIG_PATH,
+    DROP_IN,
+    FLAGS_PATH,
+    OnNode,
+    armed_before_its_guard,
+    eventually,
+    kubelets,
+    moments,
+    on_disk,
+    receipt,
+    seconds_left,
+)
 
-pytestmark = pytest.mark.real_node
+pytestmark = pytest.mark.root
 
 NEW_CONFIG = CONFIG.replace("serializeImagePulls: true", "serializeImagePulls: false").encode()
 DEADLINE_FLAG = "--image-pull-progress-deadline=5m0s"
@@ -86,19 +96,26 @@ def test_a_kubelet_that_gets_sick_is_taken_back_by_the_agent(on_node: OnNode, ba
 
 
 def test_without_a_confirm_the_guard_takes_it_back(on_node: OnNode) -> None:
-    begin = time.monotonic()
-    report = on_node.apply("tx-guard", {CONFIG_PATH: NEW_CONFIG}, guard=15)
-    assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
-    on_node.node.cut()
+    """At its time: after its deadline, and before another timer that is set for a second later."""
+    node = on_node.node
+
+    def cut(tx: str) -> None:
+        node.cut()
+        left = seconds_left(node, tx)
+        timer = ("--on-active", f"{left + 1:.1f}", "--timer-property=AccuracySec=100ms", f"--unit=later-{tx}")
+        node.exec("systemd-run", "--quiet", *timer, "true")
+
+    tx = armed_before_its_guard(on_node, "tx-guard", {CONFIG_PATH: NEW_CONFIG}, then=cut, undo=node.heal)
+    deadline = int(on_disk(node, tx)["deadline"]) / 1000
     try:
-        eventually(lambda: on_node.read(CONFIG_PATH) == CONFIG, 25)
-        took = time.monotonic() - begin
+        eventually(lambda: on_node.read(CONFIG_PATH) == CONFIG)
     finally:
-        on_node.node.heal()
-    assert 12 < took < 20
-    eventually(lambda: receipt(on_node, "tx-guard").state is ReceiptState.REVERTED, 20)
-    assert receipt(on_node, "tx-guard").cause == "guard"
-    eventually(lambda: on_node.leftovers() == [], 20)
+        node.heal()
+    eventually(lambda: receipt(on_node, tx).state is ReceiptState.REVERTED)
+    assert receipt(on_node, tx).cause == "guard"
+    eventually(lambda: on_node.leftovers() == [])
+    eventually(lambda: f"later-{tx}.service" in moments(on_node))
+    assert deadline <= moments(on_node)[f"rollout-guard-{tx}.service"] <= moments(on_node)[f"later-{tx}.service"]
 
 
 def test_a_power_cut_while_armed_boots_with_the_old_files(on_node: OnNode) -> None:
@@ -109,25 +126,25 @@ def test_a_power_cut_while_armed_boots_with_the_old_files(on_node: OnNode) -> No
     on_node.node.heal()
     on_node.node.boot()
     on_node.node.wait()
-    eventually(lambda: receipt(on_node, "tx-power").state is ReceiptState.REVERTED, 20)
+    eventually(lambda: receipt(on_node, "tx-power").state is ReceiptState.REVERTED)
     assert receipt(on_node, "tx-power").cause == "boot"
     assert on_node.read(CONFIG_PATH) == CONFIG
-    eventually(lambda: kubelets(on_node) > 0, 20)
+    eventually(lambda: kubelets(on_node) > 0)
     assert kubelets(on_node) == 1
-    eventually(lambda: on_node.leftovers() == [], 20)
+    eventually(lambda: on_node.leftovers() == [])
 
 
 def test_the_guard_of_a_frozen_node_wins_over_a_late_confirm(on_node: OnNode) -> None:
-    report = on_node.apply("tx-frozen", {CONFIG_PATH: NEW_CONFIG}, guard=15)
-    assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
-    on_node.node.pause()
-    time.sleep(16)
-    on_node.node.resume()
-    late = on_node.confirm("tx-frozen")
+    node = on_node.node
+    changes = {CONFIG_PATH: NEW_CONFIG}
+    tx = armed_before_its_guard(on_node, "tx-frozen", changes, then=lambda _: node.pause(), undo=node.resume)
+    eventually(lambda: seconds_left(node, tx) < -1)
+    node.resume()
+    late = on_node.confirm(tx)
     assert late.receipt is None or late.receipt.state is not ReceiptState.CONFIRMED, late
-    eventually(lambda: receipt(on_node, "tx-frozen").state is ReceiptState.REVERTED, 20)
+    eventually(lambda: receipt(on_node, tx).state is ReceiptState.REVERTED)
     assert on_node.read(CONFIG_PATH) == CONFIG
-    eventually(lambda: on_node.leftovers() == [], 20)
+    eventually(lambda: on_node.leftovers() == [])
 
 
 def test_a_reboot_after_confirm_keeps_the_new_files(on_node: OnNode) -> None:

@@ -14,14 +14,15 @@ from rollout.app.ports import Target
 from rollout.core.model.remote import RemoteCommand
 from tests.bed.bed import Bed, sweep
 from tests.bed.node import CONFIG, Node
+from tests.bed.plugin import RealNodes
 from tests.controllers import until
-from tests.real.conftest import RealNodes
+from tests.real.agent_calls import PATIENCE
 
-pytestmark = pytest.mark.real_node
+pytestmark = pytest.mark.root
 
 
 def said(ssh: SshNodes, node: Node, line: str, stdin: bytes = b"") -> str:
-    answer = ssh.run(Target(name=node.name, address=node.name), RemoteCommand(line, stdin, 30))
+    answer = ssh.run(Target(name=node.name, address=node.name), RemoteCommand(line, stdin, PATIENCE))
     assert answer.status == 0, answer
     return answer.stdout.decode().strip()
 
@@ -41,10 +42,8 @@ def test_a_restart_returns_0_although_the_configuration_is_broken(ssh: SshNodes,
     before = int(said(ssh, node, "systemctl show -p NRestarts --value kubelet"))
     try:
         said(ssh, node, "echo BROKEN | sudo -n tee /var/lib/kubelet/config.yaml; sudo -n systemctl restart kubelet")
-        end = time.monotonic() + 15
-        while int(said(ssh, node, "systemctl show -p NRestarts --value kubelet")) <= before:
-            assert time.monotonic() < end
-            time.sleep(0.2)
+        restarts = "systemctl show -p NRestarts --value kubelet"
+        until(lambda: int(said(ssh, node, restarts)) > before, PATIENCE, "systemd restarts it again and again")
     finally:
         said(ssh, node, "sudo -n tee /var/lib/kubelet/config.yaml", CONFIG.encode())
         said(ssh, node, "sudo -n systemctl restart kubelet; systemctl is-active kubelet")
@@ -66,14 +65,15 @@ def test_the_kubelet_judges_as_the_real_one_does(
 ) -> None:
     (node,) = real_nodes(1)
     line = f"cat > /tmp/config && kubelet --config=/tmp/config {repr(flags) if flags else ''}"
-    answer = ssh.run(Target(name=node.name, address=node.name), RemoteCommand(line, config.encode(), 10))
+    answer = ssh.run(Target(name=node.name, address=node.name), RemoteCommand(line, config.encode(), PATIENCE))
     assert answer.status == status
     assert says in answer.stderr.decode()
 
 
 def test_an_unknown_field_is_only_logged(ssh: SshNodes, real_nodes: RealNodes) -> None:
     (node,) = real_nodes(1)
-    line = "cat > /tmp/config && timeout 1 kubelet --config=/tmp/config --healthz-port=0 2>&1; true"
+    runs = "kubelet --config=/tmp/config --healthz-port=0 >/tmp/said 2>&1 & until grep -q started /tmp/said; do sleep 0.05; done"
+    line = f"cat > /tmp/config && {{ {runs}; kill $!; cat /tmp/said; }}"
     assert "lenient decoding" in said(ssh, node, line, f"{CONFIG}noSuchField: 1\n".encode())
 
 
@@ -83,25 +83,29 @@ def test_healthz_answers(real_nodes: RealNodes) -> None:
     assert node.exec("bash", "-c", ask).strip() == "ok"
 
 
-def test_a_power_cut_is_silence_then_a_new_boot_with_what_was_synced(bed: Bed, real_nodes: RealNodes) -> None:
+def test_a_power_cut_is_silence_then_a_new_boot_with_what_was_synced(
+    bed: Bed, ssh: SshNodes, real_nodes: RealNodes
+) -> None:
     (node,) = real_nodes(1)
     quick = SshNodes(ssh_config=bed.ssh_config, limits=SshLimits(connect=1, channel=1))
     try:
-        boot = said(quick, node, "cat /proc/sys/kernel/random/boot_id")
-        machine = said(quick, node, "cat /etc/machine-id")
-        said(quick, node, "echo kept | sudo -n tee /var/lib/kubelet/mark; sync -f /var/lib/kubelet/mark")
-        said(quick, node, "echo lost | sudo -n tee /var/lib/kubelet/later; sudo -n touch /run/lost")
+        boot = said(ssh, node, "cat /proc/sys/kernel/random/boot_id")
+        machine = said(ssh, node, "cat /etc/machine-id")
+        said(ssh, node, "echo kept | sudo -n tee /var/lib/kubelet/mark; sync -f /var/lib/kubelet/mark")
+        said(ssh, node, "sudo -n touch /run/lost")
+        (node.root / "var/lib/kubelet/later").write_text("lost\n")
+        node.disk.stop()  # at once: others on this machine may sync all of its disks
         node.powercut()
-        answer = quick.run(Target(name=node.name, address=node.name), RemoteCommand("true", b"", 5))
+        answer = quick.run(Target(name=node.name, address=node.name), RemoteCommand("true", b"", PATIENCE))
         assert (answer.started, answer.reference) in {(False, "connect-timeout"), (False, "host-unreachable")}
         node.heal()
         node.boot()
         node.wait()
-        assert said(quick, node, "cat /proc/sys/kernel/random/boot_id") != boot
-        assert said(quick, node, "cat /etc/machine-id /var/lib/kubelet/mark").split() == [machine, "kept"]
-        assert said(quick, node, "cat /var/lib/kubelet/later /run/lost 2>/dev/null || :") == ""
+        assert said(ssh, node, "cat /proc/sys/kernel/random/boot_id") != boot
+        assert said(ssh, node, "cat /etc/machine-id /var/lib/kubelet/mark").split() == [machine, "kept"]
+        assert said(ssh, node, "cat /var/lib/kubelet/later /run/lost 2>/dev/null || :") == ""
     finally:
-        said(quick, node, "sudo -n rm -f /var/lib/kubelet/mark /var/lib/kubelet/later")
+        said(ssh, node, "sudo -n rm -f /var/lib/kubelet/mark /var/lib/kubelet/later")
         quick.close()
 
 
@@ -113,23 +117,23 @@ def test_a_reboot_comes_back_by_itself(ssh: SshNodes, real_nodes: RealNodes) -> 
     assert said(ssh, node, "cat /proc/sys/kernel/random/boot_id") != boot
 
 
-def test_a_paused_node_answers_nothing_and_goes_on_afterwards(bed: Bed, real_nodes: RealNodes) -> None:
+def test_a_paused_node_answers_nothing_and_goes_on_afterwards(bed: Bed, ssh: SshNodes, real_nodes: RealNodes) -> None:
     (node,) = real_nodes(1)
     quick = SshNodes(ssh_config=bed.ssh_config, limits=SshLimits(banner=1, channel=1))
     try:
         node.pause()
-        answer = quick.run(Target(name=node.name, address=node.name), RemoteCommand("true", b"", 5))
+        answer = quick.run(Target(name=node.name, address=node.name), RemoteCommand("true", b"", PATIENCE))
         assert (answer.started, answer.reference) == (False, "no-banner")
         node.resume()
-        assert said(quick, node, "echo back") == "back"
+        assert said(ssh, node, "echo back") == "back"
     finally:
         node.resume()
         quick.close()
 
 
 DEADLINE = 2.0
-SHARED = 10.0
-"""Seconds that a busy machine may need besides: far less than TCP would wait."""
+TCP = 60.0
+"""Seconds: TCP itself would wait for more than twice as long, and a busy machine needs far less."""
 
 
 def test_a_pulled_cable_ends_at_the_deadline(ssh: SshNodes, real_nodes: RealNodes) -> None:
@@ -141,19 +145,21 @@ def test_a_pulled_cable_ends_at_the_deadline(ssh: SshNodes, real_nodes: RealNode
         begin = time.monotonic()
         answer = ssh.run(target, RemoteCommand("true", b"", DEADLINE))
         assert (answer.status, answer.started) == (None, False)
-        assert time.monotonic() - begin < DEADLINE + 2
+        assert time.monotonic() - begin < TCP
     finally:
         node.heal()
     until(
-        lambda: ssh.run(target, RemoteCommand("echo again", b"", DEADLINE)).stdout == b"again\n",
-        SHARED,
+        lambda: ssh.run(target, RemoteCommand("echo again", b"", PATIENCE)).stdout == b"again\n",
+        PATIENCE,
         "it is reached again: the kernel remembers for a moment that there was no way",
     )
 
 
 def test_what_a_killed_run_left_behind_is_swept_away(bed: Bed) -> None:
-    script = "from tests.bed.bed import Bed; b = Bed(); b.__enter__(); b.add(); print(b.folder, flush=True); import time; time.sleep(60)"
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as run:
+    script = "from tests.bed.bed import Bed; b = Bed(); b.__enter__(); b.add(); print(b.folder, flush=True); import sys; sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as run:
         assert run.stdout is not None
         folder = Path(run.stdout.readline().strip())
         run.kill()

@@ -7,9 +7,9 @@ import pytest
 from tests.bed.node import Node
 from tests.controllers import until
 from tests.real.daemons import DOCKER, KUBELET, processes, reloaded
-from tests.real.fleet import Fleet
+from tests.real.fleet import PATIENCE, Fleet
 
-pytestmark = pytest.mark.real_node
+pytestmark = pytest.mark.root
 
 DEFAULT, WANTED = 3, 6
 DAEMON_FILE = "etc/docker/daemon.json"
@@ -81,10 +81,10 @@ def test_dockerd_alone_restarts_nothing_waits_for_no_pulls_and_comes_back_withou
     armed = fleet.nodes[-1]
     armed.hold("*/next/finished *")
     with fleet.begun("apply", "p.json", "--yes") as process:
-        until(armed.holds, 60, "the last node is armed and hung up")
+        until(armed.holds, PATIENCE, "the last node is armed and hung up")
         assert (fleet.receipt(armed), reloaded(armed)[-1]) == ("armed -", WANTED), "guarded like any change"
         armed.let_go()
-        assert process.wait(60) == 0, fleet.said()
+        assert process.wait(PATIENCE) == 0, fleet.said()
     fleet.nodes[0].exec("rm", LAYER)
     assert [fleet.receipt(node) for node in fleet.nodes] == ["confirmed -"] * 4
     assert said(fleet) == and_then(told, WANTED)
@@ -104,11 +104,11 @@ def test_who_pulls_goes_last_and_goes_when_it_has_pulled(fleet: Fleet) -> None:
     pull(busy)
     untouched = processes(busy)
     with fleet.begun("apply", "--cluster", "real", "--yes") as process:
-        until(lambda: [fleet.receipt(node) for node in others] == ["confirmed -"] * 3, 60, "the others go first")
+        until(lambda: [fleet.receipt(node) for node in others] == ["confirmed -"] * 3, PATIENCE, "the others go first")
         assert f"waits: 1 node pulls images ({busy.name})" in fleet.rollout("status").out
         assert (fleet.receipts(busy), processes(busy)) == ([], untouched), "nothing of ours is on it"
         busy.exec("rm", LAYER)
-        assert process.wait(60) == 0, fleet.said()
+        assert process.wait(PATIENCE) == 0, fleet.said()
     assert fleet.status()["counts"] == {"confirmed": 4}
     assert fleet.runs_new(busy)
     back = fleet.rollout(*EMERGENCY)

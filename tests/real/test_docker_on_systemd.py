@@ -7,10 +7,10 @@ import pytest
 from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import ReceiptState
 from tests.bed.node import CONFIG, DAEMON
-from tests.real.agent_calls import CONFIG_PATH, DAEMON_PATH, OnNode, eventually, receipt
+from tests.real.agent_calls import CONFIG_PATH, DAEMON_PATH, OnNode, armed_before_its_guard, eventually, receipt
 from tests.real.daemons import DOCKER, KUBELET, began, processes, reloaded, started
 
-pytestmark = pytest.mark.real_node
+pytestmark = pytest.mark.root
 
 DEFAULT, WANTED = 3, 6
 NEW_DAEMON = DAEMON.replace("true", f'true,\n  "max-concurrent-downloads": {WANTED}').encode()
@@ -32,15 +32,19 @@ def test_the_snapshot_sees_dockerd_and_its_file(on_node: OnNode) -> None:
 
 def test_a_hangup_that_nobody_confirms_is_taken_back_by_another_hangup(on_node: OnNode) -> None:
     node = on_node.node
-    before, said = processes(node), reloaded(node)
-    report = on_node.apply("tx-hup", {DAEMON_PATH: NEW_DAEMON}, guard=12, units=(), hangups=(DOCKER,))
-    assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
-    assert (on_node.read(DAEMON_PATH), reloaded(node)) == (NEW_DAEMON.decode(), [*said, WANTED])
-    eventually(lambda: receipt(on_node, "tx-hup").state is ReceiptState.REVERTED, 20)
-    assert receipt(on_node, "tx-hup").cause == "guard"
-    assert (on_node.read(DAEMON_PATH), reloaded(node)) == (DAEMON, [*said, WANTED, DEFAULT])
+    before, changes = processes(node), {DAEMON_PATH: NEW_DAEMON}
+    said: list[int] = []
+
+    def look(tx: str) -> None:
+        said[:] = reloaded(node)
+
+    tx = armed_before_its_guard(on_node, "tx-hup", changes, units=(), hangups=(DOCKER,), then=look)
+    assert (on_node.read(DAEMON_PATH), said[-1]) == (NEW_DAEMON.decode(), WANTED)
+    eventually(lambda: receipt(on_node, tx).state is ReceiptState.REVERTED)
+    assert receipt(on_node, tx).cause == "guard"
+    assert (on_node.read(DAEMON_PATH), reloaded(node)) == (DAEMON, [*said, DEFAULT])
     assert processes(node) == before, "neither was restarted, there or back"
-    eventually(lambda: on_node.leftovers() == [], 20)
+    eventually(lambda: on_node.leftovers() == [])
 
 
 def test_a_dockerd_that_dies_of_the_hangup_is_started_with_its_old_file(on_node: OnNode) -> None:
@@ -68,11 +72,11 @@ def test_a_power_cut_before_a_hangup_is_confirmed_boots_dockerd_with_its_old_fil
     node.heal()
     node.boot()
     node.wait()
-    eventually(node.is_up, 20)
+    eventually(node.is_up)
     assert (receipt(on_node, "tx-dark").state, receipt(on_node, "tx-dark").cause) == (ReceiptState.REVERTED, "boot")
     assert on_node.read(DAEMON_PATH) == DAEMON
     assert (began(node), reloaded(node)) == ([DEFAULT], []), "the file was back before dockerd read it"
-    eventually(lambda: on_node.leftovers() == [], 20)
+    eventually(lambda: on_node.leftovers() == [])
 
 
 def test_a_runtime_is_restarted_before_the_kubelet_there_and_back(on_node: OnNode) -> None:

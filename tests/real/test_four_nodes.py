@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.controllers import until
-from tests.real.fleet import Fleet
+from tests.real.fleet import PATIENCE, Fleet
 
-pytestmark = pytest.mark.real_node
+pytestmark = pytest.mark.root
 
 
 def test_check_plan_apply_plan_again_and_both_ways_back(fleet: Fleet) -> None:
@@ -36,6 +36,7 @@ def test_check_plan_apply_plan_again_and_both_ways_back(fleet: Fleet) -> None:
     assert back.code == 0, back.all
     assert fleet.everything() == before
     assert [fleet.runs_new(node) for node in fleet.nodes] == [False] * 4
+    assert fleet.rollout("status", "-o", "json").json() == fleet.status()
     assert fleet.status()["counts"] == {"reverted": 4}
 
     fleet.playbook("rehearsal: true", "rehearsal: false")
@@ -58,8 +59,8 @@ def test_the_controller_is_killed_in_the_middle_of_a_wave_and_resume_goes_on(fle
         node.hold(instant)
     fleet.plan()
     with fleet.begun("apply", "p.json", "--yes") as process:
-        until(lambda: all(node.holds() for node, _ in instants), 30, "three are where they are wanted")
-        until(lambda: fleet.receipt(confirmed) == "confirmed -", 30, "the fourth is through")
+        until(lambda: all(node.holds() for node, _ in instants), PATIENCE, "three are where they are wanted")
+        until(lambda: fleet.receipt(confirmed) == "confirmed -", PATIENCE, "the fourth is through")
         process.kill()
         process.wait()
     for node, _ in instants:

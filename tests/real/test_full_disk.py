@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.controllers import until
-from tests.real.fleet import Fleet
+from tests.real.fleet import PATIENCE, Fleet
 
-pytestmark = pytest.mark.real_node
+pytestmark = pytest.mark.root
 
 ARMED = "*/new.1 *"  # nothing renamed yet
 SICK = """\
@@ -30,7 +30,7 @@ def test_a_disk_may_be_full_before_and_after_a_node_is_armed(fleet: Fleet) -> No
     fleet.plan()
     full.disk.fill(leave=500)
     with fleet.begun("apply", "p.json", "--yes") as process:
-        until(lambda: all(node.holds() for node in (going_on, cramped, going_back)), 30, "all three are armed")
+        until(lambda: all(node.holds() for node in (going_on, cramped, going_back)), PATIENCE, "all three are armed")
         for node in (going_on, cramped, going_back):
             assert fleet.receipt(node) == "armed -"
             node.disk.fill()
@@ -38,7 +38,7 @@ def test_a_disk_may_be_full_before_and_after_a_node_is_armed(fleet: Fleet) -> No
                 "really full"
             )
             node.let_go()
-        code = process.wait(90)
+        code = process.wait(PATIENCE)
     assert code == 4, fleet.said()
 
     assert [fleet.is_new(node) for node in fleet.nodes] == [True, True, False, False], fleet.said()

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.bed.node import CONFIG
-from tests.real.agent_calls import CONFIG_PATH, OnNode, eventually, receipt
+from tests.real.agent_calls import CONFIG_PATH, OnNode, armed_before_its_guard, eventually, receipt
 
-pytestmark = pytest.mark.real_node
+pytestmark = pytest.mark.root
 
 NEW_CONFIG = CONFIG.replace("serializeImagePulls: true", "serializeImagePulls: false").encode()
 LABEL = b"system_u:object_r:kubernetes_file_t:s0\0"
@@ -39,13 +39,18 @@ def test_all_of_it_is_the_targets_before_and_after(on_node: OnNode, way_back: st
     os.setxattr(folder, "user.owner", b"the same team")
     before, around = _has(target), _has(folder)
     assert before[3] == GIVEN, "this file system keeps them"
-    tx = f"tx-{way_back}"
-    assert on_node.apply(tx, {CONFIG_PATH: NEW_CONFIG}, guard=60 if way_back == "revert" else 8).healthy
-    assert target.read_bytes() == NEW_CONFIG
-    assert _has(target) == before
+    tx, changes = f"tx-{way_back}", {CONFIG_PATH: NEW_CONFIG}
+    there: list[object] = []
     if way_back == "revert":
+        assert on_node.apply(tx, changes).healthy
+        there = [target.read_bytes(), _has(target)]
         on_node.revert(tx)
-    eventually(lambda: receipt(on_node, tx).state.value == "reverted", 40)
+    else:
+        tx = armed_before_its_guard(
+            on_node, tx, changes, then=lambda _: there.extend([target.read_bytes(), _has(target)])
+        )
+    assert there[-2:] == [NEW_CONFIG, before]
+    eventually(lambda: receipt(on_node, tx).state.value == "reverted")
     assert target.read_text() == CONFIG
     assert (_has(target), _has(folder)) == (before, around)
     os.removexattr(folder, "user.owner")

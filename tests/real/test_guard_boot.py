@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,9 +11,9 @@ import pytest
 
 from rollout.core.model.snapshot import ReceiptState
 from tests.bed.node import CONFIG
-from tests.real.agent_calls import CONFIG_PATH, OnNode, eventually, kubelets, receipt
+from tests.real.agent_calls import CONFIG_PATH, OnNode, armed_before_its_guard, eventually, kubelets, moments, receipt
 
-pytestmark = pytest.mark.real_node
+pytestmark = pytest.mark.root
 
 NEW_CONFIG = CONFIG.replace("serializeImagePulls: true", "serializeImagePulls: false").encode()
 BOOT_UNIT = "rollout-guard-boot.service"
@@ -24,17 +23,6 @@ SLOW = 3.0
 
 def _shown(hand: OnNode, name: str) -> set[str]:
     return set(hand.node.exec("systemctl", "show", "-p", name, "--value", BOOT_UNIT).split())
-
-
-def _moments(hand: OnNode) -> dict[str, float]:
-    """When this boot's systemd said for the first time that it had started or finished a unit."""
-    lines = hand.node.exec("journalctl", "-b", "-o", "short-monotonic", "--no-pager", "_PID=1").splitlines()
-    found: dict[str, float] = {}
-    for line in lines:
-        match = re.search(r"\[ *(\d+\.\d+)\].* (?:Started|Finished) (\S+\.service)", line)
-        if match:
-            found.setdefault(match[2], float(match[1]))
-    return found
 
 
 @contextmanager
@@ -62,11 +50,11 @@ def test_the_boot_unit_comes_before_every_unit_of_the_change_and_they_start_with
     assert _shown(on_node, "Before") >= {"docker.service", "kubelet.service"}
     assert _shown(on_node, "RequiresMountsFor") >= {"/var/lib/rollout", "/var/lib/kubelet"}
     with _booted_with(on_node, f"ExecStartPre=/bin/sleep {SLOW}"):
-        eventually(lambda: {"docker.service", "kubelet.service"} <= set(_moments(on_node)), 30)
-        when = _moments(on_node)
+        eventually(lambda: {"docker.service", "kubelet.service"} <= set(moments(on_node)))
+        when = moments(on_node)
         assert when[BOOT_UNIT] <= min(when["docker.service"], when["kubelet.service"])
         assert receipt(on_node, "tx-boot").cause == "boot"
-        eventually(lambda: kubelets(on_node) > 0, 20)
+        eventually(lambda: kubelets(on_node) > 0)
         assert kubelets(on_node) == 1, "it was never started with the new files"
         assert on_node.read(CONFIG_PATH) == CONFIG
 
@@ -75,11 +63,11 @@ def test_a_boot_unit_that_fails_leaves_a_timer_of_this_boot_which_takes_the_chan
     """To the boot unit the kubelet's folder is read-only, as a file system that is not well yet."""
     assert on_node.apply("tx-again", {CONFIG_PATH: NEW_CONFIG}, guard=120).healthy
     with _booted_with(on_node, "ReadOnlyPaths=/var/lib/kubelet"):
-        assert _shown(on_node, "Result") == {"exit-code"}
-        eventually(lambda: on_node.read(CONFIG_PATH) == CONFIG, 30)
-        eventually(lambda: receipt(on_node, "tx-again").state is ReceiptState.REVERTED, 20)
+        eventually(lambda: _shown(on_node, "Result") == {"exit-code"})
+        eventually(lambda: on_node.read(CONFIG_PATH) == CONFIG)
+        eventually(lambda: receipt(on_node, "tx-again").state is ReceiptState.REVERTED)
         assert receipt(on_node, "tx-again").cause == "boot"
-        eventually(lambda: kubelets(on_node) == 2, 20)
+        eventually(lambda: kubelets(on_node) == 2)
     assert on_node.cleanup().leftovers == ()
 
 
@@ -90,15 +78,18 @@ def _started_it_is_old(hand: OnNode) -> bool:
 
 def test_the_boot_unit_started_by_hand_when_nothing_else_is_left_restarts_what_runs(on_node: OnNode) -> None:
     """Timer and process were stopped; somebody reaches a target again, which starts what it wants."""
-    guard = 6
-    assert on_node.apply("tx-hand", {CONFIG_PATH: NEW_CONFIG}, guard=guard).healthy
-    on_node.node.exec("systemctl", "stop", "rollout-guard-tx-hand.timer", "rollout-watch-tx-hand.service")
-    on_node.node.exec("systemctl", "start", "multi-user.target")
-    on_node.node.exec("systemctl", "start", BOOT_UNIT)
+    node = on_node.node
+
+    def stop_and_start(tx: str) -> None:
+        node.exec("systemctl", "stop", f"rollout-guard-{tx}.timer", f"rollout-watch-{tx}.service")
+        node.exec("systemctl", "start", "multi-user.target")
+        node.exec("systemctl", "start", BOOT_UNIT)
+
+    tx = armed_before_its_guard(on_node, "tx-hand", {CONFIG_PATH: NEW_CONFIG}, then=stop_and_start)
     assert on_node.read(CONFIG_PATH) == NEW_CONFIG.decode(), "before its time it leaves it alone"
     before = on_node.node.exec("systemctl", "show", "-p", "MainPID", "--value", "kubelet")
-    eventually(partial(_started_it_is_old, on_node), guard + 20)
+    eventually(partial(_started_it_is_old, on_node))
     eventually(
-        lambda: on_node.node.exec("systemctl", "show", "-p", "MainPID", "--value", "kubelet") not in (before, "0\n"), 20
+        lambda: on_node.node.exec("systemctl", "show", "-p", "MainPID", "--value", "kubelet") not in (before, "0\n")
     )
-    assert receipt(on_node, "tx-hand").cause == "boot"
+    assert receipt(on_node, tx).cause == "boot"

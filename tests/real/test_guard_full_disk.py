@@ -6,15 +6,12 @@ from functools import partial
 
 import pytest
 
-from rollout.core.model.report import Outcome
+from rollout.core.model.report import Outcome, Report
 from tests.controllers import until
-from tests.real.fleet import Fleet
-from tests.real.guarded import LATER, TIMER, TX, Guarded, guarded
+from tests.real.fleet import PATIENCE, Fleet
+from tests.real.guarded import TIMER, TX, Guarded, guarded
 
-pytestmark = pytest.mark.real_node
-
-GUARD = 15
-FREE = 30
+pytestmark = pytest.mark.root
 
 
 def _fill(one: Guarded) -> None:
@@ -24,24 +21,39 @@ def _fill(one: Guarded) -> None:
 
 
 def test_guard_watch_boot_and_verb_take_back_on_a_full_disk(fleet: Fleet) -> None:
-    with guarded(fleet, GUARD) as nodes:
-        by_timer, by_process, at_boot, asked = nodes
+    refused = "echo x 2>/dev/null >/var/lib/x; cat /var/lib/x 2>/dev/null; true >/var/lib/y 2>/dev/null && echo made; rm -f /var/lib/x /var/lib/y"
+    made: list[str] = []
+    asked_back: list[Report] = []
+
+    def strike(nodes: list[Guarded]) -> None:
+        _, by_process, at_boot, asked = nodes
         by_process.node.exec("systemctl", "stop", TIMER)
         for one in nodes:
             _fill(one)
-            refused = "echo x 2>/dev/null >/var/lib/x; cat /var/lib/x 2>/dev/null; true >/var/lib/y 2>/dev/null && echo made; rm -f /var/lib/x /var/lib/y"
-            assert one.node.exec("sh", "-c", refused) == "", "neither a byte nor a name"
+        made[:] = [one.node.exec("sh", "-c", refused) for one in nodes]
         at_boot.node.disk.spare_a_little()
         at_boot.node.powercut()
         _fill(at_boot)
-        report = asked.hand.revert(TX)
-        assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
-        at_boot.node.heal()
-        at_boot.node.boot()
-        at_boot.node.wait()
-        until(by_timer.is_old, GUARD + FREE, "the timer's")
-        until(by_process.is_old, LATER + FREE, "the process's")
+        asked_back[:] = [asked.hand.revert(TX)]
+
+    def switch_on(nodes: list[Guarded]) -> None:
+        nodes[2].node.heal()
+        nodes[2].node.boot()
+        nodes[2].node.wait()
+
+    def undo(nodes: list[Guarded]) -> None:
+        for one in nodes:
+            one.node.disk.free()
+        switch_on(nodes)
+
+    with guarded(fleet, strike, undo) as nodes:
+        by_timer, by_process, at_boot, asked = nodes
+        assert made == [""] * 4, "neither a byte nor a name"
+        assert (asked_back[0].outcome, asked_back[0].healthy) == (Outcome.DONE, True), asked_back
+        switch_on(nodes)
+        until(by_timer.is_old, PATIENCE, "the timer's")
+        until(by_process.is_old, PATIENCE, "the process's")
         for one, receipt in ((by_timer, "guard"), (by_process, "guard"), (at_boot, "boot"), (asked, "asked")):
-            until(partial(one.says, f"reverted {receipt}"), FREE, receipt)
+            until(partial(one.says, f"reverted {receipt}"), PATIENCE, receipt)
             assert one.hand.read("/etc/systemd/system/kubelet.service.d/90-rollout.conf") is None
         assert [one.restarts() for one in (by_timer, by_process, asked)] == [1, 1, 1]

@@ -8,9 +8,9 @@ import pytest
 
 from tests.bed.node import Node
 from tests.controllers import until
-from tests.real.fleet import Fleet
+from tests.real.fleet import PATIENCE, Fleet
 
-pytestmark = pytest.mark.real_node
+pytestmark = pytest.mark.root
 
 LATE = """\
 #!/bin/sh
@@ -45,15 +45,17 @@ def test_late_is_told_and_recorded_as_reverted(fleet: Fleet) -> None:
     fleet.plan()
     with fleet.begun("apply", "p.json", "--yes") as process:
         for node in (guarded, alone):
-            until(partial(_is_late, node), 60, "its confirm has come")
+            until(partial(_is_late, node), PATIENCE, "its confirm has come")
             assert fleet.is_new(node)
         units = "systemctl stop $(systemctl list-units --plain --no-legend 'rollout-guard-*.timer' 'rollout-watch-*' | cut -d' ' -f1)"
         alone.exec("sh", "-c", units)
-        until(lambda: fleet.receipt(guarded) == "reverted guard", 60, "its guard has fired")
+        fleet.is_overdue(alone)
+        fleet.fires(guarded)
+        until(lambda: fleet.receipt(guarded) == "reverted guard", PATIENCE, "its guard has fired")
         assert fleet.is_new(alone), "nobody has taken it back"
         for node in (guarded, alone):
             node.exec("rm", "/run/bed-late")
-        code = process.wait(120)
+        code = process.wait(PATIENCE)
     assert code == 4, fleet.said()
     assert [fleet.receipt(node) for node in (guarded, alone)] == ["reverted guard", "reverted guard"]
     assert [fleet.is_new(node) for node in fleet.nodes] == [False, False, True, True]

@@ -2,71 +2,85 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
+from tests.bed.node import Node
 from tests.controllers import until
-from tests.real.fleet import Fleet
-from tests.real.guarded import LATER, SERVICE, TIMER, TX, WATCH, guarded
+from tests.real.fleet import PATIENCE, Fleet
+from tests.real.guarded import SERVICE, TIMER, TX, WATCH, Guarded, guarded
 
-pytestmark = pytest.mark.real_node
-
-GUARD = 12
-FREE = 20
-"""Seconds that systemd, a restart of the kubelet and a busy machine may take besides."""
+pytestmark = pytest.mark.root
 
 
 def test_one_string_may_be_stopped_masked_or_deleted(fleet: Fleet) -> None:
-    begin = time.monotonic()
-    with guarded(fleet, GUARD) as (stopped, masked, deleted, unwatched):
+    watched: list[bool] = []
+
+    def strike(nodes: list[Guarded]) -> None:
+        stopped, masked, deleted, unwatched = nodes
         stopped.node.exec("systemctl", "stop", TIMER)
         masked.node.exec("systemctl", "mask", "--now", TIMER)
         deleted.node.exec("sh", "-c", "rm -f /run/systemd/transient/rollout-* && systemctl daemon-reload")
         unwatched.node.exec("systemctl", "stop", WATCH)
-        assert [one.is_active(WATCH) for one in (stopped, masked, deleted, unwatched)] == [True, True, True, False]
-        for one in (stopped, masked, deleted, unwatched):
-            until(one.is_old, GUARD + LATER + FREE, "its old files are in force")
-            assert time.monotonic() - begin < 300
-        for one in (stopped, masked, deleted, unwatched):
-            until(one.has_taken_itself_back, FREE, "it says so")
+        watched[:] = [one.is_active(WATCH) for one in nodes]
+
+    with guarded(fleet, strike, undo=lambda nodes: unmask(nodes[1].node)) as nodes:
+        assert watched == [True, True, True, False]
+        for one in nodes:
+            until(one.is_old, PATIENCE, "its old files are in force")
+        for one in nodes:
+            until(one.has_taken_itself_back, PATIENCE, "it says so")
             assert one.restarts() == 1
-        (masked.node.root / f"etc/systemd/system/{TIMER}").unlink()  # theirs
-        masked.node.exec("systemctl", "daemon-reload")
-    assert [one.restarts() for one in (stopped, masked, deleted, unwatched)] == [1, 1, 1, 1]
+        unmask(nodes[1].node)
+    assert [one.restarts() for one in nodes] == [1, 1, 1, 1]
+
+
+def unmask(node: Node) -> None:
+    """The mask is theirs."""
+    (node.root / f"etc/systemd/system/{TIMER}").unlink()
+    node.exec("systemctl", "daemon-reload")
+
+
+def hold(nodes: list[Guarded], instant: str) -> None:
+    for one in nodes:
+        one.node.hold(instant)
+
+
+def let_go(nodes: list[Guarded]) -> None:
+    for one in nodes:
+        one.node.let_go()
 
 
 def test_a_guard_that_dies_at_its_work_is_begun_again_or_stood_in_for(fleet: Fleet) -> None:
     """Each is held at its first rename, and struck there; the process that watches is struck before."""
-    with guarded(fleet, GUARD) as (killed, terminated, stopped, watch):
-        for one in (killed, terminated, stopped):
-            one.node.hold("*/next/reverting-guard *")
+
+    def strike(nodes: list[Guarded]) -> None:
+        *held, watch = nodes
+        hold(held, "*/next/reverting-guard *")
         watch.node.exec("systemctl", "stop", TIMER)
         watch.node.exec("systemctl", "kill", "-s", "KILL", WATCH)
-        for one, strike in ((killed, "kill -s KILL"), (terminated, "kill -s TERM"), (stopped, "stop")):
-            until(one.node.holds, GUARD + FREE, "the timer's guard is at work")
-            one.node.exec("systemctl", *strike.split(), SERVICE)
+
+    with guarded(fleet, strike, undo=let_go) as (killed, terminated, stopped, watch):
+        for one, way in ((killed, "kill -s KILL"), (terminated, "kill -s TERM"), (stopped, "stop")):
+            until(one.node.holds, PATIENCE, "the timer's guard is at work")
+            one.node.exec("systemctl", *way.split(), SERVICE)
             one.node.let_go()
         for one in (killed, terminated, stopped, watch):
-            until(one.is_old, LATER + FREE, "its old files are in force")
-            until(one.has_taken_itself_back, FREE, "it says so")
+            until(one.is_old, PATIENCE, "its old files are in force")
+            until(one.has_taken_itself_back, PATIENCE, "it says so")
             assert one.restarts() == 1
         assert [one.hand.status(TX).receipt is not None for one in (killed, watch)] == [True, True]
 
 
 def test_both_strings_fire_and_the_node_is_restarted_once(fleet: Fleet) -> None:
     """The timer's guard is slow, so that the process beside it comes while it is at work: it waits, and finds nothing to do."""
-    with guarded(fleet, GUARD) as nodes:
+    with guarded(fleet, lambda nodes: hold(nodes, "*/next/reverted-guard *"), undo=let_go) as nodes:
         for one in nodes:
-            one.node.hold("*/next/reverted-guard *")
+            until(one.node.holds, PATIENCE, "old files, a restarted kubelet, only the receipt does not say so yet")
         for one in nodes:
-            until(one.node.holds, GUARD + FREE, "old files, a restarted kubelet, only the receipt does not say so yet")
-        time.sleep(LATER + 2)  # the instant at which the other begins is past
-        assert [one.is_active(WATCH) for one in nodes] == [True] * 4, "it waits for the lock"
+            until(one.watch_waits, PATIENCE, "the other has begun, and waits for the lock")
+        let_go(nodes)
         for one in nodes:
-            one.node.let_go()
+            until(one.has_taken_itself_back, PATIENCE, "it says so")
         for one in nodes:
-            until(one.has_taken_itself_back, FREE, "it says so")
-        for one in nodes:
-            until(one.has_ended, FREE, "both have ended")
+            until(one.has_ended, PATIENCE, "both have ended")
             assert (one.is_old(), one.restarts()) == (True, 1)

@@ -7,15 +7,14 @@ import signal
 import pytest
 
 from tests.controllers import until
-from tests.real.fleet import Fleet
+from tests.real.fleet import PATIENCE, Fleet
 
-pytestmark = pytest.mark.real_node
+pytestmark = pytest.mark.root
 
 ARMED = "*/new.1 *"  # nothing renamed yet
 
 
 def test_a_link_that_is_cut_for_less_than_the_guards_time_for_more_and_before_the_node_is_asked(fleet: Fleet) -> None:
-    fleet.playbook("guard: 20s", "guard: 15s")
     fleet.one_rack()
     before = fleet.everything()
     short, long, gone, well = fleet.nodes
@@ -23,20 +22,21 @@ def test_a_link_that_is_cut_for_less_than_the_guards_time_for_more_and_before_th
         node.hold(ARMED)
     fleet.plan()
     with fleet.begun("apply", "p.json", "--yes") as process:
-        until(lambda: short.holds() and long.holds(), 30, "both canaries are armed")
+        until(lambda: short.holds() and long.holds(), PATIENCE, "both canaries are armed")
         for node in (short, long, gone):
             node.cut()
         for node in (short, long):
             node.let_go()
-        until(lambda: fleet.finished(short), 12, "it did its work behind a dead link")
+        until(lambda: fleet.finished(short), PATIENCE, "it did its work behind a dead link")
         short.heal()
-        until(lambda: fleet.receipt(short) == "confirmed -", 12, "the run goes on with it before its guard fires")
-        until(lambda: fleet.receipt(long) == "reverted guard", 30, "alone, it saves itself")
+        until(lambda: fleet.receipt(short) == "confirmed -", PATIENCE, "the run goes on with it before its guard fires")
+        fleet.fires(long)
+        until(lambda: fleet.receipt(long) == "reverted guard", PATIENCE, "alone, it saves itself")
         assert not fleet.is_new(long)
         assert not fleet.runs_new(long)
         assert fleet.status()["counts"].get("confirmed", 0) == 1, "what was not read is no success"
         long.heal()
-        code = process.wait(120)
+        code = process.wait(PATIENCE)
     assert code == 4, fleet.said()
 
     found = fleet.status()
@@ -55,21 +55,21 @@ def test_a_link_that_is_cut_for_less_than_the_guards_time_for_more_and_before_th
 
 def test_a_controller_that_is_stopped_while_a_link_is_cut_tells_the_truth_and_resumes(fleet: Fleet) -> None:
     fleet.playbook("[canary, rest]", "[rest]")
-    fleet.playbook("guard: 20s", "guard: 10s")
     gone = fleet.nodes[0]
     gone.hold(ARMED)
     fleet.plan()
     with fleet.begun("apply", "p.json", "--yes") as process:
-        until(gone.holds, 30, "it is armed")
-        until(lambda: fleet.status()["counts"].get("confirmed") == 3, 30, "the others are through")
+        until(gone.holds, PATIENCE, "it is armed")
+        until(lambda: fleet.status()["counts"].get("confirmed") == 3, PATIENCE, "the others are through")
         gone.cut()
         gone.let_go()
         process.send_signal(signal.SIGINT)
-        until(lambda: "stopping" in fleet.said(), 10, "it says that it ends what is in flight")
+        until(lambda: "stopping" in fleet.said(), PATIENCE, "it says that it ends what is in flight")
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(PATIENCE) == 130
     assert fleet.status()["counts"] == {"confirmed": 3, "applying": 1}
-    until(lambda: fleet.receipt(gone) == "reverted guard", 30, "alone, it saves itself")
+    fleet.fires(gone)
+    until(lambda: fleet.receipt(gone) == "reverted guard", PATIENCE, "alone, it saves itself")
     assert not fleet.is_new(gone)
     gone.heal()
     resumed = fleet.rollout("resume", "--yes")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rollout.adapters.ssh import SshNodes
+from tests.bed.plugin import RealNodes
 from tests.real.agent_calls import OnNode
-from tests.real.conftest import RealNodes
 
-pytestmark = pytest.mark.real_node
+pytestmark = pytest.mark.root
 
 _UNIT = r"[Service]\nExecStart=/bin/sleep 600\n[Install]\nWantedBy=multi-user.target\n"
 FILE = "/usr/local/lib/systemd/system/puppet.service"

@@ -11,9 +11,9 @@ import pytest
 
 from tests.bed.node import Node
 from tests.controllers import until
-from tests.real.fleet import Fleet
+from tests.real.fleet import PATIENCE, Fleet
 
-pytestmark = pytest.mark.real_node
+pytestmark = pytest.mark.root
 
 BEFORE_ARMED = "*/next/armed *"
 BETWEEN_THE_RENAMES = "*/new.2 *"
@@ -44,14 +44,18 @@ def test_nodes_that_go_down_in_the_middle_of_an_apply(fleet: Fleet, strike: Call
         node.hold(instant)
     fleet.plan()
     with fleet.begun("apply", "p.json", "--yes") as process:
-        until(lambda: all(node.holds() for node in (early, between, armed)), 30, "all three are where they are wanted")
-        until(lambda: fleet.receipt(well) == "confirmed -", 30, "the fourth is held up by none of them")
+        until(
+            lambda: all(node.holds() for node in (early, between, armed)),
+            PATIENCE,
+            "all three are where they are wanted",
+        )
+        until(lambda: fleet.receipt(well) == "confirmed -", PATIENCE, "the fourth is held up by none of them")
         assert fleet.versions(early) == "old old"
         assert fleet.versions(between) == "new old"
         assert fleet.versions(armed) == "new new"
         assert [fleet.receipt(node) for node in (early, between, armed)] == ["", "armed -", "armed -"]
         strike((early, between, armed))
-        code = process.wait(90)
+        code = process.wait(PATIENCE)
     assert code == 4, fleet.said()
 
     assert [fleet.is_new(node) for node in fleet.nodes] == [True, False, False, True]
@@ -82,11 +86,11 @@ def test_a_canary_that_loses_its_power_while_it_is_confirmed_halts_the_run_and_r
     struck.hold(BEING_CONFIRMED)
     fleet.plan()
     with fleet.begun("apply", "p.json", "--yes") as process:
-        until(struck.holds, 30, "it is being confirmed")
+        until(struck.holds, PATIENCE, "it is being confirmed")
         assert (fleet.versions(struck), fleet.receipt(struck)) == ("new new", "armed -")
-        until(lambda: fleet.status()["counts"].get("confirmed") == 1, 30, "the other canary is through")
+        until(lambda: fleet.status()["counts"].get("confirmed") == 1, PATIENCE, "the other canary is through")
         power_cut((struck,))
-        code = process.wait(90)
+        code = process.wait(PATIENCE)
     assert code == 3, fleet.said()
     assert fleet.receipt(struck) == "reverted boot"
     assert [fleet.standing(node) for node in (struck, other)] == [

@@ -9,9 +9,11 @@ from contextlib import closing
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from tests.controllers import Done, until
+from tests.controllers import PATIENCE, Done, until
 from tests.story.conftest import Site
 from tests.story.test_faults import FEW, apply, begun, few, nothing_left, policy, said, token, transactions, where
+
+pytestmark = pytest.mark.process
 
 __all__ = ["few"]
 
@@ -36,29 +38,29 @@ def new(site: Site) -> int:
 def test_a_wave_that_holds_is_promoted_from_another_terminal(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     with begun(few, *APPLY) as process:
-        until(lambda: where(few).get("paused"), 60, "the canary has passed and the run holds")
+        until(lambda: where(few).get("paused"), PATIENCE, "the canary has passed and the run holds")
         assert new(few) == 1
         assert "rollout continue" in few.rollout("status").out, "it says how to promote"
         done(few, "continue", "--reason", "all quiet")
-        assert process.wait(60) == 0, said(few)
+        assert process.wait(PATIENCE) == 0, said(few)
     assert new(few) == 6
 
 
 def test_a_paused_run_releases_nothing_until_it_is_told_to_go_on(few: Site) -> None:
     policy(few, "pace: 20", "pace: 0.3")
     with begun(few, *APPLY) as process:
-        until(lambda: transactions(few, "small-061"), 60, "the second wave has begun")
+        until(lambda: transactions(few, "small-061"), PATIENCE, "the second wave has begun")
         told = done(few, "pause", "--reason", "the network team asks")
         assert "rollout continue" in told.out
-        until(lambda: set(where(few)["counts"]) <= {"confirmed", "pending"}, 30, "what was in flight has ended")
+        until(lambda: set(where(few)["counts"]) <= {"confirmed", "pending"}, PATIENCE, "what was in flight has ended")
         still = new(few)
         assert 2 <= still < 6
         again = few.rollout("pause")
-        assert (again.code, "paused-already" in again.err) == (2, True), again.err
+        assert (again.code, "paused-already" in again.err) == (5, True), again.err
         assert "the network team asks" in few.rollout("status").out
         assert new(few) == still
         done(few, "continue")
-        assert process.wait(60) == 0, said(few)
+        assert process.wait(PATIENCE) == 0, said(few)
     assert new(few) == 6
 
 
@@ -67,9 +69,9 @@ def test_an_aborted_run_takes_back_what_it_is_told_to(few: Site, revert: str) ->
     before = few.everything(*FEW)
     policy(few, "pace: 20", "pace: 0.1")
     with begun(few, *APPLY) as process:
-        until(lambda: where(few)["counts"].get("confirmed", 0) >= 2, 60, "two are confirmed")
+        until(lambda: where(few)["counts"].get("confirmed", 0) >= 2, PATIENCE, "two are confirmed")
         done(few, "abort", "--revert", revert, "--reason", "wrong value")
-        assert process.wait(90) == 3, said(few)
+        assert process.wait(PATIENCE) == 3, said(few)
     assert "wrong value" in said(few)
     if revert == "run":
         assert few.everything(*FEW) == before
@@ -81,7 +83,7 @@ def test_an_aborted_run_takes_back_what_it_is_told_to(few: Site, revert: str) ->
 def test_a_word_to_a_run_that_nobody_is_at_work_on_is_refused_with_what_to_do(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     with begun(few, *APPLY) as process:
-        until(lambda: where(few).get("paused"), 60, "it holds")
+        until(lambda: where(few).get("paused"), PATIENCE, "it holds")
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     refused = few.rollout("continue")
@@ -90,19 +92,19 @@ def test_a_word_to_a_run_that_nobody_is_at_work_on_is_refused_with_what_to_do(fe
     done(few, "resume", "--promote", "--yes")
     assert new(few) == 6
     ended = few.rollout("pause")
-    assert (ended.code, "run-ended" in ended.err) == (2, True), ended.err
+    assert (ended.code, "run-ended" in ended.err) == (5, True), ended.err
 
 
 def test_watching_ends_with_the_run_and_as_the_run(few: Site) -> None:
     few.fault("small-[061-063]", "never-healthy")
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     with begun(few, *APPLY) as process:
-        until(lambda: where(few).get("paused"), 60, "it holds")
+        until(lambda: where(few).get("paused"), PATIENCE, "it holds")
         other = few.apart(".rollout")
         with begun(Site(few.folder, few.lab), "continue") as word:
-            assert word.wait(30) == 0
+            assert word.wait(PATIENCE) == 0
         watched = other.rollout("watch")
-        assert process.wait(60) == 3
+        assert process.wait(PATIENCE) == 3
     assert watched.code == 3, watched.err
     assert "halted" in watched.out
     assert "\x1b" not in watched.out, "in a pipe: plain lines"
@@ -158,11 +160,11 @@ def test_forgetting_removes_all_of_ours_and_needs_an_end(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     forget = ("forget", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "handed over")
     with begun(few, *APPLY) as process:
-        until(lambda: where(few).get("paused"), 60, "it holds")
+        until(lambda: where(few).get("paused"), PATIENCE, "it holds")
         early = few.rollout(*forget)
         assert (early.code, "locked" in early.err) == (5, True), early.err
         done(few, "continue")
-        assert process.wait(60) == 0, said(few)
+        assert process.wait(PATIENCE) == 0, said(few)
     forgotten = done(few, *forget)
     assert "forgotten: 6 nodes" in forgotten.out
     assert not any((few.node(name) / "var/lib/rollout").exists() for name in FEW)
@@ -181,7 +183,7 @@ def test_a_cluster_held_by_a_machine_that_no_longer_exists_is_unlocked(few: Site
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     lost = few.apart("lost")
     with begun(lost, *APPLY) as process:
-        until(lambda: where(lost).get("paused"), 60, "it holds")
+        until(lambda: where(lost).get("paused"), PATIENCE, "it holds")
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     claimed = apply(few, ALL)
@@ -202,7 +204,7 @@ def test_a_cluster_held_by_a_machine_that_no_longer_exists_is_unlocked(few: Site
 def test_a_run_that_was_unlocked_is_resumed_where_its_journal_is(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     with begun(few, *APPLY) as process:
-        until(lambda: where(few).get("paused"), 60, "it holds")
+        until(lambda: where(few).get("paused"), PATIENCE, "it holds")
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     done(few, "unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "its machine is gone")

@@ -20,10 +20,11 @@ from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.core.model.draining import Eviction
 from rollout.core.model.live import LiveNode
-from rollout.core.run.drains import AGAIN_EVERY, MOST_TRIES
-from tests.controllers import Done, until
+from tests.controllers import PATIENCE, Done, until
 from tests.story.conftest import Site, served
 from tests.story.test_faults import begun, nothing_left, policy, said, where
+
+pytestmark = pytest.mark.process
 
 CHANGED = ("small-001", "small-002", "small-061")
 ROOMY = ("small-003", "small-062", "small-063")
@@ -40,7 +41,7 @@ def few(tmp_path: Path) -> Iterator[Site]:
         path = made.folder / "inventories/small.yaml"
         path.write_text(f"{path.read_text()}endpoints: {{kubeconfig: {made.lab / 'kubeconfig'}}}\n")
         policy(made, "serializeImagePulls: false", "serializeImagePulls: false\n  maxPods: 1")
-        policy(made, "guard: 10s", "guard: 10s\ndisruption: drain-and-restart\ndrain: 2m")
+        policy(made, "guard: 60s", "guard: 60s\ndisruption: drain-and-restart\ndrain: 2m")
         yield made
 
 
@@ -68,9 +69,9 @@ def cordons(site: Site) -> dict[str, str]:
     return {name: node.cordoned_by for name, node in nodes(site).items() if node.unschedulable}
 
 
-def plan(site: Site) -> tuple[Done, dict[str, Any]]:
+def plan(site: Site, code: int = 0) -> tuple[Done, dict[str, Any]]:
     done = site.rollout("plan", "--cluster", "small", "--limit", LIMIT, "--out", "p.json")
-    assert done.code == 0, done.err
+    assert done.code == code, done.err
     return done, json.loads((site.folder / "p.json").read_text())
 
 
@@ -99,7 +100,7 @@ def test_who_would_lose_pods_is_emptied_changed_confirmed_and_uncordoned_and_its
 
 def test_without_the_word_the_same_nodes_are_refused_and_not_a_pod_is_touched(few: Site) -> None:
     policy(few, "disruption: drain-and-restart\n", "")
-    done, made = plan(few)
+    done, made = plan(few, 4)
     assert {entry["reference"] for entry in made["left"]} == {"pods-would-be-rejected"}
     assert "drain it first, or say `disruption: drain-and-restart`" in done.out
 
@@ -174,7 +175,7 @@ def test_a_node_that_was_to_keep_its_pods_is_left_alone_when_those_of_a_drained_
     with api(few) as cluster:
         (pod,) = [pod for pod in cluster.leaving("small-002", SECONDS) if not pod.stays]
         assert cluster.evict(pod, SECONDS).eviction is Eviction.ACCEPTED
-    until(lambda: len(going(few, FIRST)) == 2, 20, "it went to the only node that takes it")
+    until(lambda: len(going(few, FIRST)) == 2, PATIENCE, "it went to the only node that takes it")
     pair = f"{FIRST},small-002"
     few.rollout("plan", "--cluster", "small", "--limit", pair, "--out", "p.json")
     made = json.loads((few.folder / "p.json").read_text())["nodes"]
@@ -199,14 +200,13 @@ def test_a_controller_that_ends_in_a_drain_leaves_a_run_that_goes_on(few: Site, 
     """Killed, its cordon stays with the run's name on it; interrupted, it lifts that first."""
     few.fault(FIRST, "pdb-blocks")
     with begun(few, *APPLY) as process:
-        until(lambda: drained_now(few), 60, "the canary is drained")
-        assert cordons(few) == {FIRST: run_of(few)}
+        until(lambda: drained_now(few) and cordons(few) == {FIRST: run_of(few)}, PATIENCE, "the canary is drained")
         os.killpg(process.pid, signal_)
-        process.wait(60)
+        code = process.wait(PATIENCE)
     if signal_ is signal.SIGKILL:
         assert cordons(few) == {FIRST: run_of(few)}
     else:
-        assert process.returncode == 130, said(few)
+        assert code == 130, said(few)
         assert cordons(few) == {}
         assert where(few)["counts"] == {"pending": 3}
     assert not few.is_new(FIRST)
@@ -221,13 +221,13 @@ def test_a_controller_that_ends_in_a_drain_leaves_a_run_that_goes_on(few: Site, 
 def test_a_pause_puts_back_who_is_drained_and_going_on_drains_again(few: Site) -> None:
     few.fault(FIRST, "pdb-blocks")
     with begun(few, *APPLY) as process:
-        until(lambda: drained_now(few), 60, "the canary is drained")
+        until(lambda: drained_now(few) and cordons(few), PATIENCE, "the canary is drained")
         few.rollout("pause", run_of(few), "--reason", "lunch")
-        until(lambda: cordons(few) == {}, 30, "its cordon is lifted")
+        until(lambda: cordons(few) == {}, PATIENCE, "its cordon is lifted")
         assert where(few)["counts"] == {"pending": 3}
         few.fault(FIRST, "--clear")
         few.rollout("continue", run_of(few))
-        assert process.wait(120) == 0, said(few)
+        assert process.wait(PATIENCE) == 0, said(few)
     assert all(few.is_new(name) for name in CHANGED)
     assert cordons(few) == {}
 
@@ -235,21 +235,22 @@ def test_a_pause_puts_back_who_is_drained_and_going_on_drains_again(few: Site) -
 def test_an_api_server_that_goes_away_in_a_drain_is_waited_for(few: Site) -> None:
     few.fault(FIRST, "pdb-blocks")
     with begun(few, *APPLY) as process:
-        until(lambda: drained_now(few), 60, "the canary is drained")
+        until(lambda: drained_now(few) and cordons(few), PATIENCE, "the canary is drained")
         few.fault("api", "api-down")
-        until(lambda: "the API server could not be asked" in where(few)["draining"], 30, "it is told")
+        until(lambda: "the API server could not be asked" in where(few)["draining"], PATIENCE, "it is told")
         few.fault(FIRST, "--clear")
         few.fault("api", "--clear")
-        assert process.wait(120) == 0, said(few)
+        assert process.wait(PATIENCE) == 0, said(few)
     assert cordons(few) == {}
 
 
+@pytest.mark.night  # the tries are two minutes; tests/core/run/test_drains.py has them in virtual time
 def test_a_cordon_that_cannot_be_lifted_is_told_and_owed_and_catching_up_lifts_it(few: Site) -> None:
     few.fault(FIRST, "pdb-blocks")
     with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
-        until(lambda: drained_now(few), 60, "it is drained")
+        until(lambda: drained_now(few) and cordons(few), PATIENCE, "it is drained")
         few.fault("api", "api-forbidden")
-        assert process.wait(MOST_TRIES * AGAIN_EVERY + 120) == 4, said(few)
+        assert process.wait(PATIENCE) == 4, said(few)
     status = few.rollout("status").out
     assert f"may still be cordoned by this run: {FIRST}" in status
     assert f"left behind: {FIRST}: its cordon could not be lifted: " in status
@@ -270,10 +271,12 @@ def test_taking_a_run_back_that_died_in_a_drain_lifts_its_cordons_also_without_i
     few.fault("small-002", "pdb-blocks")
     with begun(few, *APPLY) as process:
         until(
-            lambda: "small-002" in cordons(few) and few.is_new(FIRST), 90, "the canary is changed, the next is drained"
+            lambda: "small-002" in cordons(few) and few.is_new(FIRST),
+            PATIENCE,
+            "the canary is changed, the next is drained",
         )
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(60)
+        process.wait(PATIENCE)
     away = few.apart("elsewhere").rollout("rollback", "--cluster", "small", "--limit", LIMIT, "--emergency", "--yes")
     assert away.code == 0, away.out + away.err
     assert "cordons lifted: " in away.out
@@ -285,10 +288,12 @@ def test_a_rollback_without_an_api_server_goes_as_well_and_says_how_cordons_are_
     few.fault("small-002", "pdb-blocks")
     with begun(few, *APPLY) as process:
         until(
-            lambda: "small-002" in cordons(few) and few.is_new(FIRST), 90, "the canary is changed, the next is drained"
+            lambda: "small-002" in cordons(few) and few.is_new(FIRST),
+            PATIENCE,
+            "the canary is changed, the next is drained",
         )
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(60)
+        process.wait(PATIENCE)
     few.fault("api", "api-down")
     back = few.rollout("rollback", run_of(few), "--yes")
     assert back.code == 0, back.out + back.err

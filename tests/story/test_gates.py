@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.controllers import until
-from tests.gates.web import NOW, Reply, Seen, nobody, web
+from tests.adapters.web import NOW, Reply, Seen, nobody, web
+from tests.controllers import PATIENCE, until
+from tests.sampling import sample
 from tests.story.conftest import Site
 from tests.story.test_faults import FEW, begun, few, nothing_left, plan, policy, where
 from tests.story.test_lab_faults import PLENTY, troubles
+
+pytestmark = pytest.mark.process
 
 __all__ = ["few"]  # the fixture
 
@@ -37,7 +40,7 @@ def with_api(site: Site) -> None:
 
 
 def applied(site: Site, *words: str) -> tuple[int, str]:
-    done = site.rollout("apply", "p.json", "--yes", *words, patience=280)
+    done = site.rollout("apply", "p.json", "--yes", *words)
     return done.code, done.out + done.err
 
 
@@ -95,10 +98,10 @@ def test_an_api_that_goes_away_in_the_middle_leaves_the_rest_untouched(few: Site
     policy(few, "revert: wave", "revert: node")
     plan(few, ",".join(FEW))
     with begun(few, "apply", "p.json", "--yes") as run:
-        until(lambda: "holds after wave canary" in few.rollout("status").out, 60, "the canary is held")
+        until(lambda: "holds after wave canary" in few.rollout("status").out, PATIENCE, "the canary is held")
         few.fault("api", "api-down")
         assert few.rollout("continue", "--reason", "on we go").code == 0
-        assert run.wait(120) == 3
+        assert run.wait(PATIENCE) == 3
     assert set(troubles(few).values()) == {("refused", "baseline-unknown")}
     assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, False]
     nothing_left(few, *FEW)
@@ -137,17 +140,33 @@ def measured(site: Site, stack: ExitStack, *replies: Reply, url: str = "") -> No
 EMPTY = Reply(body=b'{"status":"success","data":{"resultType":"vector","result":[]}}')
 
 
-@pytest.mark.parametrize(
-    ("replies", "said", "touched"),
-    [
-        ([EMPTY], "before the wave: gate 'errors': the query's result is empty", False),
-        ([vector(7)], "before the wave: gate 'errors': 1 of 1 sample beyond: {node=small-001} 7; at most 0.1", False),
-        ([vector(0), vector(7)], "gate 'errors': 1 of 1 sample beyond: {node=small-001} 7; at most 0.1", True),
-        ([vector(0), vector(0), vector(7), vector(0)], "gate 'errors': 1 of 1 sample beyond", True),
-        ([vector(0), vector(0), EMPTY], "gate 'errors': the query's result is empty", True),
-    ],
-    ids=["nothing", "bad before", "bad in the soak", "flapping in the soak", "nothing in the soak"],
-)
+MEASURED = [
+    pytest.param([EMPTY], "before the wave: gate 'errors': the query's result is empty", False, id="nothing"),
+    pytest.param(
+        [vector(7)],
+        "before the wave: gate 'errors': 1 of 1 sample beyond: {node=small-001} 7; at most 0.1",
+        False,
+        id="bad before",
+    ),
+    pytest.param(
+        [vector(0), vector(7)],
+        "gate 'errors': 1 of 1 sample beyond: {node=small-001} 7; at most 0.1",
+        True,
+        id="bad in the soak",
+    ),
+    pytest.param(
+        [vector(0), vector(0), vector(7), vector(0)],
+        "gate 'errors': 1 of 1 sample beyond",
+        True,
+        id="flapping in the soak",
+    ),
+    pytest.param(
+        [vector(0), vector(0), EMPTY], "gate 'errors': the query's result is empty", True, id="nothing in the soak"
+    ),
+]
+
+
+@pytest.mark.parametrize(("replies", "said", "touched"), sample("measurements", MEASURED, 2))
 def test_a_measurement_that_does_not_pass_halts_the_run(
     few: Site, replies: list[Reply], said: str, touched: bool
 ) -> None:

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from tests.controllers import Done
-from tests.story.conftest import ROOT, Site
+from tests.places import ROOT
+from tests.story.conftest import Site, in_memory, lab_up
+
+pytestmark = pytest.mark.process
 
 WORKERS = "iad-work-[001-010,031-033,189]"
 DEVICES = [f"iad-gpu-{at:02d}" for at in range(1, 7)]
@@ -35,13 +38,10 @@ def iad(tmp_path: Path) -> Iterator[Site]:
         assert said in text
         text = text.replace(said, instead)
     write_playbook(tmp_path, text)
-    site = Site(tmp_path, tmp_path / "lab")
-    up = site.rollout("lab", "up", "--cluster", "iad", "--limit", FEW, "--restart-sec", "0.3", "--dir", str(site.lab))
-    assert up.code == 0, up.err
-    try:
-        yield site
-    finally:
-        site.rollout("lab", "down", "--dir", str(site.lab))
+    with in_memory(tmp_path) as room:
+        site = Site(tmp_path, room / "lab")
+        with lab_up(site, "--cluster", "iad", "--limit", FEW):
+            yield site
 
 
 def write_playbook(folder: Path, text: str) -> None:

@@ -7,21 +7,32 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from tests.controllers import Done
-from tests.story.conftest import ROOT, Site
+import pytest
+
+from tests.controllers import PATIENCE, Done, finished, until
+from tests.places import ROOT
+from tests.sampling import DEPTH, Depth, sample
+from tests.story.conftest import Site, fresh, served
+from tests.story.test_faults import begun, few, policy
+
+pytestmark = pytest.mark.process
+
+__all__ = ["few"]  # the fixture
+
+DRAWN = 4
+"""Deaths that are tried when it is not night."""
 
 
 def dying(site: Site, at: int, when: str, *words: str) -> Done:
     command = [sys.executable, "-m", "tests.story.dying_controller", *site.command(*words)[3:]]
     count = site.folder / f"{site.state}.count"
     env = {**os.environ, "DIE_AT": str(at), "DIE_WHEN": when, "DIE_COUNT": str(count), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=site.folder, env=env, capture_output=True, text=True, timeout=120, check=False)
-    return Done(done.returncode, done.stdout, done.stderr)
+    return finished(command, site.folder, environment=env)
 
 
 def writes(site: Site) -> int:
@@ -63,37 +74,45 @@ def die_and_resume(site: Site, number: int, at: int, when: str) -> None:
     take_back(site, mine, number, before)
 
 
-def test_the_controller_may_die_at_every_write_of_its_journal(wide_site: Site) -> None:
-    probe = wide_site.apart("probe")
-    whole = dying(probe, 0, "never", "apply", "--cluster", "small", "--limit", ",".join(pair(60)), "--yes")
+@pytest.fixture
+def pairs(tmp_path: Path) -> Iterator[Site]:
+    """Two nodes for each death, and two for the run that counts the writes."""
+    numbers = "001-060,061-120" if DEPTH is Depth.NIGHT else f"001-{DRAWN + 1:03},061-{DRAWN + 61:03}"
+    with served(tmp_path, f"small-[{numbers}]") as made:
+        yield made
+
+
+def test_the_controller_may_die_at_every_write_of_its_journal(pairs: Site) -> None:
+    """Some of them are drawn; at night all are tried."""
+    probe = pairs.apart("probe")
+    whole = dying(probe, 0, "never", "apply", "--cluster", "small", "--limit", ",".join(pair(1)), "--yes")
     assert whole.code == 0, whole.out + whole.err
     total = writes(probe)
     assert total > 8
     deaths = [(at, when) for at in range(1, total + 1) for when in ("before", "after")][:-1]
-    if not os.environ.get("ROLLOUT_EVERY_STEP"):  # `make kill` has them all
-        deaths = deaths[::5]
+    deaths = sample("deaths of the controller", deaths, DRAWN)
     with ThreadPoolExecutor(4) as pool:
-        jobs = [pool.submit(die_and_resume, wide_site, n, at, when) for n, (at, when) in enumerate(deaths, start=1)]
+        jobs = [pool.submit(die_and_resume, pairs, n, at, when) for n, (at, when) in enumerate(deaths, start=2)]
         ends = [(death, job.exception()) for death, job in zip(deaths, jobs, strict=True)]
     failures = [f"write {at} {when}: {error}" for (at, when), error in ends if error]
     assert failures == []
 
 
-def test_a_controller_that_stays_dead_leaves_nodes_that_save_themselves(site: Site) -> None:
-    """Law 2: nobody resumes; the guards fire and every unconfirmed node is as it was."""
-    before = site.everything("small-001", "small-061")
-    command = site.command("apply", "--cluster", "small", "--limit", "small-001,small-061", "--yes")
-    process = subprocess.Popen(command, cwd=site.folder, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while not any("=5m" in site.flags(name) for name in ("small-001", "small-061")):
-        assert time.monotonic() < deadline, "no node was ever changed"
-        time.sleep(0.02)
-    process.kill()
-    process.wait()
-    while site.everything("small-001", "small-061") != before:  # the guard's 10 s, and a moment
-        assert time.monotonic() < deadline + 30, "the guard did not give the files back"
-        time.sleep(0.1)
-    resumed = site.rollout("resume", "--yes")
+def test_a_controller_that_stays_dead_leaves_nodes_that_save_themselves(few: Site) -> None:
+    """Law 2: nobody resumes; the guard fires and the node is as it was.
+
+    What the node says is rubbish from the change on: however late the controller is killed, it has confirmed nothing.
+    """
+    policy(few, "guard: 60s", "guard: 10s")  # it is waited for
+    before = few.everything("small-001", "small-061")
+    few.fault("small-001", "garbage-output", "--at", "apply")
+    with begun(fresh(few), "apply", "--cluster", "small", "--limit", "small-001,small-061", "--yes") as process:
+        until(lambda: "=5m" in few.flags("small-001"), PATIENCE, "the canary is changed")
+        process.kill()
+        process.wait()
+    until(lambda: few.everything("small-001", "small-061") == before, PATIENCE, "the guard gives the files back")
+    few.fault("small-001", "--clear")
+    resumed = few.rollout("resume", "--yes")
     assert resumed.code == 0, resumed.out + resumed.err
-    assert site.is_new("small-001")
-    assert site.is_new("small-061")
+    assert few.is_new("small-001")
+    assert few.is_new("small-061")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rollout.core.run.pulls import ASK_AGAIN
-from tests.controllers import until
+from tests.controllers import PATIENCE, until
+from tests.sampling import sample
 from tests.story.conftest import Site
 from tests.story.test_faults import FEW, begun, few, nothing_left, policy, said, transactions, where
+
+pytestmark = pytest.mark.process
 
 __all__ = ["few"]
 
@@ -15,18 +18,18 @@ APPLY = ("apply", "--cluster", "small", "--limit", ",".join(FEW), "--yes")
 BUSY, STUCK = "small-002", "small-003"
 
 
-@pytest.mark.parametrize("then", ["skip", "override"])
+@pytest.mark.parametrize("then", sample("pulls that go on", ["skip", "override"], 1))
 def test_who_pulls_is_waited_for_and_who_pulls_on_is_left_alone_or_not(few: Site, then: str) -> None:
-    policy(few, "guard: 10s", f"guard: 10s\npullsInFlight: {{within: {1.5 * ASK_AGAIN:g}s, then: {then}}}")
+    policy(few, "guard: 60s", f"guard: 60s\npullsInFlight: {{within: {1.5 * ASK_AGAIN:g}s, then: {then}}}")
     few.fault("small-[002-003]", "pulling")
     before = few.everything(STUCK)
     with begun(few, *APPLY) as process:
-        until(lambda: "2 nodes pull images" in where(few).get("pulling", ""), 60, "both are waited for")
+        until(lambda: "2 nodes pull images" in where(few).get("pulling", ""), PATIENCE, "both are waited for")
         assert "waits: 2 nodes pull images (small-[002-003])" in few.rollout("status").out
-        until(lambda: where(few)["counts"].get("confirmed") == 4, 60, "the others go first")
+        until(lambda: where(few)["counts"].get("confirmed") == 4, PATIENCE, "the others go first")
         assert transactions(few, BUSY) == transactions(few, STUCK) == [], "nothing of ours is on them"
         few.fault(BUSY, "--clear")
-        assert process.wait(120) == (4 if then == "skip" else 0), said(few)
+        assert process.wait(PATIENCE) == (4 if then == "skip" else 0), said(few)
     assert few.is_new(BUSY)
     assert few.is_new(STUCK) is (then == "override")
     status = few.rollout("status").out
@@ -39,7 +42,7 @@ def test_who_pulls_is_waited_for_and_who_pulls_on_is_left_alone_or_not(few: Site
 
 
 def test_a_playbook_that_overrides_asks_nobody(few: Site) -> None:
-    policy(few, "guard: 10s", "guard: 10s\npullsInFlight: override")
+    policy(few, "guard: 60s", "guard: 60s\npullsInFlight: override")
     few.fault(STUCK, "pulling")
     done = few.rollout(*APPLY)
     assert done.code == 0, done.out + done.err

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import shutil
 
-from tests.controllers import until
+import pytest
+
+from tests.controllers import PATIENCE, until
 from tests.story.conftest import Site
 from tests.story.test_faults import FEW, apply, begun, few, nothing_left, plan, policy, said, transactions, where
+
+pytestmark = pytest.mark.process
 
 __all__ = ["few"]
 
@@ -105,13 +109,14 @@ def test_a_rollback_may_die_and_is_resumed_as_what_it_was(few: Site) -> None:
     flags = few.node("small-063") / "etc/default/kubelet"
     flags.write_text(flags.read_text() + "# by hand\n")
     with begun(few, "rollback", run, "--yes", "--force", "--pace", "1") as process:
-        until(lambda: "=5m" not in few.flags("small-001"), 40, "one is being taken back")
+        until(lambda: "=5m" not in few.flags("small-001"), PATIENCE, "one is being taken back")
         process.kill()
         process.wait()
     assert any("5m" in few.flags(name) for name in FEW), said(few)
     found = where(few)
     assert (found["goal"], found["ending"]) == ("revert", None)
 
+    until(lambda: all(few.is_well(name) for name in FEW), PATIENCE, "who was restarted is well")
     early = apply(few, ALL)
     assert early.code == 5, "a rollback under way comes first"
     resumed = few.rollout("resume", "--yes")
@@ -125,7 +130,7 @@ def test_a_run_that_is_at_work_or_died_is_taken_back_from_wherever_it_stands(few
     before = few.everything(*FEW)
     policy(few, "soak: 600ms", "soak: 30s")
     with begun(few, "apply", "--cluster", "small", "--limit", ALL, "--yes") as process:
-        until(lambda: "soaking" in said(few), 40, "the canary soaks")
+        until(lambda: "soaking" in said(few), PATIENCE, "the canary soaks")
         run = where(few)["run"]
         held = few.rollout("rollback", run, "--yes")
         assert held.code == 5, held.out + held.err

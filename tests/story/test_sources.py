@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.controllers import Done
-from tests.story.conftest import Site, make_site
+from tests.story.conftest import Site, in_memory, lab_up, make_site
+from tests.story.test_faults import policy
+
+pytestmark = pytest.mark.process
 
 NODES = ("small-001", "small-002", "small-003", "small-061")
 LISTED = """\
@@ -53,14 +57,13 @@ HOSTS = {
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Site]:
     """Four nodes in two racks, served under an inventory that lists them."""
-    site = make_site(tmp_path)
-    describe(site, LISTED)
-    up = site.rollout("lab", "up", "--cluster", "small", "--restart-sec", "0.3", "--dir", str(site.lab))
-    assert up.code == 0, up.err
-    try:
-        yield site
-    finally:
-        site.rollout("lab", "down", "--dir", str(site.lab))
+    with in_memory(tmp_path) as room:
+        (tmp_path / "lab").symlink_to(room / "lab")
+        site = replace(make_site(tmp_path), lab=room / "lab")
+        describe(site, LISTED)
+        policy(site, "perRack: 25%", "perRack: 100%")  # of three nodes: nobody waits until another is ready again
+        with lab_up(site, "--cluster", "small"):
+            yield site
 
 
 def describe(site: Site, text: str) -> None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 
-from tests.story.conftest import Site
+import pytest
+
+from tests.controllers import PATIENCE
+from tests.story.conftest import Site, fresh
+
+pytestmark = pytest.mark.process
 
 FEW = "small-[001-003,061-062]"
 NAMES = ("small-001", "small-002", "small-003", "small-061", "small-062")
@@ -19,6 +24,8 @@ def plan(site: Site, *words: str) -> dict[str, object]:
 
 
 def test_plan_apply_plan_again_change_one_setting_take_it_back(site: Site) -> None:
+    """The whole story with an interpreter started for each command."""
+    site = fresh(site)
     before = site.everything(*NAMES)
     first = plan(site)
     assert site.everything(*NAMES) == before, "planning changes nothing"
@@ -95,5 +102,5 @@ def test_a_run_goes_on_when_nobody_listens_any_more(site: Site) -> None:
     while not process.stdout.readline().startswith("claimed"):
         assert process.poll() is None
     process.stdout.close()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(PATIENCE) == 0
     assert site.is_new("small-001")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from io import BufferedWriter
 from pathlib import Path
 
 from rollout.adapters.lab import control, serve
@@ -40,15 +41,20 @@ def up(spec: LabSpec, directory: Path, *, patience: float = 120.0) -> None:
     lab_spec.save(spec, directory / serve.SPEC)
     log = directory / "lab.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rollout.adapters.lab.serve", str(directory)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+        process = served(directory, output)
     _wait(directory, process, time.monotonic() + patience)
     process.returncode = 0  # it is a daemon now; nobody waits for it
+
+
+def served(directory: Path, output: BufferedWriter) -> subprocess.Popen[bytes]:
+    """The lab's process, in a session of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "rollout.adapters.lab.serve", str(directory)],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+    )
 
 
 def specification(directory: Path) -> LabSpec:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from rollout.adapters.lab import children, keys, resources, sshd, tools_dir, trees
+from rollout.adapters.lab import children, keys, kubelet, resources, sshd, tools_dir, trees
 from rollout.adapters.lab import spec as lab_spec
 from rollout.adapters.lab.api import KINDS as KINDS_OF_API
 from rollout.adapters.lab.api import Api
@@ -50,8 +50,12 @@ def main(directory: Path) -> None:
     lookup = fleet.lookup()
     api = Api(loop, directory, spec.cluster, partial(resources.answer, lookup))
     Control(loop, directory, lambda request: _answer(fleet, api, request))
-    _announce(directory, spec, fleet.port)
-    _watch(loop, directory, (directory / READY).stat().st_ino)
+
+    def ready() -> None:
+        _announce(directory, spec, fleet.port)
+        _watch(loop, directory, (directory / READY).stat().st_ino)
+
+    loop.at(loop.now() + kubelet.START_UP, ready)  # a plan made at once finds every kubelet healthy
     loop.run()
     fleet.close()
     os._exit(0)  # SSH threads may still be blocked in reads

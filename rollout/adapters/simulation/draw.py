@@ -107,7 +107,8 @@ _WAVE_GATE = Gate(GateKind.HTTP, GateScope.WAVE, "model")
 
 def _racks(dice: Random) -> dict[str, str]:
     sizes = [dice.randint(1, 5) for _ in range(dice.randint(1, 4))]
-    return {f"{'abcd'[rack]}{n + 1}": f"rack{'abcd'[rack]}" for rack, size in enumerate(sizes) for n in range(size)}
+    # From 8 on: a10 stands after a9 and sorts before a8, so whatever goes by the names' order shows (law 10).
+    return {f"{'abcd'[rack]}{n + 8}": f"rack{'abcd'[rack]}" for rack, size in enumerate(sizes) for n in range(size)}
 
 
 def _role(dice: Random) -> Role:
@@ -183,6 +184,8 @@ def _amount(dice: Random, kind: Kind) -> float:
         return dice.choice((0.9, 1.1))
     if kind in (Kind.NEXT_CLOCK, Kind.LEASE_CLOCK):
         return dice.choice((-86400.0, -60.0, -3.0, 3.0, 60.0, 86400.0))
+    if kind is Kind.ANSWER_LATE:
+        return dice.choice((0.05, 0.3, 2.0))
     if kind is Kind.STORE_SLOW:
         return dice.choice((0.3, 2.0, 8.0))
     return float(kind is Kind.WRITE_FAILS)
@@ -197,5 +200,7 @@ def _words(dice: Random, kind: Kind) -> str:
 
 
 _OF_NODES = frozenset(tuple(Kind)[: tuple(Kind).index(Kind.NODE_BASELINE) + 1]) | {Kind.NODE_CLOCK}
-_FROM_THE_START = frozenset({Kind.NODE_CLOCK, Kind.LATENT, Kind.SLOW, Kind.SICK_AFTER_CHANGE, Kind.SICK_EITHER_WAY})
+_FROM_THE_START = frozenset(
+    {Kind.NODE_CLOCK, Kind.LATENT, Kind.ANSWER_LATE, Kind.SLOW, Kind.SICK_AFTER_CHANGE, Kind.SICK_EITHER_WAY}
+)
 _WEIGHTED = (*Kind, *(Kind.KILLED,) * 6, *(Kind.CUT,) * 3, Kind.ANSWER_LOST, Kind.ANSWER_LOST, Kind.REBOOTS)

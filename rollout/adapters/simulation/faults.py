@@ -57,6 +57,10 @@ def _lose_answer(link: Link, fault: Fault) -> None:
     link.lost_answers.add(int(fault.at))
 
 
+def _answers_late(link: Link, fault: Fault) -> None:
+    link.queue = fault.amount
+
+
 def _lose_command(link: Link, fault: Fault) -> None:
     link.lost_commands.add(int(fault.at))
 
@@ -66,6 +70,7 @@ _OF_LINKS: Mapping[Kind, Callable[[Link, Fault], None]] = {
     Kind.LATENT: _latent,
     Kind.ANSWER_LOST: _lose_answer,
     Kind.COMMAND_LOST: _lose_command,
+    Kind.ANSWER_LATE: _answers_late,
 }
 
 

@@ -31,13 +31,25 @@ SILENCE_SECONDS = 15.0
 
 @dataclass
 class Link:
-    """One node's network. ``cuts`` are spans; ``lost_answers`` and ``lost_commands`` are asks of it, counted from 1."""
+    """One node's network. ``cuts`` are spans; ``lost_answers`` and ``lost_commands`` are asks of it, counted from 1.
+
+    Of each of the verbs in ``loses`` the next answer is lost. ``queue``: seconds from an answer, and its time, to the driver's
+    taking it; ticks come in between.
+    """
 
     latency: float = 0.1
+    queue: float = 0.0
     cuts: list[tuple[float, float]] = field(default_factory=list)
     lost_answers: set[int] = field(default_factory=set)
     lost_commands: set[int] = field(default_factory=set)
+    loses: set[Verb] = field(default_factory=set)
     asks: int = 0
+
+    def drops(self, verb: Verb) -> bool:
+        """Whether this answer to a verb is lost; the next one is not."""
+        lost = verb in self.loses
+        self.loses.discard(verb)
+        return lost
 
     def cut_until(self, now: float) -> float:
         """When it is whole again; 0: it is."""
@@ -102,13 +114,14 @@ class Fleet:
 
 @dataclass
 class Errand:
-    """One ask on its way. Whatever happens, at most one answer is delivered."""
+    """One ask on its way. Whatever happens, at most one answer is delivered. ``cancels``: pulls that its restart ends."""
 
     fleet: Fleet
     sender: Sender
     ask: Ask
     deliver: Callable[[Answered], None]
     over: bool = False
+    cancels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.node = self.fleet.nodes[self.ask.node]
@@ -125,7 +138,12 @@ class Errand:
             self._connect(self.timeline.now + CONNECT_SECONDS)
 
     def ask_the_api(self) -> None:
-        """Whose answer is lost with the controller, but not what it did."""
+        """Whose answer is lost with the controller, but not what it did. A drain begins with a look at the node: if the answer
+        to that is lost, the API server is not asked.
+        """
+        if self.ask.verb is Verb.DRAIN and not self.node.cordoned and self.link.drops(Verb.DRAIN):
+            self.timeline.after(SILENCE_SECONDS, lambda: self._end(_lost(self.ask)))
+            return
         if self.ask.verb is Verb.DRAIN:
             trigger = drained(self.fleet, self.sender, self.node, self.ask)
         else:
@@ -161,16 +179,17 @@ class Errand:
 
     def _is_refused_or_pulls(self) -> bool:
         """What is looked at right before an apply; then nothing was touched."""
-        ask, pulls = self.ask, self.sender.order.pulls
+        ask, policy = self.ask, self.sender.order.pulls
         if self.fleet.verdict(ask.node, before=True) is not Verdict.PASS:
             self._end(Report(ask.node, "apply", Outcome.REFUSED, "baseline-unknown", "its baseline could not be taken"))
             return True
-        asks = pulls.within > 0 or pulls.then is not Busy.OVERRIDE
-        if not asks or ask.regardless or not self.node.pulling():
+        pulls = self.node.pulling() if policy.within > 0 or policy.then is not Busy.OVERRIDE else ()
+        if pulls == () or ask.regardless:
+            self.cancels = pulls or ()
             return False
         if self._is_heard():
             now = self.sender.now()
-            self._deliver(Answered(now, ask.node, ask.serial, ask.verb, Trigger.PULLING, pulls=self.node.pulling()))
+            self._deliver(Answered(now, ask.node, ask.serial, ask.verb, Trigger.PULLING, pulls=pulls or ()))
         return True
 
     def _work(self) -> Work:
@@ -191,7 +210,8 @@ class Errand:
                 return node.status(ask.tx, None, force=False)
 
     def _answer(self, report: Report | None) -> None:
-        if report is None or self.number in self.link.lost_answers or self.link.cut_until(self.timeline.now):
+        lost = self.number in self.link.lost_answers or self.link.drops(self.ask.verb)
+        if report is None or lost or self.link.cut_until(self.timeline.now):
             self.timeline.after(SILENCE_SECONDS, lambda: self._end(_lost(self.ask)))
         else:
             self.timeline.after(self.link.latency * 0.3, lambda: self._end(report))
@@ -201,7 +221,14 @@ class Errand:
 
     def _deliver(self, event: Answered) -> None:
         self.over = True
-        self.deliver(event)
+        if self.link.queue:
+            self.timeline.after(self.link.queue, lambda: self._take(event))
+        else:
+            self.deliver(event)
+
+    def _take(self, event: Answered) -> None:
+        if self.sender.listens():
+            self.deliver(event)
 
     def _end(self, report: Report) -> None:
         if self._is_heard():
@@ -222,7 +249,7 @@ class Errand:
         back = self.sender.order.goal is Goal.REVERT and ask.verb is Verb.READ
         return Answered(
             self.sender.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, took,
-            newer=newer_attempt(ask.tx, report.receipts) if back else "",
+            newer=newer_attempt(ask.tx, report.receipts) if back else "", pulls=self.cancels,
         )  # fmt: skip
 
     def _judged(self, report: Report) -> Trigger:
@@ -247,7 +274,7 @@ def drained(fleet: Fleet, sender: Sender, node: ModelNode, ask: Ask) -> Trigger:
     over = Trigger.DRAINING if ask.left else Trigger.NOT_DRAINED
     if not fleet.api_answers:
         return over
-    if node.cordoned and ask.counter < node.cordon_token:
+    if node.cordoned_by_others or (node.cordoned and ask.counter < node.cordon_token):
         return Trigger.NOT_DRAINED
     fenced = ask.counter < node.token.counter
     if not node.cordoned:
@@ -266,7 +293,8 @@ def drained(fleet: Fleet, sender: Sender, node: ModelNode, ask: Ask) -> Trigger:
 
 def uncordoned(fleet: Fleet, node: ModelNode, counter: int | None = None) -> Trigger:
     """Pods come back to where they may. ``counter`` ``None``: whatever token the cordon has."""
-    if not fleet.api_answers or (node.cordoned and counter is not None and counter < node.cordon_token):
+    refused = not fleet.api_answers or fleet.timeline.now < node.cordon_stays_until
+    if refused or (node.cordoned and counter is not None and counter < node.cordon_token):
         return Trigger.STILL_CORDONED
     if node.cordoned:
         node.cordoned, node.pods_gone_at = False, float("inf")

@@ -14,11 +14,14 @@ from rollout.adapters.simulation.fleet import Fleet, Sender
 from rollout.adapters.simulation.journal import ModelJournal
 from rollout.adapters.simulation.node import ModelNode
 from rollout.adapters.simulation.node_parts import FOREIGN, NEW, OLD, Restart
+from rollout.adapters.simulation.shadow import Shadow
 from rollout.app.driver import LATE
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.verdict import Verdict
+from rollout.core.run.altered import altered
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import FENCES, Answered, Event, Trigger, WaveJudged, WaveOpened
+from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.laws import broken_laws
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Order, Phase, RunState, Verb
 
@@ -152,6 +155,40 @@ class Discipline:
 
     def on_end(self, state: RunState) -> None:
         """Nothing more."""
+
+
+@dataclass
+class Replay:
+    """Over one controller. Law 10: the journal's text alone leads to the controller's state, event by event."""
+
+    journal: ModelJournal
+    run: str
+    read: int = 0
+    shadow: Shadow | None = None
+
+    def on_event(self, event: Event, before: RunState, after: RunState) -> None:
+        lines, written = self.journal.lines[self.run], encode_event(event)
+        if self.shadow is None:
+            header = self.journal.headers[self.run]
+            self.shadow = Shadow(header.order, header.counter, header.at)
+        while (
+            self.read < len(lines) and lines[self.read] != written
+        ):  # what earlier controllers wrote, and what opened this one
+            self.shadow.step(lines[self.read])
+            self.read += 1
+        if self.read == len(lines):
+            broken(f"law 10: {written:.200} changed the run and is not in its journal")
+        self.read += 1
+        self._hold(self.shadow.follow(written, before, after))
+
+    def on_end(self, state: RunState) -> None:
+        if self.shadow is not None:
+            self._hold(self.shadow.difference(altered(state, now=self.shadow.state.now)))
+
+    @staticmethod
+    def _hold(problem: str) -> None:
+        if problem:
+            broken(f"law 10: {problem}")
 
 
 def _is_open(event: Answered, state: RunState) -> bool:

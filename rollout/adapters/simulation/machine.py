@@ -28,6 +28,9 @@ class Machine:
     frozen_until: float = 0.0
     holder: Process | None = None  # of the lock
     processes: list[Process] = field(default_factory=list)
+    struck: Callable[[Process], bool] = lambda _process: (
+        False
+    )  # asked wherever a verb pauses: whether it is killed there
     _acting: Process | None = None
 
     @property
@@ -55,7 +58,19 @@ class Machine:
             self.processes.remove(process)
             process.done(end.value)
         else:
-            self.timeline.after(nap * self.pace, lambda: self._go_on(process))
+            if self.struck(process):
+                self.kill(process)
+            else:
+                self.timeline.after(nap * self.pace, lambda: self._go_on(process))
+
+    def hang(self) -> None:
+        """A verb gets stuck with the lock, and keeps it until it is killed."""
+        self.begin("stuck", self._stuck(), lambda _report: None)
+
+    def _stuck(self) -> Work:
+        yield from self._lock(0.0)
+        while True:
+            yield 3600.0
 
     def kill(self, process: Process) -> None:
         process.killed = True

@@ -44,13 +44,15 @@ class ModelNode(Machine):
     transactions: dict[str, Transaction] = field(default_factory=dict)
     token: Token = field(default_factory=Token)
     kubelet: Kubelet = field(default_factory=Kubelet)
-    pulls: tuple[str, ...] = ()
+    pulls: tuple[str, ...] | None = ()  # images, until ``pulls_until``; ``None``: it cannot tell
     pulls_until: float = 0.0
     restarts: list[Restart] = field(default_factory=list)
     guards: set[str] = field(default_factory=set)
     away_until: float = 0.0  # from a restart of ours
     overslept: bool = False  # it stood still through its guard's time
     cordoned: bool = False  # by us
+    cordoned_by_others: bool = False
+    cordon_stays_until: float = 0.0  # until then the API server does not lift a cordon
     cordon_token: int = 0  # of who cordoned it
     pods_gone_at: float = float("inf")
     pods_end_in: float = 5.0
@@ -66,7 +68,7 @@ class ModelNode(Machine):
         now = self.timeline.now
         return self.powered and now >= self.kubelet.up_at and not self.kubelet.sick(self.files, now)
 
-    def pulling(self) -> tuple[str, ...]:
+    def pulling(self) -> tuple[str, ...] | None:
         return self.pulls if self.timeline.now < self.pulls_until else ()
 
     def lose_power(self, back_after: float) -> None:
@@ -131,7 +133,7 @@ class ModelNode(Machine):
         self.overslept = False
         found = Transaction(tx, by.run, by.counter, self.boot, self.uptime + guard)
         self.transactions[tx] = found
-        self._arm(found)
+        self.arm(found)
         self.told(f"{tx} is armed")
         yield 0.05
         self.files = MIXED
@@ -245,7 +247,8 @@ class ModelNode(Machine):
     def _is_late(self, found: Transaction) -> bool:
         return found.boot != self.boot or self.uptime >= found.deadline
 
-    def _arm(self, found: Transaction) -> None:
+    def arm(self, found: Transaction) -> None:
+        """Set its guard's timer."""
         self.guards.add(found.tx)
         boot = self.boot
         self.timeline.after((found.deadline - self.uptime) / self.rate, lambda: self._fire(found.tx, boot))

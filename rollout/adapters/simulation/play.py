@@ -9,7 +9,15 @@ from random import Random
 from rollout.adapters.simulation.controller import Controller, Room, Strike
 from rollout.adapters.simulation.faults import World, set_up
 from rollout.adapters.simulation.fleet import Fleet, Link, uncordoned
-from rollout.adapters.simulation.fleet_laws import Discipline, LawBrokenError, Watch, broken, untruths, went_back
+from rollout.adapters.simulation.fleet_laws import (
+    Discipline,
+    LawBrokenError,
+    Replay,
+    Watch,
+    broken,
+    untruths,
+    went_back,
+)
 from rollout.adapters.simulation.journal import ModelJournal
 from rollout.adapters.simulation.node import ModelNode
 from rollout.adapters.simulation.node_parts import Kubelet, Restart
@@ -164,7 +172,7 @@ class Play:
         discipline = Discipline(journal, order.run)
         controller = Controller(
             f"controller {number}", self.room, journal, order, host, take_over, ahead, self._strikes(number),
-            observers=(discipline,), submitted=lambda _, command: discipline.submitted(command), settled=discipline.settled,
+            observers=(discipline, Replay(journal, order.run)), submitted=lambda _, command: discipline.submitted(command), settled=discipline.settled,
             interrupt_at=self._interrupt(number), width=order.limits.in_flight + 4,
         )  # fmt: skip
         self.watch.orders[order.run] = order
@@ -323,7 +331,7 @@ class Play:
             link.cuts.clear()
             link.lost_answers.clear()
             link.lost_commands.clear()
-            link.latency = min(link.latency, 0.5)
+            link.latency, link.queue = min(link.latency, 0.5), 0.0
         self.fleet.spells.clear()
         self.fleet.api_away.clear()
         self.journal.away_until = self.journal.slow_until = 0.0

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     LATENT = "link-slow"
     ANSWER_LOST = "answer-lost"
     COMMAND_LOST = "command-lost"
+    ANSWER_LATE = "answer-taken-late"
     # gates
     NODE_GATE = "node-gate"
     NODE_BASELINE = "node-baseline"

@@ -194,3 +194,8 @@ class Plan:
     cordoned: bool = False
     consequences: tuple[Consequence, ...] = ()
     loads: tuple[RegistryLoad, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[Left, ...]:
+        """Nodes that could not be read or planned although they were selected."""
+        return tuple(entry for entry in self.left if entry.standing in (Standing.REFUSED, Standing.UNREACHABLE))

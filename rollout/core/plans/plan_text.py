@@ -275,7 +275,12 @@ def _left(plan: Plan) -> Iterator[str]:
 def _tail(plan: Plan) -> Iterator[str]:
     yield ""
     if not plan.nodes:
-        yield "Nothing to do."
+        left_out = len(plan.left_out)
+        yield (
+            f"No node can be changed: {counted(left_out, 'node')} could not be read or planned."
+            if left_out
+            else "Nothing to do."
+        )
         return
     yield (
         f"About {_time(estimate.total(plan))} in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; "

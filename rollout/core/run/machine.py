@@ -57,7 +57,7 @@ from rollout.core.run.state import (
     RunState,
     Verb,
 )
-from rollout.core.run.transitions import Sharp
+from rollout.core.run.transitions import IllegalMoveError, Sharp
 
 
 def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Command, ...]]:
@@ -82,6 +82,32 @@ def step(state: RunState, event: Event) -> tuple[RunState, tuple[Command, ...]]:
     return draft.finish()
 
 
+def as_journaled(state: RunState, event: Event) -> Event | None:
+    """The event as it must be written down, so that a replay arrives at the same state (law 10).
+
+    ``None`` for an answer to a closed question: it must change nothing, so it is not written. An event that was made before
+    the last tick was taken carries that tick's time: ticks that change nothing are not in the journal.
+    """
+    if isinstance(event, Answered) and is_closed(state, event):
+        return None
+    return replace(event, at=state.now) if event.at < state.now and not isinstance(event, Resumed) else event
+
+
+def is_closed(state: RunState, event: Answered) -> bool:
+    """Whether the question that this answers is no longer open."""
+    record = state.nodes.get(event.node)
+    return record is None or record.asked is None or record.serial != event.serial
+
+
+def replayed(state: RunState, event: Event) -> RunState:
+    """The state after an event of a journal. ``IllegalMoveError``: the journal is not that of this run."""
+    if isinstance(event, Answered) and is_closed(state, event):
+        raise IllegalMoveError(
+            f"{event.node} answers {event.verb} number {event.serial}, which is not an open question"
+        )
+    return step(state, event)[0]
+
+
 def _by_the_clock_of(event: Event, state: RunState) -> RunState:
     """Within a controller time never goes back. The clock of the next one may be behind, and is the one that counts: what
     was noted by the old one is moved along, so that what had settled has.
@@ -101,9 +127,9 @@ def _by_the_clock_of(event: Event, state: RunState) -> RunState:
 
 
 def _answered(draft: Draft, event: Answered) -> None:
-    record = draft.nodes.get(event.node)
-    if record is None or record.asked is None or record.serial != event.serial:
-        return  # an answer to a question that is no longer open
+    if is_closed(draft.state, event):
+        return
+    record = draft.nodes[event.node]
     draft.seen_counter(event.counter)
     draft.put(event.node, asked=None)
     if event.verb in _AFTERWARDS:

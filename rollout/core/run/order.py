@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from rollout.core.model.plan import Change, Plan, Standing
+from rollout.core.model.plan import Change, Plan
 from rollout.core.model.playbook import EMERGENCY_LIMITS, GateScope, Limits, RevertScope
 from rollout.core.model.way_back import SETTLE, way_back_seconds
 from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, WaveOrder
@@ -49,10 +49,9 @@ def _settle(change: Change) -> float:
 def left_out(plan: Plan) -> tuple[LeftOut, ...]:
     """What the plan had to leave out although it is not as wanted, folded by reason."""
     together: dict[tuple[str, str], list[str]] = {}
-    for entry in plan.left:
-        if entry.standing in (Standing.REFUSED, Standing.UNREACHABLE):
-            reason = f"{nameless(entry.reason, entry.name)} [{entry.reference}]"
-            together.setdefault((entry.standing, reason), []).append(entry.name)
+    for entry in plan.left_out:
+        reason = f"{nameless(entry.reason, entry.name)} [{entry.reference}]"
+        together.setdefault((entry.standing, reason), []).append(entry.name)
     return tuple(
         LeftOut(what, for_all(reason, names), fold(names), len(names)) for (what, reason), names in together.items()
     )

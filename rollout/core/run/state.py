@@ -10,7 +10,7 @@ from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, Pu
 
 RULES = 3
 """The machine's rules by which a run goes. A journal is events only: replayed by other rules it would tell another story.
-Raise it with every change after which ``tests/core/recorded`` replays to another state.
+Raise it with every change after which ``tests/core/run/recorded`` replays to another state.
 """
 
 
@@ -98,7 +98,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Everything the machine must know of a plan. ``transactions`` (revert runs) is the transaction to take back."""
+    """Everything the machine must know of a plan. ``transactions`` (revert runs) is the transaction to revert."""
 
     run: str
     cluster: str
@@ -119,6 +119,12 @@ class Order:
     zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes; only used with a limit per zone
     pulls: PullsInFlight = DEFAULT_PULLS
     rules: int = RULES
+
+    def __post_init__(self) -> None:
+        """Nodes stand in the order of the waves, however the mapping came: JSON keeps no order that could be relied on (law 10)."""
+        place = {name: at for at, name in enumerate(name for wave in self.waves for name in wave.nodes)}
+        names = sorted(self.nodes, key=lambda name: (place.get(name, len(place)), name))
+        object.__setattr__(self, "nodes", {name: self.nodes[name] for name in names})
 
 
 class Rehearsal(StrEnum):

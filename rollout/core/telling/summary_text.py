@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rollout.core.model.draining import BY_HAND
-from rollout.core.run.state import Ending, Goal
+from rollout.core.run.state import Ending, Goal, Phase
 from rollout.core.telling.summary import Summary
 from rollout.core.text.terminal import printable
 
@@ -38,6 +38,27 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield from _budgets(summary)
     yield from _troubles(summary)
     yield from _not_done(summary)
+
+
+@dataclass(frozen=True, slots=True)
+class Attendance:
+    """Whether a controller is at work on a run that has not ended. ``silent``: seconds since its last heartbeat; ``None``: it has no lease."""
+
+    alive: bool
+    host: str = ""
+    silent: float | None = None
+
+
+def attendance_lines(summary: Summary, attendance: Attendance) -> Iterator[str]:
+    """That a run which looks as if it went on does not, and the command that continues it; nothing where it does."""
+    if summary.phase is Phase.ENDED or attendance.alive:
+        return
+    if attendance.silent is None:
+        yield "  no controller is at work on this run"
+    else:
+        ago = f"{attendance.silent:.0f} s ago"
+        yield f"  no controller is at work on this run: the last heartbeat came {ago} from {printable(attendance.host)}"
+    yield f"  To continue: rollout resume {summary.run}"
 
 
 def _budgets(summary: Summary) -> Iterator[str]:
@@ -91,3 +112,9 @@ def counts_text(counts: Mapping[str, int]) -> str:
 def summary_document(summary: Summary) -> dict[str, Any]:
     """The same as JSON values, with a ``version``."""
     return {"version": VERSION, **asdict(summary)}
+
+
+def status_document(summary: Summary, attendance: Attendance) -> dict[str, Any]:
+    """What ``rollout status`` prints: the summary, and the ``controller``, which is ``None`` once the run has ended."""
+    controller = None if summary.phase is Phase.ENDED else asdict(attendance)
+    return {**summary_document(summary), "controller": controller}

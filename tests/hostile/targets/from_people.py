@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.settings import Setting
@@ -21,10 +20,10 @@ from rollout.core.text.nodesets import Names, NodesetError, evaluate, expand, fo
 from rollout.core.text.yaml_source import read_yaml
 from rollout.errors import InputError
 from rollout.kubelet import homes
+from tests.app.test_ansible_inventories import HOSTS
 from tests.hostile.property import Target
-from tests.inventories.test_ansible import HOSTS
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[3]
 NODE = {"name": "n1", "rack": "r1", "zone": "z1", "labels": {"gpu": "true"}}
 VARIABLES = {"fields": {"maxPods": 110, "clusterDNS": ["10.0.0.10"]}, "node": NODE}
 ANSIBLE = {"path": "x", "rack": "rack", "zoneGroups": "zone_", "labels": "node_labels", "registry": "registry"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 
 from rollout.app.plan import build_plan
 from rollout.core.plans import plan_codec, snapshot_codec
@@ -12,12 +11,10 @@ from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.run.journal_codec import decode_event, decode_order, encode_event, encode_order
 from rollout.core.run.order import apply_order
-from tests.core.model_fleet import make_order
-from tests.core.test_journal_codec import EVENTS
+from tests.core.run.test_journal_codec import EVENTS
 from tests.hostile.property import CANARY, Target
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm
-
-ROOT = Path(__file__).parents[3]
+from tests.orders import make_order
 
 
 @cache

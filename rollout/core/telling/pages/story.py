@@ -24,7 +24,7 @@ from rollout.core.run.events import (
     WaveJudged,
     WaveOpened,
 )
-from rollout.core.run.machine import opening, step
+from rollout.core.run.machine import opening, replayed
 from rollout.core.run.state import Goal, Halt, NodeState, Order, Phase, RunState, Verb
 from rollout.core.telling.waiting import extended
 from rollout.core.text.terminal import printable
@@ -163,7 +163,7 @@ class _Fold:
         self._sample()
 
     def take(self, event: Event) -> None:
-        before, (self.state, _) = self.state, step(self.state, event)
+        before, self.state = self.state, replayed(self.state, event)
         self.at = max(self.at, event.at)
         self._moved(event, before)
         self._heard(event, before)

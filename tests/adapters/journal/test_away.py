@@ -1,0 +1,173 @@
+"""A PostgreSQL that goes away in the middle: nothing waits for ever, nothing is lost, nothing is there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from rollout.adapters.journal import PostgresUrl, SqlJournal, postgres
+from rollout.app.ports import Note
+from rollout.errors import StateError
+from tests.adapters.journal.conftest import name_of
+from tests.adapters.journal.proxy import Fault, Proxy, proxied
+from tests.adapters.journal.server import Server
+from tests.adapters.journal.test_contract import header
+from tests.controllers import until
+
+pytestmark = pytest.mark.process
+
+
+def no_row(server: Server, question: str) -> bool:
+    return server.query(question) == []
+
+
+NOTE = Note(1.0, "ops@desk", "its machine is frozen")
+
+
+@pytest.fixture
+def way(server: Server) -> Iterator[Proxy]:
+    with proxied(server.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def far(server: Server, way: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlJournal]:
+    """A journal behind the proxy, with run r1 begun in it."""
+    monkeypatch.setenv("PGPASSFILE", str(server.pass_file))
+    database = name_of(server.database())
+    journal = SqlJournal(PostgresUrl.reading(server.over_tcp(database, way.port)))
+    journal.begin(header())
+    journal.acquire("rno", "r1")
+    journal.append("r1", ["a"])
+    yield journal
+    journal.close()
+
+
+def away(journal: SqlJournal, *events: str) -> str:
+    """What an append says of a journal that is away."""
+    with pytest.raises(StateError) as raised:
+        journal.append("r1", events)
+    assert raised.value.reference == "journal-away", raised.value
+    return raised.value.message
+
+
+@pytest.mark.parametrize("fault", [Fault.CUT_BEFORE_COMMIT, Fault.CUT_AFTER_COMMIT])
+def test_an_event_whose_commit_was_cut_is_neither_lost_nor_doubled(far: SqlJournal, way: Proxy, fault: Fault) -> None:
+    way.fault = fault
+    away(far, "b", "c")
+    assert way.cuts == 1
+    far.append("r1", ["b", "c"])
+    assert far.events("r1") == ("a", "b", "c")
+    far.append("r1", ["c"])
+    assert far.events("r1") == ("a", "b", "c", "c"), "the same words once more are another event"
+
+
+def test_the_cut_answer_was_that_of_a_commit_that_was_done(far: SqlJournal, way: Proxy, server: Server) -> None:
+    """What the test before this rests on: after one fault the event is there already, after the other it is not."""
+    database = server.query("SELECT max(datname) FROM pg_stat_activity WHERE application_name = 'rollout'")[0][0]
+    for fault, there in ((Fault.CUT_BEFORE_COMMIT, 1), (Fault.CUT_AFTER_COMMIT, 2)):
+        way.fault = fault
+        away(far, "b")
+        left = f"SELECT 1 FROM pg_stat_activity WHERE datname = '{database}' AND application_name = 'rollout'"  # noqa: S608
+        until(partial(no_row, server, left), 120, "the server's own end of the connection is over")
+        assert server.query("SELECT count(*) FROM events", database) == [(there,)]
+
+
+def test_events_that_the_only_writer_did_not_write_are_refused(far: SqlJournal, server: Server, way: Proxy) -> None:
+    database = server.query("SELECT max(datname) FROM pg_stat_activity WHERE application_name = 'rollout'")[0][0]
+    server.query("INSERT INTO events VALUES ('r1', 2, 'x', 'y')", database)
+    with pytest.raises(StateError, match="did not write") as raised:
+        far.append("r1", ["b"])
+    assert raised.value.reference == "journal-broken"
+
+
+def test_a_connection_that_an_administrator_ended_is_made_anew(far: SqlJournal, server: Server) -> None:
+    server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rollout'")
+    far.append("r1", ["b"])
+    far.renew("rno", "r1")
+    assert far.events("r1") == ("a", "b")
+
+
+def test_a_server_that_crashed_is_away_and_knows_everything_when_it_is_back(far: SqlJournal, server: Server) -> None:
+    server.stop()
+    try:
+        away(far, "b")
+        with pytest.raises(StateError, match="could not be renewed"):
+            far.renew("rno", "r1")
+        with pytest.raises(StateError, match="cannot be read") as unread:
+            far.requests("r1", 0)
+        assert unread.value.reference == "journal-away", "who listens for words goes on listening"
+    finally:
+        server.start()
+    far.append("r1", ["b"])
+    assert far.events("r1") == ("a", "b")
+
+
+def test_a_network_that_swallows_everything_is_told(
+    far: SqlJournal, way: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its own bounds this waits for ever."""
+    with monkeypatch.context() as brief:
+        brief.setattr(postgres, "ANSWER_SECONDS", 1.0)
+        brief.setattr(postgres, "CONNECT_SECONDS", 2)
+        way.fault = Fault.SILENT
+        assert "timeout" in away(far, "b"), "what is asked on the old connection gets no answer, and no new one is made"
+        assert "timeout" in away(far, "b")
+    way.heal()
+    far.append("r1", ["b"])
+    assert far.events("r1") == ("a", "b")
+
+
+def stand_still(journal: SqlJournal, meanwhile: Callable[[], None]) -> None:
+    """A write that has checked its lease, and then nothing for as long as ``meanwhile`` takes."""
+    with journal._database.writing("journal-away", "it froze") as connection:  # noqa: SLF001
+        journal._leases.check(connection, "r1")  # noqa: SLF001
+        meanwhile()
+        connection.exec_driver_sql("SELECT 1")
+
+
+def test_a_controller_that_froze_in_the_middle_of_a_write_keeps_nobody_from_the_lease(server: Server) -> None:
+    """Its row is locked by a transaction that stands still: the server ends that before the other's patience ends."""
+    place = server.database()
+    frozen, next_one = SqlJournal(place), SqlJournal(place)
+    frozen.begin(header())
+    frozen.acquire("rno", "r1")
+    with pytest.raises(StateError, match="it froze"):
+        stand_still(frozen, lambda: next_one.unlock("rno", NOTE))
+    assert next_one.holder("rno") is None
+    frozen.close()
+    next_one.close()
+
+
+def test_a_server_that_does_not_sync_is_no_journal(server: Server) -> None:
+    place = server.database()
+    server.query("ALTER SYSTEM SET fsync = off")
+    server.query("SELECT pg_reload_conf()")
+    try:
+        until(lambda: server.query("SHOW fsync") == [("off",)], 120, "the server has read its settings")
+        with pytest.raises(StateError, match="does not wait for its disk") as raised:
+            SqlJournal(place)
+        assert raised.value.reference == "journal-unusable"
+    finally:
+        server.query("ALTER SYSTEM RESET fsync")
+        server.query("SELECT pg_reload_conf()")
+
+
+def test_a_user_whose_commits_do_not_wait_is_overruled(server: Server) -> None:
+    place = server.database()
+    server.query(f"ALTER DATABASE {name_of(place)} SET synchronous_commit = off")
+    assert server.query("SHOW synchronous_commit", name_of(place)) == [("off",)]
+    journal = SqlJournal(place)
+    with journal._database.reading() as connection:  # noqa: SLF001 - as the journal's own connections see it
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+    journal.close()
+
+
+def test_the_server_gives_up_before_we_do_and_a_lock_outlasts_who_stands_still() -> None:
+    seconds = {name: float(value[:-1]) for name, value in postgres._SESSION.items() if value.endswith("s")}  # noqa: SLF001
+    still, lock, statement = (
+        seconds[name] for name in ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
+    )
+    assert still < lock < statement < postgres.ANSWER_SECONDS

@@ -1,0 +1,216 @@
+"""The journal on real SQLite and on a real PostgreSQL: durable before it returns, chained, leased to one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.journal import PostgresUrl, SqlJournal
+from rollout.adapters.journal.owner import LEASE_SECONDS, is_alive
+from rollout.app.following import replay
+from rollout.app.ports import Note, RunHeader
+from rollout.app.runs import check_nothing_unfinished
+from rollout.core.run.journal_codec import encode_order
+from rollout.core.run.requests import Request
+from rollout.core.run.state import RULES
+from rollout.errors import StateError
+from tests.adapters.journal.conftest import Change, Place
+from tests.orders import make_order
+
+
+def header(run: str = "r1", cluster: str = "rno", counter: int = 1) -> RunHeader:
+    return RunHeader(run, cluster, "apply", "{}", counter, b"plan", 1.0, "me@here", "why")
+
+
+def another(place: Place, words: str) -> list[str]:
+    """The command of a process that does ``words`` with ``journal``."""
+    opened = (
+        f"SqlJournal(PostgresUrl.reading({place.url!r}))"
+        if isinstance(place, PostgresUrl)
+        else f"SqlJournal(Path({str(place)!r}))"
+    )
+    code = f"from pathlib import Path; from rollout.adapters.journal import PostgresUrl, SqlJournal; journal = {opened}; {words}"
+    return [sys.executable, "-c", code]
+
+
+def elsewhere(place: Place, words: str) -> subprocess.CompletedProcess[str]:
+    """Another process does ``words`` with ``journal``."""
+    return subprocess.run(another(place, words), capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_runs_and_events_come_back_in_order(journal: SqlJournal) -> None:
+    journal.begin(header("r1", counter=3))
+    journal.begin(header("r2", counter=2))
+    journal.begin(header("r3", cluster="iad", counter=9))
+    journal.acquire("rno", "r1")
+    journal.append("r1", ["a", "b"])
+    journal.append("r1", ["c"])
+    assert journal.events("r1") == ("a", "b", "c")
+    assert journal.events("r2") == ()
+    assert [found.run for found in journal.runs("rno")] == ["r2", "r1"]
+    assert journal.header("r1") == header("r1", counter=3)
+    assert journal.highest_counter("rno") == 3
+    assert journal.highest_counter("nowhere") == 0
+
+
+def test_the_folder_is_for_its_owner_only(tmp_path: Path) -> None:
+    SqlJournal(tmp_path / "state").close()
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+
+
+def test_another_terminal_sees_what_was_written(journal: SqlJournal, other: SqlJournal) -> None:
+    journal.begin(header())
+    journal.acquire("rno", "r1")
+    journal.append("r1", ["a"])
+    assert other.events("r1") == ("a",)
+
+
+@pytest.mark.parametrize("how", ["UPDATE events SET body='x' WHERE number=1", "DELETE FROM events WHERE number=1"])
+def test_a_journal_that_was_changed_is_refused(journal: SqlJournal, change: Change, how: str) -> None:
+    journal.begin(header())
+    journal.acquire("rno", "r1")
+    journal.append("r1", ["a", "b"])
+    change(how)
+    with pytest.raises(StateError, match="is not the one that was written"):
+        journal.events("r1")
+
+
+def test_an_unknown_run_is_named(journal: SqlJournal) -> None:
+    with pytest.raises(StateError, match="no run 'r9'"):
+        journal.header("r9")
+
+
+def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "journal.db").write_bytes(b"x" * 5000)
+    with pytest.raises(StateError, match="cannot be opened"):
+        SqlJournal(tmp_path)
+
+
+def test_a_write_that_fails_is_an_error_and_leaves_nothing(journal: SqlJournal) -> None:
+    journal.begin(header())
+    with pytest.raises(StateError, match="nothing was done"):
+        journal.begin(header())
+    assert len(journal.runs()) == 1
+
+
+@pytest.mark.process
+def test_the_lease_is_for_one(journal: SqlJournal, place: Place) -> None:
+    journal.acquire("rno", "r1")
+    journal.acquire("rno", "r1")  # one's own may be taken again
+    other = elsewhere(place, "journal.acquire('rno', 'r2')")
+    assert "run r1 has rno" in other.stderr
+    journal.renew("rno", "r1")
+    journal.release("rno", "r1")
+    with pytest.raises(StateError, match="taken rno over"):
+        journal.renew("rno", "r1")
+    with pytest.raises(StateError, match="this one stops"):
+        journal.append("r1", ["too late"])
+    assert journal.events("r1") == ()
+    assert elsewhere(place, "journal.acquire('rno', 'r2')").returncode == 0
+
+
+@pytest.mark.process
+def test_a_lease_of_a_dead_process_is_free_at_once(journal: SqlJournal, place: Place) -> None:
+    assert elsewhere(place, "journal.acquire('rno', 'r2')").returncode == 0
+    journal.acquire("rno", "r1")
+
+
+@pytest.mark.process
+def test_a_lease_of_a_killed_process_that_nobody_has_waited_for_is_free_at_once(
+    journal: SqlJournal, place: Place
+) -> None:
+    """Its parent hangs, or is the init of a container that never waits: it stays in the table of processes."""
+    holds = another(place, "journal.acquire('rno', 'r2'); print(); input()")
+    with subprocess.Popen(holds, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        alive = journal.holder("rno")
+        assert alive is not None
+        assert alive.alive
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # until it is dead, and leaves it as it is
+        assert Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        dead = journal.holder("rno")
+        assert dead is not None
+        assert not dead.alive
+        journal.acquire("rno", "r1")
+
+
+def test_a_heartbeat_is_old_after_lease_seconds() -> None:
+    assert is_alive("elsewhere:1:1", LEASE_SECONDS)
+    assert not is_alive("elsewhere:1:1", LEASE_SECONDS + 0.001)
+
+
+@pytest.mark.parametrize(("age", "free"), [(-3600, False), (LEASE_SECONDS + 1, True)])
+def test_a_lease_of_another_machine_is_free_when_its_heartbeat_is_old(
+    journal: SqlJournal, change: Change, age: float, free: bool
+) -> None:
+    """A heartbeat that lies ahead is young, however slow this machine is."""
+    journal.acquire("rno", "r2")
+    change(f"UPDATE leases SET owner='elsewhere:1:1', heartbeat=NOW-({age})")  # noqa: S608 - a number of ours
+    if free:
+        journal.acquire("rno", "r1")
+    else:
+        with pytest.raises(StateError, match="elsewhere"):
+            journal.acquire("rno", "r1")
+
+
+def test_events_after_a_number_are_chained_to_what_came_before(journal: SqlJournal, change: Change) -> None:
+    journal.begin(header())
+    journal.acquire("rno", "r1")
+    journal.append("r1", ["a", "b", "c"])
+    assert journal.events("r1", after=1) == ("b", "c")
+    assert journal.events("r1", after=3) == ()
+    change("UPDATE events SET body='x' WHERE number=3")
+    assert journal.events("r1", after=3) == ()
+    with pytest.raises(StateError, match="event 3 of r1 is not the one"):
+        journal.events("r1", after=2)
+
+
+def test_requests_are_numbered_and_kept_by_run(journal: SqlJournal, other: SqlJournal) -> None:
+    first = journal.ask("r1", "pause", "ops@desk", "lunch", "")
+    journal.ask("r2", "pause", "ops@desk", "", "")
+    second = other.ask("r1", "abort", "ops@desk", "wrong", "run")
+    assert journal.requests("r1", 0) == (
+        Request(first, "pause", "ops@desk", "lunch"),
+        Request(second, "abort", "ops@desk", "wrong", "run"),
+    )
+    assert journal.requests("r1", first) == (Request(second, "abort", "ops@desk", "wrong", "run"),)
+
+
+def test_a_request_that_is_withdrawn_waits_no_longer_and_its_number_is_not_given_again(
+    journal: SqlJournal, other: SqlJournal
+) -> None:
+    first = journal.ask("r1", "pause", "ops@desk", "lunch", "")
+    last = journal.ask("r1", "abort", "ops@desk", "wrong", "")
+    for _ in range(2):
+        other.withdraw(last)
+    assert [request.number for request in journal.requests("r1", 0)] == [first]
+    assert journal.ask("r1", "abort", "ops@desk", "wrong again", "") > last
+
+
+def test_an_unlocked_cluster_is_free_and_says_who_freed_it(journal: SqlJournal, other: SqlJournal) -> None:
+    journal.begin(header())
+    journal.acquire("rno", "r1")
+    held = journal.holder("rno")
+    assert held is not None
+    assert (held.run, held.alive, held.here) == ("r1", True, True)
+    note = Note(5.0, "ops@desk", "unlocked: the machine is gone")
+    other.unlock("rno", note)
+    assert (journal.holder("rno"), journal.notes("rno")) == (None, (note,))
+    with pytest.raises(StateError, match="another controller"):
+        journal.append("r1", ["a"])
+
+
+def test_a_run_of_another_versions_rules_leaves_it_to_the_nodes_whether_it_still_has_them(journal: SqlJournal) -> None:
+    order = json.loads(encode_order(make_order({"a": 2}))) | {"rules": RULES + 1, "cluster": "rno"}
+    journal.begin(replace(header(), order=json.dumps(order)))
+    with pytest.raises(StateError, match="went by rules"):
+        replay(journal, "r1")
+    check_nothing_unfinished(journal, "rno")

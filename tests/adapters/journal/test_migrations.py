@@ -1,0 +1,216 @@
+"""The shape of the journal's tables: what the code says, what the migrations make, and what older and newer ones are told."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from rollout.adapters.journal import PostgresUrl, SqlJournal, is_there
+from rollout.adapters.journal.database import Database
+from rollout.adapters.journal.schema import SHIPPED, Revisions
+from rollout.adapters.journal.tables import META
+from rollout.errors import StateError
+from tests.adapters.journal.conftest import Change, Place
+from tests.adapters.journal.test_contract import elsewhere, header
+
+OLD = (Path(__file__).parent / "first-journal.sql").read_text()
+"""A journal of the version before journals knew their revision, with a run in it."""
+
+
+def migrate(connection: sa.Connection) -> None:
+    """From nothing to the newest revision, by the scripts alone."""
+    config = Config()
+    config.set_main_option("script_location", str(SHIPPED.folder))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def differences(connection: sa.Connection) -> list[object]:
+    """What alembic would write into a new revision."""
+    context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+    return list(compare_metadata(context, META))
+
+
+def test_the_migrations_make_what_the_code_says(place: Place) -> None:
+    if isinstance(place, Path):
+        place.mkdir()
+        engine = sa.create_engine(f"sqlite:///{place / 'journal.db'}")
+    else:
+        engine = sa.create_engine(place.url.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        migrate(connection)
+        assert differences(connection) == []
+    with engine.begin() as connection:  # and a difference would be seen
+        connection.exec_driver_sql("DROP TABLE notes")
+        assert differences(connection) != []
+    engine.dispose()
+
+
+def test_a_new_journal_is_of_the_newest_revision_and_differs_in_nothing(place: Place) -> None:
+    database = Database(place)
+    with database.reading() as connection:
+        assert differences(connection) == []
+        assert MigrationContext.configure(connection).get_current_revision() == SHIPPED.newest
+    database.close()
+
+
+def test_the_revisions_are_known_without_reading_the_scripts() -> None:
+    scripts = ScriptDirectory(str(SHIPPED.folder))
+    assert tuple(script.revision for script in scripts.walk_revisions())[::-1] == SHIPPED.known
+
+
+# ------------------------------------------------------------------------------------------------ older and newer ones
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A folder with an old journal."""
+    folder = tmp_path / "old"
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "journal.db")) as connection:
+        connection.executescript(OLD)
+    return folder
+
+
+@pytest.fixture
+def next_version(tmp_path: Path) -> Revisions:
+    """The revisions of a version that has one more: runs have a ticket."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(SHIPPED.folder, folder)
+    (folder / "versions/0002_ticket.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\n"
+        f"revision, down_revision = '0002', {SHIPPED.newest!r}\n"
+        "def upgrade() -> None:\n"
+        "    with op.batch_alter_table('runs') as table:\n"
+        "        table.add_column(sa.Column('ticket', sa.String, nullable=False, server_default='none'))\n"
+    )
+    return Revisions(folder, (*SHIPPED.known, "0002"))
+
+
+def test_a_journal_from_before_revisions_is_read_and_goes_on(old: Path) -> None:
+    journal = SqlJournal(old)
+    assert [found.run for found in journal.runs()] == ["r20261101-120000-a1b2"]
+    assert journal.events("r20261101-120000-a1b2") == (
+        '{"event": "Ticked", "at": 1.0}',
+        '{"event": "Ticked", "at": 2.0}',
+    )
+    journal.acquire("rno", "r20261101-120000-a1b2")
+    journal.append("r20261101-120000-a1b2", ["c"])
+    assert len(journal.events("r20261101-120000-a1b2")) == 3
+    journal.close()
+
+
+def test_a_journal_from_before_revisions_differs_in_nothing_from_the_first(old: Path) -> None:
+    database = Database(old)
+    with database.reading() as connection:
+        assert differences(connection) == []
+    database.close()
+
+
+def test_looking_into_an_old_journal_that_fits_changes_nothing(old: Path) -> None:
+    before = (old / "journal.db").read_bytes()
+    journal = SqlJournal(old)
+    journal.runs()
+    journal.close()
+    with closing(sqlite3.connect(old / "journal.db")) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert "alembic_version" not in tables
+    assert len((old / "journal.db").read_bytes()) == len(before)
+
+
+def test_an_old_journal_is_brought_up_to_date_and_keeps_what_is_in_it(old: Path, next_version: Revisions) -> None:
+    database = Database(old, next_version)
+    with database.reading() as connection:
+        assert connection.exec_driver_sql("SELECT run, ticket FROM runs").all() == [("r20261101-120000-a1b2", "none")]
+        assert connection.exec_driver_sql("SELECT count(*) FROM events").scalar() == 2
+        assert MigrationContext.configure(connection).get_current_revision() == "0002"
+    database.close()
+
+
+def test_a_journal_is_brought_up_to_date_once(place: Place, next_version: Revisions) -> None:
+    Database(place).close()
+    for _ in range(2):
+        Database(place, next_version).close()
+    database = Database(place, next_version)
+    with database.reading() as connection:
+        assert connection.exec_driver_sql("SELECT count(ticket) FROM runs").scalar() == 0
+    database.close()
+
+
+def test_a_migration_that_fails_leaves_the_journal_as_it_was(
+    journal: SqlJournal, place: Place, next_version: Revisions
+) -> None:
+    journal.begin(header())
+    script = next_version.folder / "versions/0002_ticket.py"
+    script.write_text(script.read_text() + "    op.drop_column('runs', 'no_such_column')\n")
+    with pytest.raises(StateError, match="brought up to date") as raised:
+        Database(place, next_version)
+    assert raised.value.reference == "journal-unusable"
+    assert [found.run for found in journal.runs()] == ["r1"]
+    database = Database(place)
+    with database.reading() as connection:
+        assert differences(connection) == []
+    database.close()
+
+
+def test_nothing_is_changed_under_a_controller_that_is_at_work(
+    journal: SqlJournal, place: Place, next_version: Revisions, change: Change
+) -> None:
+    journal.acquire("rno", "r7")
+    with pytest.raises(StateError, match=r"run r7 on .* is at work") as raised:
+        Database(place, next_version)
+    assert (raised.value.reference, raised.value.exit_code) == ("journal-older", 5)
+    change("UPDATE leases SET owner='elsewhere:b.1:1:1', heartbeat=NOW-31")
+    Database(place, next_version).close()
+
+
+def test_a_newer_journal_is_refused_by_everything_that_opens_it(place: Place, next_version: Revisions) -> None:
+    Database(place, next_version).close()
+    with pytest.raises(StateError, match="revision 0002 by a newer version") as raised:
+        SqlJournal(place)
+    assert (raised.value.reference, raised.value.exit_code) == ("journal-newer", 5)
+
+
+def test_asking_whether_there_is_a_journal_makes_none(place: Place) -> None:
+    assert not is_there(place)
+    assert not is_there(place)
+    SqlJournal(place).close()
+    assert is_there(place)
+
+
+# ------------------------------------------------------------------------------------------------------ what it costs
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("library", ["alembic", "mako"])
+def test_a_journal_that_fits_is_opened_without_what_migrates(place: Place, library: str) -> None:
+    SqlJournal(place).close()
+    seen = elsewhere(place, f"import sys; journal.runs(); assert {library!r} not in sys.modules")
+    assert seen.returncode == 0, seen.stderr
+
+
+@pytest.mark.process
+def test_a_file_needs_no_postgresql() -> None:
+    code = "import sys, rollout.cli.main; assert not {'psycopg', 'alembic'} & sys.modules.keys()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.process
+def test_a_database_that_cannot_be_reached_is_no_empty_journal() -> None:
+    nowhere = PostgresUrl.reading("postgresql://rollout@127.0.0.1:1/nothing")
+    for ask in (is_there, SqlJournal):
+        with pytest.raises(StateError, match=r"127\.0\.0\.1"):
+            ask(nowhere)

@@ -1,0 +1,263 @@
+"""Two machines, one PostgreSQL, real agents: one lease, one dies or falls silent, the other takes over; the journal goes away.
+
+A machine is a host name of its own, by which its leases are told apart. A lease's time is moved in the database, not waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.journal.conftest import name_of
+from tests.adapters.journal.proxy import Fault, Proxy, proxied
+from tests.adapters.journal.server import Server
+from tests.controllers import PATIENCE, Done, Process, at_work, finished, until
+from tests.sampling import sample
+from tests.story.conftest import Site, fresh, served
+from tests.story.test_faults import FEW, nothing_left, policy, token, transactions
+
+ALL = ",".join(FEW)
+APPLY = ("apply", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "OPS-7")
+pytestmark = [
+    pytest.mark.root,  # a host name of its own
+]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where ``rollout`` is called, and how the journal is reached from there."""
+
+    name: str
+    site: Site
+    journal: str
+    pass_file: Path
+
+    def _command(self, *words: str) -> tuple[list[str], dict[str, str]]:
+        environment = {**os.environ, "ROLLOUT_JOURNAL": self.journal, "PGPASSFILE": str(self.pass_file)}
+        return self.site.command(*words), environment
+
+    def rollout(self, *words: str) -> Done:
+        command, environment = self._command(*words)
+        return finished(command, self.site.folder, environment=environment, host=self.name)
+
+    def begun(self, *words: str) -> AbstractContextManager[Process]:
+        command, environment = self._command(*words)
+        self._out.unlink(missing_ok=True)
+        return at_work(command, self.site.folder, self._out, environment, self.name)
+
+    def said(self) -> str:
+        return self._out.read_text()
+
+    @property
+    def _out(self) -> Path:
+        return self.site.folder / f"{self.name}.out"
+
+    def status(self) -> Any:
+        done = self.rollout("status", "-o", "json")
+        return done.json() if done.code == 0 else {"counts": {}}
+
+
+@dataclass(frozen=True)
+class Team:
+    """``first`` reaches the journal through ``way``, ``second`` directly."""
+
+    site: Site
+    server: Server
+    way: Proxy
+    database: str
+    first: Machine
+    second: Machine
+
+    def lease_is_old(self, seconds: int = 31) -> None:
+        now = "extract(epoch from now())"
+        self.server.query(f"UPDATE leases SET heartbeat = {now} - {seconds}", self.database)  # noqa: S608 - a number
+
+    def events(self) -> list[tuple[int, int]]:
+        """How many events there are, and the number of the last."""
+        return self.server.query("SELECT count(*), max(number) FROM events", self.database)
+
+
+@pytest.fixture
+def team(tmp_path: Path, server: Server) -> Iterator[Team]:
+    database = name_of(server.database())
+    with served(tmp_path, "small-[001-003,061-063]") as site, proxied(server.port) as way:
+        machines = (
+            Machine("ops-1", site, server.over_tcp(database, way.port), server.pass_file),
+            Machine("ops-2", site, server.over_tcp(database), server.pass_file),
+        )
+        yield Team(site, server, way, database, *machines)
+
+
+def starts(site: Site, name: str) -> int:
+    """How often this node's kubelet was started, by its own journal."""
+    command = ("ssh", "-F", str(site.lab / "ssh_config"), name, "journalctl -u kubelet.service --no-pager -o cat")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return sum(line.startswith("Started") for line in done.stdout.splitlines())
+
+
+def done_on(site: Site) -> int:
+    return sum(site.is_new(name) for name in FEW)
+
+
+def test_the_second_is_told_who_has_it_and_takes_over_when_the_first_has_died(team: Team) -> None:
+    policy(team.site, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    before = {name: starts(team.site, name) for name in FEW}
+    with team.first.begun(*APPLY) as process:
+        until(lambda: team.first.status().get("paused"), PATIENCE, "the canary has passed and the run holds")
+        run = team.second.status()["run"]
+        refused = team.second.rollout(*APPLY)
+        assert (refused.code, f"run {run} has small: ops-1" in refused.err) == (5, True), refused.out + refused.err
+        assert "[locked]" in refused.err
+        heard = team.second.rollout("pause")
+        assert "paused-already" in heard.err, "words reach it from any machine"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    team.lease_is_old(0)
+    too_early = team.second.rollout("resume", "--yes", "--promote")
+    assert (too_early.code, "[locked]" in too_early.err) == (5, True), too_early.out + too_early.err
+    team.lease_is_old()
+    resumed = team.second.rollout("resume", "--yes", "--promote")
+    assert resumed.code == 0, resumed.out + resumed.err
+    assert done_on(team.site) == len(FEW)
+    nothing_left(team.site, *FEW)
+    assert {name: starts(team.site, name) - before[name] for name in FEW} == dict.fromkeys(FEW, 1), (
+        "one change, one start"
+    )
+    assert {token(team.site, name)[1] for name in FEW} == {run}
+    [(count, last)] = team.events()
+    assert count == last, "no event is missing, none is there twice"
+
+
+@pytest.mark.parametrize("how", sample("how a journal goes away", ["terminated", "crashed", "silent"], 2))
+def test_a_journal_that_goes_away_in_the_middle_and_comes_back_holds_the_run_up_and_no_more(
+    team: Team, how: str
+) -> None:
+    policy(team.site, "pace: 20", "pace: 0.5")
+    before = {name: starts(team.site, name) for name in FEW}
+    with team.first.begun(*APPLY) as process:
+        until(lambda: transactions(team.site, "small-061"), PATIENCE, "the second wave has begun")
+        if how == "terminated":
+            team.server.query(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rollout'"
+            )
+        elif how == "crashed":
+            team.server.stop()
+        else:
+            team.way.fault = Fault.SILENT
+        if how != "terminated":
+            until(lambda: "nothing is begun" in team.first.said(), PATIENCE, "it notices")
+            begun = {name: transactions(team.site, name) for name in FEW}
+            came = team.way.came
+            until(lambda: team.way.came >= came + 3, PATIENCE, "it looks again and again whether the journal is back")
+            assert {name: transactions(team.site, name) for name in FEW} == begun, "no node is touched meanwhile"
+            assert any(not found for found in begun.values())
+            if how == "crashed":
+                team.server.start()
+            else:
+                team.way.heal()
+        code = process.wait(PATIENCE)
+    assert code in (0, 4), team.first.said()  # 4: a node whose guard was faster than the journal, and took itself back
+    found = team.first.status()
+    assert found["counts"].get("confirmed", 0) == done_on(team.site), "the journal says what the nodes are"
+    assert found["counts"].get("confirmed", 0) + found["counts"].get("reverted", 0) == len(FEW)
+    if how != "terminated":
+        assert "the journal is back after" in team.first.said()
+    nothing_left(team.site, *FEW)
+    [(count, last)] = team.events()
+    assert count == last
+    ours = {name: starts(team.site, name) - before[name] for name in FEW}
+    assert ours == {name: 1 if team.site.is_new(name) else 2 for name in FEW}, (
+        "a start for a change, one for a way back"
+    )
+
+
+def test_a_journal_that_stays_away_ends_the_run_and_what_was_armed_has_gone_back_and_is_recorded_so(team: Team) -> None:
+    """What the canary says is rubbish from its change on: however late the journal goes away, nothing was confirmed."""
+    policy(team.site, "guard: 60s", "guard: 15s")  # it is waited for
+    before = team.site.everything(*FEW)
+    team.site.fault("small-001", "garbage-output", "--at", "apply")
+    with team.first.begun(*APPLY) as process:
+        until(lambda: "=5m" in team.site.flags("small-001"), PATIENCE, "the canary is changed")
+        team.server.stop()
+        try:
+            until(lambda: "nothing is begun" in team.first.said(), PATIENCE, "it notices")
+            os.killpg(process.pid, signal.SIGINT)  # who does not want to wait until its patience ends
+            assert process.wait(PATIENCE) == 5, team.first.said()
+            assert "rollout resume" in team.first.said()
+            until(
+                lambda: team.site.everything(*FEW) == before,
+                PATIENCE,
+                "the guard gives everything back, without anybody",
+            )
+        finally:
+            team.server.start()
+    team.site.fault("small-001", "--clear")
+    back = team.first.rollout("resume", "--yes")
+    events = "\n".join(row[0] for row in team.server.query("SELECT body FROM events ORDER BY number", team.database))
+    assert '"taken-back-alone"' in events, "what the node did by itself is in the journal"
+    assert back.code in (0, 4), back.out + back.err
+    assert team.first.status()["counts"].get("confirmed", 0) == done_on(team.site)
+    nothing_left(team.site, *FEW)
+
+
+def test_a_controller_whose_lease_was_taken_while_it_heard_nothing_stops_and_touches_nothing(team: Team) -> None:
+    policy(team.site, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    with team.first.begun(*APPLY) as process:
+        until(lambda: team.second.status().get("paused"), PATIENCE, "the canary has passed and the run holds")
+        team.way.fault = Fault.SILENT
+        until(lambda: "nothing is begun" in team.first.said(), PATIENCE, "it notices")
+        team.lease_is_old()
+        taken = team.second.rollout("resume", "--yes", "--promote")
+        assert taken.code == 0, taken.out + taken.err
+        after = {name: (starts(team.site, name), token(team.site, name)) for name in FEW}
+        team.way.heal()
+        assert process.wait(PATIENCE) == 5, team.first.said()
+    assert "[lease-lost]" in team.first.said()
+    assert {name: (starts(team.site, name), token(team.site, name)) for name in FEW} == after
+    assert done_on(team.site) == len(FEW)
+
+
+def test_a_frozen_controller_that_thaws_after_another_took_over_reaches_no_node(team: Team) -> None:
+    policy(team.site, "pace: 20", "pace: 0.5")
+    with team.first.begun(*APPLY) as process:
+        until(lambda: transactions(team.site, "small-061"), PATIENCE, "the second wave has begun")
+        process.send_signal(signal.SIGSTOP)
+        team.lease_is_old()
+        taken = team.second.rollout("resume", "--yes")
+        assert taken.code in (0, 4), taken.out + taken.err
+        after = {name: (starts(team.site, name), token(team.site, name)) for name in FEW}
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(PATIENCE) == 5, team.first.said()
+    assert {name: (starts(team.site, name), token(team.site, name)) for name in FEW} == after
+    nothing_left(team.site, *FEW)
+
+
+def test_no_password_is_in_a_process_list_a_journal_or_what_is_said(team: Team) -> None:
+    from tests.adapters.journal.server import PASSWORD
+
+    policy(team.site, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    with replace(team.first, site=fresh(team.site)).begun(*APPLY) as process:
+        until(lambda: team.first.status().get("paused"), PATIENCE, "the run holds")
+        for shown in ("cmdline", "environ"):
+            assert PASSWORD.encode() not in Path(f"/proc/{process.pid}/{shown}").read_bytes()
+        process.kill()
+    dumped = team.server.query(
+        "SELECT row_to_json(r)::text FROM runs r UNION ALL SELECT row_to_json(e)::text FROM events e", team.database
+    )
+    assert PASSWORD not in str(dumped) + team.first.said()
+    team.first.pass_file.rename(team.first.pass_file.with_suffix(".away"))
+    try:
+        refused = team.second.rollout("status")
+        assert refused.code == 5
+        assert "password" in refused.err
+        assert PASSWORD not in refused.err
+    finally:
+        team.first.pass_file.with_suffix(".away").rename(team.first.pass_file)

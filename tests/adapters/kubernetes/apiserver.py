@@ -1,0 +1,131 @@
+"""A real kube-apiserver on Debian's etcd, for one test session; ``build-apiserver.sh`` makes the binary."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.controllers import until
+
+BINARY = Path(os.environ.get("ROLLOUT_APISERVER", Path.home() / ".cache/rollout-tests/kube-apiserver"))
+ADMIN, READER, DRAINER, NOBODY = "admin-token", "reader-token", "drainer-token", "nobody-token"
+GROUP = "rbac.authorization.k8s.io"
+LOOKS = [
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
+]
+DRAINS = [
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+]
+"""What docs/gates.md tells people to grant: no more is needed."""
+
+
+def role(name: str, rules: list[dict[str, list[str]]]) -> dict[str, Any]:
+    return {"apiVersion": f"{GROUP}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
+
+
+def binding(name: str, user: str) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "subjects": [{"kind": "User", "name": user, "apiGroup": GROUP}],
+        "roleRef": {"kind": "ClusterRole", "name": name, "apiGroup": GROUP},
+    }
+
+
+def can_run() -> bool:
+    """Whether there is a binary, and an etcd for it."""
+    return BINARY.exists() and shutil.which("etcd") is not None
+
+
+class ApiServer:
+    """Runs from ``__init__`` to ``close``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        clients, peers, self._port = _ports(3)
+        (folder / "tokens.csv").write_text(
+            f'{ADMIN},admin,1,"system:masters"\n{READER},reader,2,""\n{NOBODY},nobody,3,""\n{DRAINER},drainer,4,""\n'
+        )
+        key = folder / "sa.key"
+        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        self._processes = [
+            self._start("etcd", "etcd", f"--data-dir={folder / 'etcd'}", f"--listen-client-urls=http://127.0.0.1:{clients}",
+                        f"--advertise-client-urls=http://127.0.0.1:{clients}", f"--listen-peer-urls=http://127.0.0.1:{peers}",
+                        "--unsafe-no-fsync"),
+            self._start("kube-apiserver", str(BINARY), f"--etcd-servers=http://127.0.0.1:{clients}", f"--secure-port={self._port}",
+                        "--bind-address=127.0.0.1", f"--cert-dir={folder / 'certs'}", f"--token-auth-file={folder / 'tokens.csv'}",
+                        "--authorization-mode=RBAC", "--service-account-issuer=https://test", f"--service-account-key-file={key}",
+                        f"--service-account-signing-key-file={key}", "--disable-admission-plugins=ServiceAccount",
+                        "--service-cluster-ip-range=10.96.0.0/24", "--allow-privileged=true"),
+        ]  # fmt: skip
+        self.url = f"https://127.0.0.1:{self._port}"
+        self._wait()
+        for name, user, rules in (("rollout", "reader", LOOKS), ("rollout-drains", "drainer", DRAINS)):
+            self.ask("POST", f"/apis/{GROUP}/v1/clusterroles", role(name, rules))
+            self.ask("POST", f"/apis/{GROUP}/v1/clusterrolebindings", binding(name, user))
+
+    @property
+    def authority(self) -> bytes:
+        return (self._folder / "certs/apiserver.crt").read_bytes()
+
+    def ask(
+        self, method: str, path: str, document: Any = None, token: str = ADMIN, kind: str = ""
+    ) -> tuple[int, bytes]:
+        """Status and body; ``kind`` is the document's content type."""
+        kind = kind or ("application/strategic-merge-patch+json" if method == "PATCH" else "application/json")
+        body = json.dumps(document).encode() if document is not None else None
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
+        request = urllib.request.Request(self.url + path, body, headers, method=method)  # noqa: S310
+        context = ssl.create_default_context(cadata=self.authority.decode())
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=context) as answer:  # noqa: S310
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+
+    def close(self) -> None:
+        for process in reversed(self._processes):
+            process.terminate()
+            process.wait(120)
+
+    def _start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+        with (self._folder / f"{name}.log").open("wb") as log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def _wait(self) -> None:
+        try:
+            until(self._is_ready, 300, "the API server is ready")
+        except AssertionError:
+            log = (self._folder / "kube-apiserver.log").read_text()[-2000:]
+            self.close()
+            raise RuntimeError(f"the API server did not start: {log}") from None
+
+    def _is_ready(self) -> bool:
+        assert all(process.poll() is None for process in self._processes)
+        try:
+            return self.ask("GET", "/readyz")[0] == self.ask("GET", "/api/v1/namespaces/kube-node-lease")[0] == 200
+        except (OSError, ssl.SSLError):
+            return False
+
+
+def _ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [opened.getsockname()[1] for opened in sockets]
+    finally:
+        for opened in sockets:
+            opened.close()

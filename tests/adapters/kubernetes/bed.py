@@ -1,0 +1,237 @@
+"""Nodes, leases and pods on an API server as a test wants them: a real one, or what a real one answered to this test.
+
+With a real server everything is made in it and asked of it over TLS. ``ROLLOUT_RECORD=1`` puts a proxy between that
+writes down every answer; without a server the answers come from there, in the same order, and making things does nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.cluster import KubernetesCluster
+from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+from tests.adapters.kubernetes.apiserver import READER, ApiServer
+from tests.controllers import until
+
+RECORDED = Path(__file__).parent / "recorded"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+
+
+class Bed:
+    """See the module. ``name`` is the test's; each test has a namespace and nodes of its own."""
+
+    def __init__(self, name: str, folder: Path, server: ApiServer | None, stack: ExitStack) -> None:
+        self.namespace = name
+        self._name, self._folder, self._server, self._stack = name, folder, server, stack
+        self._recording = server is not None and bool(os.environ.get("ROLLOUT_RECORD"))
+        self._talk: list[Any] = []
+        self.node = f"n-{name}"[:50].rstrip("-")
+        if server is None:
+            self._talk = json.loads((RECORDED / f"{name}.json").read_text())
+        self.proxy = ""
+        if server is None or self._recording:
+            door = _Door(("127.0.0.1", 0), _Handler)
+            door.bed = self
+            threading.Thread(target=door.serve_forever, args=(0.01,), daemon=True).start()
+            stack.callback(door.server_close)
+            stack.callback(door.shutdown)
+            self.proxy = f"http://127.0.0.1:{door.server_address[1]}"
+        self._make("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+
+    # What is asked.
+
+    def kubeconfig(self, token: str = READER) -> Path:
+        path = self._folder / f"{token}.kubeconfig"
+        cluster: dict[str, str] = {"server": self.proxy}
+        if self._server is not None and not self._recording:
+            authority = base64.b64encode(self._server.authority).decode()
+            cluster = {"server": self._server.url, "certificate-authority-data": authority}
+        path.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1", "kind": "Config", "current-context": "c",
+                    "clusters": [{"name": "k", "cluster": cluster}], "users": [{"name": "u", "user": {"token": token}}],
+                    "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+                }
+            )
+        )  # fmt: skip
+        return path
+
+    def cluster(self, token: str = READER) -> KubernetesCluster:
+        cluster = KubernetesCluster(ApiClient(load_kubeconfig(str(self.kubeconfig(token)))))
+        self._stack.callback(cluster.close)
+        return cluster
+
+    def answer(self, method: str, path: str, body: bytes, token: str, kind: str) -> tuple[int, bytes]:
+        """For the proxy: ask and write down, or read what was written down."""
+        if self._server is None:
+            at = next(at for at, entry in enumerate(self._talk) if entry["asked"] == f"{method} {path}")
+            entry = self._talk.pop(at)
+            return entry["status"], json.dumps(entry["answer"]).encode()
+        status, said = self._server.ask(method, path, json.loads(body) if body else None, token, kind)
+        self._talk.append({"asked": f"{method} {path}", "status": status, "answer": _trimmed(json.loads(said))})
+        return status, said
+
+    def close(self) -> None:
+        if self._recording:
+            text = ",\n".join(json.dumps(entry, sort_keys=True) for entry in self._talk)
+            (RECORDED / f"{self._name}.json").write_text(f"[\n{text}\n]\n")
+
+    # What there is.
+
+    def has_node(self, ready: str = "True", reason: str = "KubeletReady", message: str = "ok") -> None:
+        self._make("POST", "/api/v1/nodes", {"metadata": {"name": self.node, "labels": {"rack": "r1"}}})
+        self.is_ready(ready, reason, message)
+
+    def is_ready(self, ready: str, reason: str = "KubeletReady", message: str = "ok") -> None:
+        condition = {"type": "Ready", "status": ready, "reason": reason, "message": message}
+        status = {
+            "conditions": [condition], "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+            "nodeInfo": _INFO,
+        }  # fmt: skip
+        self._make("PATCH", f"/api/v1/nodes/{self.node}/status", {"status": status})
+
+    def has_lease(self) -> None:
+        spec = {"holderIdentity": self.node, "leaseDurationSeconds": 40, "renewTime": "2026-11-20T12:00:00.000000Z"}
+        self._make("POST", LEASES, {"metadata": {"name": self.node}, "spec": spec})
+
+    def renews(self, at: str = "2026-11-20T12:00:10.000000Z") -> None:
+        self._make("PATCH", f"{LEASES}/{self.node}", {"spec": {"renewTime": at}})
+
+    def has_pod(self, name: str, policy: str = "Always", **words: Any) -> None:
+        """``words`` are of its metadata, its status, and ``spec``: more of that."""
+        spec = {
+            "nodeName": self.node, "restartPolicy": policy, "terminationGracePeriodSeconds": 30,
+            "containers": [{"name": "app", "image": "reg.example/app:1"}], **words.pop("spec", {}),
+        }  # fmt: skip
+        meta = {key: words.pop(key) for key in _META & words.keys()}
+        self._make("POST", f"{self._pods}", {"metadata": {"name": name, **meta}, "spec": spec})
+        self.pod_is(name, **(words or running()))
+
+    def pod_is(self, name: str, **status: Any) -> None:
+        self._make("PATCH", f"{self._pods}/{name}/status", {"status": status})
+        self._settle(name)
+
+    def deletes(self, name: str) -> None:
+        """As a user would: it ends in its grace period."""
+        self._make("DELETE", f"{self._pods}/{name}")
+        self._settle(name)
+
+    def removes(self, name: str, *, held: bool = False) -> None:
+        """As its kubelet does when the containers have ended; ``held``: a finalizer keeps it."""
+        self._make("DELETE", f"{self._pods}/{name}?gracePeriodSeconds=0")
+        if self._server is not None:
+            assert (self._server.ask("GET", f"{self._pods}/{name}")[0] == 200) is held
+
+    def is_cordoned(self) -> None:
+        self._make("PATCH", f"/api/v1/nodes/{self.node}", {"spec": {"unschedulable": True}})
+
+    def has_budget(self, name: str, needs: int, allows: int, *, looked_at: bool = True) -> None:
+        """For pods of the app ``web``; with its status as the disruption controller would write it."""
+        path = f"/apis/policy/v1beta1/namespaces/{self._name}/poddisruptionbudgets"
+        spec = {"minAvailable": needs, "selector": {"matchLabels": {"app": "web"}}}
+        self._make("POST", path, {"metadata": {"name": name}, "spec": spec})
+        status = {
+            "disruptionsAllowed": allows, "currentHealthy": needs + allows, "desiredHealthy": needs,
+            "expectedPods": needs + allows, "observedGeneration": 1 if looked_at else 0,
+        }  # fmt: skip
+        self._make("PATCH", f"{path}/{name}/status", {"status": status})
+
+    @property
+    def _pods(self) -> str:
+        return f"/api/v1/namespaces/{self._name}/pods"
+
+    def _make(self, method: str, path: str, document: Any = None) -> None:
+        if self._server is not None:
+            status, body = self._server.ask(method, path, document)
+            assert status in (200, 201), body
+
+    def _settle(self, name: str) -> None:
+        """Until the server's cache, which is what we ask, has what was made."""
+        if self._server is None:
+            return
+        path = f"{self._pods}/{name}"
+        ask = self._server.ask
+        until(lambda: ask("GET", path)[1] == ask("GET", f"{path}?resourceVersion=0")[1], 60, "its cache follows")
+
+
+_META = frozenset({"labels", "annotations", "ownerReferences", "finalizers"})
+_INFO = {
+    "kubeletVersion": "v1.20.2", "containerRuntimeVersion": "docker://19.3.15", "osImage": "Debian GNU/Linux 12",
+    "architecture": "amd64", "bootID": "b", "kernelVersion": "6.1", "kubeProxyVersion": "v1.20.2", "machineID": "m",
+    "operatingSystem": "linux", "systemUUID": "s",
+}  # fmt: skip
+
+
+def running(identity: str = "aaaa", restarts: int = 0, since: str = "2026-11-20T08:00:00Z") -> dict[str, Any]:
+    """The status of a pod whose one container runs."""
+    state = {"running": {"startedAt": since}}
+    return {"phase": "Running", "containerStatuses": [_container(state, identity, restarts)]}
+
+
+def waiting(reason: str, message: str = "", identity: str = "", restarts: int = 0) -> dict[str, Any]:
+    """The status of a pod whose one container waits."""
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"phase": "Running" if identity else "Pending", "containerStatuses": [_container(state, identity, restarts)]}
+
+
+def _container(state: Any, identity: str, restarts: int) -> dict[str, Any]:
+    found = {
+        "name": "app", "image": "reg.example/app:1", "imageID": "", "ready": "running" in state, "restartCount": restarts,
+        "state": {"running": None, "waiting": None, "terminated": None} | state,
+    }  # fmt: skip
+    return found | ({"containerID": f"docker://{identity}"} if identity else {})
+
+
+def _trimmed(document: Any) -> Any:
+    """Without what clients write into the server for each other."""
+    if isinstance(document, dict):
+        return {key: _trimmed(value) for key, value in document.items() if key != "managedFields"}
+    return [_trimmed(value) for value in document] if isinstance(document, list) else document
+
+
+class _Door(ThreadingHTTPServer):
+    bed: Bed
+    daemon_threads = True
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Door
+
+    def do_GET(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        status, body = self.server.bed.answer(
+            self.command, self.path, self.rfile.read(length), token, self.headers.get("Content-Type") or ""
+        )
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def do_PATCH(self) -> None:
+        self.do_GET()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Nothing."""
+
+
+@contextmanager
+def bed(name: str, folder: Path, server: ApiServer | None) -> Iterator[Bed]:
+    with ExitStack() as stack:
+        made = Bed(name, folder, server, stack)
+        yield made
+        made.close()

@@ -1,0 +1,290 @@
+"""Draining before an API server that is newer, busy, contended or lying: what is sent, and what is made of each answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollout.adapters.kubernetes import cordons
+from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.cluster import KubernetesCluster
+from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+from rollout.adapters.kubernetes.objects import COUNTER, MARK
+from rollout.core.model.draining import Cordon, Ending, Eviction, EvictionAnswer, LeavingPod
+from rollout.core.model.token_belief import MOST_ABOVE
+from rollout.errors import AwayError, RemoteError
+from tests.adapters.kubernetes.test_kubeconfig import config
+from tests.adapters.web import Reply, Web, web
+
+pytestmark = pytest.mark.process
+
+RUN, TOKEN = "rno-1", 9
+POD = LeavingPod("0123", "default/web")
+SECONDS = 5.0
+DISCOVERED = {"resources": [{"name": "pods/eviction", "group": "policy", "version": "v1", "kind": "Eviction"}]}
+
+
+def said(status: int, document: Mapping[str, Any], **headers: str) -> Reply:
+    return Reply(status, json.dumps(document).encode(), tuple(headers.items()))
+
+
+def refused(status: int, message: str, **more: Any) -> Reply:
+    return said(status, {"kind": "Status", "message": message, **more})
+
+
+def node(*, cordoned: bool = False, mark: str | None = None, version: str = "7", token: str = str(TOKEN)) -> Reply:
+    notes = {} if mark is None else {MARK: mark, COUNTER: token}
+    meta = {"name": "n", "resourceVersion": version, "annotations": notes}
+    return said(200, {"metadata": meta, "spec": {"unschedulable": True} if cordoned else {}})
+
+
+CONFLICT = refused(409, 'Operation cannot be fulfilled on nodes "n": the object has been modified')
+
+
+@dataclass
+class Asked:
+    """A cluster whose server gives these answers in turn."""
+
+    server: Web
+    cluster: KubernetesCluster
+
+    def sent(self, method: str) -> list[Any]:
+        return [json.loads(seen.body) for seen in self.server.seen if seen.method == method]
+
+
+def asked(stack: ExitStack, folder: Path, *replies: Reply) -> Asked:
+    server = stack.enter_context(web(*replies))
+    cluster = KubernetesCluster(ApiClient(load_kubeconfig(config(folder, {"token": "t"}, server.url))))
+    stack.callback(cluster.close)
+    return Asked(server, cluster)
+
+
+# Cordons
+
+
+def test_a_cordon_and_its_mark_are_one_compare_and_swap(stack: ExitStack, tmp_path: Path) -> None:
+    found = asked(stack, tmp_path, node(version="41"), node(cordoned=True, mark=RUN))
+    assert found.cluster.cordon("n", RUN, TOKEN, SECONDS) is Cordon.OURS
+    assert found.sent("PATCH") == [
+        {
+            "metadata": {"resourceVersion": "41", "annotations": {MARK: RUN, COUNTER: str(TOKEN)}},
+            "spec": {"unschedulable": True},
+        }
+    ]
+    assert found.server.seen[-1].headers["content-type"] == "application/merge-patch+json"
+
+
+def test_who_cordons_between_our_look_and_our_write_keeps_the_cordon(stack: ExitStack, tmp_path: Path) -> None:
+    found = asked(stack, tmp_path, node(), CONFLICT, node(cordoned=True))
+    assert found.cluster.cordon("n", RUN, TOKEN, SECONDS) is Cordon.OTHERS
+    assert len(found.sent("PATCH")) == 1
+
+
+def test_a_node_that_a_kubelet_wrote_meanwhile_is_looked_at_again(stack: ExitStack, tmp_path: Path) -> None:
+    ours = node(cordoned=True, mark=RUN, version="8")
+    found = asked(stack, tmp_path, node(cordoned=True, mark=RUN), CONFLICT, ours, node())
+    assert found.cluster.uncordon("n", RUN, TOKEN, SECONDS) is Cordon.NONE
+    assert [sent["metadata"]["resourceVersion"] for sent in found.sent("PATCH")] == ["7", "8"]
+
+
+def test_a_node_that_is_written_all_the_time_is_left_after_some_tries(stack: ExitStack, tmp_path: Path) -> None:
+    found = asked(stack, tmp_path, node())
+    found.server.answer = lambda seen: node() if seen.method == "GET" else CONFLICT
+    with pytest.raises(AwayError, match="kept on writing") as error:
+        found.cluster.cordon("n", RUN, TOKEN, SECONDS)
+    assert error.value.reference == "conflict"
+    assert len(found.sent("PATCH")) == cordons.TRIES
+
+
+def test_a_node_that_goes_while_its_cordon_is_lifted_has_none(stack: ExitStack, tmp_path: Path) -> None:
+    gone = refused(404, 'nodes "n" not found')
+    found = asked(stack, tmp_path, node(cordoned=True, mark=RUN), gone)
+    assert found.cluster.uncordon("n", RUN, TOKEN, SECONDS) is Cordon.NONE
+
+
+def test_a_mark_that_outlived_its_cordon_is_taken_away(stack: ExitStack, tmp_path: Path) -> None:
+    """Somebody uncordoned the node by hand."""
+    found = asked(stack, tmp_path, node(mark=RUN), node())
+    assert found.cluster.uncordon("n", RUN, TOKEN, SECONDS) is Cordon.NONE
+    assert found.sent("PATCH")[0]["metadata"]["annotations"] == {MARK: None, COUNTER: None}
+
+
+def test_a_mark_that_outlived_its_cordon_is_no_cordon_whatever_its_token(stack: ExitStack, tmp_path: Path) -> None:
+    ours = node(cordoned=True, mark=RUN)
+    found = asked(stack, tmp_path, node(mark=RUN, token=str(TOKEN + 1)), ours)
+    assert found.cluster.cordon("n", RUN, TOKEN, SECONDS) is Cordon.OURS
+    assert len(found.sent("PATCH")) == 1
+
+
+@pytest.mark.parametrize("token", ["", "8", "x", "-3", "٣", "1e3", "9" * 400, str(TOKEN + MOST_ABOVE + 1)])
+def test_a_token_that_is_older_or_that_nobody_can_have_is_no_reason_to_leave_a_cordon_of_the_run(
+    stack: ExitStack, tmp_path: Path, token: str
+) -> None:
+    found = asked(stack, tmp_path, node(cordoned=True, mark=RUN, token=token), node(cordoned=True, mark=RUN), node())
+    assert found.cluster.cordon("n", RUN, TOKEN, SECONDS) is Cordon.OURS
+    assert [sent["metadata"]["annotations"] for sent in found.sent("PATCH")] == [{MARK: RUN, COUNTER: str(TOKEN)}]
+    again = asked(stack, tmp_path, node(cordoned=True, mark=RUN, token=token), node())
+    assert again.cluster.uncordon("n", RUN, TOKEN, SECONDS) is Cordon.NONE
+
+
+@pytest.mark.parametrize("does", ["cordon", "uncordon"])
+def test_who_went_on_with_the_run_between_our_look_and_our_write_keeps_the_cordon(
+    stack: ExitStack, tmp_path: Path, does: str
+) -> None:
+    newer = node(cordoned=True, mark=RUN, token=str(TOKEN + 1))
+    found = asked(stack, tmp_path, node(cordoned=True, mark=RUN, token=str(TOKEN - 1)), CONFLICT, newer)
+    assert getattr(found.cluster, does)("n", RUN, TOKEN, SECONDS) is Cordon.NEWER
+    assert len(found.sent("PATCH")) == 1
+
+
+def test_a_mark_that_would_write_on_the_screen_is_some_other_runs(stack: ExitStack, tmp_path: Path) -> None:
+    found = asked(stack, tmp_path, node(cordoned=True, mark="\x1b[2Jrno-1"))
+    assert found.cluster.cordon("n", RUN, TOKEN, SECONDS) is Cordon.ANOTHER_RUN
+
+
+def test_a_node_without_a_version_is_not_written(stack: ExitStack, tmp_path: Path) -> None:
+    found = asked(stack, tmp_path, node(version=""))
+    with pytest.raises(RemoteError, match="no resourceVersion"):
+        found.cluster.cordon("n", RUN, TOKEN, SECONDS)
+    assert found.sent("PATCH") == []
+
+
+def test_a_server_that_hangs_takes_no_more_than_the_time_given(stack: ExitStack, tmp_path: Path) -> None:
+    found = asked(stack, tmp_path, node(), Reply(hang=60))
+    with pytest.raises(AwayError) as error:
+        found.cluster.cordon("n", RUN, TOKEN, 0.3)
+    assert error.value.reference == "deadline"
+
+
+# Evictions
+
+
+def evicted(stack: ExitStack, folder: Path, reply: Reply) -> EvictionAnswer:
+    return asked(stack, folder, said(200, DISCOVERED), reply).cluster.evict(POD, SECONDS)
+
+
+def test_this_very_pod_is_asked_to_go_with_its_own_grace_period(stack: ExitStack, tmp_path: Path) -> None:
+    found = asked(stack, tmp_path, said(200, DISCOVERED), said(201, {"status": "Success"}))
+    for _ in range(2):
+        assert found.cluster.evict(POD, SECONDS).eviction is Eviction.ACCEPTED
+    assert found.sent("POST") == 2 * [
+        {
+            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"namespace": "default", "name": "web"},
+            "deleteOptions": {"preconditions": {"uid": "0123"}},
+        }
+    ]  # fmt: skip
+    assert [seen.path for seen in found.server.seen if seen.method == "GET"] == ["/api/v1"], "discovery is asked once"
+
+
+BUDGET = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 2"}]}
+
+
+@pytest.mark.parametrize(
+    ("details", "headers", "seconds"),
+    [
+        (BUDGET, {"Retry-After": "7"}, 7.0),
+        ({**BUDGET, "retryAfterSeconds": 10}, {}, 10.0),
+        (BUDGET, {}, 0.0),
+        (BUDGET, {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, 0.0),
+        (BUDGET, {"Retry-After": "99999999"}, 3600.0),
+        ({**BUDGET, "retryAfterSeconds": -3}, {}, 0.0),
+    ],
+)
+def test_how_long_a_budget_makes_wait(
+    stack: ExitStack, tmp_path: Path, details: dict[str, Any], headers: dict[str, str], seconds: float
+) -> None:
+    answer = evicted(stack, tmp_path, said(429, {"message": "Cannot evict pod.", "details": details}, **headers))
+    assert answer == EvictionAnswer(
+        Eviction.BLOCKED, "Cannot evict pod. The disruption budget web needs 2", retry_after=seconds
+    )
+
+
+def test_a_server_that_is_busy_is_no_budget(stack: ExitStack, tmp_path: Path) -> None:
+    with pytest.raises(AwayError) as error:
+        evicted(stack, tmp_path, refused(429, "the server has received too many requests, please try again later"))
+    assert error.value.reference == "http-429"
+
+
+def test_a_pod_of_a_namespace_that_is_being_deleted_is_asked_again(stack: ExitStack, tmp_path: Path) -> None:
+    details = {"causes": [{"reason": "NamespaceTerminating", "message": "namespace ci-1 is being terminated"}]}
+    answer = evicted(stack, tmp_path, said(403, {"message": "unable to create new content", "details": details}))
+    assert answer.eviction is Eviction.BLOCKED
+    assert evicted(stack, tmp_path, said(403, {"message": "may not"})).eviction is Eviction.REFUSED
+
+
+@pytest.mark.parametrize("message", ["the pod was changed meanwhile", "Precondition failed: UID"])
+def test_another_conflict_says_nothing_of_the_pod(stack: ExitStack, tmp_path: Path, message: str) -> None:
+    with pytest.raises(AwayError) as error:
+        evicted(stack, tmp_path, refused(409, message))
+    assert error.value.reference == "conflict"
+
+
+def test_another_pod_as_the_store_tells_it(stack: ExitStack, tmp_path: Path) -> None:
+    """The pod was replaced between the server's first look and its delete."""
+    message = "Precondition failed: UID in precondition: 0123, UID in object meta: 4567"
+    assert evicted(stack, tmp_path, refused(409, message)).eviction is Eviction.GONE
+
+
+@pytest.mark.parametrize("status", [500, 503, 504])
+def test_a_server_in_trouble_is_asked_again(stack: ExitStack, tmp_path: Path, status: int) -> None:
+    with pytest.raises(AwayError):
+        evicted(stack, tmp_path, refused(status, "etcdserver: leader changed"))
+
+
+def test_a_server_without_evictions_is_named(stack: ExitStack, tmp_path: Path) -> None:
+    found = asked(stack, tmp_path, said(200, {"resources": [{"name": "pods"}]}))
+    with pytest.raises(RemoteError, match="knows no evictions"):
+        found.cluster.evict(POD, SECONDS)
+
+
+# Pods
+
+
+def listed(stack: ExitStack, folder: Path, **pod: Any) -> tuple[LeavingPod, ...]:
+    meta = {"uid": "0123", "namespace": "default", "name": "web", **pod.pop("metadata", {})}
+    spec = {"containers": [{"name": "app"}], **pod.pop("spec", {})}
+    found = asked(stack, folder, said(200, {"items": [{"metadata": meta, "spec": spec, **pod}]}))
+    return found.cluster.leaving("n", SECONDS)
+
+
+def test_sidecars_and_hooks_that_sleep_are_told_apart(stack: ExitStack, tmp_path: Path) -> None:
+    first = {"name": "first", "lifecycle": {"preStop": {"exec": {}}}}
+    proxy = {"name": "proxy", "restartPolicy": "Always", "lifecycle": {"preStop": {"httpGet": {"port": 80}}}}
+    app = {"name": "app", "lifecycle": {"preStop": {"sleep": {"seconds": 5}}, "postStart": {"exec": {}}}}
+    (pod,) = listed(stack, tmp_path, spec={"containers": [app], "initContainers": [first, proxy]})
+    assert pod.containers == (Ending("proxy", hook=True, sidecar=True), Ending("app", hook=True, hook_sleeps=5))
+
+
+def test_pods_come_from_the_store(stack: ExitStack, tmp_path: Path) -> None:
+    found = asked(stack, tmp_path, said(200, {"items": []}))
+    assert found.cluster.leaving("n", SECONDS) == ()
+    assert found.server.seen[0].path == "/api/v1/pods?fieldSelector=spec.nodeName%3Dn", "no resourceVersion=0"
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"spec": {"terminationGracePeriodSeconds": "30"}},
+        {"spec": {"terminationGracePeriodSeconds": True}},
+        {"spec": {"terminationGracePeriodSeconds": 1.5}},
+        {"metadata": {"deletionTimestamp": 5}},
+        {"metadata": {"deletionTimestamp": "2026-11-20T12:00:00Z", "deletionGracePeriodSeconds": "x"}},
+        {"metadata": {"uid": ""}},
+        {"metadata": {"name": None}},
+        {"metadata": {"finalizers": "x"}},
+        {"metadata": {"ownerReferences": [1]}},
+        {"spec": {"containers": [{"name": 1}]}},
+        {"spec": {"containers": [{"name": "app", "lifecycle": {"preStop": {"sleep": {"seconds": "5"}}}}]}},
+        {"spec": {"volumes": [3]}},
+    ],
+)
+def test_a_lie_is_no_pod(stack: ExitStack, tmp_path: Path, lie: dict[str, Any]) -> None:
+    with pytest.raises(RemoteError) as error:
+        listed(stack, tmp_path, **lie)
+    assert error.value.reference == "bad-answer"

@@ -1,0 +1,282 @@
+"""Kubeconfigs: what is understood, what is refused by name, and that no secret of theirs is ever shown."""
+
+from __future__ import annotations
+
+import base64
+import json
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+from rollout.errors import InputError, RemoteError
+from tests.adapters.web import Reply, Web, nobody, web
+
+SECRET = "s3cret-t0ken"  # noqa: S105 - what must not be seen
+OK = Reply(body=b'{"kind": "Status"}')
+
+
+def config(folder: Path, user: dict[str, Any], server: str = "https://10.0.0.1:6443", **cluster: Any) -> str:
+    document = {
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u", "namespace": "default"}}],
+        "clusters": [{"name": "k", "cluster": {"server": server, **cluster}}], "users": [{"name": "u", "user": user}],
+    }  # fmt: skip
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(document, indent=1))
+    return str(path)
+
+
+def client(stack: ExitStack, path: str) -> ApiClient:
+    made = ApiClient(load_kubeconfig(path))
+    stack.callback(made.close)
+    return made
+
+
+def bearer_seen(server: Web) -> list[str]:
+    return [seen.headers.get("authorization", "") for seen in server.seen]
+
+
+@pytest.mark.process
+def test_a_token_is_sent(stack: ExitStack, tmp_path: Path) -> None:
+    server = stack.enter_context(web(OK))
+    client(stack, config(tmp_path, {"token": SECRET}, server.url)).get("/version", 5)
+    assert bearer_seen(server) == [f"Bearer {SECRET}"]
+
+
+@pytest.mark.process
+def test_a_token_file_is_relative_to_the_kubeconfig(stack: ExitStack, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{SECRET}\n")
+    server = stack.enter_context(web(OK))
+    client(stack, config(tmp_path, {"tokenFile": "token"}, server.url)).get("/version", 5)
+    assert bearer_seen(server) == [f"Bearer {SECRET}"]
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster", "said"),
+    [
+        ({"token": SECRET}, {"insecure-skip-tls-verify": True}, "`insecure-skip-tls-verify`: the server would not be verified; give its certificate authority instead [kubeconfig-unsupported]"),
+        ({"token": SECRET}, {"proxy-url": "http://proxy"}, "`proxy-url`: proxies are not supported [kubeconfig-unsupported]"),
+        ({"username": "me", "password": SECRET}, {}, "`username`: passwords are not supported; no API server since 1.19 takes them [kubeconfig-unsupported]"),
+        ({"auth-provider": {"name": "gcp"}}, {}, "`auth-provider`: auth providers are not supported; no client since 1.26 has them, use `exec` [kubeconfig-unsupported]"),
+        ({"token": SECRET, "as": "admin"}, {}, "`as`: impersonation is not supported [kubeconfig-unsupported]"),
+        ({"token": 7}, {}, "`token` must be text, not a number [wrong-type]"),
+        ({"client-certificate-data": "%%"}, {}, "`client-certificate-data` is not base64 [bad-base64]"),
+        ({"client-certificate": "missing.crt"}, {}, "`client-certificate`: missing.crt: No such file or directory [file-missing]"),
+        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1alpha1", "command": "x"}}, {}, "`exec` with apiVersion `client.authentication.k8s.io/v1alpha1` [kubeconfig-unsupported]"),
+        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "x", "interactiveMode": "Always"}}, {}, "`exec` that wants a terminal (interactiveMode: Always) [kubeconfig-unsupported]"),
+    ],
+)  # fmt: skip
+def test_what_is_not_supported_is_said(
+    tmp_path: Path, user: dict[str, Any], cluster: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        load_kubeconfig(config(tmp_path, user, **cluster))
+    assert str(error.value).splitlines()[0].partition(": ")[2] == said
+    assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("http://10.0.0.1:8080", "`server` is not https: credentials would be sent unencrypted [bad-server]"),
+        ("10.0.0.1:6443", "`server` is no address: `10.0.0.1:6443` [bad-server]"),
+        ("https://me:pw@10.0.0.1", "`server` is no address, or holds a user [bad-server]"),
+    ],
+)
+def test_the_server_must_be_one(tmp_path: Path, server: str, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        load_kubeconfig(config(tmp_path, {"token": SECRET}, server))
+    assert str(error.value).endswith(said)
+
+
+def test_contexts_are_chosen_by_name_with_a_hint(tmp_path: Path) -> None:
+    path = config(tmp_path, {"token": SECRET})
+    assert load_kubeconfig(path, "c").where == f"{path}, context c"
+    with pytest.raises(InputError, match=r"there is no context `cc` \(did you mean `c`\?\) \[no-context\]"):
+        load_kubeconfig(path, "cc")
+
+
+def test_a_kubeconfig_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere: No such file or directory \[no-kubeconfig\]"):
+        load_kubeconfig(str(tmp_path / "nowhere"))
+
+
+def test_yaml_that_is_none_is_told_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "k").write_text("clusters: [\n")
+    with pytest.raises(InputError, match=r"k:\d+:\d+: "):
+        load_kubeconfig(str(tmp_path / "k"))
+
+
+@pytest.mark.parametrize(
+    "user", [{"client-certificate-data": base64.b64encode(b"x").decode(), "client-key-data": "eA=="}]
+)
+def test_certificates_that_are_none_are_told_before_anything_is_asked(tmp_path: Path, user: dict[str, Any]) -> None:
+    with pytest.raises(
+        InputError, match=r"the client certificate and key are no pair of PEM texts \[bad-certificate\]"
+    ):
+        ApiClient(load_kubeconfig(config(tmp_path, user)))
+
+
+def test_an_authority_that_is_none_too(tmp_path: Path) -> None:
+    authority = base64.b64encode(b"-----").decode()
+    with pytest.raises(InputError, match=r"the certificate authority is no PEM certificate \[bad-certificate\]"):
+        ApiClient(load_kubeconfig(config(tmp_path, {"token": SECRET}, **{"certificate-authority-data": authority})))
+
+
+def test_secrets_are_in_no_repr(tmp_path: Path) -> None:
+    assert SECRET not in repr(load_kubeconfig(config(tmp_path, {"token": SECRET})))
+
+
+# exec plugins
+
+Plugin = Callable[[str], str]
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Plugin:
+    """A plugin beside the kubeconfig that runs some Python."""
+
+    def write(body: str) -> str:
+        path = tmp_path / "plugin"
+        path.write_text(f"#!{sys.executable}\nimport json, os, sys, time\n{body}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return "./plugin"
+
+    return write
+
+
+def execs(command: str) -> dict[str, Any]:
+    return {"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "command": command, "args": ["login"],
+        "env": [{"name": "PLUGIN", "value": "yes"}], "interactiveMode": "IfAvailable", "installHint": "apt install plugin",
+    }}  # fmt: skip
+
+
+def prints(status: str) -> str:
+    credential = f'{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {status}}}'
+    return f"open('asked', 'a').write('x'); print(json.dumps({credential}))"
+
+
+@pytest.mark.process
+def test_a_plugins_token_is_used_until_it_ends(
+    stack: ExitStack, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    server = stack.enter_context(web(OK))
+    body = prints('{"token": sys.argv[1] + os.environ["PLUGIN"], "expirationTimestamp": "2999-01-01T00:00:00Z"}')
+    asking = client(stack, config(tmp_path, execs(plugin(body)), server.url))
+    asking.get("/version", 5)
+    asking.get("/version", 5)
+    assert bearer_seen(server) == ["Bearer loginyes"] * 2
+    assert (tmp_path / "asked").read_text() == "x"
+
+
+@pytest.mark.process
+def test_a_token_that_ended_is_asked_for_again(
+    stack: ExitStack, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    server = stack.enter_context(web(Reply(401), OK))
+    asking = client(stack, config(tmp_path, execs(plugin(prints('{"token": "t"}'))), server.url))
+    asking.get("/version", 5)
+    assert (tmp_path / "asked").read_text() == "xx"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("sys.exit('not logged in')", "the plugin plugin ended with 1: not logged in (apt install plugin) [exec-plugin]"),
+        ("print('hello')", "the plugin plugin printed no client.authentication.k8s.io/v1 ExecCredential (apt install plugin) [exec-plugin]"),
+        (prints('{"token": "two words"}'), "its output holds no bearer token [no-token]"),
+        (prints("{}"), "the plugin plugin printed no client.authentication.k8s.io/v1 ExecCredential (apt install plugin) [exec-plugin]"),
+        ("time.sleep(86400)", "the plugin plugin did not end in 0.3 s (apt install plugin) [exec-plugin]"),
+    ],
+    ids=["fails", "no JSON", "no token", "nothing", "hangs"],
+)  # fmt: skip
+def test_a_plugin_that_fails_is_named(
+    stack: ExitStack, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch, body: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "sleep" in body:
+        monkeypatch.setattr("rollout.adapters.kubernetes.credentials.PLUGIN_SECONDS", 0.3)
+    with pytest.raises(RemoteError) as error:
+        client(stack, config(tmp_path, execs(plugin(body)), nobody())).get("/version", 5)
+    assert str(error.value).endswith(said)
+
+
+@pytest.mark.process
+def test_a_plugin_that_is_missing_is_named(stack: ExitStack, tmp_path: Path) -> None:
+    with pytest.raises(RemoteError, match="the plugin no-such-plugin could not be run: No such file or directory"):
+        client(stack, config(tmp_path, execs("no-such-plugin"), nobody())).get("/version", 5)
+
+
+# Answers
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("reply", "reference", "said"),
+    [
+        (Reply(401, b'{"message": "Unauthorized"}'), "unauthorized", "Unauthorized"),
+        (Reply(403, b'{"message": "nodes is forbidden"}'), "forbidden", "nodes is forbidden"),
+        (Reply(500, b"etcd is away"), "http-500", "answered 500: etcd is away"),
+        (Reply(body=b"[]"), "bad-answer", "the answer is not a map"),
+        (Reply(body=b"<html>"), "bad-answer", "the answer is not JSON"),
+        (Reply(301, headers=(("Location", "http://127.0.0.1:1/"),)), "http-301", "answered 301"),
+    ],
+)
+def test_errors_are_in_the_servers_words(
+    stack: ExitStack, tmp_path: Path, reply: Reply, reference: str, said: str
+) -> None:
+    server = stack.enter_context(web(reply))
+    with pytest.raises(RemoteError) as error:
+        client(stack, config(tmp_path, {"token": SECRET}, server.url)).get("/api/v1/nodes", 5)
+    assert (error.value.reference, error.value.message) == (reference, said)
+
+
+@pytest.mark.process
+def test_an_unverified_server_gets_no_token(stack: ExitStack, tmp_path: Path) -> None:
+    """A server of another authority: the handshake ends before anything is said."""
+    import ssl
+    import subprocess
+    import threading
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    pair = tmp_path / "pair.pem"
+    made = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        str(pair),
+        "-out",
+        str(tmp_path / "c"),
+        "-subj",
+        "/CN=x",
+    ]
+    subprocess.run(made, check=True, capture_output=True)
+    pair.write_bytes(pair.read_bytes() + (tmp_path / "c").read_bytes())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair)
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign] # the handshake that ends is what this is about
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    stack.callback(server.server_close)
+    stack.callback(server.shutdown)
+    with pytest.raises(RemoteError, match="self-signed certificate") as error:
+        client(stack, config(tmp_path, {"token": SECRET}, f"https://127.0.0.1:{server.server_address[1]}")).get("/", 5)
+    assert error.value.reference == "tls"
+    assert SECRET not in str(error.value)

@@ -1,0 +1,228 @@
+"""An API server that is behind, restarted, hung or of another mind about the time: nothing is passed by its old words."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.cluster import KubernetesCluster
+from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+from rollout.app.node_gates import UntouchableError
+from rollout.core.model.playbook import GateKind
+from tests.adapters.kubernetes.node_gates import FAILED, PASSED, UNKNOWN, Asked
+from tests.adapters.web import Reply, Seen, web
+
+pytestmark = pytest.mark.process
+
+EARLIER, LATER = "2026-11-20T12:00:00.000000Z", "2026-11-20T12:00:10.000000Z"
+POD = {
+    "metadata": {"name": "web", "namespace": "shop", "uid": "6f0a1f2e-1111-2222-3333-444455556666"},
+    "spec": {"nodeName": "n1", "restartPolicy": "Always", "containers": [{"name": "app", "image": "app:1"}]},
+    "status": {
+        "phase": "Running",
+        "containerStatuses": [
+            {
+                "name": "app", "containerID": "containerd://aa11", "restartCount": 0, "image": "app:1", "imageID": "",
+                "ready": True, "state": {"running": {"startedAt": "2026-11-20T08:00:00Z"}},
+            }
+        ],
+    },
+}  # fmt: skip
+
+
+@dataclass
+class Api:
+    """What the server says. ``hung`` nodes are answered for when it is ``over``, with a refusal; ``status`` answers everything so."""
+
+    ready: str = "True"
+    beat: str = LATER
+    renewed: str = EARLIER
+    lease_at: int = 100
+    pods_at: str = "90"
+    pods: list[Any] = field(default_factory=lambda: [POD])
+    hung: frozenset[str] = frozenset()
+    status: int = 200
+    body: bytes | None = None
+    over: threading.Event = field(default_factory=threading.Event)
+    waiting: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def answer(self, seen: Seen) -> Reply:
+        path = urlsplit(seen.path)
+        name = path.path.rpartition("/")[2]
+        if name in self.hung:
+            self.waiting.release()
+            self.over.wait()
+            return Reply(403)
+        if self.body is not None or self.status != 200:
+            return Reply(self.status, self.body or b"")
+        return Reply(body=json.dumps(self._document(path.path, name)).encode())
+
+    def _document(self, path: str, name: str) -> dict[str, Any]:
+        if path == "/api/v1/pods":
+            return {"metadata": {"resourceVersion": self.pods_at}, "items": self.pods}
+        if "/leases/" in path:
+            spec = {"holderIdentity": name, "renewTime": self.renewed}
+            return {"metadata": {"name": name, "resourceVersion": str(self.lease_at)}, "spec": spec}
+        ready = {
+            "type": "Ready", "status": self.ready, "reason": "KubeletReady", "message": "ok", "lastHeartbeatTime": self.beat,
+        }  # fmt: skip
+        status = {
+            "conditions": [ready],
+            "nodeInfo": {"kubeletVersion": "v1.20.15", "containerRuntimeVersion": "docker://1"},
+        }
+        return {"metadata": {"name": name, "uid": "u", "labels": {}}, "spec": {}, "status": status}
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api()
+
+
+@pytest.fixture
+def cluster(api: Api, tmp_path: Path) -> Iterator[KubernetesCluster]:
+    with web() as server, ExitStack() as stack:
+        server.answer = api.answer
+        path = tmp_path / "kubeconfig"
+        path.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1", "kind": "Config", "current-context": "c",
+                    "clusters": [{"name": "k", "cluster": {"server": server.url}}],
+                    "users": [{"name": "u", "user": {"token": "t"}}],
+                    "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+                }
+            )
+        )  # fmt: skip
+        made = KubernetesCluster(ApiClient(load_kubeconfig(str(path))))
+        stack.callback(made.close)
+        yield made
+
+
+def test_a_lease_of_before_the_restart_passes_nothing_however_new_it_looks(
+    api: Api, cluster: KubernetesCluster
+) -> None:
+    """The controller's and the node's clocks are not compared: a renewTime of the year 2100 is as good as any."""
+    gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
+    api.renewed, api.lease_at = "2100-01-01T00:00:00.000000Z", 150
+    assert gate.now()[0] is UNKNOWN
+    gate.clock.at += 30
+    assert gate.now() == (UNKNOWN, "Ready, but its lease was not renewed for the 30 s that it was watched")
+    api.renewed, api.lease_at = "2100-01-01T00:00:10.000000Z", 160
+    assert gate.now()[0] is PASSED
+
+
+@pytest.mark.parametrize("renewed", ["1970-01-01T00:00:00.000000Z", "2100-01-01T00:00:00.000000Z"])
+def test_a_node_whose_clock_is_far_off_passes_by_its_renewals_all_the_same(
+    api: Api, cluster: KubernetesCluster, renewed: str
+) -> None:
+    gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
+    assert gate.now()[0] is UNKNOWN
+    api.renewed, api.lease_at = renewed, 101
+    assert gate.now()[0] is PASSED
+
+
+def test_an_older_lease_from_a_server_that_is_behind_is_no_renewal(api: Api, cluster: KubernetesCluster) -> None:
+    """Two API servers behind one address, or one that was restored from a backup: versions never go back by a renewal."""
+    gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
+    api.renewed, api.lease_at = LATER, 150
+    assert gate.now()[0] is UNKNOWN
+    api.renewed, api.lease_at = EARLIER, 100
+    assert gate.now()[0] is UNKNOWN
+    api.renewed, api.lease_at = LATER, 150
+    assert gate.now()[0] is UNKNOWN, "there and back is no renewal either"
+
+
+def test_ready_by_an_old_heartbeat_is_not_enough(api: Api, cluster: KubernetesCluster) -> None:
+    """The node controller leaves Ready at True for 40 s after the kubelet's last word."""
+    gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
+    for _ in range(5):
+        assert gate.now()[0] is UNKNOWN
+        gate.clock.at += 10
+
+
+@pytest.mark.parametrize("kind", [GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS])
+def test_pods_of_a_cache_that_is_behind_the_baseline_pass_nothing(
+    api: Api, cluster: KubernetesCluster, kind: GateKind
+) -> None:
+    """A restarted API server fills its cache anew: for a while it may tell pods as they were."""
+    gate = Asked(kind, "n1", cluster).before()
+    assert gate.now() == (PASSED, "")
+    api.pods_at = "80"
+    assert gate.now() == (UNKNOWN, "the API server's pods are older than what it said before: its cache is behind")
+    api.pods_at = "95"
+    assert gate.now()[0] is PASSED
+    api.pods_at = "91"
+    assert gate.now()[0] is UNKNOWN, "newer than the baseline, older than the last reading"
+
+
+def test_a_version_that_is_no_number_is_not_compared(api: Api, cluster: KubernetesCluster) -> None:
+    gate = Asked(GateKind.PODS_KEPT, "n1", cluster).before()
+    api.pods_at = "opaque"
+    assert gate.now()[0] is PASSED
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(500, b"boom"), (503, b""), (200, b"<html>"), (200, b'{"metadata":'), (200, b"[]"), (200, b'{"items": 7}'), (410, b"{}")],
+    ids=["error", "unavailable", "a page", "truncated", "a list", "another kind", "gone"],
+)  # fmt: skip
+def test_an_api_server_that_errs_in_the_soak_passes_nothing_and_fails_nothing(
+    api: Api, cluster: KubernetesCluster, status: int, body: bytes
+) -> None:
+    gate = Asked(GateKind.PODS_KEPT, "n1", cluster, timeout=1.2).before()
+    good = api.body
+    api.status, api.body = status, body
+    assert gate.now()[0] is UNKNOWN
+    api.status, api.body = 200, good
+    assert gate.now()[0] is PASSED, "and is heard when it is back"
+
+
+@pytest.mark.parametrize("ready", ["False", "Unknown", ""])
+def test_a_kubelet_that_runs_and_is_not_ready_fails_after_its_versions_window(
+    api: Api, cluster: KubernetesCluster, ready: str
+) -> None:
+    """systemd says that it runs, its healthz says ok: only its Node says what is the matter."""
+    gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
+    api.ready = ready
+    assert gate.now()[0] is UNKNOWN
+    gate.clock.at += 21.0  # the change's own window is 20 s
+    assert gate.now()[0] is FAILED
+
+
+def test_a_node_that_was_not_ready_before_is_left_alone(api: Api, cluster: KubernetesCluster) -> None:
+    api.ready = "False"
+    with pytest.raises(UntouchableError) as left:
+        Asked(GateKind.NODE_READY, "n1", cluster).before()
+    assert left.value.reference == "not-ready-before"
+
+
+def test_what_hangs_of_one_node_holds_up_no_other(api: Api, cluster: KubernetesCluster) -> None:
+    others = [Asked(GateKind.PODS_KEPT, f"n{at}", cluster).before() for at in range(1, 9)]
+    hung = [Asked(GateKind.PODS_KEPT, f"hung{at}", cluster, timeout=3600.0) for at in range(64)]
+    api.hung = frozenset(gate.node for gate in hung)
+    with ThreadPoolExecutor(64) as pool:
+        waiting = [pool.submit(_baseline, gate) for gate in hung]
+        for _ in hung:
+            assert api.waiting.acquire(timeout=300)
+        try:
+            assert {gate.now()[0] for gate in others} == {PASSED}
+            assert not any(future.done() for future in waiting), "they still hang"
+        finally:
+            api.over.set()
+        for future in waiting:
+            future.result()
+
+
+def _baseline(gate: Asked) -> None:
+    with pytest.raises(UntouchableError):
+        gate.before()

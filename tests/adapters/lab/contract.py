@@ -1,0 +1,424 @@
+"""What a node is to be like, whoever plays it: cases for the lab's nodes and for real systemd nodes alike.
+
+A case takes a ``Subject`` and raises ``AssertionError``. The node is a kubeadm node with a kubelet of 1.20 to 1.23 that
+runs well; every case leaves it so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import Protocol
+
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import Outcome
+from rollout.core.model.snapshot import Token
+from rollout.core.model.verification import Verification, drifts
+from rollout.core.text.blobs import digest
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_answer import parse_report, parse_verification
+from tests.controllers import until
+
+PROGRAM = files("rollout.agent").joinpath("agent.sh").read_text(encoding="utf-8")
+CONFIG = "/var/lib/kubelet/config.yaml"
+ENVIRONMENT = "/etc/default/kubelet"
+DROP_IN = "/etc/systemd/system/kubelet.service.d/90-contract.conf"
+PATIENCE = 300.0
+"""Seconds: a safety net for what hangs, no verdict."""
+
+
+_HEALTHZ = """\
+if command -v curl >/dev/null; then
+    curl -s -m 3 http://127.0.0.1:10248/healthz
+else
+    timeout 3 bash -c 'exec 3<>/dev/tcp/127.0.0.1/10248 && printf "GET /healthz HTTP/1.0\\r\\n\\r\\n" >&3 && tail -c 2 <&3' 2>/dev/null
+fi"""
+
+
+class Subject(Protocol):
+    """The node under test. Commands run with root's rights; paths are the node's own."""
+
+    version: str
+    restart_sec: float
+
+    @property
+    def prefix(self) -> str:
+        """What a command must put before a path of the node: nothing on a real one."""
+
+    def run(self, line: str, stdin: bytes = b"") -> tuple[int, str]: ...
+
+    def read(self, path: str) -> bytes | None: ...
+
+    def write(self, path: str, content: bytes | None) -> None:
+        """Replace a file, or remove it (``None``)."""
+
+
+@contextmanager
+def changed(node: Subject, path: str, content: bytes) -> Iterator[None]:
+    """The file holds this for the while; then it is as it was, and the kubelet well again."""
+    before = node.read(path)
+    node.write(path, content)
+    try:
+        yield
+    finally:
+        node.write(path, before)
+        node.run("systemctl daemon-reload; systemctl restart kubelet")
+        until(lambda: healthz(node) == "ok", PATIENCE, "it answers")
+
+
+def said(node: Subject, line: str) -> str:
+    status, output = node.run(line)
+    assert status == 0, (line, status, output)
+    return output.strip()
+
+
+def shown(node: Subject, name: str, unit: str = "kubelet.service") -> str:
+    return said(node, f"systemctl show -p {name} --value {unit}")
+
+
+def healthz(node: Subject) -> str:
+    """``ok``, or empty; asked with what a minimal Debian or RHEL has, too."""
+    return node.run(_HEALTHZ)[1]
+
+
+def version_is_printed(node: Subject) -> None:
+    assert said(node, "kubelet --version") == f"Kubernetes v{node.version}"
+
+
+def a_healthy_kubelet_shows_itself(node: Subject) -> None:
+    lines = said(
+        node,
+        "systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts -p NeedDaemonReload"
+        " -p RestartUSec -p UnitFileState -p FragmentPath -p DropInPaths kubelet.service",
+    ).splitlines()
+    found = dict(line.split("=", 1) for line in lines)
+    assert found["LoadState"] == "loaded"
+    assert (found["ActiveState"], found["SubState"]) == ("active", "running")
+    assert int(found["MainPID"]) > 1
+    assert found["NeedDaemonReload"] == "no"
+    assert found["RestartUSec"].endswith("s")
+    assert found["UnitFileState"] == "enabled"
+    assert found["FragmentPath"].endswith("/systemd/system/kubelet.service")
+    assert "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf" in found["DropInPaths"]
+    words = said(node, f"tr '\\0' '\\n' <{node.prefix}/proc/{found['MainPID']}/cmdline").splitlines()
+    assert f"--config={CONFIG}" in words
+
+
+def restart_makes_a_new_process_that_answers(node: Subject) -> None:
+    before, started = shown(node, "MainPID"), int(shown(node, "ExecMainStartTimestampMonotonic"))
+    said(node, "systemctl restart kubelet")
+    assert shown(node, "MainPID") != before
+    assert int(shown(node, "ExecMainStartTimestampMonotonic")) > started
+    until(lambda: healthz(node) == "ok", PATIENCE, "it answers")
+
+
+def restart_returns_0_for_a_crash_loop(node: Subject) -> None:
+    with changed(node, ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--no-such-flag\n"):
+        said(node, "systemctl restart kubelet")
+        waiting = ["0", "activating", "auto-restart"]
+        asks = "systemctl show -p MainPID -p ActiveState -p SubState --value kubelet"
+        until(lambda: said(node, asks).split() == waiting, PATIENCE, "it waits for its next start")
+        until(lambda: node.run("systemctl is-active kubelet") == (3, "activating\n"), PATIENCE, "and waits again")
+        counted = int(shown(node, "NRestarts"))
+        until(lambda: int(shown(node, "NRestarts")) > counted, PATIENCE, "it is started again and again")
+        assert healthz(node) == ""
+
+
+_WAITS = '[ "$(systemctl show -p SubState --value kubelet)" = auto-restart ]'
+"""Asked on the node: it has to be found at the beginning of its RestartSec, or the restart comes after it."""
+
+
+def the_counter_survives_a_restart_out_of_a_crash_loop(node: Subject) -> None:
+    with changed(node, ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--no-such-flag\n"):
+        said(node, "systemctl restart kubelet")
+        until(lambda: _is_restarted_while_it_waits(node) >= COUNTED, PATIENCE, "the counter goes on")
+    said(node, "systemctl restart kubelet")
+    assert shown(node, "NRestarts") == "0"
+
+
+COUNTED = 3
+"""More than a kubelet could be started again between a restart that begins to count anew and a look at the counter."""
+
+
+def _is_restarted_while_it_waits(node: Subject) -> int:
+    """The counter then. A busy machine may be too late, and restart it while it runs: then it begins anew."""
+    until(lambda: int(shown(node, "NRestarts")) >= COUNTED, PATIENCE, "it is started again and again")
+    restart = "systemctl restart kubelet; systemctl show -p NRestarts --value kubelet"
+    return int(said(node, f"while {_WAITS}; do :; done; until {_WAITS}; do :; done; {restart}"))
+
+
+def show_prints_in_an_order_of_its_own(node: Subject) -> None:
+    lines = said(
+        node,
+        "systemctl show -p NeedDaemonReload -p DropInPaths -p ActiveState -p LoadState -p EnvironmentFiles -p NRestarts"
+        " -p ExecMainStartTimestampMonotonic -p MainPID -p RestartUSec -p SubState -p NoSuchThing kubelet",
+    ).splitlines()
+    names = list(dict.fromkeys(line.split("=")[0] for line in lines))
+    assert names == [
+        *("RestartUSec", "MainPID", "NRestarts", "ExecMainStartTimestampMonotonic", "EnvironmentFiles"),
+        *("LoadState", "ActiveState", "SubState", "DropInPaths", "NeedDaemonReload"),
+    ]
+    files = [line.split("=", 1)[1] for line in lines if line.startswith("EnvironmentFiles=")]
+    assert files == [
+        "/var/lib/kubelet/kubeadm-flags.env (ignore_errors=yes)",
+        "/etc/default/kubelet (ignore_errors=yes)",
+    ]
+
+
+def a_stop_out_of_a_crash_loop_ends_it(node: Subject) -> None:
+    with changed(node, ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--no-such-flag\n"):
+        said(node, "systemctl restart kubelet")
+        until(lambda: shown(node, "SubState") == "auto-restart", PATIENCE, "it waits for its next start")
+        said(node, "systemctl stop kubelet")
+        _until_a_timer_has_fired(node, node.restart_sec + 0.5)
+        assert node.run("systemctl is-active kubelet")[0] == 3
+        assert shown(node, "MainPID") == "0"
+
+
+def a_restart_out_of_a_crash_loop_heals(node: Subject) -> None:
+    with changed(node, CONFIG, b"{ this is no configuration"):
+        said(node, "systemctl restart kubelet")
+        until(lambda: shown(node, "SubState") == "auto-restart", PATIENCE, "it waits for its next start")
+    assert shown(node, "ActiveState") == "active"
+
+
+def an_unknown_field_is_lenient(node: Subject) -> None:
+    config = node.read(CONFIG) or b""
+    with changed(node, CONFIG, config + b"serialiseImagePulls: false\n"):
+        said(node, "systemctl restart kubelet")
+        until(lambda: healthz(node) == "ok", PATIENCE, "it answers")
+        pid = shown(node, "MainPID")
+        journal = said(node, f"journalctl -q -b --no-pager -o cat -n 5000 _PID={pid}")
+        assert "lenient decoding" in journal
+        assert "serialiseImagePulls" in journal
+
+
+def a_wrong_type_is_fatal(node: Subject) -> None:
+    config = node.read(CONFIG) or b""
+    with changed(node, CONFIG, config.replace(b"maxPods: 110", b"maxPods: fifty")):
+        said(node, "systemctl restart kubelet")
+        until(lambda: shown(node, "SubState") == "auto-restart", PATIENCE, "it waits for its next start")
+
+
+def an_empty_config_is_fatal(node: Subject) -> None:
+    with changed(node, CONFIG, b""):
+        said(node, "systemctl restart kubelet")
+        until(lambda: shown(node, "SubState") == "auto-restart", PATIENCE, "it waits for its next start")
+
+
+def a_missing_environment_file_is_nothing(node: Subject) -> None:
+    before = node.read(ENVIRONMENT)
+    node.write(ENVIRONMENT, None)
+    try:
+        said(node, "systemctl restart kubelet")
+        until(lambda: healthz(node) == "ok", PATIENCE, "it answers")
+    finally:
+        node.write(ENVIRONMENT, before)
+        said(node, "systemctl restart kubelet")
+
+
+def an_environment_file_is_split_at_blanks(node: Subject) -> None:
+    with changed(node, ENVIRONMENT, b'# ours\nKUBELET_EXTRA_ARGS="--v=3 --max-pods=99"\n'):
+        said(node, "systemctl restart kubelet")
+        words = _words(node)
+        assert "--v=3" in words
+        assert "--max-pods=99" in words
+
+
+def a_changed_unit_needs_daemon_reload(node: Subject) -> None:
+    with changed(
+        node, DROP_IN, b'[Service]\nEnvironment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml --v=4"\n'
+    ):
+        assert shown(node, "NeedDaemonReload") == "yes"
+        said(node, "systemctl restart kubelet")
+        assert "--v=4" not in _words(node)
+        assert shown(node, "NeedDaemonReload") == "yes"
+        said(node, "systemctl daemon-reload")
+        assert shown(node, "NeedDaemonReload") == "no"
+        assert DROP_IN in shown(node, "DropInPaths")
+        said(node, "systemctl restart kubelet")
+        assert "--v=4" in _words(node)
+
+
+def _words(node: Subject) -> list[str]:
+    """The kubelet's command line, once it is a kubelet: a restart returns before systemd's child has become one."""
+    said_then: list[str] = []
+
+    def is_one() -> bool:
+        pid = shown(node, "MainPID")
+        said_then[:] = said(node, f"tr '\\0' '\\n' <{node.prefix}/proc/{pid}/cmdline || :").splitlines()
+        return any(word.startswith("--config=") for word in said_then)
+
+    until(is_one, PATIENCE, "it is a kubelet")
+    return said_then
+
+
+def stop_and_start(node: Subject) -> None:
+    said(node, "systemctl stop kubelet")
+    assert node.run("systemctl is-active kubelet") == (3, "inactive\n")
+    assert shown(node, "MainPID") == "0"
+    said(node, "systemctl start kubelet")
+    assert said(node, "systemctl is-active kubelet") == "active"
+    assert shown(node, "NRestarts") == "0"
+    until(lambda: healthz(node) == "ok", PATIENCE, "it answers")
+
+
+def is_enabled(node: Subject) -> None:
+    assert said(node, "systemctl is-enabled kubelet") == "enabled"
+    status, output = node.run("systemctl is-enabled no-such-unit.service 2>/dev/null")
+    assert status != 0
+    assert "enabled" not in output
+
+
+def an_unknown_unit_is_not_found(node: Subject) -> None:
+    assert shown(node, "LoadState", "no-such-unit.service") == "not-found"
+    assert node.run("systemctl restart no-such-unit.service 2>/dev/null")[0] == 5
+
+
+def _timer(node: Subject, unit: str, seconds: float, command: str) -> None:
+    flags = f"--on-active={seconds:g} --timer-property=AccuracySec=100ms --unit={unit} --collect"
+    said(node, f"systemd-run --quiet {flags} /bin/sh -c '{command}'")
+
+
+def _until_a_timer_has_fired(node: Subject, seconds: float) -> None:
+    """By the node's own systemd: what it had to do before that is done."""
+    flag = "/run/contract-later"
+    node.run(f"rm -f {node.prefix}{flag}")
+    _timer(node, "contract-later", seconds, f"echo fired >{node.prefix}{flag}")
+    until(lambda: node.read(flag) is not None, PATIENCE, "a timer fires")
+
+
+def a_timer_fires_in_time(node: Subject) -> None:
+    """Not before its time, and before another that was set later for two seconds later."""
+    flag, later = "/run/contract-fired", "/run/contract-fired-later"
+    node.run(f"rm -f {node.prefix}{flag} {node.prefix}{later}")
+    begun = time.monotonic()
+    tell = 'cut -d" " -f1 /proc/uptime >{path}.new && mv {path}.new {path}'
+    _timer(node, "contract-a", 2, tell.format(path=f"{node.prefix}{flag}"))
+    _timer(node, "contract-d", 4, tell.format(path=f"{node.prefix}{later}"))
+    assert shown(node, "ActiveState", "contract-d.timer") == "active"
+    assert shown(node, "NextElapseUSecMonotonic", "contract-d.timer") not in {"", "0", "infinity"}
+    until(lambda: node.read(flag) is not None, PATIENCE, "it fires")
+    assert time.monotonic() - begun >= 1.9
+    until(lambda: node.read(later) is not None, PATIENCE, "the other one too")
+    assert float(node.read(flag) or b"inf") < float(node.read(later) or b"0")
+    until(lambda: shown(node, "LoadState", "contract-a.timer") == "not-found", PATIENCE, "nothing is left of it")
+    node.run(f"rm -f {node.prefix}{flag} {node.prefix}{later}")
+
+
+def a_timer_can_be_stopped(node: Subject) -> None:
+    flag = "/run/contract-never"
+    _timer(node, "contract-b", 1, f"echo fired >{node.prefix}{flag}")
+    said(node, "systemctl stop contract-b.timer")
+    _until_a_timer_has_fired(node, 1.5)
+    assert node.read(flag) is None
+    assert shown(node, "LoadState", "contract-b.timer") == "not-found"
+    left = "systemctl list-units --all --plain --no-legend 'contract-*'"
+    until(lambda: said(node, left) == "", PATIENCE, "nothing is left of either")
+
+
+def a_timer_is_not_made_twice(node: Subject) -> None:
+    line = "systemd-run --quiet --on-active=60 --unit=contract-c true 2>/dev/null"
+    said(node, line)
+    assert node.run(line)[0] == 1
+    said(node, "systemctl stop contract-c.timer")
+
+
+def _answer(node: Subject, command: RemoteCommand) -> RemoteAnswer:
+    status, output = node.run(command.line, command.stdin)
+    return RemoteAnswer(status, output.encode(), b"", started=True)
+
+
+def _verified(node: Subject) -> Verification:
+    command = agent_call.verify(PROGRAM, unit="kubelet.service", sudo=False, deadline=30)
+    found = parse_verification("n1", _answer(node, command))
+    assert isinstance(found, Verification), found
+    return found
+
+
+def _applied(node: Subject, tx: str, content: bytes) -> None:
+    """ENVIRONMENT holds these bytes by a confirmed transaction of run ``contract``, token 1."""
+    before, machine = node.read(ENVIRONMENT), node.read("/etc/machine-id") or b""
+    old, new = "" if before is None else digest(before), digest(content)
+    file = agent_call.FileOrder(ENVIRONMENT, old, new, "644", content)
+    unit = "kubelet.service"
+    order = agent_call.ApplyOrder(tx, "contract", 1, machine.decode().strip(), 60, 3, unit, 10248, (file,), (unit,))
+    report = parse_report("n1", "apply", _answer(node, agent_call.apply(PROGRAM, order, sudo=False, deadline=60)), 1.0)
+    assert report.healthy, report
+    confirm = agent_call.confirm(PROGRAM, tx=tx, run="contract", counter=1, keep=3, sudo=False, deadline=60)
+    assert parse_report("n1", "confirm", _answer(node, confirm), 1.0).outcome is Outcome.DONE
+
+
+@contextmanager
+def _ours(node: Subject) -> Iterator[None]:
+    """Afterwards there is nothing of ours on the node, the file is as it was, and the kubelet runs with it."""
+    before = node.read(ENVIRONMENT)
+    try:
+        yield
+    finally:
+        command = agent_call.forget(PROGRAM, run="contract", counter=1, sudo=False, deadline=60)
+        report = parse_report("n1", "forget", _answer(node, command), 1.0)
+        node.write(ENVIRONMENT, before)
+        said(node, "systemctl restart kubelet")
+        until(lambda: healthz(node) == "ok", PATIENCE, "it answers")
+        assert (report.outcome, report.leftovers) == (Outcome.DONE, ()), report
+        assert node.run(f"ls -d {node.prefix}/var/lib/rollout* 2>/dev/null")[1] == ""
+
+
+def a_change_is_verified_and_forgotten(node: Subject) -> None:
+    assert _verified(node).expected == ()
+    with _ours(node):
+        begun = time.monotonic()
+        _applied(node, "c1", b"KUBELET_EXTRA_ARGS=--v=3\n")
+        found = _verified(node)
+        assert drifts(found) == ()
+        assert [(entry.path, entry.tx) for entry in found.expected] == [(ENVIRONMENT, "c1")]
+        assert found.binary is not None
+        assert "unknown" not in (found.binary.before, found.binary.now)
+        assert found.age is not None
+        assert found.age <= time.monotonic() - begun + 2
+    found = _verified(node)
+    assert (found.expected, found.receipts, found.token) == ((), (), Token())
+
+
+def drift_is_told_and_whether_the_running_kubelet_is_older(node: Subject) -> None:
+    with _ours(node):
+        _applied(node, "c1", b"KUBELET_EXTRA_ARGS=--v=3\n")
+        started = time.monotonic()
+        node.write(ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--v=9\n")
+        until(lambda: (_verified(node).age or 0) >= 4, PATIENCE, "time passes")
+        node.write(ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--v=5\n")
+        found = _verified(node)
+        assert {drift.reference for drift in drifts(found)} == {"content-differs", "edited-after-start"}
+        assert 2 <= found.stale[0].seconds <= time.monotonic() - started + 10
+        said(node, "systemctl restart kubelet")
+        until(lambda: healthz(node) == "ok", PATIENCE, "it answers")
+        assert {drift.reference for drift in drifts(_verified(node))} == {"content-differs"}
+
+
+CASES: tuple[Callable[[Subject], None], ...] = (
+    version_is_printed,
+    a_healthy_kubelet_shows_itself,
+    restart_makes_a_new_process_that_answers,
+    restart_returns_0_for_a_crash_loop,
+    the_counter_survives_a_restart_out_of_a_crash_loop,
+    a_stop_out_of_a_crash_loop_ends_it,
+    show_prints_in_an_order_of_its_own,
+    a_restart_out_of_a_crash_loop_heals,
+    an_unknown_field_is_lenient,
+    a_wrong_type_is_fatal,
+    an_empty_config_is_fatal,
+    a_missing_environment_file_is_nothing,
+    an_environment_file_is_split_at_blanks,
+    a_changed_unit_needs_daemon_reload,
+    stop_and_start,
+    is_enabled,
+    an_unknown_unit_is_not_found,
+    a_timer_fires_in_time,
+    a_timer_can_be_stopped,
+    a_timer_is_not_made_twice,
+    a_change_is_verified_and_forgotten,
+    drift_is_told_and_whether_the_running_kubelet_is_older,
+)

@@ -1,0 +1,65 @@
+"""Drawn fleets, drawn faults, every law after every event: hundreds of plays, each the same for the same seed.
+
+Every tree plays eight hundred others of a hundred thousand, all of which `make simulate` plays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.adapters.simulation.draw import scenario
+from rollout.adapters.simulation.play import Play
+from rollout.adapters.simulation.scenario import Fault, Kind
+from rollout.adapters.simulation.tally import cores, page, played, played_on_all_cores, rows
+from tests.sampling import DEPTH, Depth, dice
+
+ALL = 100_000
+SEEDS = 10_000 if DEPTH is Depth.NIGHT else 800
+ENDINGS = {"done", "halted", "preflight"} | ({"interrupted"} if DEPTH is Depth.NIGHT else set())
+"""Those that are among so many for certain: less than one of a hundred is interrupted."""
+
+
+@pytest.mark.process
+def test_drawn_seeds_keep_every_law() -> None:
+    first = dice("simulation").randrange(ALL - SEEDS)
+    tally = played_on_all_cores(first, SEEDS, lambda _: None, workers=min(2, cores()))
+    assert tally.broken == {}, "`rollout simulate --seed N` tells the story"
+    assert tally.seeds == SEEDS
+    assert all(tally.faults[kind] > SEEDS / 100 for kind in Kind), "every kind of fault was among them, often"
+    assert tally.killed > SEEDS / 10
+    assert set(tally.endings) >= ENDINGS
+
+
+def test_a_seed_tells_the_same_story_every_time() -> None:
+    for seed in (3, 17, 58, 161):
+        first, second = Play(scenario(seed)).run(), Play(scenario(seed)).run()
+        assert [str(told) for told in first.story] == [str(told) for told in second.story]
+        assert first.story
+
+
+def test_an_emergency_leaves_no_cordon_of_the_run_that_it_took_over() -> None:
+    assert Play(replace(scenario(170), faults=(Fault(Kind.EMERGENCY, at=27.0),))).run().broken == ""
+
+
+def test_a_controller_that_thaws_leaves_no_cordon() -> None:
+    assert Play(replace(scenario(3050), faults=(Fault(Kind.FROZEN, at=76.0, lasting=45.0),))).run().broken == ""
+
+
+def test_a_controller_that_thaws_lifts_no_cordon_of_its_successor() -> None:
+    """Without a token on the cordon the node is restarted with pods on it."""
+    assert Play(replace(scenario(3113), faults=(Fault(Kind.FROZEN, at=31.0, lasting=45.0),))).run().broken == ""
+
+
+def test_restarts_that_were_written_down_late_keep_their_distance() -> None:
+    assert Play(scenario(1535)).run().broken == ""
+
+
+def test_what_is_written_down_is_what_was_counted() -> None:
+    tally = played(0, 20)
+    text = page(tally, "make simulate SEEDS=20")
+    for name, number in rows(tally):
+        assert f"| {name} | {number} |" in text
+    for kind in Kind:
+        assert f"| {kind} | {tally.faults[kind]} |" in text

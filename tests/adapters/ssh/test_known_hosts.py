@@ -1,0 +1,93 @@
+"""Verdicts on host keys, on files as OpenSSH writes them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.ssh.known_hosts import KnownHosts, KnownHostsFiles, Verdict
+from rollout.errors import RemoteError
+
+KEY, OTHER, THIRD = "AAAAKEY=", "AAAAOTHER=", "AAAATHIRD="
+TEXT = f"""
+# a comment
+n1,10.0.0.1 ssh-ed25519 {KEY} somebody
+[n1]:2222 ssh-ed25519 {OTHER}
+*.example.net,!bad.example.net ssh-rsa {KEY}
+[*.example.net]:2222 ssh-ed25519 {OTHER}
+@revoked * ssh-ed25519 {THIRD}
+@cert-authority *.trusted.net ssh-ed25519 {KEY}
+a line that is none
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "key", "verdict"),
+    [
+        (("n1",), KEY, Verdict.KNOWN),
+        (("10.0.0.1",), KEY, Verdict.KNOWN),
+        (("n1",), OTHER, Verdict.CHANGED),
+        (("[n1]:2222", "n1"), OTHER, Verdict.KNOWN),
+        (("[n1]:2222", "n1"), KEY, Verdict.KNOWN),
+        (("[n1]:23", "n1"), KEY, Verdict.KNOWN),
+        (("[n1]:23", "n1"), OTHER, Verdict.UNKNOWN),
+        (("a.example.net",), KEY, Verdict.KNOWN),
+        (("bad.example.net",), KEY, Verdict.UNKNOWN),
+        (("[a.example.net]:2222", "a.example.net"), OTHER, Verdict.KNOWN),
+        (("n2",), KEY, Verdict.UNKNOWN),
+        (("n2",), THIRD, Verdict.REVOKED),
+        (("n1",), THIRD, Verdict.REVOKED),
+        (("x.trusted.net",), KEY, Verdict.UNKNOWN),
+    ],
+)
+def test_verdicts(names: tuple[str, ...], key: str, verdict: Verdict) -> None:
+    assert KnownHosts((TEXT,)).verdict(names, key) is verdict
+
+
+def test_which_authorities_may_vouch_for_a_host() -> None:
+    known = KnownHosts((TEXT, f"own.trusted.net ssh-ed25519 {KEY}\n"))
+    assert known.authorities(("x.trusted.net",)) == {KEY}
+
+    assert not known.authorities(("n1",))
+
+
+@pytest.mark.process
+def test_hashed_names_as_ssh_keygen_writes_them(tmp_path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key"], check=True)
+    kind, key = (tmp_path / "key.pub").read_text(encoding="utf-8").split()[:2]
+    file = tmp_path / "known_hosts"
+    file.write_text(f"n1 {kind} {key}\n[n2]:2222 {kind} {key}\n", encoding="utf-8")
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", file], check=True, capture_output=True)
+    known = KnownHosts((file.read_text(encoding="utf-8"),))
+    assert known.verdict(("n1",), key) is Verdict.KNOWN
+    assert known.verdict(("[n2]:2222", "n2"), key) is Verdict.KNOWN
+    assert known.verdict(("n1",), OTHER) is Verdict.CHANGED
+    assert known.verdict(("n3",), key) is Verdict.UNKNOWN
+    assert known.kinds("n1", hashed=True) == {"ssh-ed25519"}
+    assert known.kinds("n1", hashed=False) == frozenset()
+
+
+def test_a_host_that_another_process_recorded_meanwhile_is_judged_by_that(tmp_path: Path) -> None:
+    file = tmp_path / "known_hosts"
+    files = KnownHostsFiles()
+    assert files.of((file,)).verdict(("n1",), KEY) is Verdict.UNKNOWN
+    file.write_text(f"n1 ssh-ed25519 {OTHER}\n", encoding="utf-8")
+    assert files.accept((file,), ("n1",), "ssh-ed25519", KEY) is Verdict.CHANGED
+    assert file.read_text(encoding="utf-8") == f"n1 ssh-ed25519 {OTHER}\n"
+    assert files.accept((file,), ("n2",), "ssh-ed25519", KEY) is Verdict.KNOWN
+    assert KnownHostsFiles().of((file,)).verdict(("n2",), KEY) is Verdict.KNOWN
+    assert file.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_new_file_is_private(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "known_hosts"
+    assert KnownHostsFiles().accept((file,), ("n1",), "ssh-ed25519", KEY) is Verdict.KNOWN
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_host_key_that_cannot_be_recorded_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(RemoteError, match="could not be recorded"):
+        KnownHostsFiles().accept((tmp_path / "file" / "below",), ("n1",), "ssh-ed25519", KEY)

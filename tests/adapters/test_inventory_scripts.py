@@ -1,0 +1,182 @@
+"""Programs that print an inventory, as they are found in the field: slow, loud, broken, half done."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.inventory_scripts import InventoryScripts
+from rollout.app.load import load_cluster
+from rollout.core.model.live import LiveNode
+from rollout.errors import InputError
+from tests.app.test_ansible_inventories import HOSTS
+from tests.app.test_load import FakeFiles
+from tests.controllers import until
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    return tmp_path / "hosts"
+
+
+def write(path: Path, body: str, mode: int = 0o755) -> str:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(mode)
+    return str(path)
+
+
+def complaint(path: str, patience: float = 300.0, most_bytes: int = 1 << 20) -> str:
+    with pytest.raises(InputError) as caught:
+        InventoryScripts(patience, most_bytes).ansible(path)
+    assert caught.value.exit_code == 2
+    return str(caught.value).replace(str(Path(path).parent) + "/", "")
+
+
+def test_a_program_is_asked_for_its_list(script: Path) -> None:
+    path = write(script, """[ "$*" = --list ] && cat && printf '{"all": {}}'""")
+    assert InventoryScripts().ansible(path) == '{"all": {}}', "and its standard input is empty"
+
+
+def test_it_inherits_no_descriptor_and_no_shell_reads_its_name(tmp_path: Path) -> None:
+    with (tmp_path / "secret").open("w") as secret:
+        os.set_inheritable(secret.fileno(), True)  # noqa: FBT003 - its signature
+        path = write(tmp_path / "$(touch oops);x", f"[ ! -e /proc/self/fd/{secret.fileno()} ] && echo '{{}}'")
+        assert InventoryScripts().ansible(path) == "{}\n"
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["$(touch oops);x", "secret"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("exit 3", "hosts: it failed (exit status 3), without a word [script-failed]"),
+        ("echo one >&2; echo 'no \033[31mtoken' >&2; echo '{}'; exit 1", "hosts: it failed (exit status 1): no token [script-failed]"),
+        ("kill -9 $$", "hosts: it failed (signal 9), without a word [script-failed]"),
+        (r"printf '{\377}'", "hosts: what it prints is not UTF-8 at byte 1 [not-json]"),
+        ("while :; do echo 0123456789; done", "hosts: it printed more than 1048576 bytes [script-output-too-long]"),
+    ],
+)  # fmt: skip
+def test_what_goes_wrong_is_named(script: Path, body: str, said: str) -> None:
+    assert complaint(write(script, body)) == said
+
+
+def test_endless_complaints_are_no_output_and_take_no_memory(script: Path) -> None:
+    path = write(script, "head -c 50000000 /dev/zero | tr '\\0' x >&2; echo '{}'")
+    assert InventoryScripts(most_bytes=10).ansible(path) == "{}\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "echo '{\"all\":'; exec sleep 86400",  # prints half a document and hangs
+        "sleep 86400 & echo '{}'",  # ends, and leaves somebody behind who holds its output
+        "exec >&- 2>&-; sleep 86400",  # says nothing more, and does not end
+    ],
+)
+def test_who_hangs_is_stopped_with_all_that_it_started(script: Path, body: str) -> None:
+    began = time.monotonic()
+    InventoryScripts().ansible(write(script, f"echo $$ > {script}.pid; echo '{{}}'"))
+    plenty = 0.5 + 10 * (time.monotonic() - began)
+    path = write(script, f"echo $$ > {script}.pid\n{body}")
+    assert complaint(path, patience=plenty).endswith("[script-hangs]")
+    group = int(Path(f"{script}.pid").read_text())
+    until(lambda: not _living(group), 60, "nobody of it is there any more")
+
+
+def _living(group: int) -> list[list[str]]:
+    found = map(_stat, Path("/proc").glob("[0-9]*"))
+    return [stat for stat in found if stat[2:3] == [str(group)] and stat[0] != "Z"]
+
+
+def _stat(process: Path) -> list[str]:
+    """State, parent, process group …; nothing of a process that has gone."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def test_who_is_not_there_or_no_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert complaint(str(tmp_path / "none")) == "none: there is no such file [script-missing]"
+    plain = write(tmp_path / "hosts", "echo", 0o644)
+    assert complaint(
+        plain
+    ) == f"hosts: it is a script, but may not be executed (chmod +x {plain}) [script-not-executable]".replace(
+        str(tmp_path) + "/", ""
+    )
+    ini = tmp_path / "hosts.ini"
+    ini.write_text("n1\n")
+    assert complaint(str(ini)) == (
+        "hosts.ini: it is no program, and ansible-inventory is not installed to read it"
+        " (install Ansible, or make it a program that prints JSON for --list) [no-ansible]"
+    )
+    alien = tmp_path / "alien"
+    alien.write_text("#!/no/such/interpreter\n")
+    alien.chmod(0o755)
+    assert complaint(str(alien)) == (
+        "alien: it could not be started: No such file or directory"
+        " (does its first line name a program that is here?) [script-not-started]"
+    )
+
+
+class Sources(InventoryScripts):
+    """The real scripts, and no API server."""
+
+    def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
+        raise NotImplementedError
+
+
+def test_a_cluster_whose_nodes_a_program_says(script: Path) -> None:
+    path = write(script, f"cat <<'END'\n{json.dumps(HOSTS)}\nEND")
+    text = f"cluster: c\napiServer: v1.34.1\nnodesFrom: {{ansible: {{path: {path}, group: kube_node, rack: rack}}}}\n"
+    inventory = load_cluster(FakeFiles({"inventories/c.yaml": text}), Sources(), "c")
+    assert [node.address for node in inventory.nodes.values()] == ["10.0.0.1", "10.0.0.2", "10.0.0.10"]
+
+
+INI = """\
+[kube_node]
+n[1:2] ansible_port=2222
+n3 ansible_host=10.0.0.3
+
+[gpu]
+n3
+
+[rack_a]
+n[1:2]
+[rack_b]
+n3
+
+[kube_node:vars]
+ansible_user=sre
+"""
+
+
+BIN = str(Path(sys.executable).parent)  # a virtual environment that nobody has activated has it too
+
+
+@pytest.mark.skipif(
+    shutil.which("ansible-inventory", path=f"{BIN}:{os.environ['PATH']}") is None,
+    reason="NOT TESTED with Ansible: ansible-inventory is not installed",
+)
+def test_what_only_ansible_can_read_is_read_by_ansible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
+    (tmp_path / "hosts.ini").write_text(INI)
+    source = f"{{path: {tmp_path}/hosts.ini, group: kube_node, rackGroups: rack_}}"
+    text = f"cluster: c\napiServer: v1.34.1\nnodesFrom: {{ansible: {source}}}\n"
+    inventory = load_cluster(FakeFiles({"inventories/c.yaml": text}), Sources(), "c")
+    found = [
+        (node.name, node.address, node.user, node.port, node.rack, node.groups) for node in inventory.nodes.values()
+    ]
+    assert found == [
+        ("n1", "n1", "sre", 2222, "rack_a", ("kube_node",)),
+        ("n2", "n2", "sre", 2222, "rack_a", ("kube_node",)),
+        ("n3", "10.0.0.3", "sre", None, "rack_b", ("gpu", "kube_node")),
+    ]

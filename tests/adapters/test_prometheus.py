@@ -1,0 +1,258 @@
+"""The ``prometheus`` gate over real HTTP: thresholds, the control group, and back ends that err, hang, lie or are away."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+
+from rollout.core.model.playbook import Gate, GateKind, GateScope, PrometheusQuery, Worse
+from rollout.core.model.verdict import Verdict
+from tests.adapters.wave_gates import Asked, one
+from tests.adapters.web import FOR_EVER, NOW, Reply, Seen, Web, nobody, web
+
+pytestmark = pytest.mark.process
+
+PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
+BROKEN = Reply(500, b"internal error")
+
+
+def gate(query: PrometheusQuery, timeout: float = 30.0) -> Gate:
+    return Gate(GateKind.PROMETHEUS, GateScope.WAVE, "errors", timeout=timeout, prometheus=query)
+
+
+AT_MOST = gate(PrometheusQuery('rate(errors{node=~"$nodes"}[5m])', at_most=0.1))
+WORSE = gate(PrometheusQuery('latency{node=~"$nodes"}', worse=Worse.HIGHER))
+
+
+def vector(*values: object, warnings: tuple[str, ...] = (), age: float = 0.0, cached: str = "") -> Reply:
+    """As of its answer, or ``age`` seconds before; the server dates both. ``cached``: what a cache says of it."""
+    now = NOW.decode()
+    result = [
+        {"metric": {"__name__": "errors", "node": f"n{at}"}, "value": [now, str(v)]} for at, v in enumerate(values, 1)
+    ]
+    document = {"status": "success", "data": {"resultType": "vector", "result": result}, "warnings": list(warnings)}
+    headers = (("Age", cached),) if cached else ()
+    return Reply(body=json.dumps(document).replace(f'"{now}"', now).encode(), headers=headers, age=age)
+
+
+def judged(stack: ExitStack, *replies: Reply, of: Gate = AT_MOST) -> tuple[Verdict, str]:
+    return one(Asked(stack, stack.enter_context(web(*replies)).url, of).judge())
+
+
+def test_all_samples_within_pass(stack: ExitStack) -> None:
+    assert judged(stack, vector(0.01, 0.1)) == (PASS, "2 samples, 0.01 to 0.1; at most 0.1")
+
+
+def test_one_sample_beyond_fails_with_its_labels(stack: ExitStack) -> None:
+    assert judged(stack, vector(0.01, 0.11)) == (FAIL, "1 of 2 samples beyond: {node=n2} 0.11; at most 0.1")
+
+
+def test_at_least_is_the_other_way_round(stack: ExitStack) -> None:
+    enough = gate(PrometheusQuery("up", at_least=1))
+    assert judged(stack, vector(1, 0), of=enough)[0] is FAIL
+    assert judged(stack, vector(1, 1), of=enough)[0] is PASS
+
+
+def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
+    scalar = Reply(body=b'{"status":"success","data":{"resultType":"scalar","result":[%b,"0.05"]}}' % NOW)
+    assert judged(stack, scalar) == (PASS, "1 sample, 0.05 to 0.05; at most 0.1")
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (vector(), "the query's result is empty"),
+        (vector(warnings=("remote store away",)), "the query's result is empty; warning: remote store away"),
+        (vector("NaN"), "the sample {node=n1} is NaN"),
+        (vector(0.01, warnings=("a store did not answer",)), "it may be partial: a store did not answer"),
+        (Reply(body=vector(0.01).body[:-20]), "could not be asked: the answer is not JSON [bad-answer]"),
+        (Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{\"status\":"), None),
+        (Reply(body=b"\x00\xff\xfe", headers=(("Content-Type", "image/png"),)), "could not be asked: the answer is not JSON [bad-answer]"),
+        (Reply(body=b"<html>hello</html>"), "could not be asked: the answer is not JSON [bad-answer]"),
+        (Reply(body=b"[" * 100_000), "could not be asked: the answer is not JSON [bad-answer]"),
+        (Reply(body=b'{"status":"error"}'), "could not be asked: the answer is not Prometheus' [bad-answer]"),
+        (Reply(body=b'{"status":"success","data":{"resultType":"matrix","result":[]}}'), "could not be asked: the result is a matrix, not an instant vector [bad-query]"),
+        (vector("1_0"), "could not be asked: a sample has no value [bad-answer]"),
+        (Reply(400, b'{"status":"error","errorType":"bad_data","error":"1:5: parse error"}'), "could not be asked: answered 400: 1:5: parse error [bad-query]"),
+        (Reply(401, b"who are you"), "could not be asked: answered 401: who are you [http-401]"),
+        (Reply(302, headers=(("Location", "http://elsewhere/"),)), "could not be asked: answered 302 [http-302]"),
+        (Reply(body=b"x" * (17 << 20)), "could not be asked: the answer is larger than 16 MiB [too-large]"),
+        (Reply(body=b"\x1f\x8b", headers=(("Content-Encoding", "gzip"),)), "could not be asked: the answer is compressed, which was not asked for [bad-answer]"),
+    ],
+    ids=["nothing", "nothing, with a warning", "NaN", "partial", "truncated", "cut off", "an image", "a page", "deep", "no success", "range", "number", "bad query", "unauthorized", "redirect", "huge", "compressed"],
+)  # fmt: skip
+def test_what_is_no_answer_is_unknown(stack: ExitStack, reply: Reply, said: str | None) -> None:
+    verdict, evidence = judged(stack, reply)
+    assert verdict is UNKNOWN
+    assert said is None or evidence == said
+
+
+@pytest.mark.parametrize(("age", "cached"), [(402.0, ""), (0.0, "400")], ids=["old", "from a cache"])
+def test_samples_that_are_old_by_the_back_ends_own_clock_are_unknown(stack: ExitStack, age: float, cached: str) -> None:
+    verdict, said = judged(stack, vector(0.01, age=age, cached=cached))
+    assert verdict is UNKNOWN
+    assert re.fullmatch(r"its samples are 4[0-9][0-9] s old \(at most 120 s\)", said)
+
+
+def test_a_bad_sample_is_a_failure_also_where_others_are_missing_or_old(stack: ExitStack) -> None:
+    assert judged(stack, vector(0.01, 0.2, warnings=("a store did not answer",)))[0] is FAIL
+    assert judged(stack, vector(0.2, age=400.0))[0] is FAIL
+
+
+def test_a_remark_on_how_the_query_is_written_is_none_on_the_answer(stack: ExitStack) -> None:
+    assert judged(stack, vector(0.01, warnings=("PromQL info: metric might not be a counter",)))[0] is PASS
+
+
+def test_a_store_that_answers_as_of_half_a_minute_ago_is_believed(stack: ExitStack) -> None:
+    assert judged(stack, vector(0.01, age=30.0))[0] is PASS
+
+
+def test_an_answer_without_a_date_is_not_held_to_be_old(stack: ExitStack) -> None:
+    body = vector(0.01, age=400.0).sent()
+    bare = Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    assert judged(stack, bare)[0] is PASS
+
+
+def test_a_control_group_that_may_be_partial_is_compared_with_nothing(stack: ExitStack) -> None:
+    touched, control = vector(1.0, 1.0), vector(1.0, warnings=("a store did not answer",))
+    verdict, said = judged(stack, touched, control, of=WORSE)
+    assert (verdict, "the control group's answer: it may be partial" in said) == (UNKNOWN, True)
+
+
+def test_a_name_that_nobody_knows_is_unknown(stack: ExitStack) -> None:
+    asked_once = gate(PrometheusQuery("up", at_most=1), timeout=1.0)
+    verdict, said = one(Asked(stack, "http://prometheus.invalid:9090", asked_once).judge())
+    assert verdict is UNKNOWN
+    assert said.startswith("could not be asked: ")
+    assert said.endswith("[not-reached]")
+
+
+def test_what_does_not_speak_http_is_unknown(stack: ExitStack) -> None:
+    verdict, said = judged(stack, Reply(raw=b"SSH-2.0-OpenSSH_9.2\r\n"))
+    assert verdict is UNKNOWN
+    assert said.startswith("could not be asked: not HTTP: ")
+
+
+def test_a_back_end_that_errs_and_recovers_within_the_timeout_is_heard(stack: ExitStack) -> None:
+    asked = stack.enter_context(web(BROKEN, BROKEN, vector(0)))
+    assert one(Asked(stack, asked.url, AT_MOST).judge())[0] is PASS
+    assert len(asked.seen) == 3
+
+
+def test_one_that_errs_for_good_is_unknown(stack: ExitStack) -> None:
+    assert judged(stack, BROKEN) == (UNKNOWN, "could not be asked: answered 500: internal error [http-500]")
+
+
+def test_one_that_is_not_there_is_unknown(stack: ExitStack) -> None:
+    assert one(Asked(stack, nobody(), AT_MOST).judge()) == (
+        UNKNOWN,
+        "could not be asked: Connection refused [not-reached]",
+    )
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply(hang=FOR_EVER), Reply(body=b" " * 1_000_000, drip=0.05)], ids=["silent", "dripping"]
+)
+def test_one_that_hangs_is_unknown_when_the_timeout_is_over(stack: ExitStack, reply: Reply) -> None:
+    quick = gate(PrometheusQuery("up", at_most=1), timeout=0.4)
+    assert judged(stack, reply, of=quick) == (UNKNOWN, "could not be asked: no answer in 0.4 s [deadline]")
+
+
+def test_one_that_flaps_is_heard_each_time(stack: ExitStack) -> None:
+    asked = Asked(stack, stack.enter_context(web(vector(0), vector(1), vector(0))).url, AT_MOST)
+    assert [one(asked.judge())[0] for _ in range(3)] == [PASS, FAIL, PASS]
+
+
+def query_of(seen: Seen) -> str:
+    return parse_qs(seen.body.decode())["query"][0]
+
+
+def test_the_touched_nodes_are_named_in_the_query(stack: ExitStack) -> None:
+    asked = stack.enter_context(web(vector(0)))
+    Asked(stack, asked.url, AT_MOST).judge(touched=("n1", "n2", "n9"))
+    assert [query_of(seen) for seen in asked.seen] == ['rate(errors{node=~"(?:n[129])"}[5m])']
+    assert asked.seen[0].path == "/api/v1/query"
+
+
+# Canary against control group
+
+
+def groups(stack: ExitStack, touched: Reply, control: Reply) -> Web:
+    """A server that tells the groups apart by the names in the query."""
+    asked = stack.enter_context(web())
+    asked.answer = lambda seen: control if "c" in query_of(seen).partition("=~")[2] else touched
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("touched", "control", "verdict"),
+    [
+        ((1.1,), (1.0, 1.0, 1.0), PASS),  # within 20 %
+        ((1.3,), (1.0, 1.0, 1.0), FAIL),
+        ((1.3,), (0.8, 1.0, 1.2), PASS),  # within 3 sigma
+        ((2.0,), (0.8, 1.0, 1.2), FAIL),
+        ((0.1,), (1.0, 1.0, 1.0), PASS),  # better
+        ((1.0,), (), UNKNOWN),
+        (("+Inf",), (1.0,), UNKNOWN),
+    ],
+)
+def test_touched_nodes_are_compared_with_the_control_group(
+    stack: ExitStack, touched: tuple[object, ...], control: tuple[object, ...], verdict: Verdict
+) -> None:
+    asked = groups(stack, vector(*touched), vector(*control))
+    assert one(Asked(stack, asked.url, WORSE).judge(control=("c1", "c2")))[0] is verdict
+
+
+def test_the_evidence_is_every_number_of_it(stack: ExitStack) -> None:
+    asked = groups(stack, vector(1.5), vector(0.9, 1.0, 1.1))
+    verdict, said = one(Asked(stack, asked.url, WORSE).judge(control=("c1",)))
+    assert verdict is FAIL
+    assert said == (
+        "touched 1.5 (median of 1, 1.5 to 1.5), control 1 (median of 3, 0.9 to 1.1): 1.5 is 0.5 higher; "
+        "allowed 0.44478 (the larger of 20% = 0.2 and 3 sigma = 0.44478)"
+    )
+
+
+def test_in_the_last_wave_its_own_past_is_the_control(stack: ExitStack) -> None:
+    asked = Asked(stack, stack.enter_context(web(vector(1.0, 1.2), vector(1.1, 1.1), vector(2.0, 2.2))).url, WORSE)
+    before = asked.open()
+    assert before.verdict is PASS
+    assert one(asked.judge(control=(), baseline=before.baseline))[0] is PASS
+    verdict, said = one(asked.judge(control=(), baseline=before.baseline))
+    assert verdict is FAIL
+    assert "the same before the wave (no control left) 1.1 (median of 2, 1 to 1.2)" in said
+
+
+def test_without_any_past_there_is_nothing_to_compare_with(stack: ExitStack) -> None:
+    asked = Asked(stack, stack.enter_context(web(vector(1.0))).url, WORSE)
+    assert one(asked.judge(control=(), baseline=""))[0] is UNKNOWN
+
+
+# Before the wave
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"), [(vector(0), PASS), (vector(1), FAIL), (vector(), UNKNOWN), (BROKEN, UNKNOWN)]
+)
+def test_a_threshold_is_asked_before_the_wave(stack: ExitStack, reply: Reply, verdict: Verdict) -> None:
+    asked = Asked(stack, stack.enter_context(web(reply)).url, AT_MOST)
+    assert asked.open().verdict is verdict
+
+
+# Credentials
+
+
+def test_the_token_goes_to_the_inventorys_back_end_and_nowhere_else(stack: ExitStack, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("s3cret\n")
+    home, elsewhere = (stack.enter_context(web(vector(0))) for _ in range(2))
+    other = gate(PrometheusQuery("up", at_most=1, url=elsewhere.url))
+    Asked(stack, home.url, AT_MOST, token_file=str(token)).judge()
+    Asked(stack, home.url, other, token_file=str(token)).judge()
+    assert home.seen[0].headers["authorization"] == "Bearer s3cret"
+    assert "authorization" not in elsewhere.seen[0].headers

@@ -1,0 +1,60 @@
+"""The wave gates of one run, asked as a run asks them, over the real adapters and real HTTP.
+
+What passes between two tries is virtual, so that a back end which errs for good costs no time; one that hangs costs the gate's timeout.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+from rollout.adapters.alertmanager import Alertmanager
+from rollout.adapters.endpoints import Endpoint, authorities
+from rollout.adapters.http import Http
+from rollout.adapters.local import LocalCommands
+from rollout.adapters.pages import HttpPages
+from rollout.adapters.prometheus import Prometheus
+from rollout.app.backends import Backends
+from rollout.app.wave_gates import WaveGates
+from rollout.core.model.plan import Wave
+from rollout.core.model.playbook import Gate
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened
+from tests.adapters.kubernetes.node_gates import Watch, plan
+
+
+class Asked:
+    """Some wave gates of one run. ``home`` is the inventory's Prometheus and Alertmanager in one."""
+
+    def __init__(self, stack: ExitStack, home: str, *gates: Gate, token_file: str = "") -> None:
+        endpoint = Endpoint(home, token_file)
+        http = Http(authorities(""))
+        stack.callback(endpoint.close)
+        stack.callback(http.close)
+        clock = Watch()
+        backends = Backends(
+            metrics=Prometheus(endpoint), alerts=Alertmanager(endpoint), pages=HttpPages(http), wait=clock.wait
+        )
+        run_plan = replace(plan("n1", *gates), waves=(Wave("canary", ("n1", "n2"), 1.0),))
+        self.gates = WaveGates("r1", run_plan, LocalCommands(), clock, backends, "me@here")
+
+    def open(self, *nodes: str) -> WaveOpened:
+        return self.gates.open(OpenWave(0, nodes or ("n1", "n2")))
+
+    def judge(
+        self, touched: tuple[str, ...] = ("n1", "n2"), control: tuple[str, ...] = ("n3",), baseline: str = ""
+    ) -> WaveJudged:
+        return self.gates.judge(JudgeWave(0, baseline, touched, control))
+
+    def lift(self, *silences: str) -> SilencesLifted:
+        return self.gates.lift(LiftSilences(silences))
+
+
+def one(judged: WaveJudged | WaveOpened) -> tuple[Verdict, str]:
+    """Verdict and evidence of the only gate."""
+    if isinstance(judged, WaveOpened):
+        return judged.verdict, judged.evidence
+    assert len(judged.readings) == 1
+    assert judged.readings[0].verdict is judged.verdict
+    return judged.verdict, judged.readings[0].evidence

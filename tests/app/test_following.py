@@ -1,0 +1,117 @@
+"""Following a run, and the words that nobody would hear: they are refused, each with what to do instead."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.control import ask
+from rollout.app.following import follow, replay
+from rollout.core.run.journal_codec import encode_event
+from rollout.core.run.requests import Word, asked
+from rollout.core.run.state import Ending, Phase, Verb
+from rollout.errors import StateError
+from tests.app.site import SMALL, Site, at_work
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> SqlJournal:
+    return SqlJournal(tmp_path)
+
+
+def nobody_waits(_seconds: float) -> None:
+    raise AssertionError("there is nothing to wait for")
+
+
+def test_a_run_that_has_ended_is_followed_to_its_end_at_once(journal: SqlJournal) -> None:
+    end = Site(journal).apply()
+    (batch,) = follow(journal, "r1", nobody_waits)
+    assert batch[-1][2] == replace(end, now=batch[-1][2].now), "nobody writes down that time has passed"
+    assert all(before == earlier for (_, _, earlier), (_, before, _) in itertools.pairwise(batch))
+
+
+def test_a_run_that_nobody_is_at_work_on_is_not_waited_for(journal: SqlJournal) -> None:
+    state = Site(journal).killed("n2", Verb.APPLY)
+    (batch,) = follow(journal, "r1", nobody_waits)
+    assert batch[-1][2] == state
+    assert state.phase is not Phase.ENDED
+
+
+def test_a_run_that_somebody_is_at_work_on_is_followed_until_it_has_ended(journal: SqlJournal) -> None:
+    site = Site(journal)
+    killed = site.killed("n2", Verb.APPLY)
+    at_work(journal, "r1")
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            journal.release(SMALL.cluster, "r1")
+            site.resume("r1")
+
+    batches = list(follow(journal, "r1", wait))
+    assert [len(batch) > 0 for batch in batches] == [True, False, True], "an empty batch says that time has passed"
+    assert (batches[0][-1][2], batches[2][-1][2]) == (killed, replay(journal, "r1"))
+    assert batches[2][-1][2].ending is Ending.DONE
+
+
+def at_work_on(journal: SqlJournal, *words: Word) -> None:
+    """A run in its middle, whose controller lives, has heard these words, and hears nothing more for now."""
+    Site(journal).killed("n2", Verb.APPLY)
+    at_work(journal, "r1")
+    for word in words:
+        journal.ask("r1", word, "anna@laptop", "a look at it", "")
+    heard = journal.requests("r1", 0)
+    for request in heard:
+        journal.append("r1", [encode_event(asked(request, 1100.0))])
+
+
+def nobody_at_work(journal: SqlJournal) -> None:
+    Site(journal).killed("n2", Verb.APPLY)
+
+
+def ended(journal: SqlJournal) -> None:
+    Site(journal).apply()
+
+
+@pytest.mark.parametrize(
+    ("given", "word", "reference", "hint"),
+    [
+        (ended, Word.PAUSE, "run-ended", "`rollout report r1`"),
+        (nobody_at_work, Word.ABORT, "no-controller", "`rollout resume r1` or `rollout rollback r1`"),
+        (
+            nobody_at_work,
+            Word.CONTINUE,
+            "no-controller",
+            "`rollout resume r1 --promote` or `rollout rollback r1`",
+        ),
+        (at_work_on, Word.CONTINUE, "not-paused", ""),
+        (lambda it: at_work_on(it, Word.PAUSE), Word.PAUSE, "paused-already", ""),
+        (lambda it: at_work_on(it, Word.ABORT), Word.ABORT, "halting-already", ""),
+        (lambda it: at_work_on(it, Word.ABORT), Word.PAUSE, "halting-already", ""),
+    ],
+)
+def test_a_word_that_cannot_be_followed_is_refused_and_not_written_down(
+    journal: SqlJournal,
+    given: Callable[[SqlJournal], None],
+    word: Word,
+    reference: str,
+    hint: str,
+) -> None:
+    given(journal)
+    before = journal.requests("r1", 0)
+    with pytest.raises(StateError) as raised:
+        ask(journal, "r1", word, "me@here", "", "", nobody_waits)
+    assert (raised.value.reference, raised.value.hint) == (reference, hint)
+    assert journal.requests("r1", 0) == before
+
+
+def test_a_pause_that_is_over_may_be_asked_for_again(journal: SqlJournal) -> None:
+    at_work_on(journal, Word.PAUSE, Word.CONTINUE)
+    assert not ask(journal, "r1", Word.PAUSE, "me@here", "", "", lambda _: None).heard
+    assert [request.word for request in journal.requests("r1", 2)] == ["pause"], "it waits for the controller"

@@ -1,0 +1,185 @@
+"""The node gates that ask the API server, over one that shows what a test wants: nothing unread or outdated passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from rollout.app.backends import Absent, Backends
+from rollout.app.node_gates import AGAIN_READY, NodeGates, UntouchableError
+from rollout.core.model.live import Container, Lease, LiveNode, Pod, Sight
+from rollout.core.model.playbook import Gate, GateKind, GateScope
+from rollout.core.model.report import Outcome, Report
+from rollout.core.run.commands import Ask
+from rollout.core.run.events import Trigger
+from rollout.core.run.state import Verb
+from rollout.errors import AwayError, RemoteError
+from tests.adapters.kubernetes.node_gates import CHANGE, DONE, FAILED, PASSED, UNKNOWN, Watch, plan
+
+NODE = LiveNode(
+    "n1", "u", "", (), {}, unschedulable=False, taints=(), kubelet_version="", runtime="", os_image="", ready="True"
+)  # fmt: skip
+WEB = Pod("u1", "shop/web", "Running", containers=(Container("app", "docker://aaaa", 0, "running"),))
+REJECTED = replace(WEB, phase="Failed", reason="OutOfcpu", message="too little")
+SEEN = Sight(NODE, Lease("1", "2026-11-20T12:00:00Z"), (WEB,), 10)
+RENEWED = replace(SEEN, lease=Lease("2", "2026-11-20T12:00:10Z"), pods_at=11)
+AWAY = AwayError("not-reached", "Connection refused")
+GATES = tuple(Gate(kind, GateScope.NODE, kind.value) for kind in (GateKind.NODE_READY, GateKind.PODS_KEPT))
+
+
+def unready(sight: Sight, message: str = "") -> Sight:
+    return replace(sight, node=replace(NODE, ready="False", ready_message=message))
+
+
+@dataclass
+class Api(Absent):
+    """What each look shows, in turn, the last one again and again."""
+
+    shows: list[Sight | RemoteError]
+    looks: int = 0
+
+    def look(self, node: str, timeout: float) -> Sight:
+        self.looks += 1
+        shown = self.shows.pop(0) if len(self.shows) > 1 else self.shows[0]
+        if isinstance(shown, RemoteError):
+            raise shown
+        return shown
+
+
+@dataclass
+class Asked:
+    """The gates of one node, over what the API server shows from its baseline on."""
+
+    api: Api
+    of: Sequence[Gate] = GATES
+    clock: Watch = field(default_factory=Watch)
+    baseline: str = ""
+
+    def __post_init__(self) -> None:
+        self.gates = NodeGates(plan("n1", *self.of), self.clock, Backends(cluster=self.api, wait=self.clock.wait))
+
+    def before(self) -> Asked:
+        self.baseline = self.gates.baseline("n1")
+        return self
+
+    def now(self, tx: str = "r1-1", report: Report = DONE) -> tuple[Trigger, str, str]:
+        return self.gates.judged(Ask("n1", Verb.MEASURE, 1, tx, 1, self.baseline), report, CHANGE)
+
+
+def asked(*shows: Sight | RemoteError, of: Sequence[Gate] = GATES) -> Asked:
+    return Asked(Api(list(shows)), of)
+
+
+# ------------------------------------------------------------------------------------------------- baseline
+
+
+def test_a_run_whose_gates_need_no_api_server_asks_none() -> None:
+    made = asked(AWAY, of=())
+    assert made.before().baseline == ""
+    assert made.now() == (PASSED, "", "")
+    assert made.api.looks == 0
+
+
+def test_a_node_that_was_not_ready_before_is_not_touched_and_the_reason_is_told() -> None:
+    with pytest.raises(UntouchableError) as raised:
+        asked(unready(SEEN, "KubeletNotReady: cni")).before()
+    said = "its Node is not Ready before the change: KubeletNotReady: cni"
+    assert (raised.value.reference, raised.value.message) == ("not-ready-before", said)
+
+
+def test_a_node_whose_baseline_cannot_be_taken_is_not_touched() -> None:
+    made = asked(AWAY)
+    with pytest.raises(UntouchableError) as raised:
+        made.before()
+    assert raised.value.reference == "baseline-unknown"
+    assert 0 < sum(made.clock.waits) <= GATES[0].timeout, "it was asked as long as the gate has time, and no longer"
+
+
+def test_a_node_that_we_restarted_may_be_not_ready_for_a_moment() -> None:
+    made = asked(unready(SEEN), unready(SEEN), SEEN)
+    made.gates.forget("n1")
+    assert made.before().baseline
+    assert made.api.looks == 3
+
+
+def test_a_node_that_we_restarted_and_that_stays_not_ready_is_not_touched_again() -> None:
+    made = asked(unready(SEEN))
+    made.gates.forget("n1")
+    with pytest.raises(UntouchableError) as raised:
+        made.before()
+    assert raised.value.reference == "not-ready-before"
+    assert sum(made.clock.waits) == AGAIN_READY
+
+
+def test_whether_it_is_ready_is_a_matter_of_its_own_gate_only() -> None:
+    assert asked(unready(SEEN), of=GATES[1:]).before().baseline
+
+
+# ---------------------------------------------------------------------------------------------- judgement
+
+
+def test_a_node_that_is_back_with_its_pods_passes() -> None:
+    made = asked(SEEN, SEEN, RENEWED).before()
+    assert made.now()[0] is UNKNOWN, "ready, but its lease may be from before the restart"
+    assert made.now() == (PASSED, "", "")
+
+
+def test_the_worst_gate_counts() -> None:
+    made = asked(SEEN, replace(SEEN, pods=(REJECTED,))).before()
+    trigger, reference, evidence = made.now()
+    assert (trigger, reference) == (FAILED, "gate-podsKept"), evidence
+
+
+def test_an_answer_that_the_node_did_not_give_is_unknown() -> None:
+    lost = replace(DONE, outcome=Outcome.LOST, reference="deadline", message="not finished after 30 s")
+    made = asked(SEEN).before()
+    assert made.now(report=lost) == (UNKNOWN, "deadline", "not finished after 30 s")
+    assert made.now(report=replace(DONE, measurement=None))[0] is UNKNOWN
+    assert made.api.looks == 1
+
+
+def test_an_api_server_that_cannot_be_asked_is_unknown() -> None:
+    made = asked(SEEN, AWAY).before()
+    trigger, reference, evidence = made.now()
+    assert (trigger, reference, "Connection refused" in evidence) == (UNKNOWN, "gate-nodeReady", True)
+
+
+@pytest.mark.parametrize("written", ["", "{", '{"v": 99}'])
+def test_without_a_baseline_nothing_passes(written: str) -> None:
+    """A controller that comes after has only what the journal kept, maybe of another version."""
+    made = asked(RENEWED)
+    made.baseline = written
+    trigger, _, evidence = made.now()
+    assert (trigger, "no baseline" in evidence) == (UNKNOWN, True)
+
+
+def test_pods_that_are_older_than_what_was_seen_before_pass_nobody() -> None:
+    """An API server's cache may be behind: what it does not show yet may be the harm that is looked for."""
+    made = asked(SEEN, replace(RENEWED, pods_at=9), RENEWED, replace(RENEWED, pods_at=10)).before()
+    assert "its cache is behind" in made.now()[2], "than the baseline"
+    assert "its cache is behind" not in made.now()[2]
+    assert "its cache is behind" in made.now()[2], "than the last list that was judged"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_each_transaction_is_watched_anew_for_a_renewed_lease(*, restarted: bool) -> None:
+    later = replace(RENEWED, lease=Lease("3", "2026-11-20T12:00:20Z"))
+    made = asked(SEEN, SEEN, RENEWED, RENEWED, later).before()
+    assert [made.now()[0] for _ in range(2)] == [UNKNOWN, PASSED]
+    if restarted:
+        made.gates.forget("n1")
+    assert [made.now("r1-2")[0] for _ in range(2)] == [UNKNOWN, PASSED], "the restart of a rehearsal's second change"
+
+
+def test_a_lease_that_comes_after_the_first_look_is_the_one_that_must_be_renewed() -> None:
+    made = asked(SEEN, replace(SEEN, lease=None), SEEN, RENEWED).before()
+    assert [made.now()[0] for _ in range(3)] == [UNKNOWN, UNKNOWN, PASSED]
+
+
+def test_a_node_that_is_not_ready_fails_only_after_its_window() -> None:
+    made = asked(SEEN, unready(SEEN)).before()
+    assert made.now()[0] is UNKNOWN
+    made.clock.at += CHANGE.settle + 1.0
+    assert made.now()[0] is FAILED

@@ -1,0 +1,85 @@
+"""What a worker does for each command of the machine, over agents in memory; and what a rollback's never does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.app.backends import Backends
+from rollout.app.node_worker import NodeWorker
+from rollout.core.model.plan import Plan
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.commands import Ask, JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.events import Answered, SilencesLifted, Trigger, WaveOpened
+from rollout.core.run.state import Verb
+from tests.adapters.kubernetes.node_gates import Watch
+from tests.app.agents import Agents, answer
+from tests.app.site import SMALL, WAY
+from tests.app.test_wave_gates import SILENCING, Around, alerts
+
+
+def worker(nodes: Agents, plan: Plan | None = SMALL, around: Around | None = None) -> NodeWorker:
+    made = around or Around()
+    backends = Backends(alerts=made, wait=made.clock.wait)
+    return NodeWorker("r1", WAY, nodes, made, Watch(), plan, plan is None, backends=backends, who="me@here")
+
+
+def test_the_waves_gates_are_asked_by_the_run_itself_and_by_no_node() -> None:
+    nodes, around = Agents(), Around()
+    working = worker(nodes, replace(SMALL, gates=(alerts(SILENCING),)), around)
+    opened = working(OpenWave(0, ("n1",)))
+    assert isinstance(opened, WaveOpened)
+    assert (opened.verdict, len(opened.silences), len(around.standing_now)) == (Verdict.PASS, 1, 1)
+    lifted = working(LiftSilences(opened.silences))
+    assert isinstance(lifted, SilencesLifted)
+    assert (lifted.leftovers, around.standing_now) == ((), {})
+    assert nodes.asked == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            Ask("n1", verb, 1, "r1-1", 3)
+            for verb in (Verb.APPLY, Verb.MEASURE, Verb.CONFIRM, Verb.DRAIN, Verb.UNCORDON)
+        ),
+        OpenWave(0, ("n1",)),
+        JudgeWave(0),
+    ],
+)
+def test_a_rollback_has_no_plan_and_so_does_nothing_that_needs_one(command: Ask | OpenWave | JudgeWave) -> None:
+    """That it is asked to is a fault of ours: it must not end as an answer of the node's."""
+    nodes = Agents()
+    with pytest.raises(LookupError):
+        worker(nodes, None)(command)
+    assert not {"apply", "confirm"}.intersection(nodes.verbs("n1"))
+
+
+def test_a_node_that_is_not_to_be_drained_is_not_drained() -> None:
+    nodes = Agents()
+    with pytest.raises(LookupError):
+        worker(nodes)(Ask("n1", Verb.DRAIN, 1, "r1-1", 3, left=60.0))
+    assert nodes.verbs("n1") == ["status"], "it was claimed and looked at, and nothing was changed"
+
+
+def test_a_node_that_says_it_is_claimed_to_a_run_that_takes_claims_over_is_refused_as_false() -> None:
+    """Believed, one forged answer would stop the rollback on all other nodes."""
+    nodes = Agents({("n1", "status"): answer("status", "refused claimed run r9 has it")})
+    read = Ask("n1", Verb.READ, 1, "r1-1", 3)
+    over = worker(nodes, None)(read)
+    assert isinstance(over, Answered)
+    assert (over.trigger, over.reference) == (Trigger.REFUSED, "false-claim")
+    honest = worker(nodes)(read)
+    assert isinstance(honest, Answered)
+    assert (honest.trigger, honest.reference) == (Trigger.REFUSED, "claimed"), (
+        "a run that takes nothing over believes it"
+    )
+
+
+def test_a_token_that_no_run_can_have_is_refused_and_not_taken_up() -> None:
+    """Believed, the next run's token would have to be higher still, until no agent takes it any more."""
+    nodes = Agents({("n1", "status"): answer("status", f"token {10**14} r9 live", "refused fenced a newer run")})
+    found = worker(nodes)(Ask("n1", Verb.READ, 1, "r1-1", 3))
+    assert isinstance(found, Answered)
+    assert (found.trigger, found.reference, found.counter) == (Trigger.REFUSED, "false-token", 0)

@@ -1,0 +1,335 @@
+"""Runs of a plan from their beginning: what is written down first, who may begin, resume or roll back, and what is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.following import has_acted, replay
+from rollout.app.past_plans import newest_plan, plan_of
+from rollout.app.ports import RunHeader
+from rollout.app.runs import (
+    check_in_inventory,
+    check_nothing_unfinished,
+    check_plan,
+    highest_counter,
+    leased,
+    needs_of_run,
+    owing,
+    resumable,
+)
+from rollout.app.upkeep import Known, last_confirmed
+from rollout.core.gates.gate_needs import Needs
+from rollout.core.plans import plan_codec
+from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.journal_codec import encode_event, encode_order
+from rollout.core.run.state import Ending, Goal, NodeState, RunState, Verb
+from rollout.errors import InputError, StateError, UsageError
+from tests.app.agents import MACHINE, SILENT, answer
+from tests.app.site import NAMES, SMALL, KilledError, Site, fleet
+
+CLUSTER = SMALL.cluster
+FILE = SMALL.groups[0].change.files[0]
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> SqlJournal:
+    return SqlJournal(tmp_path)
+
+
+@pytest.fixture
+def site(journal: SqlJournal) -> Site:
+    return Site(journal)
+
+
+def states(state: RunState) -> set[NodeState]:
+    return {record.state for record in state.nodes.values()}
+
+
+# ---------------------------------------------------------------------------------------------------- begin
+
+
+def test_a_plan_is_carried_out_and_what_is_told_is_what_the_nodes_hold(site: Site) -> None:
+    end = site.apply()
+    assert (end.ending, states(end)) == (Ending.DONE, {NodeState.CONFIRMED})
+    assert {agent.state for agent in site.nodes.agents.values()} == {"confirmed"}
+    assert {agent.claim for agent in site.nodes.agents.values()} == {"1 r1 ended"}, "left as found"
+    known = replay(site.journal, "r1")
+    assert known == replace(end, now=known.now), "the journal is the run"
+    assert site.journal.holder(CLUSTER) is None
+
+
+def test_a_run_is_written_down_with_its_plan_and_its_reason(site: Site) -> None:
+    site.apply()
+    header = site.journal.header("r1")
+    assert (header.who, header.reason, header.goal) == ("me@here", "slow pulls", Goal.APPLY)
+    assert plan_of(header) == SMALL
+    assert newest_plan(site.journal, CLUSTER) == SMALL
+
+
+def test_a_plan_is_only_for_the_inventory_that_it_was_made_for() -> None:
+    check_plan(SMALL, fleet(), "p.json")
+    for other in (replace(fleet(), cluster="d"), replace(fleet(), digest="1" * 64)):
+        with pytest.raises(InputError) as raised:
+            check_plan(SMALL, other, "p.json")
+        assert raised.value.problems[0].reference == "plan-for-another-inventory"
+
+
+def test_each_run_has_a_higher_token_than_all_before_it_and_than_the_nodes_had_when_it_was_planned(site: Site) -> None:
+    assert highest_counter(site.journal, CLUSTER) == 0
+    site.killed("n1", Verb.APPLY)
+    site.resume("r1")
+    assert highest_counter(site.journal, CLUSTER) == 2, "a resume raises it, too"
+    assert site.apply().counter == 3
+
+
+def test_a_cluster_without_runs_has_nothing_unfinished_and_no_plan(site: Site) -> None:
+    check_nothing_unfinished(site.journal, CLUSTER)
+    with pytest.raises(UsageError) as raised:
+        newest_plan(site.journal, CLUSTER)
+    assert raised.value.reference == "no-plan"
+
+
+def test_while_a_run_has_not_ended_no_other_is_begun_and_nothing_is_written(site: Site) -> None:
+    site.killed("n2", Verb.APPLY)
+    with pytest.raises(StateError) as raised:
+        site.apply()
+    assert (raised.value.reference, raised.value.hint) == (
+        "run-unfinished",
+        "`rollout resume r1` or `rollout rollback r1`",
+    )
+    assert [header.run for header in site.journal.runs(CLUSTER)] == ["r1"]
+    assert site.journal.holder(CLUSTER) is None, "the lease that was tried is given back"
+
+
+class Locked(SqlJournal):
+    """Another living controller has the lease."""
+
+    def acquire(self, cluster: str, run: str) -> None:
+        raise StateError("locked", f"run {run} of {cluster} is at work")
+
+
+def test_while_the_controller_of_a_run_lives_the_cluster_is_locked(site: Site, tmp_path: Path) -> None:
+    """That says more than that the run has not ended: who has it, and that it goes on."""
+    site.killed("n2", Verb.APPLY)
+    with pytest.raises(StateError) as raised:
+        Site(Locked(tmp_path)).apply()
+    assert raised.value.reference == "locked"
+    assert [header.run for header in site.journal.runs(CLUSTER)] == ["r1"]
+
+
+def test_a_run_of_another_version_does_not_stand_in_the_way(site: Site) -> None:
+    """Nobody here can tell whether it has ended; the nodes' own claims do."""
+    site.killed("n1", Verb.READ)
+    elsewhere = Answered(1.0, "n1", 1, Verb.READ, Trigger.GATES_PASSED)
+    with leased(site.journal, CLUSTER, "r1"):
+        site.journal.append("r1", [encode_event(elsewhere)])
+    check_nothing_unfinished(site.journal, CLUSTER)
+
+
+class Broken(SqlJournal):
+    """Somebody changed what was written, or it cannot be read now."""
+
+    def events(self, run: str, after: int = 0) -> tuple[str, ...]:
+        raise StateError("journal-broken", "event 3 is not as it was written")
+
+
+def test_a_journal_that_is_broken_begins_nothing(site: Site, tmp_path: Path) -> None:
+    site.apply()
+    with pytest.raises(StateError) as raised:
+        check_nothing_unfinished(Broken(tmp_path), CLUSTER)
+    assert raised.value.reference == "journal-broken"
+
+
+class Unreleasing(SqlJournal):
+    """The lease cannot be given back."""
+
+    def __init__(self, folder: Path, reference: str) -> None:
+        super().__init__(folder)
+        self.reference = reference
+        self.release = self._refuse
+
+    def _refuse(self, cluster: str, run: str) -> None:
+        raise StateError(self.reference, f"{run} of {cluster} keeps its lease")
+
+
+def test_a_lease_that_cannot_be_given_back_is_no_reason_to_fail(tmp_path: Path) -> None:
+    """It is free when it has been silent for a while."""
+    assert Site(Unreleasing(tmp_path, "journal-away")).apply().ending is Ending.DONE
+
+
+def test_a_lease_that_another_took_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StateError) as raised:
+        Site(Unreleasing(tmp_path, "lease-lost")).apply()
+    assert raised.value.reference == "lease-lost"
+
+
+def test_too_many_nodes_that_do_not_answer_stop_a_run_before_it_begins(site: Site) -> None:
+    site.nodes.says |= {(name, "status"): SILENT for name in NAMES}
+    end = site.apply()
+    assert (end.ending, has_acted(site.journal, "r1")) == (Ending.PREFLIGHT, False)
+    with pytest.raises(StateError) as raised:
+        resumable(site.journal, "r1")
+    assert (raised.value.reference, raised.value.hint) == ("nothing-to-resume", "plan again")
+    with pytest.raises(StateError) as raised:
+        owing(site.journal, "r1")
+    assert (raised.value.reference, raised.value.hint) == ("nothing-owed", "plan again")
+    site.nodes.says.clear()
+    assert site.apply().ending is Ending.DONE, "it stands in nobody's way"
+
+
+# --------------------------------------------------------------------------------------------------- resume
+
+
+@pytest.mark.parametrize(
+    ("node", "verb"), [("n1", Verb.READ), ("n1", Verb.APPLY), ("n1", Verb.CONFIRM), ("n3", Verb.APPLY)]
+)
+def test_a_killed_run_is_resumed_with_a_new_token_from_what_the_nodes_say(site: Site, node: str, verb: Verb) -> None:
+    site.killed(node, verb)
+    end = site.resume("r1")
+    assert (end.ending, states(end), end.counter) == (Ending.DONE, {NodeState.CONFIRMED}, 2)
+    assert {agent.claim for agent in site.nodes.agents.values()} == {"2 r1 ended"}
+    assert all(site.nodes.verbs(name).count("apply") == 1 for name in NAMES), "what was done is not done again"
+
+
+def test_a_run_that_has_ended_is_not_resumed(site: Site) -> None:
+    site.apply()
+    with pytest.raises(StateError) as raised:
+        site.resume("r1")
+    assert (raised.value.reference, raised.value.hint) == ("nothing-to-resume", "plan again")
+    with pytest.raises(StateError) as raised:
+        owing(site.journal, "r1")
+    assert raised.value.reference == "nothing-owed"
+
+
+def test_a_run_that_owes_something_is_caught_up_and_not_resumed(site: Site) -> None:
+    site.nodes.says["n3", "status"] = SILENT
+    assert site.apply().nodes["n3"].owed
+    assert owing(site.journal, "r1").order.run == "r1"
+    with pytest.raises(StateError) as raised:
+        resumable(site.journal, "r1")
+    assert raised.value.hint == "`rollout catch-up r1` for the nodes it owes"
+
+
+def test_a_run_that_has_not_ended_is_resumed_and_not_caught_up(site: Site) -> None:
+    site.killed("n2", Verb.APPLY)
+    with pytest.raises(StateError) as raised:
+        owing(site.journal, "r1")
+    assert (raised.value.reference, raised.value.hint) == ("not-done", "`rollout resume r1` asks the nodes it owes too")
+
+
+def test_what_was_asked_of_a_node_counts_as_done_also_if_its_answer_was_never_heard(site: Site) -> None:
+    """The controller died in it, and its successor was turned away before it did anything itself."""
+    site.killed("n1", Verb.APPLY)
+    assert has_acted(site.journal, "r1")
+    site.nodes.says |= {(name, "status"): answer("status", "refused fenced token 9 is newer") for name in NAMES}
+    assert site.resume("r1").ending is Ending.CLAIMED
+    assert has_acted(site.journal, "r1")
+
+
+def test_a_run_that_only_read_has_not_acted(site: Site) -> None:
+    site.killed("n1", Verb.READ)
+    assert not has_acted(site.journal, "r1")
+
+
+def test_a_resume_asks_back_ends_for_what_the_plan_needs_and_a_rollback_for_nothing(site: Site) -> None:
+    site.apply()
+    site.roll_back("r1")
+    assert needs_of_run(site.journal, "r1") == Needs(SMALL.gates)
+    assert needs_of_run(site.journal, "r2") == Needs()
+
+
+def test_a_plan_that_another_version_wrote_is_refused_with_what_to_do(site: Site) -> None:
+    site.apply()
+    header = replace(site.journal.header("r1"), run="r9", plan=b'{"version": 99}')
+    site.journal.begin(header)
+    with pytest.raises(StateError) as raised:
+        needs_of_run(site.journal, "r9")
+    assert raised.value.reference == "journal-unreadable"
+    assert "`rollout rollback r9`" in str(raised.value.hint)
+    assert plan_of(header) is None, "where a plan only helps it is no trouble"
+    with pytest.raises(InputError):
+        newest_plan(site.journal, CLUSTER)
+
+
+# ------------------------------------------------------------------------------------------------- roll back
+
+
+def test_a_run_is_rolled_back_over_its_own_claims(site: Site) -> None:
+    site.killed("n3", Verb.APPLY)
+    end = site.roll_back("r1")
+    assert (end.ending, states(end)) == (Ending.DONE, {NodeState.REVERTED})
+    assert {agent.state for agent in site.nodes.agents.values()} == {"reverted"}
+    assert {words.get("force") for _, words in site.nodes.asked if words.get("run") == "r2" and "claim" in words} == {
+        "1"
+    }
+    assert plan_of(site.journal.header("r2")) is None, "it needs only what lies on the nodes"
+    assert newest_plan(site.journal, CLUSTER) == SMALL
+
+
+@pytest.mark.parametrize(("node", "verb"), [("n1", Verb.READ), ("n2", Verb.REVERT)])
+def test_a_rollback_that_was_killed_is_resumed_over_claims_as_it_began(site: Site, node: str, verb: Verb) -> None:
+    """The run that it takes back still holds the nodes that the rollback had not come to."""
+    site.killed("n3", Verb.APPLY)
+    site.dies_at = (node, verb)
+    with pytest.raises(KilledError):
+        site.roll_back("r1")
+    site.answers, site.dies_at = [], None
+    end = site.resume("r2")
+    assert (end.ending, states(end)) == (Ending.DONE, {NodeState.REVERTED})
+
+
+def test_nodes_that_the_inventory_no_longer_has_cannot_be_reached() -> None:
+    check_in_inventory(NAMES, fleet(), "use --limit")
+    with pytest.raises(UsageError) as raised:
+        check_in_inventory([*NAMES, "n8", "n9"], fleet(), "use --limit")
+    assert (raised.value.reference, raised.value.hint) == ("not-in-inventory", "use --limit")
+    assert "n[8-9]" in raised.value.message
+
+
+# -------------------------------------------------------------------------------- what was confirmed last
+
+
+def test_what_was_confirmed_last_is_known_with_the_machine_and_with_what_was_replaced(site: Site) -> None:
+    site.apply()
+    at = site.journal.header("r1").at
+    assert last_confirmed(site.journal, CLUSTER) == dict.fromkeys(
+        NAMES, Known("r1", MACHINE, at, {FILE.path: FILE.before})
+    )
+
+
+def test_a_node_that_was_taken_back_since_is_not_expected_to_hold_anything(site: Site) -> None:
+    site.apply()
+    site.roll_back("r1", ("n2",))
+    assert set(last_confirmed(site.journal, CLUSTER)) == {"n1", "n3"}
+
+
+def test_a_node_that_a_later_run_did_not_touch_is_known_by_the_one_before(site: Site) -> None:
+    site.apply()
+    site.nodes.says |= {(name, "apply"): answer("apply", "refused drifted /etc/a") for name in ("n2", "n3")}
+    site.apply()
+    found = last_confirmed(site.journal, CLUSTER)
+    assert {name: known.run for name, known in found.items()} == {"n1": "r2", "n2": "r1", "n3": "r1"}
+
+
+def test_behind_a_run_that_cannot_be_read_nothing_is_known(site: Site) -> None:
+    """It may have taken back whatever is older."""
+    site.apply()
+    header: RunHeader = replace(site.journal.header("r1"), run="r9", order="{}")
+    site.journal.begin(header)
+    assert last_confirmed(site.journal, CLUSTER) == {}
+
+
+def test_a_node_that_the_plan_of_its_run_does_not_have_is_not_known(site: Site) -> None:
+    """A plan and an order are of one run, but they come from a database that others can write to."""
+    site.apply()
+    less = replace(SMALL, nodes={"n1": SMALL.nodes["n1"]}, waves=SMALL.waves[:1])
+    before = site.journal.header("r1")
+    order = encode_order(replace(replay(site.journal, "r1").order, run="r9"))
+    site.journal.begin(replace(before, run="r9", order=order, plan=plan_codec.encode(less)))
+    with leased(site.journal, CLUSTER, "r9"):
+        site.journal.append("r9", site.journal.events("r1"))
+    assert {name: known.run for name, known in last_confirmed(site.journal, CLUSTER).items()} == {"n1": "r9"}

@@ -1,0 +1,139 @@
+"""Looking after nodes outside of runs: what differs from the receipts and the journal, forgetting, and unlocking."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.app.reading import read_receipts
+from rollout.app.upkeep import Freed, Known, forget_fleet, holders, set_free, under_way, verify_fleet
+from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.report import Outcome
+from rollout.core.model.snapshot import Unread
+from rollout.core.text.blobs import digest
+from tests.app.agents import CONFIG, MACHINE, NEW, SILENT, Agents, answer, holds, receipt, way_to, well
+
+OLD = b"maxPods: 110\n"
+KNOWN = Known("r1", MACHINE, 1000.0, {CONFIG: digest(OLD)})
+
+
+def verified(*lines: str, machine: str = MACHINE) -> RemoteAnswer:
+    """What a node says that run r1 confirmed."""
+    expected = f"expected r1-1 confirmed {digest(NEW)} 644 0:0 {CONFIG}"
+    return answer("verify", f"fact machine-id {machine}", expected, *lines, *well())
+
+
+CONFIRMED = receipt("r1-1", "confirmed")
+
+
+def found(said: RemoteAnswer, known: Known | None = KNOWN) -> list[tuple[str, str]]:
+    """Reference and place of each difference."""
+    nodes = Agents({("n1", "verify"): said})
+    drifts, unread = verify_fleet(way_to("n1"), nodes, {"n1": known} if known else {})
+    assert unread == ()
+    assert nodes.released == ["n1"]
+    return [(drift.reference, drift.place) for drift in drifts["n1"]]
+
+
+# --------------------------------------------------------------------------------------------------- verify
+
+
+def test_a_node_as_its_receipts_and_the_journal_say_has_not_drifted() -> None:
+    assert found(verified(CONFIRMED, holds(NEW))) == []
+    assert found(verified(CONFIRMED, holds(NEW)), None) == []
+
+
+def test_a_file_that_somebody_wrote_since_has_drifted() -> None:
+    assert found(verified(CONFIRMED, holds(OLD))) == [("content-differs", CONFIG)]
+    assert found(verified(CONFIRMED, holds(OLD)), None) == [("content-differs", CONFIG)]
+
+
+def test_a_machine_that_was_exchanged_is_told_by_the_journal_alone() -> None:
+    other = verified(CONFIRMED, holds(NEW), machine="1" * 32)
+    assert found(other) == [("machine-replaced", "node")]
+    assert found(other, None) == []
+
+
+def test_a_node_whose_receipts_were_removed_expects_nothing_but_the_journal_does() -> None:
+    bare = answer("verify", f"fact machine-id {MACHINE}", *well())
+    assert found(bare) == [("receipts-gone", "node")]
+    assert found(bare, None) == []
+
+
+def test_kubeadm_is_named_where_it_wrote_the_file_anew_after_the_run() -> None:
+    upgraded = "fact kubeadm-upgraded 2000 /etc/kubernetes/tmp/kept"
+    assert found(verified(CONFIRMED, holds(OLD), upgraded)) == [("kubeadm-rewrote", CONFIG)]
+
+
+def test_nodes_that_cannot_be_asked_are_told_and_are_not_as_they_should_be() -> None:
+    nodes = Agents({("n1", "verify"): SILENT, ("n2", "verify"): verified(CONFIRMED, holds(NEW))})
+    drifts, unread = verify_fleet(way_to("n1", "n2"), nodes, {"n1": KNOWN, "n2": KNOWN})
+    assert unread == (Unread("n1", "connect-timeout", "no answer in 10 s"),)
+    assert drifts == {"n2": ()}
+    assert {words["verb"] for _, words in nodes.asked} == {"verify"}, "a verb that only reads"
+
+
+# --------------------------------------------------------------------------------------------------- forget
+
+
+def test_forgetting_is_fenced_and_a_node_that_refuses_says_why() -> None:
+    busy = answer("forget", "refused under-way transaction r2-1 is armed")
+    nodes = Agents({("n2", "forget"): busy, ("n3", "forget"): SILENT})
+    reports = forget_fleet(way_to("n1", "n2", "n3"), nodes, "u1", 7)
+    assert reports["n1"].outcome is Outcome.DONE
+    assert (reports["n2"].outcome, reports["n2"].reference) == (Outcome.REFUSED, "under-way")
+    assert (reports["n3"].outcome, reports["n3"].reference) == (Outcome.UNREACHED, "connect-timeout")
+    assert {(words["run"], words["counter"]) for _, words in nodes.asked} == {("u1", "7")}
+    assert sorted(nodes.released) == ["n1", "n2", "n3"]
+
+
+@pytest.mark.parametrize(("state", "moving"), [("armed", True), ("reverting", True), ("confirmed", False)])
+def test_a_node_is_under_way_while_its_receipt_may_still_change(state: str, *, moving: bool) -> None:
+    said = answer("status", "token 1 r1 live", receipt("r1-1", state))
+    reports = read_receipts(way_to("n1", "n2"), Agents({("n1", "status"): said}))
+    assert under_way(reports) == (("n1",) if moving else ())
+
+
+# --------------------------------------------------------------------------------------------------- unlock
+
+
+def test_a_node_is_held_by_the_run_whose_claim_lives() -> None:
+    live, ended = answer("status", "token 3 r1 live"), answer("status", "token 3 r1 ended")
+    says = {("n1", "status"): live, ("n2", "status"): ended, ("n3", "status"): SILENT}
+    reports = read_receipts(way_to("n1", "n2", "n3"), Agents(says))
+    assert holders(reports) == {"n1": "r1"}
+
+
+def freed(nodes: Agents, known: frozenset[str] = frozenset()) -> Freed:
+    (one,) = set_free(way_to("n1"), nodes, {"n1": "r1"}, known, "u1", 7)
+    assert nodes.released == ["n1"]
+    return one
+
+
+@pytest.mark.parametrize(("known", "claims"), [(frozenset({"r1"}), "r1"), (frozenset({"r9"}), "u1")])
+def test_a_claim_is_taken_over_and_ended_as_the_run_itself_where_its_journal_is_ours(
+    known: frozenset[str], claims: str
+) -> None:
+    """A run that our journal knows can be resumed with its next token; one of another journal never gets its nodes back."""
+    nodes = Agents()
+    assert freed(nodes, known) == Freed("n1", "r1")
+    claim, clean = (words for _, words in nodes.asked)
+    assert (claim["verb"], claim["run"], claim["counter"], claim["force"]) == ("status", claims, "7", "1")
+    assert (clean["verb"], clean["run"], clean["counter"]) == ("cleanup", claims, "7")
+    assert nodes.agents["n1"].claim == f"7 {claims} ended"
+
+
+def test_a_node_that_refuses_the_claim_is_not_cleaned_up_and_says_why_it_is_not_free() -> None:
+    nodes = Agents({("n1", "status"): answer("status", "refused fenced token 9 is newer")})
+    assert freed(nodes) == Freed("n1", "r1", "token 9 is newer [fenced]")
+    assert nodes.verbs("n1") == ["status"]
+
+
+def test_a_node_that_is_lost_after_it_was_claimed_is_not_free() -> None:
+    nodes = Agents({("n1", "cleanup"): SILENT})
+    assert freed(nodes).still == "no answer in 10 s [connect-timeout]"
+
+
+def test_what_cleaning_up_left_behind_is_told() -> None:
+    """What is armed is left to its guard."""
+    left = answer("cleanup", "left the guard of r1-1 is armed", "left a lock")
+    assert freed(Agents({("n1", "cleanup"): left})).still == "the guard of r1-1 is armed; a lock"

@@ -1,0 +1,410 @@
+"""The wave gates over back ends that say what a test wants: three verdicts, baselines, the control group, silences.
+
+The same over real HTTP is in tests/adapters; here is what each answer of a back end means for the wave.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import pytest
+
+from rollout.app.backends import Backends
+from rollout.app.ports import Ran, Silence
+from rollout.app.wave_gates import MOST_KEPT, MOST_OUTPUT, WaveGates
+from rollout.core.gates.measured import MOST_AGE, Alert, Page, Sample, Samples
+from rollout.core.model.plan import Wave
+from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened
+from rollout.errors import AwayError, RemoteError
+from tests.adapters.kubernetes.node_gates import Watch, plan
+
+Answer = TypeVar("Answer")
+
+AWAY = AwayError("not-reached", "Connection refused")
+PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
+FIRING, NEW = Alert("f1", {"alertname": "KubeletDown"}), Alert("f2", {"alertname": "PullsFail", "node": "n1"})
+BELOW_TEN = PrometheusQuery("rate", at_most=10.0)
+COMPARED = PrometheusQuery('rate{node=~"$nodes"}', worse=Worse.HIGHER)
+CRITICAL = AlertQuery(('severity="critical"',))
+SILENCING = replace(CRITICAL, silence=600.0)
+
+
+def metric(query: PrometheusQuery, name: str = "rate") -> Gate:
+    return Gate(GateKind.PROMETHEUS, GateScope.WAVE, name, prometheus=query)
+
+
+def alerts(query: AlertQuery = CRITICAL) -> Gate:
+    return Gate(GateKind.ALERTMANAGER, GateScope.WAVE, "alerts", alertmanager=query)
+
+
+def page(query: HttpQuery) -> Gate:
+    return Gate(GateKind.HTTP, GateScope.WAVE, "page", http=query)
+
+
+COMMAND = Gate(GateKind.COMMAND, GateScope.WAVE, "ask", ("ask-somebody", "$HOME"), timeout=5.0)
+
+
+def samples(*values: float) -> Samples:
+    return Samples(tuple(Sample(f'node="n{at}"', value) for at, value in enumerate(values, start=1)))
+
+
+@dataclass
+class Around:
+    """Metrics, alerts, pages and local commands as a test wants them. A ``RemoteError`` in an answer's place is raised."""
+
+    clock: Watch = field(default_factory=Watch)
+    metrics: Callable[[str], Samples | RemoteError] = lambda _query: samples(1.0)
+    alerts: tuple[Alert, ...] | RemoteError = ()
+    silenced: tuple[Alert, ...] = ()
+    page: Page | RemoteError = field(default_factory=lambda: Page(200, "ok"))
+    ran: Ran = field(default_factory=lambda: Ran(0))
+    refuses: RemoteError | None = None  # what the back end says to whoever wants to silence
+    keeps: RemoteError | None = None  # … or to end a silence
+    hides: RemoteError | None = None  # … or to be told of silences
+    fails: int = 0  # how often nobody answers before somebody does
+    standing_now: dict[str, Silence] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def _away(self) -> None:
+        if self.fails:
+            self.fails -= 1
+            raise AWAY
+
+    def query(self, url: str, query: str, timeout: float) -> Samples:
+        self._away()
+        self.asked.append(query)
+        return _said(self.metrics(query))
+
+    def firing(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:
+        return _said(self.alerts)
+
+    def known(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:
+        return (*_said(self.alerts), *self.silenced)
+
+    def silence(self, url: str, silence: Silence, timeout: float) -> str:
+        _said(self.refuses)
+        identity = f"s{len(self.standing_now) + 1}"
+        self.standing_now[identity] = silence
+        return identity
+
+    def standing(self, url: str, comment: str, timeout: float) -> tuple[str, ...]:
+        _said(self.hides)
+        return tuple(name for name, silence in self.standing_now.items() if silence.comment.startswith(comment))
+
+    def lift(self, url: str, silence: str, timeout: float) -> None:
+        _said(self.keeps)
+        self.standing_now.pop(silence, None)
+
+    def get(self, url: str, timeout: float) -> Page:
+        return _said(self.page)
+
+    def run(self, command: tuple[str, ...], environment: Mapping[str, str], timeout: float) -> Ran:
+        self.asked.append(" ".join(command))
+        self.environment = environment
+        return self.ran
+
+
+def _said(answer: Answer | RemoteError) -> Answer:
+    if isinstance(answer, RemoteError):
+        raise answer
+    return answer
+
+
+@dataclass
+class Asked:
+    """Some wave gates of one run over two nodes of a wave; ``n3`` comes later."""
+
+    around: Around
+    gates: Sequence[Gate]
+
+    def of(self) -> WaveGates:
+        around = self.around
+        backends = Backends(metrics=around, alerts=around, pages=around, wait=around.clock.wait)
+        run_plan = replace(plan("n1", *self.gates), waves=(Wave("canary", ("n1", "n2"), 1.0),))
+        return WaveGates("r1", run_plan, around, around.clock, backends, "me@here")
+
+    def open(self) -> WaveOpened:
+        return self.of().open(OpenWave(0, ("n1", "n2")))
+
+    def judge(self, baseline: str = "", control: tuple[str, ...] = ("n3",)) -> WaveJudged:
+        return self.of().judge(JudgeWave(0, baseline, ("n1", "n2"), control))
+
+    def lift(self, *silences: str) -> SilencesLifted:
+        return self.of().lift(LiftSilences(silences))
+
+
+def one(around: Around, gate: Gate, baseline: str = "", control: tuple[str, ...] = ("n3",)) -> tuple[Verdict, str]:
+    """What the only gate says in a round."""
+    judged = Asked(around, (gate,)).judge(baseline, control)
+    (reading,) = judged.readings
+    assert (reading.gate, reading.verdict) == (gate.name, judged.verdict)
+    return reading.verdict, reading.evidence
+
+
+# ---------------------------------------------------------------------------------------- UNKNOWN is never a pass
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "says"),
+    [
+        (samples(1.0, 2.0), PASS, "2 samples, 1 to 2; at most 10"),
+        (samples(1.0, 11.0), FAIL, '1 of 2 samples beyond: {node="n2"} 11; at most 10'),
+        (samples(), UNKNOWN, "the query's result is empty"),
+        (samples(float("nan")), UNKNOWN, 'the sample {node="n1"} is NaN'),
+        (replace(samples(1.0), age=MOST_AGE + 1), UNKNOWN, "s old"),
+        (replace(samples(1.0), warnings=("a store is away",)), UNKNOWN, "may be partial: a store is away"),
+        (RemoteError("http-400", "parse error"), UNKNOWN, "could not be asked: parse error [http-400]"),
+        (AWAY, UNKNOWN, "could not be asked: Connection refused [not-reached]"),
+    ],
+)
+def test_a_query_has_three_verdicts(answer: Samples | RemoteError, verdict: Verdict, says: str) -> None:
+    around = Around(metrics=lambda _query: answer)
+    found, evidence = one(around, metric(BELOW_TEN))
+    assert (found, says in evidence) == (verdict, True), evidence
+    opened = Asked(around, (metric(BELOW_TEN),)).open()
+    assert (opened.verdict, opened.evidence) == (verdict, "" if verdict is PASS else f"gate 'rate': {evidence}")
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [(Page(200, "all is well"), PASS), (Page(503, "no"), FAIL), (Page(200, "empty"), FAIL), (AWAY, UNKNOWN)],
+)
+def test_a_page_has_three_verdicts(answer: Page | RemoteError, verdict: Verdict) -> None:
+    around, gate = Around(page=answer), page(HttpQuery("http://here/", contains="well"))
+    assert one(around, gate)[0] is verdict
+    assert Asked(around, (gate,)).open().verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("ran", "verdict", "says"),
+    [
+        (Ran(0, "all is well"), PASS, "ended with 0"),
+        (Ran(2, "a\n\nb\n"), FAIL, "ended with 2: a | b"),
+        (Ran(-9, "a"), UNKNOWN, "was killed by signal 9: a"),
+        (Ran(None, "a", "not there"), UNKNOWN, "not there: a"),
+        (Ran(None, "", "did not end in 5 s"), UNKNOWN, "did not end in 5 s"),
+    ],
+)
+def test_a_command_that_measured_nothing_is_unknown(ran: Ran, verdict: Verdict, says: str) -> None:
+    around = Around(ran=ran)
+    assert one(around, COMMAND) == (verdict, says)
+    assert around.asked == ["ask-somebody $HOME"]
+    assert around.environment == {"ROLLOUT_RUN": "r1", "ROLLOUT_WAVE": "canary", "ROLLOUT_CLUSTER": "c"}
+
+
+def test_what_a_command_printed_is_bounded_and_cannot_speak_to_the_terminal() -> None:
+    _, evidence = one(Around(ran=Ran(1, "\x1b[2J" + "x" * 9999 + "\n\x1b[31mred\n")), COMMAND)
+    assert "\x1b" not in evidence
+    assert len(evidence) < MOST_OUTPUT + 50
+
+
+def test_a_command_is_not_run_before_the_wave() -> None:
+    around = Around(ran=Ran(1))
+    assert Asked(around, (COMMAND,)).open().verdict is PASS
+    assert around.asked == []
+
+
+def test_a_gate_that_nobody_knows_is_unknown_before_the_wave() -> None:
+    """A plan of another version may have one; it must not be taken for one that passed."""
+    strange = Gate(GateKind.UNIT, GateScope.WAVE, "strange")
+    opened = Asked(Around(), (strange,)).open()
+    assert (opened.verdict, "nothing is known" in opened.evidence) == (UNKNOWN, True)
+
+
+def test_the_worst_verdict_counts_and_every_gate_is_told() -> None:
+    around = Around(page=AWAY, ran=Ran(3))
+    judged = Asked(around, (metric(BELOW_TEN), page(HttpQuery("http://here/")), COMMAND)).judge()
+    assert [reading.verdict for reading in judged.readings] == [PASS, UNKNOWN, FAIL]
+    assert (judged.verdict, judged.evidence) == (FAIL, "gate 'ask': ended with 3")
+
+
+def test_only_the_gates_of_waves_are_asked() -> None:
+    on_node = replace(COMMAND, scope=GateScope.NODE)
+    around = Around(ran=Ran(1))
+    judged = Asked(around, (on_node,)).judge()
+    assert (judged.verdict, judged.readings, around.asked) == (PASS, (), [])
+
+
+# --------------------------------------------------------------------------------------------- patience
+
+
+def test_a_back_end_that_is_away_is_asked_again_inside_the_gates_timeout() -> None:
+    around = Around(fails=3)
+    assert one(around, metric(BELOW_TEN))[0] is PASS
+    assert around.clock.waits == [1.0] * 3
+
+
+def test_a_back_end_that_stays_away_costs_no_more_than_the_gates_timeout() -> None:
+    around = Around(fails=10_000)
+    assert one(around, metric(BELOW_TEN))[0] is UNKNOWN
+    assert sum(around.clock.waits) < metric(BELOW_TEN).timeout
+
+
+def test_an_answer_that_will_not_change_is_not_asked_for_again() -> None:
+    around = Around(metrics=lambda _query: RemoteError("http-400", "parse error"))
+    assert one(around, metric(BELOW_TEN))[0] is UNKNOWN
+    assert around.clock.waits == []
+
+
+# --------------------------------------------------------------------- baselines and the control group
+
+
+def groups(touched: Samples | RemoteError, control: Samples | RemoteError) -> Callable[[str], Samples | RemoteError]:
+    return lambda query: control if "n3" in query else touched
+
+
+@pytest.mark.parametrize(
+    ("control", "verdict", "says"),
+    [
+        (samples(5.0), PASS, "control 5"),
+        (samples(1.0), FAIL, "5 is 4 higher"),
+        (samples(), UNKNOWN, "no sample of the control"),
+        (
+            replace(samples(5.0), warnings=("a store is away",)),
+            UNKNOWN,
+            "the control group's answer: it may be partial",
+        ),
+        (AWAY, UNKNOWN, "Connection refused"),
+    ],
+)
+def test_touched_nodes_are_compared_with_those_that_are_still_to_come(
+    control: Samples | RemoteError, verdict: Verdict, says: str
+) -> None:
+    around = Around(metrics=groups(samples(5.0), control))
+    found, evidence = one(around, metric(COMPARED))
+    assert (found, says in evidence) == (verdict, True), evidence
+    assert around.asked[0] == 'rate{node=~"(?:n[12])"}', "each group is asked for by name"
+
+
+def test_what_is_beyond_the_threshold_needs_no_comparison() -> None:
+    around = Around(metrics=groups(samples(50.0), samples(50.0)))
+    assert one(around, metric(replace(COMPARED, at_most=10.0)))[0] is FAIL
+    assert len(around.asked) == 1
+
+
+@pytest.mark.parametrize(("before", "verdict"), [(5.0, PASS), (1.0, FAIL)])
+def test_in_the_last_wave_the_wave_itself_before_its_change_is_the_control(before: float, verdict: Verdict) -> None:
+    around = Around(metrics=lambda _query: samples(before))
+    baseline = Asked(around, (metric(COMPARED),)).open().baseline
+    around.metrics = lambda _query: samples(5.0)
+    found, evidence = one(around, metric(COMPARED), baseline, control=())
+    assert (found, "no control left" in evidence) == (verdict, True), evidence
+
+
+@pytest.mark.parametrize("baseline", ["", "{", "[]", "{}", '{"rate": "old"}'])
+def test_without_a_baseline_nothing_is_compared_and_nothing_passes(baseline: str) -> None:
+    """Nobody wrote one down, or what was written cannot be read."""
+    around = Around()
+    assert one(around, metric(COMPARED), baseline, control=())[0] is UNKNOWN
+    assert one(around, alerts(), baseline) == (UNKNOWN, "which alerts fired before the wave is not known")
+
+
+def test_a_baseline_is_written_down_only_where_it_is_compared_and_is_bounded() -> None:
+    many = samples(*(float(value) for value in range(5 * MOST_KEPT)))
+    around = Around(metrics=lambda _query: many)
+    opened = Asked(around, (metric(COMPARED, "compared"), metric(PrometheusQuery("rate"), "plain"))).open()
+    kept = json.loads(opened.baseline)
+    assert kept["plain"] == []
+    assert len(kept["compared"]) == MOST_KEPT
+    assert (kept["compared"][0], kept["compared"][-1]) == (0.0, 5.0 * (MOST_KEPT - 1)), "all of their range"
+
+
+@pytest.mark.parametrize(
+    ("firing", "verdict", "says"),
+    [
+        ((), PASS, "no alert fires"),
+        ((FIRING,), PASS, "firing as before: 1 alert"),
+        ((FIRING, NEW), FAIL, "1 new alert: PullsFail on n1"),
+        (AWAY, UNKNOWN, "Connection refused"),
+    ],
+)
+def test_only_alerts_that_did_not_fire_before_the_wave_count(
+    firing: tuple[Alert, ...] | RemoteError, verdict: Verdict, says: str
+) -> None:
+    around = Around(alerts=(FIRING,))
+    baseline = Asked(around, (alerts(),)).open().baseline
+    around.alerts = firing
+    found, evidence = one(around, alerts(), baseline)
+    assert (found, says in evidence) == (verdict, True), evidence
+
+
+def test_an_alert_that_was_silenced_before_the_wave_is_none_of_ours() -> None:
+    """Its silence may end during the run."""
+    around = Around(silenced=(NEW,))
+    baseline = Asked(around, (alerts(),)).open().baseline
+    around.alerts, around.silenced = (NEW,), ()
+    assert one(around, alerts(), baseline)[0] is PASS
+
+
+# ------------------------------------------------------------------------------------------------- silences
+
+
+def test_a_silence_is_set_for_the_waves_nodes_when_everything_else_is_well() -> None:
+    around = Around()
+    opened = Asked(around, (alerts(SILENCING), metric(BELOW_TEN))).open()
+    assert (opened.verdict, opened.silences) == (PASS, ("s1 ",))
+    assert around.standing_now == {"s1": Silence("node", "(?:n[12])", 600.0, "me@here", "rollout r1, wave canary of c")}
+
+
+def test_a_wave_that_is_not_to_begin_silences_nobody() -> None:
+    around = Around(metrics=lambda _query: samples(99.0))
+    opened = Asked(around, (alerts(SILENCING), metric(BELOW_TEN))).open()
+    assert (opened.verdict, opened.silences, around.standing_now) == (FAIL, (), {})
+
+
+def test_only_who_wants_a_silence_gets_one() -> None:
+    around = Around()
+    opened = Asked(around, (alerts(CRITICAL),)).open()
+    assert (opened.verdict, opened.silences, around.standing_now) == (PASS, (), {})
+
+
+def test_a_silence_that_cannot_be_set_is_unknown_and_those_that_were_are_written_down() -> None:
+    around = Around(refuses=RemoteError("http-403", "forbidden"))
+    opened = Asked(around, (alerts(SILENCING),)).open()
+    said = "gate 'alerts': its silence could not be set: could not be asked: forbidden [http-403]"
+    assert (opened.verdict, opened.evidence, opened.silences) == (UNKNOWN, said, ())
+
+
+def test_names_with_too_little_in_common_are_unknown_and_silence_nobody() -> None:
+    """A query that is cut short would be asked of other nodes."""
+    many = tuple(f"{at * 7919 % 100_003:x}-{at * 104_729 % 1_000_003:x}" for at in range(12_000))
+    around = Around()
+    gates = Asked(around, (alerts(SILENCING),)).of()
+    opened = gates.open(OpenWave(0, many))
+    assert (opened.verdict, "pattern-too-long" in opened.evidence) == (UNKNOWN, True)
+    assert around.standing_now == {}
+
+
+def test_silences_are_lifted_also_one_that_nobody_wrote_down() -> None:
+    """A controller that dies after it has set one, and before it has written that down, leaves it to whoever comes next."""
+    around = Around()
+    asked = Asked(around, (alerts(SILENCING),))
+    written = asked.open().silences
+    asked.open()
+    around.standing_now["other"] = Silence("node", "x", 1.0, "you", "rollout r10, wave canary of c")
+    assert set(around.standing_now) == {"s1", "s2", "other"}
+    assert asked.lift(*written).leftovers == ()
+    assert set(around.standing_now) == {"other"}, "those of other runs stay"
+
+
+def test_a_silence_that_cannot_be_ended_is_told() -> None:
+    around = Around()
+    asked = Asked(around, (alerts(SILENCING),))
+    written = asked.open().silences
+    around.keeps = RemoteError("http-500", "no")
+    assert asked.lift(*written).leftovers == ("silence s1 could not be ended, it ends by itself: no",)
+
+
+def test_where_silences_cannot_be_listed_those_that_are_known_are_lifted_all_the_same() -> None:
+    around = Around()
+    asked = Asked(around, (alerts(SILENCING),))
+    written = asked.open().silences
+    around.hides = RemoteError("http-500", "no")
+    assert (asked.lift(*written).leftovers, around.standing_now) == ((), {})

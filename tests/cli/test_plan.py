@@ -1,0 +1,77 @@
+"""What `rollout plan` exits with and says when it changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rollout.cli.main import run
+from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
+from rollout.core.plans import snapshot_codec
+from tests.kubelet.nodes import CONFIG_TEXT, kubeadm
+from tests.places import ROOT
+
+INVENTORY = "cluster: small\napiServer: v1.23.17\nracks: {a: 'n[1-3]'}\nnodes: {'n[1-3]': {}}\n"
+PLAYBOOK = "name: pulls\nsettings: {serializeImagePulls: false}\n"
+AWAY = Unread("n1", "ssh-timeout", "no banner within 10 s")
+
+
+def as_wanted(name: str) -> Snapshot:
+    return kubeadm(name, config=CONFIG_TEXT.replace("serializeImagePulls: true", "serializeImagePulls: false"))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in (("inventories/small.yaml", INVENTORY), ("playbooks/pulls.yaml", PLAYBOOK)):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    (tmp_path / "templates").symlink_to(ROOT / "templates")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def planned(site: Path, nodes: Mapping[str, Snapshot | Unread], *words: str) -> int:
+    digest = hashlib.sha256((site / "inventories/small.yaml").read_bytes()).hexdigest()
+    fleet = FleetSnapshot("small", digest, "2026-11-20T16:00:00Z", nodes)
+    (site / "fleet.snapshot.json").write_bytes(snapshot_codec.encode(fleet))
+    return run(["plan", "--cluster", "small", "--snapshot", "fleet.snapshot.json", "--out", "p.plan.json", *words])
+
+
+def unread(name: str) -> Unread:
+    return replace(AWAY, node=name)
+
+
+NAMES = ("n1", "n2", "n3")
+ALL_AWAY = {name: unread(name) for name in NAMES}
+ALL_WANTED = {name: as_wanted(name) for name in NAMES}
+SOME_CHANGE = {**ALL_AWAY, "n2": kubeadm("n2"), "n3": as_wanted("n3")}
+SOME_AWAY = {**ALL_WANTED, "n1": unread("n1")}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words", "code", "said"),
+    [
+        (ALL_WANTED, (), 0, "Nothing to do."),
+        (ALL_WANTED, ("--exit-code",), 0, "Nothing to do."),
+        (SOME_CHANGE, (), 0, "1 node to change"),
+        (SOME_CHANGE, ("--exit-code",), 10, "1 node to change"),
+        (ALL_AWAY, (), 4, "No node can be changed: 3 nodes could not be read or planned."),
+        (ALL_AWAY, ("--exit-code",), 4, "No node can be changed: 3 nodes could not be read or planned."),
+        (SOME_AWAY, (), 4, "No node can be changed: 1 node could not be read or planned."),
+        (ALL_WANTED, ("--set", "maxParallelImagePulls=5"), 4, "No node can be changed: 3 nodes"),
+    ],
+)
+def test_a_plan_without_changes_is_a_success_only_when_every_node_was_read_and_is_as_wanted(
+    site: Path,
+    capsys: pytest.CaptureFixture[str],
+    nodes: Mapping[str, Snapshot | Unread],
+    words: tuple[str, ...],
+    code: int,
+    said: str,
+) -> None:
+    assert planned(site, nodes, *words) == code
+    assert said in capsys.readouterr().out

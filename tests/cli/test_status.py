@@ -1,0 +1,80 @@
+"""`rollout status` says whether a controller is at work on a run that has not ended."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.ports import RunHeader
+from rollout.cli.main import run
+from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.journal_codec import encode_event, encode_order
+from rollout.core.run.state import Verb
+from tests.orders import make_order
+
+HEADER = RunHeader("r1", "test", "apply", encode_order(make_order({"a": 3})), 1, b"", 1.0, "ann@desk", "OPS-7")
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> SqlJournal:
+    """A run that was begun and has not ended."""
+    made = SqlJournal(tmp_path / "state")
+    made.begin(HEADER)
+    return made
+
+
+def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert run(["status", "--state", str(tmp_path / "state")]) == 0
+    return capsys.readouterr().out
+
+
+def document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    assert run(["status", "-o", "json", "--state", str(tmp_path / "state")]) == 0
+    controller: dict[str, object] = json.loads(capsys.readouterr().out)["controller"]
+    return controller
+
+
+def test_a_controller_at_work_is_not_remarked_on(
+    journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal.acquire("test", "r1")
+    assert "no controller" not in told(tmp_path, capsys)
+    assert document(tmp_path, capsys)["alive"] is True
+
+
+def test_a_run_that_no_controller_holds_says_so_and_how_to_continue(
+    journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = told(tmp_path, capsys)
+    assert "  no controller is at work on this run\n  To continue: rollout resume r1\n" in out
+    assert document(tmp_path, capsys) == {"alive": False, "host": "", "silent": None}
+
+
+def test_a_journal_that_is_not_the_runs_is_an_error_of_state(
+    journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal.acquire("test", "r1")
+    journal.append("r1", [encode_event(Answered(2.0, "a-1", 9, Verb.READ, Trigger.UNTOUCHED))])
+    for command in ("status", "report"):
+        assert run([command, "--state", str(tmp_path / "state")]) == 5
+        assert "not an open question" in capsys.readouterr().err
+
+
+@pytest.mark.process
+def test_a_controller_that_was_killed_is_not_at_work(
+    journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = (
+        "import os, signal; from pathlib import Path; from rollout.adapters.journal import SqlJournal; "
+        f"SqlJournal(Path({str(tmp_path / 'state')!r})).acquire('test', 'r1'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False)
+    out = told(tmp_path, capsys)
+    assert "  no controller is at work on this run: the last heartbeat came " in out
+    assert "  To continue: rollout resume r1\n" in out
+    assert document(tmp_path, capsys)["alive"] is False

@@ -1,0 +1,69 @@
+"""What gates need and nobody named is said before anything is touched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.gates.gate_needs import Needs, Pods, needs_cluster, needs_of, unnamed
+from rollout.core.model.inventory import Endpoints
+from rollout.core.model.plan import LessRoom, PlannedDrain
+from rollout.core.model.playbook import DEFAULT_GATES, AlertQuery, Gate, GateKind, GateScope, PrometheusQuery
+from tests.core.telling.journals import plan_of
+
+READY = Gate(GateKind.NODE_READY, GateScope.NODE, "nodeReady")
+PODS = Gate(GateKind.PODS_KEPT, GateScope.NODE, "podsKept")
+ERRORS = Gate(GateKind.PROMETHEUS, GateScope.WAVE, "errors", prometheus=PrometheusQuery("up", at_least=1))
+ALERTS = Gate(GateKind.ALERTMANAGER, GateScope.WAVE, "alerts", alertmanager=AlertQuery(()))
+OWN = Gate(GateKind.PROMETHEUS, GateScope.WAVE, "own", prometheus=PrometheusQuery("up", "http://p", at_least=1))
+
+
+@pytest.mark.parametrize(
+    ("gates", "said"),
+    [
+        (DEFAULT_GATES, []),
+        ((OWN,), []),
+        ((READY,), ["the gate nodeReady needs a kubeconfig, and the inventory of rno names none (say --kubeconfig FILE, or `endpoints: {kubeconfig: FILE}` in the inventory) [no-kubeconfig]"]),
+        ((READY, PODS), ["the gates nodeReady, podsKept need a kubeconfig, and the inventory of rno names none (say --kubeconfig FILE, or `endpoints: {kubeconfig: FILE}` in the inventory) [no-kubeconfig]"]),
+        ((ERRORS, OWN, ALERTS), [
+            "the gate errors needs a Prometheus, and the inventory of rno names none (say `endpoints: {prometheus: URL}` in the inventory, or `url` in the gate) [no-prometheus]",
+            "the gate alerts needs an Alertmanager, and the inventory of rno names none (say `endpoints: {alertmanager: URL}` in the inventory, or `url` in the gate) [no-alertmanager]",
+        ]),
+    ],
+)  # fmt: skip
+def test_each_kind_is_said_once(gates: tuple[Gate, ...], said: list[str]) -> None:
+    assert [str(problem) for problem in unnamed(Needs(gates), Endpoints(), "rno")] == said
+
+
+def test_what_is_named_is_no_problem() -> None:
+    assert (
+        unnamed(Needs((READY, ERRORS, ALERTS), Pods.DRAINED), Endpoints("k", "", "http://p", "http://a"), "rno") == ()
+    )
+
+
+def test_only_some_gates_need_the_api_server() -> None:
+    assert needs_cluster((ERRORS, READY))
+    assert not needs_cluster(DEFAULT_GATES)
+
+
+@pytest.mark.parametrize("pods", [Pods.COUNTED, Pods.DRAINED])
+def test_pods_are_asked_for_from_the_api_server(pods: Pods) -> None:
+    (problem,) = unnamed(Needs((), pods), Endpoints(), "rno")
+    assert problem.reference == "no-kubeconfig"
+    assert "pods on nodes are to be drained or counted" in problem.message
+    assert unnamed(Needs((), pods), Endpoints("k"), "rno") == ()
+    (told,) = unnamed(Needs((READY,), pods), Endpoints(), "rno")
+    assert "the gate nodeReady" in told.message, "once is enough"
+
+
+def test_what_a_plan_needs_is_known_from_its_nodes() -> None:
+    plan = plan_of(2, 2)
+    name, node = next(iter(plan.nodes.items()))
+    less, drain = LessRoom(20, None, 500, 0, 0), PlannedDrain(3, "prod/api", 30.0, "30 s of grace", 20)
+    counted = replace(plan, nodes={**plan.nodes, name: replace(node, less_room=less)})
+    drained = replace(plan, nodes={**counted.nodes, name: replace(node, less_room=less, drain=drain)})
+    assert needs_of(plan) == Needs(plan.gates)
+    assert needs_of(counted) == Needs(plan.gates, Pods.COUNTED)
+    assert needs_of(drained) == Needs(plan.gates, Pods.DRAINED)
+    assert needs_of(None) == Needs()

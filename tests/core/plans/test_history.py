@@ -1,0 +1,129 @@
+"""What earlier plans and the API server know of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from rollout.app.plan import NOTHING_KNOWN, build_plan
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Left, Plan, Remark, Standing
+from rollout.core.model.playbook import Policy
+from rollout.core.plans.history import Around, seen_in
+from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_text import plan_text
+from tests.app.test_live_inventories import live
+from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm
+
+FOUND = inventory(4)
+N1, N2, N3, N4 = FOUND.nodes
+NO_MACHINES: Mapping[str, str] = MappingProxyType({})
+
+
+def planned(
+    around: Around = NOTHING_KNOWN,
+    found: Inventory = FOUND,
+    policy: Policy = POLICY,
+    machines: Mapping[str, str] = NO_MACHINES,
+) -> Plan:
+    nodes = {name: kubeadm(name) for name in found.nodes}
+    changed = {name: replace(nodes[name], machine_id=machine) for name, machine in machines.items()}
+    snapshot = fleet(found, {**nodes, **changed})
+    wanted = dict.fromkeys(found.nodes, IMAGE_PULLS)
+    return build_plan(found, policy, snapshot, wanted, tuple(found.nodes), "", None, around)
+
+
+def said(plan: Plan) -> tuple[Remark, ...]:
+    """What is remarked here: not that pods were not foreseen, nor what kubeadm will do, which all of these plans say."""
+    return tuple(each for each in plan.remarks if each.reference not in ("kubeadm-rewrites", "pods-not-foreseen"))
+
+
+def test_the_first_plan_of_a_cluster_calls_no_node_new() -> None:
+    assert said(planned()) == ()
+    assert seen_in([]) is None
+
+
+def test_a_node_of_no_earlier_plan_is_new_and_one_that_was_left_alone_is_not() -> None:
+    earlier = planned()
+    left = replace(earlier, nodes={N1: earlier.nodes[N1]}, left=planned_left(earlier, N2, N3))
+    assert said(planned(Around(seen_in([left])))) == (
+        Remark("new-node", "new: in no plan of this cluster's last run", (N4,)),
+    )
+    (remark,) = said(planned(Around(seen_in([left, left]))))
+    assert remark.text == "new: in no plan of this cluster's last 2 runs"
+
+
+def planned_left(plan: Plan, *names: str) -> tuple[Left, ...]:
+    return tuple(Left(name, plan.nodes[name].rack, Standing.AS_WANTED, "as-wanted", "") for name in names)
+
+
+def test_another_machine_id_than_in_the_newest_plan_that_has_the_node() -> None:
+    newest, oldest = planned(machines={N1: "a" * 32}), planned(machines={N1: "b" * 32})
+    (remark,) = said(planned(Around(seen_in([newest, oldest])), machines={N1: "b" * 32}))
+    assert (remark.reference, remark.nodes) == ("replaced-node", (N1,))
+    assert said(planned(Around(seen_in([newest, oldest])), machines={N1: "a" * 32})) == ()
+
+
+def test_cordoned_nodes_are_skipped_unless_the_playbook_says_so() -> None:
+    around = Around(live=tuple(live(name, cordoned=name == N2) for name in FOUND.nodes))
+    plan = planned(around)
+    assert [(entry.name, entry.standing, entry.reference) for entry in plan.left] == [
+        (N2, Standing.SKIPPED, "cordoned")
+    ]
+    assert "3 nodes to change, 0 as wanted, 1 skipped, 0 refused, 0 unreachable" in plan_text(plan)
+    assert not planned(around, policy=replace(POLICY, cordoned=True)).left
+
+
+def test_the_control_plane_is_skipped_whatever_its_state_unless_the_playbook_says_so() -> None:
+    node = replace(FOUND.nodes[N4], labels={"node-role.kubernetes.io/control-plane": ""})
+    found = replace(FOUND, nodes={**FOUND.nodes, N4: node})
+    (left,) = planned(found=found).left
+    assert (left.name, left.standing, left.reference) == (N4, Standing.SKIPPED, "control-plane")
+    plan = planned(found=found, policy=replace(POLICY, control_plane=True))
+    assert (plan.waves[-1].name, plan.waves[-1].nodes, plan.waves[-1].at_once) == ("control plane", (N4,), 1)
+    assert "control plane: 1 node" in plan_text(plan)
+    assert ", one at a time  " in plan_text(plan)
+
+
+def test_nodes_that_only_one_of_the_two_knows() -> None:
+    plan = planned(Around(live=(live(N1), live(N2), live(N3), live("stranger"))))
+    assert [(remark.reference, remark.nodes) for remark in said(plan)] == [
+        ("not-in-api", (N4,)),
+        ("not-in-inventory", ("stranger",)),
+    ]
+    assert plan_json(plan, "p.json")["remarks"][0]["nodes"] == N4
+
+
+def test_another_cluster_s_api_server_is_one_remark() -> None:
+    (remark,) = said(planned(Around(live=(live("a1"), live("b1")))))
+    assert remark.text.startswith("the API server knows none of the inventory's nodes, but 2 others")
+
+
+def test_what_could_not_be_asked_is_said() -> None:
+    plan = planned(Around(not_asked="no answer within 10 s [timeout]"))
+    assert (
+        "Know\n  cordoned nodes could not be recognised: no answer within 10 s [timeout] [api-not-asked]\n"
+        in plan_text(plan)
+    )
+
+
+def test_remarks_of_nodes_are_folded_and_bounded() -> None:
+    plan = planned(Around(seen_in([planned()])))
+    many = tuple(Remark(f"r{at}", f"text {at}\x1b[2J", (N1, N2)) for at in range(20))
+    text = plan_text(replace(plan, remarks=many))
+    assert "  2 nodes  tess-node-[0001-0002]: text 0 [r0]\n" in text
+    assert "  … 8 more remarks: see them all with -o json\n" in text
+    assert "\x1b" not in text
+
+
+def test_another_configuration_manager_is_said_once_for_all_its_nodes() -> None:
+    nodes = {name: kubeadm(name) for name in FOUND.nodes}
+    marked = {
+        name: replace(found, facts={**found.facts, "manager-puppet": "puppet.service:active"})
+        for name, found in nodes.items()
+    }
+    wanted = dict.fromkeys(FOUND.nodes, IMAGE_PULLS)
+    plan = build_plan(FOUND, POLICY, fleet(FOUND, marked), wanted, tuple(FOUND.nodes), "")
+    (remark,) = said(plan)
+    assert (remark.reference, len(remark.nodes)) == ("may-be-undone-by-puppet", 4)

@@ -1,0 +1,155 @@
+"""Templates: what the shipped ones render, what a template may not do, and how mistakes are placed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rollout.core.reading.rendering import DROP_IN, FLAGS_ENV, KUBELET_CONFIG, render, undefined_variables
+from rollout.errors import InputError
+from tests.places import ROOT
+
+TEMPLATES = {path.name: path.read_text() for path in (ROOT / "templates").glob("*.j2")}
+NODE = {"name": "n1", "rack": "r1", "zone": "z1", "labels": {"gpu": "true"}}
+
+
+def shipped(name: str, variables: Mapping[str, Any]) -> str:
+    return render(TEMPLATES[name], name, {**variables, "node": NODE})
+
+
+def complaint(template: str, **variables: object) -> str:
+    with pytest.raises(InputError) as caught:
+        render(template, "t.j2", {"node": NODE, **variables})
+    return str(caught.value)
+
+
+def test_the_overlay_holds_every_field_as_yaml() -> None:
+    fields = {
+        "serializeImagePulls": False,
+        "evictionHard": {"memory.available": "5%"},
+        "clusterDNS": ["10.0.0.10"],
+        "a": "é: #",
+    }
+    assert shipped("kubelet-config.yaml.j2", {"fields": fields}) == (
+        'serializeImagePulls: false\nevictionHard: {"memory.available": "5%"}\nclusterDNS: ["10.0.0.10"]\na: "é: #"\n'
+    )
+
+
+def test_the_environment_file_gets_one_line() -> None:
+    variables = {"variable": "KUBELET_EXTRA_ARGS", "arguments": ["--node-ip=10.0.0.1", "--v=2"]}
+    assert shipped("kubelet-flags.env.j2", variables) == "KUBELET_EXTRA_ARGS=--node-ip=10.0.0.1 --v=2\n"
+
+
+def test_the_drop_in_takes_back_the_old_command_line() -> None:
+    variables = {"exec_start": "/usr/bin/kubelet --v=2", "unit": "kubelet.service"}
+    assert shipped("kubelet-drop-in.conf.j2", variables) == (
+        "# Written by rollout for kubelet.service. Edit templates/kubelet-drop-in.conf.j2 instead.\n"
+        "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --v=2\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("kubelet-config.yaml.j2", KUBELET_CONFIG),
+        ("kubelet-flags.env.j2", FLAGS_ENV),
+        ("kubelet-drop-in.conf.j2", DROP_IN),
+    ],
+)
+def test_the_shipped_templates_use_only_what_they_are_given(
+    name: str, known: Mapping[str, tuple[str, ...] | None]
+) -> None:
+    assert undefined_variables(TEMPLATES[name], name, known) == ()
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{{ nodes }}", "t.j2:1:1: 'nodes' is undefined [template-failed]"),
+        ("\n\n{{ node.labels.zone }}", "t.j2:3:1: 'dict object' has no attribute 'zone' [template-failed]"),
+        ("\n{{ 1 / 0 }}", "t.j2:2:1: division by zero [template-failed]"),
+        ("\n{% if %}", "t.j2:2:1: Expected an expression, got 'end of statement block' [template-syntax]"),
+        ("{{ 'a' * 1000000000 }}", "t.j2:1:1: `*` is for numbers here [template-failed]"),
+        ("{{ 9 ** 9 ** 9 ** 9 }}", "t.j2:1:1: `**` is for numbers here [template-failed]"),
+        ("{{ '%999999999d' % 1 }}", "t.j2:1:1: `%` is for numbers here [template-failed]"),
+        (
+            "{{ '{:>999999999}'.format(1) }}",
+            "t.j2:1:1: access to attribute 'format' of 'str' object is unsafe. [template-failed]",
+        ),
+        (
+            "{{ ''.__class__.__mro__ }}",
+            "t.j2:1:1: access to attribute '__class__' of 'str' object is unsafe. [template-failed]",
+        ),
+        ("{{ node.clear() }}", "t.j2:1:1: access to attribute 'clear' of 'dict' object is unsafe. [template-failed]"),
+        (
+            "{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+            "t.j2:1:1: `recursive` is not for these templates; write the text out [template-syntax]",
+        ),
+        ("{{ range(1001) }}", "t.j2:1:1: a range of more than 1000 numbers [template-failed]"),
+        ("{{ 'a' + 'b' }}", "t.j2:1:1: `+` is for numbers here [template-failed]"),
+        (
+            "\n{% include '/etc/passwd' %}",
+            "t.j2:2:1: `include` is not for these templates; write the text out [template-syntax]",
+        ),
+        (
+            "{% import 'x' as x %}",
+            "t.j2:1:1: `import` is not for these templates; write the text out [template-syntax]",
+        ),
+        ("{% extends 'x' %}", "t.j2:1:1: `extends` is not for these templates; write the text out [template-syntax]"),
+        (
+            "{% macro a() %}{{ a() }}{% endmacro %}",
+            "t.j2:1:1: `macro` is not for these templates; write the text out [template-syntax]",
+        ),
+        (
+            "{% set x %}aa{% endset %}",
+            "t.j2:1:1: `set … endset` is not for these templates; write the text out [template-syntax]",
+        ),
+        ("{% set x = 'a' ~ 'a' %}", "t.j2:1:1: `~` is not for these templates; write the text out [template-syntax]"),
+        ("{{ [1, 2] | random }}", "t.j2:1:1: No filter named 'random'. [template-syntax]"),
+        (
+            "{% for a in range(1000) %}{% for b in range(1000) %}{{ node.name }}{% endfor %}{% endfor %}",
+            "t.j2:1:1: the rendered text is larger than 1 MiB [template-failed]",
+        ),
+    ],
+)
+def test_what_a_template_cannot_do(template: str, message: str) -> None:
+    assert complaint(template) == message
+
+
+def test_escapes_in_a_message_do_not_reach_the_screen() -> None:
+    assert "\x1b" not in complaint("{{ node[key] }}", key="\x1b[2J")
+
+
+def test_arithmetic_on_numbers_and_short_ranges_work() -> None:
+    assert render("{% for a in range(3) %}{{ a * 2 % 3 }}{% endfor %}", "t.j2", {}) == "021"
+
+
+@pytest.mark.parametrize(
+    ("template", "complaints"),
+    [
+        ("{{ fields }} {{ node.rack }} {{ node['zone'] }} {{ node[fields] }} {{ range(2) }}", []),
+        ("{% set x = 1 %}{{ x }}{% for y in fields %}{{ y }}{{ loop.index }}{% endfor %}", []),
+        ("{{ feilds }}", ["t.j2:1:4: undefined variable `feilds` (did you mean `fields`?) [undefined-variable]"]),
+        (
+            "\n {{ x }}{{ y }}",
+            [
+                "t.j2:2:12: undefined variable `y` [undefined-variable]",
+                "t.j2:2:5: undefined variable `x` [undefined-variable]",
+            ],
+        ),
+        ("{{ node.rak }}", ["t.j2:1:9: undefined variable `node.rak` (did you mean `rack`?) [undefined-variable]"]),
+        ("{{ node['adress'] }}", ["t.j2:1:10: undefined variable `node.adress` [undefined-variable]"]),
+        ("{{\nnode\n.x }}", ["t.j2:3:2: undefined variable `node.x` [undefined-variable]"]),
+        ("{% include 'x' %}", ["t.j2:1:1: `include` is not for these templates; write the text out [template-syntax]"]),
+        ("a\n{{ x | nosuch }}", ["t.j2:2:1: No filter named 'nosuch'. [template-syntax]"]),
+        ("{% endif %}", ["t.j2:1:1: Encountered unknown tag 'endif'. [template-syntax]"]),
+        ("{{ " + "(" * 5_000, ["t.j2:1:1: the template is nested too deep [template-syntax]"]),
+        ("x" * 300_000, ["t.j2:1:1: the template is larger than 256 KiB [template-syntax]"]),
+    ],
+)
+def test_undefined_variables(template: str, complaints: list[str]) -> None:
+    assert sorted(str(problem) for problem in undefined_variables(template, "t.j2", KUBELET_CONFIG)) == sorted(
+        complaints
+    )

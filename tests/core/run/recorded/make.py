@@ -1,0 +1,58 @@
+"""Records the run anew: ``python -m tests.core.run.recorded.make``. Do so only together with a new ``RULES``."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+from rollout.core.model.playbook import Budget, Cause, Limits, PullsInFlight, RevertScope, Scope, Share
+from rollout.core.run.events import ContinueAsked
+from rollout.core.run.journal_codec import encode_event, encode_order
+from rollout.core.run.state import Phase, RunState
+from rollout.core.text import dataclass_json
+from tests.orders import make_order
+from tests.plays import EVER, Play
+
+FILE = Path(__file__).parent / "run.jsonl"
+WAVES = (("canary", lambda n: n in ("a-1", "b-1")), ("first", lambda n: n.endswith("-2")), ("rest", lambda _: True))
+
+
+def told(state: RunState) -> str:
+    """Everything of a state in one digest."""
+    return sha256(json.dumps(dataclass_json.encode(state), sort_keys=True).encode()).hexdigest()
+
+
+def play() -> Play:
+    """Rehearsed, gated, held, crashed, resumed, drained, lost, sick and pulling nodes, halted, resumed again."""
+    order = make_order(
+        {"a": 8, "b": 8}, WAVES, rehearsal=True, wave_gates=True, hold=frozenset({"canary"}),
+        limits=Limits(per_rack=Share(count=2)), on_failure=RevertScope.WAVE,
+        budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=2)),), pulls=PullsInFlight(60.0),
+        drain=45.0, drained=lambda name: name.startswith("b"),
+    )  # fmt: skip
+    game = Play(order)
+    game.sicken("a-5")
+    game.cut_off("b-6")
+    game.pull("a-1", ("redis",), until=40.0)
+    game.pull("b-3", ("model",))
+    game.nodes["b-4"].evictions_from = EVER
+    game.nodes["b-5"].cordon_stays_until = 300.0
+    game.run(until=lambda s: s.paused is not None)
+    game.crash_and_resume()
+    game.go_on(until=lambda s: s.phase is Phase.SOAKING and s.paused is not None)
+    game.feed(ContinueAsked(game.now, "ops@desk", "a quiet night", 1))
+    game.go_on()
+    game.crash_and_resume()
+    game.go_on()
+    return game
+
+
+def main() -> None:
+    game = play()
+    lines = [encode_order(game.order), *map(encode_event, game.journal), told(game.state)]
+    FILE.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

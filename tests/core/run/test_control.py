@@ -1,0 +1,327 @@
+"""A run under the word of another terminal: pause, continue, abort; a wave that holds; what the wave gates are asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from rollout.adapters.simulation.node_parts import NEW, OLD
+from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
+from rollout.core.model.snapshot import ReceiptState
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.events import AbortAsked, ContinueAsked, InterruptAsked, PauseAsked
+from rollout.core.run.soak import WATCH_EVERY
+from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
+from rollout.core.telling.waiting import waits_for
+from tests.orders import make_order
+from tests.plays import Play, confirmed_before, leave
+
+RACKS = {"a": 20, "b": 20}
+WAVES = (("canary", lambda n: n == "a-1"), ("rest", lambda _: True))
+LIMITS = Limits(per_rack=Share(count=2))
+
+
+def states(state: RunState) -> Counter[NodeState]:
+    return Counter(record.state for record in state.nodes.values())
+
+
+def pause(play: Play, request: int = 1) -> None:
+    play.feed(PauseAsked(play.now, "ops@desk", "the network team asks", request))
+
+
+def proceed(play: Play, request: int = 2) -> None:
+    play.feed(ContinueAsked(play.now, "ops@desk", "", request))
+
+
+def wait(play: Play, seconds: float) -> RunState:
+    until = play.now + seconds
+    return play.go_on(until=lambda _: play.now >= until, patience=seconds + 1)
+
+
+def wait_a_night(play: Play) -> RunState:
+    """In which the machine looks at the clock when it has to, and once a minute."""
+    longest, play.longest = play.longest, 60.0
+    state = wait(play, 8 * 3600)
+    play.longest = longest
+    return state
+
+
+def test_a_pause_ends_what_is_in_flight_and_releases_nothing() -> None:
+    play = Play(make_order(RACKS, limits=LIMITS))
+    play.run(until=lambda s: states(s)[NodeState.APPLYING] > 0)
+    pause(play)
+    wait(play, 30)
+    still = states(play.state)
+    assert still.keys() == {NodeState.CONFIRMED, NodeState.PENDING}
+    assert states(wait(play, 300)) == still
+    proceed(play)
+    assert play.go_on().ending is Ending.DONE
+
+
+def test_who_asked_for_a_pause_and_why_is_in_the_state() -> None:
+    play = Play(make_order(RACKS))
+    play.run(until=lambda s: s.phase is Phase.RUNNING)
+    pause(play)
+    assert play.state.paused is not None
+    assert (play.state.paused.who, play.state.paused.reason) == ("ops@desk", "the network team asks")
+
+
+def test_the_same_request_is_heard_once() -> None:
+    play = Play(make_order(RACKS))
+    play.run(until=lambda s: s.phase is Phase.RUNNING)
+    pause(play, 1)
+    proceed(play, 2)
+    pause(play, 1)
+    assert play.state.paused is None
+
+
+def test_a_wave_that_holds_waits_for_a_word_and_is_watched_meanwhile() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
+    play.run(until=lambda s: s.paused is not None)
+    assert play.state.paused is not None
+    assert play.state.paused.held
+    measured = len([ask for ask in play.asked if ask.verb is Verb.MEASURE])
+    wait_a_night(play)
+    assert states(play.state) == {NodeState.CONFIRMED: 1, NodeState.PENDING: 39}
+    rounds = len([ask for ask in play.asked if ask.verb is Verb.MEASURE]) - measured
+    assert rounds == pytest.approx(8 * 3600 / WATCH_EVERY, rel=0.1)
+    proceed(play)
+    assert play.go_on().ending is Ending.DONE
+
+
+def test_a_canary_that_falls_sick_overnight_halts_the_run() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
+    play.fall_sick("a-1", after=3600.0)
+    end = play.run(patience=8 * 3600)
+    assert end.ending is Ending.HALTED
+    assert end.nodes["a-1"].state is NodeState.REVERTED
+
+
+def test_a_hold_survives_its_controller() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
+    play.run(until=lambda s: s.paused is not None)
+    play.crash_and_resume()
+    wait(play, 600)
+    assert states(play.state) == {NodeState.CONFIRMED: 1, NodeState.PENDING: 39}
+    proceed(play)
+    assert play.go_on().ending is Ending.DONE
+
+
+@pytest.mark.parametrize(
+    ("revert", "new"), [(None, 0), (RevertScope.NODE, 5), (RevertScope.WAVE, 1), (RevertScope.RUN, 0)]
+)
+def test_an_abort_takes_back_what_it_is_told_to(revert: RevertScope | None, new: int) -> None:
+    play = Play(make_order(RACKS, WAVES, limits=LIMITS, on_failure=RevertScope.RUN))
+    play.run(until=lambda s: s.wave == 1 and states(s)[NodeState.APPLYING] == 4)
+    play.feed(AbortAsked(play.now, "ops@desk", "wrong value", 1, revert))
+    end = play.go_on()
+    assert end.ending is Ending.HALTED
+    assert end.halt is not None
+    assert (end.halt.reference, end.halt.message) == ("aborted", "aborted by ops@desk: wrong value")
+    assert sum(node.files == NEW for node in play.nodes.values()) == new
+
+
+def test_an_abort_of_a_rollback_stops_it_and_leaves_it_resumable() -> None:
+    play = confirmed_before(make_order(RACKS, goal=Goal.REVERT, limits=LIMITS))
+    play.run(until=lambda s: states(s)[NodeState.REVERTED] > 3)
+    play.feed(AbortAsked(play.now, "ops@desk", "", 1))
+    end = play.go_on()
+    assert end.ending is Ending.INTERRUPTED
+    play.crash_and_resume()
+    assert states(play.go_on()) == {NodeState.REVERTED: 40}
+
+
+def test_a_paused_run_that_is_aborted_ends() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
+    play.run(until=lambda s: s.paused is not None)
+    play.feed(AbortAsked(play.now, "ops@desk", "", 1))
+    end = play.go_on()
+    assert (end.ending, end.paused) == (Ending.HALTED, None)
+
+
+def test_the_wave_gates_are_asked_before_each_wave_and_in_every_round_of_its_soak() -> None:
+    play = Play(make_order(RACKS, WAVES, wave_gates=True))
+    end = play.run()
+    assert end.ending is Ending.DONE
+    assert play.opened == [0, 1]
+    assert play.judged == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.FAIL, Verdict.UNKNOWN])
+def test_a_wave_whose_baseline_is_bad_or_unknown_is_not_touched(verdict: Verdict) -> None:
+    play = Play(make_order(RACKS, WAVES, wave_gates=True))
+    play.baseline_verdict = verdict
+    end = play.run()
+    assert end.halt is not None
+    assert end.halt.reference == f"baseline-{verdict}"
+    assert states(end) == {NodeState.PENDING: 40}
+
+
+def test_a_gate_that_passes_once_and_then_fails_halts() -> None:
+    play = Play(make_order(RACKS, WAVES, wave_gates=True))
+    play.run(until=lambda s: s.gate_passes == 1)
+    play.wave_verdict = Verdict.FAIL
+    end = play.go_on()
+    assert end.halt is not None
+    assert end.halt.reference == "wave-gate-fail"
+    assert sum(node.files == NEW for node in play.nodes.values()) <= 1
+
+
+def test_silences_are_lifted_at_the_end_whatever_the_end_is() -> None:
+    for verdict in (Verdict.PASS, Verdict.FAIL):
+        play = Play(make_order(RACKS, WAVES, wave_gates=True))
+        play.silences, play.wave_verdict = ("s1",), verdict
+        end = play.run()
+        assert play.lifted
+        assert (end.silences, play.standing) == ((), [])
+
+
+# What may come at any moment.
+
+
+@pytest.mark.parametrize("word", ["abort", "interrupt"])
+def test_a_silence_set_while_the_run_is_ended_is_lifted_too(word: str) -> None:
+    play = Play(make_order(RACKS, WAVES, wave_gates=True))
+    play.silences = ("s",)
+    play.run(until=lambda s: s.gate_asked)
+    assert play.standing
+    play.feed(AbortAsked(play.now, "me", "", 1) if word == "abort" else InterruptAsked(play.now))
+    play.go_on()
+    assert play.standing == []
+
+
+def test_a_run_that_was_interrupted_is_silenced_again_and_keeps_its_first_baseline() -> None:
+    play = Play(make_order(RACKS, WAVES, wave_gates=True, limits=LIMITS))
+    play.silences = ("s",)
+    play.run(until=lambda s: s.wave == 1 and states(s)[NodeState.CONFIRMED] > 5)
+    play.feed(InterruptAsked(play.now))
+    play.go_on()
+    assert play.standing == []
+    play.crash_and_resume()
+    play.go_on(until=lambda s: s.phase is Phase.SOAKING)
+    assert play.standing
+    end = play.go_on()
+    assert (end.ending, play.standing) == (Ending.DONE, [])
+    assert play.baselines == ["before 1"] * 3 + ["before 2"] * 3
+
+
+def test_catching_up_with_an_early_wave_leaves_the_later_ones_as_they_passed() -> None:
+    lenient = (Budget(Scope.FLEET, frozenset(Cause), Share(count=5)),)
+    waves = (("canary", lambda n: n in ("a-1", "b-1")), ("rest", lambda _: True))
+    play = Play(make_order(RACKS, waves, wave_gates=True, rehearsal=True, limits=LIMITS, budgets=lenient))
+    play.cut_off("a-1")
+    end = play.run()
+    assert (end.ending, end.nodes["a-1"].owed) == (Ending.DONE, True)
+    play.reconnect("a-1")
+    judged, asked = len(play.judged), len(play.asked)
+    play.crash_and_resume()
+    end = play.go_on()
+    assert (end.ending, end.nodes["a-1"].state) == (Ending.DONE, NodeState.CONFIRMED)
+    assert play.judged[judged:] == [0, 0, 0], "the last wave is not soaked again"
+    assert set(play.baselines[judged:]) == {"before 1"}, "a later baseline would take its own harm for known"
+    assert not [ask for ask in play.asked[asked:] if ask.verb is Verb.REVERT], "what the fleet has is not rehearsed"
+
+
+def test_a_hold_survives_that_an_earlier_wave_is_finished_first() -> None:
+    lenient = (Budget(Scope.FLEET, frozenset(Cause), Share(count=5)),)
+    waves = (("canary", lambda n: n in ("a-1", "b-1")), ("first", lambda n: n == "a-2"), ("rest", lambda _: True))
+    play = Play(make_order(RACKS, waves, hold=frozenset({"first"}), limits=LIMITS, budgets=lenient))
+    play.cut_off("a-1")
+    play.run(until=lambda s: s.paused is not None)
+    play.reconnect("a-1")
+    play.crash_and_resume()
+    proceed(play)
+    assert play.go_on().ending is Ending.DONE, "one word is enough"
+
+
+def test_a_wave_that_holds_does_so_when_no_node_of_it_was_confirmed() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"}), wave_gates=True, limits=LIMITS))
+    play.sicken("a-1")
+    assert play.run().ending is Ending.HALTED
+    play.crash_and_resume()
+    wait(play, 3600)
+    assert play.state.paused is not None
+    assert states(play.state) == {NodeState.REVERTED: 1, NodeState.PENDING: 39}
+    assert play.judged == [], "nothing was changed that a gate could tell of"
+    proceed(play)
+    assert play.go_on().ending is Ending.DONE
+
+
+def test_no_wave_begins_in_a_pause_even_when_the_one_before_came_to_nothing() -> None:
+    play = Play(make_order(RACKS, WAVES, limits=LIMITS, budgets=()))
+    play.sicken("a-1")
+    play.run(until=lambda s: s.nodes["a-1"].state is NodeState.APPLYING)
+    pause(play)
+    assert wait(play, 300).wave == 0
+
+
+def test_a_node_that_is_short_in_the_morning_has_a_whole_soak_to_pass() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
+    play.run(until=lambda s: s.paused is not None)
+    wait_a_night(play)
+    play.links["a-1"].loses = {Verb.MEASURE}
+    play.go_on(until=lambda s: not s.nodes["a-1"].passes)
+    proceed(play)
+    assert play.go_on().ending is Ending.DONE
+
+
+def test_a_rollback_that_is_paused_takes_nothing_more_back() -> None:
+    play = confirmed_before(make_order(RACKS, goal=Goal.REVERT, limits=LIMITS))
+    play.run(until=lambda s: states(s)[NodeState.REVERTED] > 3)
+    pause(play)
+    wait(play, 30)
+    still = states(play.state)
+    assert still.keys() == {NodeState.REVERTED, NodeState.CONFIRMED}
+    assert waits_for(play.state, play.now).startswith("paused by ops@desk")
+    assert states(wait(play, 300)) == still
+    proceed(play)
+    assert states(play.go_on()) == {NodeState.REVERTED: 40}
+
+
+def test_what_somebody_else_took_back_is_no_success() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
+    play.run(until=lambda s: s.paused is not None)
+    leave(play.nodes["a-1"], "r1-1", ReceiptState.REVERTED)  # an emergency, from another machine
+    play.crash_and_resume()
+    end = play.go_on()
+    assert (end.ending, end.nodes["a-1"].reference) == (Ending.HALTED, "taken-back-by-others")
+    assert {node.files for node in play.nodes.values()} == {OLD}
+
+
+def test_who_was_to_go_back_with_a_halt_that_is_accepted_stays() -> None:
+    play = Play(make_order(RACKS, WAVES, on_failure=RevertScope.RUN, limits=LIMITS))
+    play.run(until=lambda s: s.wave == 1)
+    play.feed(AbortAsked(play.now, "ops@desk", "", 1))
+    play.cut_off("a-1")
+    end = play.go_on()
+    assert end.nodes["a-1"].owed
+    play.reconnect("a-1")
+    play.crash_and_resume()
+    assert states(play.go_on()) == {NodeState.CONFIRMED: 40}
+
+
+def test_an_abort_that_its_controller_did_not_live_to_hear_is_heard_by_the_next() -> None:
+    """It is the last word that anybody said of the run; a resume after it goes on."""
+    play = Play(make_order(RACKS, WAVES, limits=LIMITS, on_failure=RevertScope.RUN))
+    play.run(until=lambda s: s.wave == 1 and states(s)[NodeState.APPLYING] == 4)
+    play.crash_and_resume()
+    assert play.state.phase is Phase.OPENING
+    play.feed(AbortAsked(play.now, "ops@desk", "wrong value", 1))
+    assert play.go_on().ending is Ending.HALTED
+    assert {node.files for node in play.nodes.values()} == {OLD}
+    play.crash_and_resume()
+    assert play.go_on().ending is Ending.DONE
+    assert {node.files for node in play.nodes.values()} == {NEW}
+
+
+def test_a_second_continue_lifts_nothing_more() -> None:
+    play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary", "rest"})))
+    play.run(until=lambda s: s.paused is not None)
+    proceed(play, 1)
+    proceed(play, 2)
+    play.go_on(until=lambda s: s.paused is not None)
+    assert play.state.wave == 1, "the hold of the last wave"
+    assert play.state.phase is Phase.SOAKING
+    proceed(play, 3)
+    assert play.go_on().ending is Ending.DONE

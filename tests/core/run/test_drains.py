@@ -1,0 +1,424 @@
+"""Draining before a change: pods go first, the cordon is lifted after, and nothing that happens in between leaves one behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rollout.adapters.simulation.node_parts import OLD
+from rollout.core.model.playbook import Budget, Busy, Cause, Limits, PullsInFlight, RevertScope, Scope, Share
+from rollout.core.run.capacity import unavailable, who_may_go, who_may_return
+from rollout.core.run.drains import AGAIN_EVERY, MOST_TRIES
+from rollout.core.run.events import AbortAsked, Answered, ContinueAsked, Event, InterruptAsked, PauseAsked, Trigger
+from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
+from tests.orders import make_order
+from tests.plays import EVER, Play, confirmed_before
+from tests.sampling import examples
+
+WITHIN = 60.0
+S = NodeState
+
+
+def play(racks: dict[str, int] | None = None, **order: object) -> Play:
+    order = {"drain": WITHIN, "limits": Limits(per_rack=Share(count=1)), "budgets": (), **order}
+    return Play(make_order(racks or {"a": 3, "b": 3}, **order))  # type: ignore[arg-type]
+
+
+def verbs(game: Play, node: str) -> list[Verb]:
+    return [ask.verb for ask in game.asked if ask.node == node]
+
+
+def draining(state: RunState) -> bool:
+    return any(record.draining is not None for record in state.nodes.values())
+
+
+def as_found(game: Play) -> None:
+    """No cordon of ours is left, and what is told agrees. That no pod is lost to a restart is a law, which ``Play`` checks."""
+    assert not any(node.cordoned for node in game.nodes.values())
+    assert not any(record.cordoned for record in game.state.nodes.values())
+
+
+# There and back.
+
+
+def test_a_node_is_emptied_changed_confirmed_and_then_uncordoned() -> None:
+    game = play({"a": 1})
+    end = game.run()
+    assert end.ending is Ending.DONE
+    first = [verb for verb in verbs(game, "a-1") if verb is not Verb.MEASURE]
+    assert [first[0], *dict.fromkeys(first[1:])] == [
+        Verb.READ, Verb.DRAIN, Verb.APPLY, Verb.CONFIRM, Verb.UNCORDON, Verb.CLEAN,
+    ]  # fmt: skip
+    assert end.nodes["a-1"].drained_seconds > 0
+    as_found(game)
+
+
+def test_only_who_needs_it_is_drained() -> None:
+    game = play({"a": 4}, drained=lambda name: name == "a-2")
+    game.run()
+    assert [name for name in game.nodes if Verb.DRAIN in verbs(game, name)] == ["a-2"]
+    assert [name for name in game.nodes if Verb.UNCORDON in verbs(game, name)] == ["a-2"]
+
+
+def test_accepted_is_not_gone_the_restart_waits_for_the_pods() -> None:
+    game = play({"a": 1})
+    game.nodes["a-1"].pods_end_in = WITHIN - 5.0
+    end = game.run()
+    assert end.nodes["a-1"].state is S.CONFIRMED
+    assert verbs(game, "a-1").count(Verb.DRAIN) > 5
+    as_found(game)
+
+
+def test_every_round_is_told_the_time_that_is_really_left() -> None:
+    game = play({"a": 1})
+    game.nodes["a-1"].evictions_from = EVER
+    game.run()
+    left = [ask.left for ask in game.asked if ask.verb is Verb.DRAIN]
+    assert left[0] == WITHIN
+    assert left == sorted(left, reverse=True)
+    assert left[-1] == 0.0
+
+
+def test_pods_that_may_not_go_leave_their_node_alone_uncharged_and_uncordoned_and_the_others_go_on() -> None:
+    game = play(budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),))
+    game.nodes["a-2"].evictions_from = EVER
+    end = game.run()
+    record = end.nodes["a-2"]
+    assert (record.state, record.reference, record.cause) == (S.REFUSED, "not-drained", None)
+    assert Counter(record.state for record in end.nodes.values()) == {S.CONFIRMED: 5, S.REFUSED: 1}
+    assert game.nodes["a-2"].files == OLD
+    as_found(game)
+
+
+def test_a_cordon_of_others_is_neither_touched_nor_lifted() -> None:
+    game = play()
+    game.nodes["a-2"].cordoned_by_others = True
+    end = game.run()
+    assert end.nodes["a-2"].state is S.REFUSED
+    assert game.nodes["a-2"].cordoned_by_others
+    assert not game.nodes["a-2"].cordoned
+    as_found(game)
+
+
+def test_no_node_that_does_not_answer_is_drained() -> None:
+    """Its worker looks at the node before it cordons it, and says what it found."""
+    game = play({"a": 2})
+    game.run(until=lambda s: s.nodes["a-2"].asked is Verb.DRAIN)
+    game.lose_answers()
+    game.nodes["a-2"].cordoned = False
+    game.cut_off("a-2")
+    game.feed(Answered(game.now, "a-2", game.state.nodes["a-2"].serial, Verb.DRAIN, Trigger.UNREACHED))
+    end = game.go_on()
+    assert (end.nodes["a-2"].state, end.nodes["a-2"].cordoned) == (S.UNREACHABLE, False)
+    as_found(game)
+
+
+def test_who_does_not_tell_whether_it_was_cordoned_is_read_and_drained_anew() -> None:
+    game = play({"a": 2})
+    game.links["a-2"].loses = {Verb.DRAIN}
+    end = game.run()
+    assert (end.ending, end.nodes["a-2"].state) == (Ending.DONE, S.CONFIRMED)
+    drain, read = [verb for verb in verbs(game, "a-2") if verb in (Verb.DRAIN, Verb.READ)][1:3]
+    assert (drain, read) == (Verb.DRAIN, Verb.READ)
+    as_found(game)
+
+
+# Limits.
+
+
+def test_who_is_drained_takes_room_from_its_first_round_until_it_is_uncordoned() -> None:
+    game = play({"a": 6}, limits=Limits(per_rack=Share(count=2)))
+    most = 0
+    game.run(until=draining)
+    while game.state.phase is not Phase.ENDED:
+        game.go_on(until=lambda s, now=game.now: s.now > now)  # type: ignore[misc]
+        most = max(most, sum(node.cordoned for node in game.nodes.values()))
+    assert most == 2
+
+
+def test_restarts_after_drains_keep_the_pace() -> None:
+    game = play({"a": 12}, limits=Limits(per_rack=Share(count=12), pace=0.5), budgets=())
+    end = game.run()
+    assert end.ending is Ending.DONE
+    restarts = sorted(restart.asked_at for node in game.nodes.values() for restart in node.restarts)
+    assert min(later - sooner for sooner, later in pairwise(restarts)) >= 2.0
+
+
+def test_who_holds_a_cordon_goes_before_others_and_needs_no_second_room() -> None:
+    order = make_order({"a": 10}, limits=Limits(per_rack=Share(count=1), in_flight=1), budgets=(), drain=WITHIN)
+    nodes = {name: NodeRecord() for name in order.nodes} | {"a-7": NodeRecord(cordoned=True)}
+    assert who_may_go(order, nodes, list(nodes), 0.0) == (("a-7",), 1)
+    assert who_may_go(order, nodes, ["a-1"], 0.0) == ((), 0)
+    assert unavailable(nodes["a-7"], 0.0)
+
+
+def test_a_cordon_that_cannot_be_lifted_never_keeps_the_rest_from_being_taken_back() -> None:
+    order = make_order({"a": 10}, limits=Limits(per_rack=Share(count=1), in_flight=1), drain=WITHIN)
+    nodes = {name: NodeRecord(S.CONFIRMED) for name in order.nodes}
+    nodes["a-7"] = NodeRecord(S.CONFIRMED, cordoned=True)
+    assert who_may_return(order, nodes, ["a-1"], 0.0) == ((), 0), "it will be lifted in a moment"
+    nodes["a-7"] = NodeRecord(S.CONFIRMED, cordoned=True, uncordons=1)
+    assert who_may_return(order, nodes, ["a-1"], 0.0) == (("a-1",), 1)
+    assert who_may_go(order, nodes, ["a-1"], 0.0) == ((), 0), "a change waits for it"
+
+
+# Whatever stops releases ends drains.
+
+
+@pytest.mark.parametrize("when", ["draining", "empty"])
+@pytest.mark.parametrize("word", ["interrupt", "abort", "pause"])
+def test_who_is_drained_when_nothing_is_released_any_more_is_as_before(word: str, when: str) -> None:
+    game = play(limits=Limits(per_rack=Share(count=1), pace=0.01))
+    game.nodes["b-1"].pods_end_in = 30.0
+    game.run(until=lambda s: s.nodes["b-1"].draining is not None)
+    if when == "empty":
+        game.go_on(until=lambda s: bool(s.nodes["b-1"].draining and s.nodes["b-1"].draining.done))
+    told: dict[str, Event] = {
+        "interrupt": InterruptAsked(game.now),
+        "abort": AbortAsked(game.now, "me", "", 1, RevertScope.RUN),
+        "pause": PauseAsked(game.now, "me", "", 1),
+    }
+    game.feed(told[word])
+    game.go_on(until=lambda s: not any(record.cordoned for record in s.nodes.values()))
+    record = game.state.nodes["b-1"]
+    assert (record.state, record.want_back, record.reference) == (S.PENDING, False, "")
+    assert not game.nodes["b-1"].cordoned
+    if word == "pause":
+        game.feed(ContinueAsked(game.now, "me", "", 2))
+    else:
+        game.go_on()
+        game.crash_and_resume()
+    end = game.go_on()
+    assert {record.state for record in end.nodes.values()} == {S.CONFIRMED}
+    as_found(game)
+
+
+def test_a_budget_that_halts_leaves_who_is_drained_unchanged() -> None:
+    game = play(
+        {"a": 3, "b": 3}, limits=Limits(per_rack=Share(count=1)), on_failure=RevertScope.RUN,
+        budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),),
+    )  # fmt: skip
+    game.sicken("a-1")
+    game.nodes["b-1"].pods_end_in = 30.0
+    end = game.run()
+    assert end.ending is Ending.HALTED
+    assert end.nodes["b-1"].state is S.PENDING
+    assert game.nodes["b-1"].files == OLD
+    as_found(game)
+
+
+# The controller dies.
+
+
+@pytest.mark.parametrize("at", range(1, 40, 3))
+def test_a_controller_that_dies_while_it_drains_is_followed_by_one_that_knows_whose_cordon_it_is(at: int) -> None:
+    game = play({"a": 2}, rehearsal=True)
+    game.run(until=lambda _: len(game.journal) >= at)
+    game.crash_and_resume()
+    end = game.go_on()
+    assert end.ending is Ending.DONE
+    assert {record.state for record in end.nodes.values()} == {S.CONFIRMED}
+    as_found(game)
+
+
+def test_who_was_left_alone_for_its_pods_is_drained_anew_by_a_new_controller() -> None:
+    game = play({"a": 1})
+    game.nodes["a-1"].evictions_from = EVER
+    assert game.run().ending is Ending.DONE
+    game = play(waves=(("canary", lambda n: n == "a-1"), ("rest", lambda _: True)))
+    game.nodes["a-1"].evictions_from = EVER
+    end = game.run()
+    assert end.halt is not None
+    assert (end.halt.reference, end.ending) == ("nothing-shown", Ending.HALTED)
+    assert "1 node left alone for its pods, no other like it was changed" in end.halt.message
+    game.nodes["a-1"].evictions_from = 0.0
+    game.crash_and_resume()
+    assert {record.state for record in game.go_on().nodes.values()} == {S.CONFIRMED}
+
+
+# The rehearsal, and pulls.
+
+
+def test_a_canary_stays_cordoned_through_its_rehearsal_and_is_found_empty_the_second_time() -> None:
+    game = play({"a": 1}, rehearsal=True)
+    game.run()
+    found = [verb for verb in verbs(game, "a-1") if verb in (Verb.DRAIN, Verb.APPLY, Verb.REVERT, Verb.UNCORDON)]
+    second = found[found.index(Verb.REVERT) :]
+    assert second == [Verb.REVERT, Verb.DRAIN, Verb.APPLY, Verb.UNCORDON]
+    assert found.count(Verb.UNCORDON) == 1
+    as_found(game)
+
+
+def test_an_empty_node_that_pulls_keeps_its_place_and_goes_once_it_has_ended() -> None:
+    game = play(pulls=PullsInFlight(600.0, Busy.SKIP))
+    game.pull("a-1", ("redis",), until=60.0)
+    state = game.run(until=lambda s: s.nodes["a-1"].pulling is not None)
+    assert (state.nodes["a-1"].state, game.nodes["a-1"].cordoned) == (S.APPLYING, True)
+    end = game.go_on()
+    assert end.ending is Ending.DONE
+    assert verbs(game, "a-1").count(Verb.APPLY) > 1
+    assert verbs(game, "a-1").count(Verb.DRAIN) < 5, "it is not emptied again"
+    as_found(game)
+
+
+def test_an_empty_node_whose_pulls_never_end_is_left_alone_and_uncordoned() -> None:
+    game = play(pulls=PullsInFlight(30.0, Busy.SKIP))
+    game.pull("a-1", ("redis",))
+    end = game.run()
+    assert (end.nodes["a-1"].state, end.nodes["a-1"].reference) == (S.REFUSED, "pulls-in-flight")
+    as_found(game)
+
+
+def test_who_got_pods_since_it_was_planned_is_left_alone_uncharged_and_gives_its_place_in_the_pace_back() -> None:
+    game = play({"a": 1, "b": 1}, drain=0.0)
+    game.run(until=lambda s: s.nodes["a-1"].asked is Verb.APPLY)
+    asked = game.state.nodes["a-1"]
+    began = len(game.state.started)
+    game.feed(
+        Answered(game.now, "a-1", asked.serial, Verb.APPLY, Trigger.NOT_DRAINED, "not-drained", "pods came to it")
+    )
+    record = game.state.nodes["a-1"]
+    assert (record.state, record.reference, record.cause, record.want_back) == (S.REFUSED, "not-drained", None, False)
+    assert len(game.state.started) == began - 1
+
+
+# Cordons that cannot be lifted.
+
+
+def test_a_cordon_that_cannot_be_lifted_at_once_is_tried_again() -> None:
+    game = play({"a": 3})
+    game.nodes["a-1"].cordon_stays_until = 60.0
+    end = game.run()
+    assert end.ending is Ending.DONE
+    assert 1 < verbs(game, "a-1").count(Verb.UNCORDON) < MOST_TRIES
+    as_found(game)
+
+
+def test_one_that_cannot_be_lifted_at_all_is_owed_and_named_and_the_run_ends() -> None:
+    game = play({"a": 1})
+    game.nodes["a-1"].cordon_stays_until = EVER
+    end = game.run()
+    record = end.nodes["a-1"]
+    assert (record.state, record.owed, record.cordoned) == (S.CONFIRMED, True, True)
+    assert [left.split(":")[0] for left in record.leftovers] == ["its cordon could not be lifted"]
+    assert record.uncordons >= MOST_TRIES
+    assert end.now < MOST_TRIES * AGAIN_EVERY + 60.0
+    game.nodes["a-1"].cordon_stays_until = 0.0
+    game.crash_and_resume()
+    end = game.go_on()
+    assert (end.nodes["a-1"].owed, end.nodes["a-1"].leftovers) == (False, ())
+    as_found(game)
+
+
+def test_one_that_is_owed_is_owed_whatever_else_is_heard_of_its_node() -> None:
+    """A soak that goes on after the last try measures it, and a new controller reads it."""
+    game = play({"a": 1}, soak=MOST_TRIES * AGAIN_EVERY + 120.0)
+    game.nodes["a-1"].cordon_stays_until = EVER
+    end = game.run()
+    assert (end.nodes["a-1"].owed, end.nodes["a-1"].state) == (True, S.CONFIRMED)
+    game.crash_and_resume()
+    assert game.go_on().nodes["a-1"].owed, "it could still not be lifted"
+    game.nodes["a-1"].cordon_stays_until = 0.0
+    game.crash_and_resume()
+    end = game.go_on()
+    assert (end.nodes["a-1"].owed, end.nodes["a-1"].leftovers) == (False, ())
+
+
+def test_who_could_not_be_emptied_when_the_run_halted_is_changed_for_good_when_it_is_resumed() -> None:
+    """It was to be taken back with its wave if it had been changed by then; it was not."""
+    game = play({"a": 1, "b": 1}, on_failure=RevertScope.WAVE)
+    game.nodes["a-1"].evictions_from = EVER
+    game.run(until=lambda _: any(ask.node == "a-1" and ask.verb is Verb.DRAIN and not ask.left for ask in game.asked))
+    game.feed(AbortAsked(game.now, "me", "", 1, RevertScope.WAVE))
+    game.go_on()
+    game.nodes["a-1"].evictions_from = 0.0
+    game.crash_and_resume()
+    end = game.go_on()
+    assert {record.state for record in end.nodes.values()} == {S.CONFIRMED}
+    assert Verb.REVERT not in verbs(game, "a-1")
+    as_found(game)
+
+
+def test_a_change_waits_for_a_cordon_and_is_told_when_that_is_for_good() -> None:
+    game = play({"a": 2})
+    game.nodes["a-1"].cordon_stays_until = EVER
+    end = game.run()
+    assert end.halt is not None
+    assert end.halt.reference == "no-room-left"
+    assert end.nodes["a-2"].state is S.PENDING
+
+
+def test_a_rollback_drains_nobody() -> None:
+    game = confirmed_before(make_order({"a": 4}, goal=Goal.REVERT))
+    game.run()
+    assert not {Verb.DRAIN, Verb.UNCORDON} & {ask.verb for ask in game.asked}
+
+
+# Any fleet, any moment.
+
+
+STRIKES: Mapping[str, Callable[[Play, str], None]] = {
+    "blocked": lambda game, name: setattr(game.nodes[name], "evictions_from", EVER),
+    "slow": lambda game, name: setattr(game.nodes[name], "pods_end_in", 2 * WITHIN),
+    "others": lambda game, name: setattr(game.nodes[name], "cordoned_by_others", True),
+    "sick": lambda game, name: game.sicken(name),
+    "deaf": lambda game, name: game.cut_off(name),
+    "pulls": lambda game, name: game.pull(name, ("redis",)),
+    "lost": lambda game, name: game.links[name].loses.update({Verb.DRAIN, Verb.APPLY, Verb.CONFIRM}),
+}
+
+
+@settings(max_examples=examples(150))
+@given(data=st.data())
+def test_whatever_happens_no_pod_is_lost_and_no_cordon_is_left(data: st.DataObject) -> None:
+    """The laws are checked after every event by ``Play``."""
+    some = st.sampled_from(["well"] * 6 + ["fails", *STRIKES])
+    game = play(
+        {"a": 4, "b": 4}, drained=lambda name: name != "b-4", rehearsal=data.draw(st.booleans()),
+        waves=(("canary", lambda n: n in ("a-1", "b-4")), ("rest", lambda _: True)),
+        limits=Limits(per_rack=Share(count=data.draw(st.integers(1, 3))), in_flight=data.draw(st.integers(1, 6))),
+        pulls=PullsInFlight(20.0, data.draw(st.sampled_from(list(Busy)))),
+        on_failure=data.draw(st.sampled_from(list(RevertScope))), wave_gates=data.draw(st.booleans()),
+        budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=data.draw(st.integers(1, 4)))),),
+    )  # fmt: skip
+    for name in game.nodes:
+        kind = data.draw(some)
+        if kind == "fails":
+            game.nodes[name].cordon_stays_until = data.draw(st.integers(1, 3 * MOST_TRIES)) * AGAIN_EVERY
+        elif kind != "well":
+            STRIKES[kind](game, name)
+    words = st.tuples(st.integers(1, 80), st.sampled_from(["pause", "continue", "abort", "interrupt"]))
+    game.words = sorted(data.draw(st.lists(words, max_size=3)))
+    moments = sorted(data.draw(st.lists(st.integers(1, 120), max_size=3)))
+    game.run(until=lambda _: True)
+    for moment in (*moments, 10**6):
+        while game.state.phase is not Phase.ENDED and len(game.journal) < moment:
+            game.go_on(until=lambda s, most=moment: stuck(s) or len(game.journal) >= most)  # type: ignore[misc]
+            lift_pause(game)
+        if moment in moments:
+            game.crash_and_resume()
+    end = game.state
+    for name, record in end.nodes.items():
+        node = game.nodes[name]
+        assert not node.cordoned or record.cordoned, name
+        assert not record.cordoned or record.leftovers, name
+
+
+def stuck(state: RunState) -> bool:
+    """Waits for a word; once it halts it waits for none, but perhaps for a cordon."""
+    return (
+        state.halt is None
+        and state.paused is not None
+        and not any(record.asked or record.draining for record in state.nodes.values())
+    )
+
+
+def lift_pause(game: Play) -> None:
+    if game.state.paused is not None:
+        game.requests += 1
+        game.feed(ContinueAsked(game.now, "me", "", game.requests))

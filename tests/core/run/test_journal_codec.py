@@ -1,0 +1,52 @@
+"""Events and orders survive the journal; what is not known is refused, never guessed."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed, Ticked, Trigger, WaveJudged
+from rollout.core.run.journal_codec import GENESIS, chain, decode_event, decode_order, encode_event, encode_order
+from rollout.core.run.state import RULES, Goal, Verb
+from rollout.errors import StateError
+from tests.orders import make_order
+
+EVENTS: list[Event] = [
+    Ticked(1.5),
+    Answered(2.0, "n", 3, Verb.APPLY, Trigger.REFUSED, "drifted", "é", 7, ("a", "b")),
+    WaveJudged(3.0, 1, Verdict.UNKNOWN, "could not be asked"),
+    InterruptAsked(4.0),
+    Resumed(5.0, 9),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_an_event_comes_back_as_it_was(event: Event) -> None:
+    assert decode_event(encode_event(event)) == event
+
+
+@pytest.mark.parametrize("goal", list(Goal))
+def test_an_order_comes_back_as_it_was(goal: Goal) -> None:
+    order = make_order({"a": 3}, goal=goal)
+    assert decode_order(encode_order(order)) == order
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"event": "Eaten"}', '{"event": "Ticked", "at": "x"}', '{"event": "Ticked", "at": 1.0, "by": 2}'],
+)
+def test_an_event_that_is_not_known_is_refused(text: str) -> None:
+    with pytest.raises(StateError, match="cannot be read"):
+        decode_event(text)
+
+
+@pytest.mark.parametrize("text", ["", "[]", f'{{"run": 1, "rules": {RULES}}}'])
+def test_an_order_that_is_not_known_is_refused(text: str) -> None:
+    with pytest.raises(StateError, match="cannot be read"):
+        decode_order(text)
+
+
+def test_the_chain_depends_on_every_event_before() -> None:
+    one, other = chain(chain(GENESIS, "a"), "b"), chain(chain(GENESIS, "x"), "b")
+    assert one != other
+    assert len(one) == len(GENESIS)

@@ -1,0 +1,86 @@
+"""From plans and transactions to orders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.disruption import Disruption
+from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedNode, Wave
+from rollout.core.model.playbook import EMERGENCY_LIMITS, Busy, Limits, PullsInFlight, RevertScope, Share
+from rollout.core.model.way_back import SETTLE
+from rollout.core.run.capacity import unavailable
+from rollout.core.run.order import apply_order, predicted_seconds, revert_order
+from rollout.core.run.state import Goal, NodeOrder, NodeState, Phase, RunState
+from tests.plays import confirmed_before
+
+
+def order_of(count: int, limits: Limits = EMERGENCY_LIMITS) -> float:
+    names = [f"n-{n}" for n in range(count)]
+    rack_of = {name: f"r{index // 60}" for index, name in enumerate(names)}
+    racks = dict.fromkeys(rack_of.values(), 60)
+    made = revert_order("r", "c", dict.fromkeys(names, "r0-1"), rack_of, racks, limits)
+    assert made.goal is Goal.REVERT
+    return predicted_seconds(made, per_node=20.0)
+
+
+def test_a_control_plane_goes_back_one_at_a_time_and_the_rest_meanwhile() -> None:
+    names = [f"n-{n}" for n in range(12)]
+    singly = names[:3]
+    made = revert_order(
+        "r", "c", dict.fromkeys(names, "r0-1"), {name: name for name in names}, dict.fromkeys(names, 1), singly=singly
+    )
+    play = confirmed_before(made)
+    most = 0
+
+    def watch(state: RunState) -> bool:
+        nonlocal most
+        most = max(
+            most, sum(unavailable(state.nodes[name], state.now) for name in singly if state.phase is not Phase.OPENING)
+        )
+        return False
+
+    end = play.run(until=watch)
+    assert {record.state for record in end.nodes.values()} == {NodeState.REVERTED}
+    assert most == 1
+    assert predicted_seconds(made, per_node=20.0) == 3 * 20.0 + 2 * SETTLE
+
+
+CHANGE = Change(
+    files=(), units=("kubelet.service",), reload=False, disruption=Disruption.RESTART_KUBELET, arguments=(),
+    config_path="", healthz_port=0, settle=60.0,
+)  # fmt: skip
+PLAN = Plan(
+    cluster="c", playbook="p", inventory_digest="", playbook_digest="", taken="", counter=0, limit="",
+    groups=(ChangeGroup("g1", "one kind", CHANGE),),
+    nodes={"n1": PlannedNode("n1", "n1", "r", "z", "g1", 0, "0" * 32)},
+    left=(), waves=(Wave("canary", ("n1",), 1.0),), racks={"r": 1}, limits=Limits(), budgets=(), gates=(),
+    on_failure=RevertScope.NODE, passes=3, guard=30.0, keep=3, blobs={}, pulls=PullsInFlight(30.0, Busy.OVERRIDE),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("disruption", list(Disruption))
+def test_a_node_of_which_nothing_is_restarted_has_nothing_to_settle(disruption: Disruption) -> None:
+    restarts = disruption in (Disruption.RESTART_RUNTIME, Disruption.RESTART_KUBELET, Disruption.DRAIN_AND_RESTART)
+    group = ChangeGroup("g1", "one kind", replace(CHANGE, disruption=disruption))
+    order = apply_order("r1", replace(PLAN, groups=(group,)))
+    assert order.nodes["n1"] == NodeOrder("n1", "r", 0, CHANGE.settle if restarts else 0.0, "z", "g1")
+    assert order.pulls == PLAN.pulls
+
+
+@pytest.mark.parametrize(
+    ("count", "limits", "seconds"),
+    [
+        (0, EMERGENCY_LIMITS, 20.0),
+        (
+            60,
+            EMERGENCY_LIMITS,
+            2 * 20.0 + SETTLE,
+        ),  # half a rack at a time: two rounds, the second after who is back has settled
+        (2040, EMERGENCY_LIMITS, 11 * 20.0 + 10 * SETTLE),  # 200 at once: eleven rounds
+        (60, Limits(per_rack=Share(count=60), in_flight=60, pace=0.5), 140.0),  # the pace decides
+    ],
+)
+def test_how_long_a_rollback_is_predicted_to_take(count: int, limits: Limits, seconds: float) -> None:
+    assert order_of(count, limits) == seconds

@@ -1,0 +1,31 @@
+"""A journal tells the same story for ever, or is refused: replay depends on the machine's rules, and they have a number."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rollout.core.run.journal_codec import decode_event, decode_order
+from rollout.core.run.machine import opening, step
+from rollout.core.run.state import RULES, Ending
+from rollout.errors import StateError
+from tests.core.run.recorded.make import FILE, told
+
+
+def test_a_run_that_was_recorded_by_these_rules_ends_where_it_ended_then() -> None:
+    first, *events, recorded = FILE.read_text().splitlines()
+    state, _ = opening(decode_order(first), 1, 0.0)
+    for text in events:
+        state, _ = step(state, decode_event(text))
+    assert state.ending is Ending.DONE
+    assert told(state) == recorded, "other rules: raise RULES, then python -m tests.core.run.recorded.make"
+
+
+@pytest.mark.parametrize("rules", [RULES + 1, RULES - 1, None])
+def test_a_run_of_other_rules_is_refused_in_words(rules: int | None) -> None:
+    order = json.loads(FILE.read_text().splitlines()[0])
+    order["rules"] = rules
+    with pytest.raises(StateError, match=r"this run went by rules .*this one has rules") as error:
+        decode_order(json.dumps({key: value for key, value in order.items() if value is not None}))
+    assert error.value.reference == "another-version"

@@ -1,0 +1,76 @@
+"""Law 10: the journal is the run. A replay of its text arrives at the state and the commands that the controller had."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.core.model.playbook import Limits, Share
+from rollout.core.run.events import Answered, Ticked, Trigger
+from rollout.core.run.journal_codec import decode_order, encode_order
+from rollout.core.run.machine import as_journaled, is_closed, opening, replayed, step
+from rollout.core.run.state import Goal, NodeState, RunState, Verb
+from rollout.core.run.transitions import IllegalMoveError
+from tests.orders import make_order
+from tests.plays import Play, confirmed_before, leave_confirmed
+
+
+@pytest.mark.parametrize("goal", Goal)
+def test_names_that_sort_otherwise_than_they_stand_replay_to_the_same_run(goal: Goal) -> None:
+    """a-1, a-10, a-11, … a-2: more of them than the rack's limit lets go at once, so the order decides who goes."""
+    order = make_order({"a": 60}, goal=goal, limits=Limits(per_rack=Share(percent=50.0), in_flight=20, pace=10.0))
+    play = Play(order) if goal is Goal.APPLY else confirmed_before(order)
+    end = play.run()
+    assert {record.state for record in end.nodes.values()} == {
+        NodeState.CONFIRMED if goal is Goal.APPLY else NodeState.REVERTED
+    }
+    assert play.replay() == end
+
+
+def test_nodes_go_in_the_order_of_the_waves_however_the_mapping_came() -> None:
+    order = make_order({"b": 11, "a": 2})
+    again = decode_order(encode_order(order))
+    assert list(again.nodes) == list(order.nodes) == list(order.waves[0].nodes)
+    assert opening(again, 1, 0.0) == opening(order, 1, 0.0)
+
+
+def read_later(state: RunState, at: float) -> Answered:
+    return Answered(at, "a-1", state.nodes["a-1"].serial, Verb.READ, Trigger.UNTOUCHED)
+
+
+def test_an_answer_that_was_made_before_a_tick_that_changed_nothing_carries_its_time() -> None:
+    """Such ticks are not written down. Without this the replay's clock would be behind the run's."""
+    state, _ = opening(make_order({"a": 1}), 1, 10.0)
+    answer = read_later(state, 10.4)
+    ticked, _ = step(state, Ticked(10.5))
+    written = as_journaled(ticked, answer)
+    assert written is not None
+    assert written.at == 10.5
+    assert step(state, written) == step(ticked, written)
+    assert step(state, answer) != step(ticked, answer), "what this is for"
+
+
+def test_an_answer_to_a_closed_question_is_not_written_down() -> None:
+    state, _ = opening(make_order({"a": 1}), 1, 10.0)
+    answer = read_later(state, 10.4)
+    after, _ = step(state, answer)
+    assert is_closed(after, answer)
+    assert as_journaled(after, answer) is None
+
+
+def test_an_answer_to_a_closed_question_in_a_journal_is_an_error_and_names_the_node() -> None:
+    state, _ = opening(make_order({"a": 1}), 1, 10.0)
+    answer = read_later(state, 10.4)
+    after = replayed(state, answer)
+    with pytest.raises(IllegalMoveError, match="a-1 answers read number 1, which is not an open question"):
+        replayed(after, answer)
+
+
+def test_a_rollback_that_reads_its_journal_back_in_the_middle_goes_on_with_the_same_nodes() -> None:
+    order = make_order({"a": 30}, goal=Goal.REVERT, limits=Limits(per_rack=Share(percent=20.0)))
+    play = Play(order)
+    leave_confirmed(play, order.nodes)
+    play.run(until=lambda state: any(r.state is NodeState.REVERTED for r in state.nodes.values()))
+    play.crash_and_resume()
+    end = play.go_on()
+    assert play.replay() == end
+    assert {record.state for record in end.nodes.values()} == {NodeState.REVERTED}

@@ -1,0 +1,110 @@
+"""Records what a real kubelet says: ``python -m tests.kubelet.newer_kubelets.record KUBELET`` (root; a minute or five).
+
+The kubelets 1.28 to 1.36 were built from the trees that github.com/openshift/microshift vendors, a fork with small changes, with
+Debian's golang-1.26 and ``go build -mod=vendor`` of ``k8s.io/kubernetes/cmd/kubelet/app``. No released source package of Debian has
+them, so that is not a target of the Makefile; what they said is kept in ``recorded/``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tests.kubelet.newer_kubelets.cases import CONFIG, DIRECTORY, HERE, Newer, of_minor
+from tests.kubelet.newer_kubelets.heard import Heard, heard
+
+RECORDED = Path(__file__).parent / "recorded"
+PATIENCE = 60
+PLAIN = "newer: serializeImagePulls: false"
+"""The case whose configuration the others are told as differences from."""
+
+
+def tried(program: str, case: Newer) -> Heard:
+    """Start one kubelet in this process's mount namespace and wait for its end."""
+    for path in (CONFIG, DIRECTORY):
+        shutil.rmtree(path, ignore_errors=True)
+        Path(path).unlink(missing_ok=True)
+    if case.config is not None:
+        Path(CONFIG).write_bytes(case.config)
+    if case.drop_ins is not None:
+        Path(DIRECTORY).mkdir()
+        for name, content in case.drop_ins:
+            Path(DIRECTORY, name).write_bytes(content)
+    log = Path(HERE, "log")
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [program, *case.words],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            cwd=HERE,
+            env=dict(case.environment),
+        )
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    return heard(log.read_text("utf-8", "replace"))
+
+
+def written(case: Newer, found: Heard, plain: dict[str, Any]) -> str:
+    """One line."""
+    parts: dict[str, Any] = {"case": case.name, "digest": case.digest, "taken": found.taken}
+    parts |= {key: value for key, value in (("said", found.said[:300]), ("late", found.late[:300])) if value}
+    parts |= {key: value for key, value in (("unknown", found.unknown), ("twice", found.twice)) if value}
+    other = {key: value for key, value in found.effective.items() if value != plain.get(key, ...)}
+    if found.taken:
+        parts["effective"] = other if found.effective else None
+    return json.dumps(parts, ensure_ascii=True)
+
+
+def _room(program: str, part: int, parts: int, minor: int) -> None:
+    """Every ``parts``-th case, in namespaces that are this process's own."""
+    for words in (("mount", "-t", "tmpfs", "room", HERE), ("ip", "link", "set", "lo", "up")):
+        subprocess.run(words, check=True)
+    for case in of_minor(minor)[part::parts]:
+        sys.stdout.write(json.dumps([case.name, asdict(tried(program, case))]) + "\n")
+
+
+def _rooms(program: str, minor: int) -> dict[str, Heard]:
+    """All cases, as many at a time as there are processors."""
+    parts = os.cpu_count() or 1
+    alone = ["unshare", "--mount", "--net", "--uts", sys.executable, "-m", __spec__.name if __spec__ else "", program]
+    rooms = [
+        subprocess.Popen([*alone, str(part), str(parts), str(minor)], stdout=subprocess.PIPE, text=True)
+        for part in range(parts)
+    ]
+    with ThreadPoolExecutor(parts) as pool:
+        texts = list(pool.map(lambda room: room.communicate()[0], rooms))
+    told = [json.loads(line) for text in texts for line in text.splitlines()]
+    return {
+        name: Heard(**{**entry, "unknown": tuple(entry["unknown"]), "twice": tuple(entry["twice"])})
+        for name, entry in told
+    }
+
+
+def main() -> None:
+    program = str(Path(sys.argv[1]).resolve())
+    if len(sys.argv) > 2:
+        _room(program, *map(int, sys.argv[2:]))
+        return
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    minor = int(version.split(".")[1])
+    found = _rooms(program, minor)
+    plain = found[PLAIN].effective
+    lines = [json.dumps({"version": version, "plain": plain})]
+    lines += [written(case, found[case.name], plain) for case in of_minor(minor)]
+    (RECORDED / f"1.{minor}.jsonl").write_text("\n".join(lines) + "\n")
+    print(f"{version}: {len(found)} cases, {sum(each.taken for each in found.values())} taken")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

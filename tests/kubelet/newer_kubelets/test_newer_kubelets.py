@@ -1,0 +1,62 @@
+"""Every recorded word of kubelets 1.28 to 1.36 against ours: verdict, ignored fields, and what is in force."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollout.kubelet import versions
+from rollout.kubelet.configuration.startup import outcome
+from tests.kubelet.newer_kubelets.cases import Newer, of_minor
+from tests.kubelet.newer_kubelets.compared import differences
+
+RECORDED = sorted((Path(__file__).parent / "recorded").glob("1.*.jsonl"), key=lambda path: int(path.stem[2:]))
+
+
+KNOWN = {
+    **{
+        (minor, "newer: enableSystemLogQuery: true"): "the fork that it was built from has the gate NodeLogQuery on"
+        for minor in ("1.28", "1.30", "1.32", "1.35")
+    },
+    ("1.28", "gate: RetroactiveDefaultStorageClass false"): "the fork does not lock it",
+    (
+        "1.32",
+        "gate flag: AllAlpha",
+    ): "a gate that AllAlpha turns on by flag is not yet on when this minor fills in defaults",
+}
+"""Where we differ, and why. What is not said here must agree."""
+
+
+@cache
+def lines(path: Path) -> tuple[dict[str, Any], ...]:
+    return tuple(json.loads(line) for line in path.read_text().splitlines())
+
+
+def of_record(path: Path) -> tuple[dict[str, Newer], tuple[dict[str, Any], ...]]:
+    return {case.name: case for case in of_minor(int(path.stem[2:]))}, lines(path)[1:]
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_every_case_is_recorded_as_it_is_now(path: Path) -> None:
+    cases, told = of_record(path)
+    recorded = {entry["case"]: entry["digest"] for entry in told}
+    changed = [name for name, case in cases.items() if recorded.get(name) != case.digest]
+    assert changed == [], "the case is another now: record it again"
+    assert len(cases) > 500
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_what_we_say_is_what_it_said(path: Path) -> None:
+    cases, told = of_record(path)
+    head = lines(path)[0]
+    version = versions.known(head["version"])
+    found = {}
+    for entry in told:
+        said = tuple(differences(entry, head["plain"], outcome(version, cases[entry["case"]].sources)))
+        if said and (path.stem, entry["case"]) not in KNOWN:
+            found[entry["case"]] = said
+    assert found == {}

@@ -1,0 +1,90 @@
+"""Whether we and the kubelet agree on a case, and on what not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rollout.kubelet.configuration.outcome import Level, Outcome
+from rollout.kubelet.configuration.startup import outcome
+from rollout.kubelet.versions import known
+from tests.kubelet.real_kubelet.cases import Case
+from tests.kubelet.real_kubelet.verdict import Effective, Verdict
+
+KUBELET = known("1.20.2")
+OWN_CERTIFICATE = ("tlsCertFile", "tlsPrivateKeyFile")
+"""Where nobody sets them, a kubelet makes a certificate and writes these paths into its configuration."""
+
+
+def disagreements(case: Case, verdict: Verdict) -> tuple[str, ...]:
+    """Each in a line of its own; none: we agree."""
+    return tuple(_differences(verdict, outcome(KUBELET, case.sources)))
+
+
+def _differences(verdict: Verdict, ours: Outcome) -> Iterator[str]:
+    if verdict.starts != ours.starts:
+        yield f"it {_does(verdict.starts)}{_because(verdict.said)}; we say that it {_does(ours.starts)}{_because(_fatal(ours))}"
+    elif verdict.starts:
+        yield from _warnings(verdict, ours)
+        yield from _effective(verdict.effective, ours.effective)
+    elif verdict.said.startswith(("invalid configuration: ", "[")):
+        yield from _complaints(verdict.said, ours)
+
+
+def _complaints(said: str, ours: Outcome) -> Iterator[str]:
+    """Validation tells all that is wrong at once, in an order of its own; other refusals are told one at a time."""
+    texts = sorted((message.text for message in ours.messages if message.level is Level.FATAL), key=len, reverse=True)
+    if any(text.startswith("failed to load") for text in texts):
+        return  # refused a step earlier: apiVersion __internal, which nobody writes, passes a kubelet's decoder
+    left = said.removeprefix("[").removesuffix("]")
+    for text in texts:
+        if text not in left:
+            yield f"it does not say {text!r}, but {said!r}"
+        left = left.replace(text, "", 1)
+    if left.strip(", "):
+        yield f"it also says {left!r}"
+
+
+def _does(starts: bool) -> str:
+    return "starts" if starts else "does not start"
+
+
+def _because(said: str) -> str:
+    return f" ({' '.join(said.split())[:300]})" if said else ""
+
+
+def _fatal(ours: Outcome) -> str:
+    return "; ".join(message.text for message in ours.messages if message.level is Level.FATAL)
+
+
+def _warnings(verdict: Verdict, ours: Outcome) -> Iterator[str]:
+    """The kubelet names the first unknown field alone, by its last word; and none where a key is there twice."""
+    ignored = any(path == verdict.unknown or path.endswith(f".{verdict.unknown}") for path in ours.ignored)
+    if verdict.twice:
+        if not any(message.level is Level.WARNING for message in ours.messages):
+            yield f"it warns that {', '.join(verdict.twice)} is there twice; we warn of nothing"
+    elif (verdict.unknown is not None or ours.ignored) and not ignored:
+        yield f"it warns of the unknown field {verdict.unknown}; we of {', '.join(ours.ignored) or 'nothing'}"
+
+
+def _effective(theirs: Effective | None, ours: Mapping[str, Any]) -> Iterator[str]:
+    if theirs is None:
+        return
+    for name in sorted({*theirs, *ours}):
+        if name in OWN_CERTIFICATE and name not in ours:
+            continue
+        if name not in ours:
+            yield f"{name}: in force is {theirs[name]!r}; we know nothing of it"
+        elif name not in theirs:
+            yield f"{name}: not in force; we say {ours[name]!r}"
+        elif not _same(theirs[name], ours[name]):
+            yield f"{name}: in force is {theirs[name]!r}; we say {ours[name]!r}"
+
+
+def _same(theirs: Any, ours: Any) -> bool:
+    """A bool is no number here; JSON knows one kind of number."""
+    if isinstance(theirs, dict) and isinstance(ours, Mapping):
+        return theirs.keys() == ours.keys() and all(_same(theirs[key], ours[key]) for key in theirs)
+    if isinstance(theirs, list) and isinstance(ours, list | tuple):
+        return len(theirs) == len(ours) and all(map(_same, theirs, ours))
+    return isinstance(theirs, bool) == isinstance(ours, bool) and bool(theirs == ours)
