@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from rollout.adapters.http import Answer
+from rollout.core.text import json_text
 from rollout.errors import RemoteError
 
 
@@ -15,8 +15,8 @@ def decoded(answer: Answer) -> Any:
     if not answer.whole:
         raise RemoteError("too-large", f"the answer is larger than {len(answer.body) >> 20} MiB")
     try:
-        return json.loads(answer.body)
-    except (ValueError, RecursionError):
+        return json_text.parse(answer.body)
+    except ValueError:
         raise RemoteError("bad-answer", "the answer is not JSON") from None
 
 

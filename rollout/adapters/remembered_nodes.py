@@ -18,7 +18,7 @@ from typing import Any
 from rollout.app.ports import ApiSources, NodeSources
 from rollout.core.model.live import LiveNode
 from rollout.core.model.placed import PlacedPod
-from rollout.core.text import dataclass_json
+from rollout.core.text import dataclass_json, json_text
 from rollout.errors import RemoteError
 
 
@@ -85,7 +85,7 @@ def _path(folder: Path, kubeconfig: str, context: str) -> Path:
 
 def _read(path: Path) -> _Kept | None:
     try:
-        kept: _Kept = dataclass_json.decode(_Kept, json.loads(path.read_text(encoding="utf-8")))
+        kept: _Kept = dataclass_json.decode(_Kept, json_text.parse(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return None
     return kept

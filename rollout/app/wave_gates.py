@@ -23,6 +23,7 @@ from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope, H
 from rollout.core.model.verdict import Reading, Verdict
 from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened
+from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 
@@ -259,7 +260,7 @@ def _kept(values: Sequence[float]) -> list[float]:
 
 def _baseline(text: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(text) if text else {}
+        found = json_text.parse(text) if text else {}
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

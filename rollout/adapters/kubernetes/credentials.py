@@ -14,6 +14,7 @@ from typing import Any
 
 from rollout.adapters.kubernetes.kubeconfig import Connection, Plugin
 from rollout.adapters.tokens import bearer
+from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem, RemoteError
 
@@ -93,7 +94,7 @@ def _credential(plugin: Plugin, output: bytes) -> Credential:
     try:
         if len(output) > MOST_BYTES:
             raise ValueError("too much")
-        document = json.loads(output)
+        document = json_text.parse(output)
         if (document["kind"], document["apiVersion"]) != ("ExecCredential", plugin.api_version):
             raise ValueError("another kind")
         status = document["status"]
@@ -106,7 +107,7 @@ def _credential(plugin: Plugin, output: bytes) -> Credential:
         moment = datetime.fromisoformat(until).astimezone(UTC).timestamp() if until else None
         checked = bearer(token, "its output") if token else ""
         return Credential(checked, certificate.encode("ascii"), key.encode("ascii"), moment)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise _failed(plugin, f"printed no {plugin.api_version} ExecCredential") from None
 
 

@@ -5,7 +5,6 @@ Flags are not among them: they belong into ``nodeRegistration.kubeletExtraArgs``
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ import yaml
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.settings import Value
 from rollout.core.model.verification import KUBEADM_CONFIG
+from rollout.core.text import json_text
 
 PATCH_FILE = "kubeletconfiguration+merge.yaml"
 """Target and kind of patch, as kubeadm reads them from the name."""
@@ -50,7 +50,7 @@ def kubeadm_patches(plan: Plan) -> tuple[KubeadmPatch, ...]:
         if any(file.path == KUBEADM_CONFIG for file in change.files):
             nodes.setdefault((change.effective, _flags(change)), []).append(node.name)
     made = (
-        KubeadmPatch({name: json.loads(value) for name, value in effective}, flags, tuple(names))
+        KubeadmPatch({name: json_text.parse(value) for name, value in effective}, flags, tuple(names))
         for (effective, flags), names in nodes.items()
     )
     return tuple(sorted(made, key=lambda patch: -len(patch.nodes)))

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from rollout.core.model.plan import Plan
-from rollout.core.text import dataclass_json
+from rollout.core.text import dataclass_json, json_text
 from rollout.core.text.blobs import digest as content_digest
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import printable
@@ -81,8 +81,8 @@ def _load(data: bytes, file: str) -> dict[str, Any]:
     if len(data) > MOST_BYTES:
         raise _error("plan-unreadable", f"{file} is larger than {MOST_BYTES >> 20} MiB")
     try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
+        document = json_text.parse(data)
+    except ValueError:
         raise _error("plan-unreadable", f"{file} is not JSON") from None
     if not isinstance(document, dict):
         raise _error("plan-unreadable", f"{file} is not a plan")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from rollout.core.model.snapshot import FileState, FleetSnapshot, Snapshot, Unread
-from rollout.core.text import dataclass_json
+from rollout.core.text import dataclass_json, json_text
 from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
@@ -55,8 +55,8 @@ def decode(data: bytes, file: str) -> FleetSnapshot:
     if len(data) > MOST_BYTES:
         raise _error("snapshot-unreadable", f"{file} is larger than {MOST_BYTES >> 20} MiB")
     try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
+        document = json_text.parse(data)
+    except ValueError:
         raise _error("snapshot-unreadable", f"{file} is not JSON") from None
     if not isinstance(document, dict) or "version" not in document:
         raise _error("snapshot-unreadable", f"{file} is not a snapshot")

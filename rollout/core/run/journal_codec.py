@@ -19,7 +19,7 @@ from rollout.core.run.events import (
     WaveOpened,
 )
 from rollout.core.run.state import RULES, Order
-from rollout.core.text import dataclass_json
+from rollout.core.text import dataclass_json, json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError
 
@@ -51,7 +51,7 @@ def encode_event(event: Event) -> str:
 def decode_event(text: str) -> Event:
     """The reverse; raises ``StateError`` for what this version does not know."""
     try:
-        body = json.loads(text)
+        body = json_text.parse(text)
         event: Event = dataclass_json.decode(_EVENTS[body.pop("event")], body)
     except (ValueError, LookupError, TypeError, AttributeError) as exc:
         raise StateError(
@@ -67,7 +67,7 @@ def encode_order(order: Order) -> str:
 def decode_order(text: str) -> Order:
     """The reverse; ``StateError`` for an order of a version that has other rules, or other words."""
     try:
-        body = json.loads(text)
+        body = json_text.parse(text)
         rules = body.get("rules") if isinstance(body, dict) else RULES
         if rules != RULES:
             raise StateError(

@@ -39,6 +39,7 @@ _OPERATIONS: Mapping[str, Callable[[Set[str], Set[str]], Set[str]]] = {
 _TERM = re.compile(r"(?:[^\[\],!&^]|\[[^\[\]]*\])*")
 _RANGE = re.compile(r"(?P<first>[0-9]{1,15})(?:-(?P<last>[0-9]{1,15})(?:/(?P<step>[0-9]{1,15}))?)?")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_UNFOLDED = re.compile(r"[0-9]{16}")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _NOT_PLAIN = re.compile(r"[@*?]")
 _LONGEST_NAME = 253
@@ -92,10 +93,14 @@ def expand(text: str) -> tuple[str, ...]:
 
 
 def fold(names: Iterable[str]) -> str:
-    """Names as the shortest nodeset: ``tess-node-[0001-0060,0062]``."""
-    folded = NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP)
+    """Names as the shortest nodeset: ``tess-node-[0001-0060,0062]``; what ``expand`` reads back to the same names.
+
+    A name with a number too long for a range stands as it is: ClusterShell refuses numbers of more than 100 digits.
+    """
+    ordered = list(names)
+    folded = NodeSet.fromlist([name for name in ordered if not _UNFOLDED.search(name)], resolver=RESOLVER_NOGROUP)
     folded.fold_axis = tuple(range(_MOST_BRACKETS))  # whatever ClusterShell's own configuration files say
-    return str(folded)
+    return ",".join(filter(None, [str(folded), *dict.fromkeys(filter(_UNFOLDED.search, ordered))]))
 
 
 def select(expression: str, inventory: Inventory) -> tuple[str, ...]:

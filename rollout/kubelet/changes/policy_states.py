@@ -7,9 +7,8 @@ that somebody has edited since the kubelet's start would come into force by our 
 
 from __future__ import annotations
 
-import json
-
 from rollout.core.model.snapshot import Snapshot
+from rollout.core.text import json_text
 from rollout.kubelet.configuration.outcome import Outcome
 from rollout.kubelet.node.found import Found
 from rollout.kubelet.node.layout import Layout, LayoutError
@@ -41,7 +40,7 @@ def _noted(snapshot: Snapshot, path: str) -> str:
     if state is None or state.content is None:
         return ""
     try:
-        said = json.loads(state.content)
+        said = json_text.parse(state.content)
     except ValueError:
         raise LayoutError(
             "policy-state-unreadable", f"{path} is not JSON; the kubelet would not start with it"

@@ -10,6 +10,7 @@ from functools import lru_cache
 from rollout.core.model.inventory import Node
 from rollout.core.model.settings import Value
 from rollout.core.reading import rendering
+from rollout.core.text import json_text
 
 _COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 _NODE = re.compile(r"\bnode\b")
@@ -29,4 +30,4 @@ def uses_node(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _rendered(text: str, name: str, variables: str) -> str:
-    return rendering.render(text, name, json.loads(variables))
+    return rendering.render(text, name, json_text.parse(variables))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rollout.core.model.live import Container, Pod, Sight
+from rollout.core.text import json_text
 
 VERSION = 1
 SHORT = 12
@@ -81,7 +82,7 @@ def baseline_of(sight: Sight) -> str:
 def read_baseline(text: str) -> Baseline:
     """The baseline that was written down, or ``BaselineError``."""
     try:
-        found = json.loads(text)
+        found = json_text.parse(text)
         if found["v"] != VERSION:
             raise BaselineError(f"version {found['v']}")
         pods = {uid: dict(_read(entry) for entry in entries) for uid, entries in found["pods"].items()}

@@ -6,7 +6,6 @@ so each gate looks at something else and none is enough alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from rollout.core.model.plan import Change
 from rollout.core.model.playbook import Gate, GateKind
 from rollout.core.model.snapshot import FileState, Measurement, UnitState
 from rollout.core.model.verdict import Verdict
+from rollout.core.text import json_text
 from rollout.core.text.terminal import counted
 from rollout.kubelet import in_force
 
@@ -155,7 +155,7 @@ def _effective_config(change: Change, measurement: Measurement, _previous: Measu
 def shown_as_planned(change: Change, shown: Mapping[str, Any]) -> Judged:
     """Does ``/configz`` show each field as it was planned?"""
     for name, text in change.effective:
-        planned = json.loads(text)
+        planned = json_text.parse(text)
         if not in_force.holds(shown.get(name), planned, (name,)):
             said = in_force.canonical(in_force.part(shown.get(name), planned))
             return Verdict.FAIL, f"configz shows {name} {said}, planned {text}"

@@ -167,6 +167,14 @@ def test_fold_and_expand_are_inverse(numbers: set[int]) -> None:
     assert set(expand(fold(names))) == names
 
 
+PARTS = st.sampled_from(["n", "node", "-", ".", "_", "0", "1", "07", "9", "12", "9" * 15, "1" * 16, "9" * 101])
+
+
+@given(st.sets(st.lists(PARTS, min_size=1, max_size=9).map("".join).filter(is_name), max_size=20))
+def test_whatever_nodes_are_called_folded_names_are_read_back(names: set[str]) -> None:
+    assert set(expand(fold(names))) == names if names else fold(names) == ""
+
+
 @given(st.text(alphabet="n01-9[],&!^@*?/ %ab.", max_size=30))
 def test_any_text_is_a_nodeset_or_a_flaw(text: str) -> None:
     try:
