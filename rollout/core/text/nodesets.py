@@ -221,9 +221,10 @@ def _count(part: str, term: str) -> int:
 
 
 def _clustershell(term: str) -> NodeSet:
+    """The term as ClusterShell reads it. It asserts that a range is not too large, and counts by Python's ``int``."""
     try:
         return NodeSet(term, resolver=RESOLVER_NOGROUP)
-    except NodeSetException as error:
+    except (NodeSetException, AssertionError, ValueError) as error:
         raise NodesetError(Flaw("bad-nodeset", f"`{printable(term)}`: {printable(str(error))}")) from None
 
 

@@ -184,6 +184,12 @@ def test_any_text_is_a_nodeset_or_a_flaw(text: str) -> None:
     assert names <= {*NODES}
 
 
+@pytest.mark.parametrize("text", ["n[1-2]" + "0" * 9, "9" * 5_000 + "[1-2]", "n[1-2]" + "9" * 5_000, "9" * 5_000])
+def test_numbers_that_are_too_long_are_a_flaw(text: str) -> None:
+    with pytest.raises(NodesetError):
+        evaluate(text, Names(NODES, SETS))
+
+
 def test_fold() -> None:
     assert fold([f"tess-node-{number:04d}" for number in (*range(1, 61), 62)]) == "tess-node-[0001-0060,0062]"
     assert fold([]) == ""
