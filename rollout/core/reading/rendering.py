@@ -164,8 +164,9 @@ def undefined_variables(template: str, name: str, known: Known) -> tuple[Problem
         _compiled(template, name)
     except TemplateSyntaxError as error:
         return (_syntax(error, name),)
-    except RecursionError:
-        return (Problem("template-syntax", "the template is nested too deep", Place(name, 1, 1)),)
+    except (RecursionError, ValueError) as error:  # Jinja2 hands Python's `int` a number of any length
+        said = "the template is nested too deep" if isinstance(error, RecursionError) else "a number is too long"
+        return (Problem("template-syntax", said, Place(name, 1, 1)),)
     at = _finder(template, name)
     found = {
         *_unknown_names(tree, undeclared, known, at),

@@ -100,6 +100,7 @@ class _Reader:
         self._duplicates: list[Duplicate] = []
         self._path: list[str | int] = []
         self._values = 0
+        self._depth = 0  # of maps and lists, those that stand as a key among them
 
     def document(self) -> Document:
         self._next()  # the stream's start
@@ -114,7 +115,7 @@ class _Reader:
 
     def _value(self, event: Any) -> Json:
         self._values += 1
-        if len(self._path) > _MOST_DEPTH or self._values > _MOST_VALUES:
+        if self._depth > _MOST_DEPTH or self._values > _MOST_VALUES:
             raise self._error("document is too large or too deep to be judged", event)
         if isinstance(event, yaml.ScalarEvent):
             return self._anchored(event, self._scalar(event))
@@ -142,7 +143,9 @@ class _Reader:
         before = self._values
         if event.anchor is not None:
             self._anchors[event.anchor] = anchor
+        self._depth += 1
         anchor.value = read_inside()
+        self._depth -= 1
         anchor.whole, anchor.size = True, self._values - before + 1
         return anchor.value
 

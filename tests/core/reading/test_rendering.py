@@ -146,6 +146,7 @@ def test_arithmetic_on_numbers_and_short_ranges_work() -> None:
         ("a\n{{ x | nosuch }}", ["t.j2:2:1: No filter named 'nosuch'. [template-syntax]"]),
         ("{% endif %}", ["t.j2:1:1: Encountered unknown tag 'endif'. [template-syntax]"]),
         ("{{ " + "(" * 5_000, ["t.j2:1:1: the template is nested too deep [template-syntax]"]),
+        ("{% " + "9" * 5_000, ["t.j2:1:1: a number is too long [template-syntax]"]),
         ("x" * 300_000, ["t.j2:1:1: the template is larger than 256 KiB [template-syntax]"]),
     ],
 )
