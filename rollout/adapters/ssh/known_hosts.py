@@ -15,6 +15,7 @@ import re
 import threading
 from collections import defaultdict
 from dataclasses import dataclass
+from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path
 
@@ -31,7 +32,8 @@ def matches(name: str, pattern: str) -> bool:
 
 @lru_cache(4096)
 def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+    """``translate`` makes a pattern that never goes back over what a ``*`` has passed: many of them take no longer."""
+    return re.compile(translate(pattern.replace("[", "[[]")))
 
 
 class Verdict(enum.Enum):

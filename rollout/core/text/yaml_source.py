@@ -21,6 +21,9 @@ from rollout.core.text.yaml_scalars import Ambiguous, Scalar, plain_scalar
 from rollout.errors import Place, Problem
 
 MAX_CHARACTERS = 32 * 1024 * 1024
+# What stands there is not repeated: a secret that begins with `!` or `*` and has no quotes is a tag or an alias.
+_TAGGED = "tags (`!…` before a value) are not taken; write the value alone"
+_UNKNOWN_ALIAS = "an alias (`*…`) refers to nothing above it, or to itself; a value that begins with `*` needs quotes"
 MAX_DEPTH = 40
 MAX_ALIASES = 1_000
 MAX_ITEMS = 4_000_000  # with every alias counted as often as it is used
@@ -168,9 +171,7 @@ class _Tree:
 
     def scalar(self, event: Any) -> None:
         if event.tag is not None:
-            self._wrong(
-                "yaml-tag", f"tags such as `{printable(event.tag, 60)}` are not taken; write the value alone", event
-            )
+            self._wrong("yaml-tag", _TAGGED, event)
         top = self._open[-1] if self._open else None
         mark = event.start_mark
         if top is not None and top.key is None and type(top.item.value) is dict:
@@ -184,9 +185,7 @@ class _Tree:
 
     def start(self, event: Any) -> None:
         if event.tag is not None:
-            self._wrong(
-                "yaml-tag", f"tags such as `{printable(event.tag, 60)}` are not taken; write the value alone", event
-            )
+            self._wrong("yaml-tag", _TAGGED, event)
         if len(self._open) >= MAX_DEPTH:
             raise self._stop("yaml-too-deep", f"nested more than {MAX_DEPTH} levels deep", event)
         self._no_key_here(event)
@@ -206,9 +205,7 @@ class _Tree:
         self._no_key_here(event)
         self._aliases += 1
         if event.anchor not in self._anchors:
-            raise self._stop(
-                "yaml-alias", f"`*{printable(event.anchor, 60)}` refers to nothing above it, or to itself", event
-            )
+            raise self._stop("yaml-alias", _UNKNOWN_ALIAS, event)
         if self._aliases > MAX_ALIASES:
             raise self._stop("yaml-too-large", f"more than {MAX_ALIASES} aliases", event)
         item, size = self._anchors[event.anchor]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.adapters.ssh.known_hosts import KnownHosts, KnownHostsFiles, Verdict
+from rollout.adapters.ssh.known_hosts import KnownHosts, KnownHostsFiles, Verdict, matches
 from rollout.errors import RemoteError
 
 KEY, OTHER, THIRD = "AAAAKEY=", "AAAAOTHER=", "AAAATHIRD="
@@ -91,3 +91,15 @@ def test_a_host_key_that_cannot_be_recorded_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(RemoteError, match="could not be recorded"):
         KnownHostsFiles().accept((tmp_path / "file" / "below",), ("n1",), "ssh-ed25519", KEY)
+
+
+def test_many_wildcards_take_no_longer() -> None:
+    """With a pattern that goes back over what a ``*`` has passed this would not end: 200 of them over 200 letters."""
+    assert not matches("a" * 200, "*a" * 200 + "b")
+    assert matches("a" * 200, "*a" * 200)
+
+
+@pytest.mark.parametrize("name", ["[h]:22", "[h]:2222"])
+def test_brackets_mean_themselves(name: str) -> None:
+    assert matches(name, "[h]:*")
+    assert not matches("h", "[h]")

@@ -96,13 +96,19 @@ def test_numbers_that_readers_take_differently_are_refused(word: str) -> None:
             "a: &x {b: 1}\nc: {<<: *x}",
             "f.yaml:2:5: merge keys (`<<`) are not taken; groups and levels do this [yaml-merge]",
         ),
-        ("a: *x", "f.yaml:1:4: `*x` refers to nothing above it, or to itself [yaml-alias]"),
-        ("a: &x [*x]", "f.yaml:1:8: `*x` refers to nothing above it, or to itself [yaml-alias]"),
+        (
+            "a: *x",
+            "f.yaml:1:4: an alias (`*…`) refers to nothing above it, or to itself; a value that begins with `*` needs quotes [yaml-alias]",
+        ),
+        (
+            "a: &x [*x]",
+            "f.yaml:1:8: an alias (`*…`) refers to nothing above it, or to itself; a value that begins with `*` needs quotes [yaml-alias]",
+        ),
         (
             "a: !!int '3'",
-            "f.yaml:1:4: tags such as `tag:yaml.org,2002:int` are not taken; write the value alone [yaml-tag]",
+            "f.yaml:1:4: tags (`!…` before a value) are not taken; write the value alone [yaml-tag]",
         ),
-        ("a: !x {}", "f.yaml:1:4: tags such as `!x` are not taken; write the value alone [yaml-tag]"),
+        ("a: !x {}", "f.yaml:1:4: tags (`!…` before a value) are not taken; write the value alone [yaml-tag]"),
         ("a: 1\nb: \x1b[2J", "f.yaml:2:4: control or invisible character U+001B [control-character]"),
         ("a: b\u202ec", "f.yaml:1:5: control or invisible character U+202E [control-character]"),
         ('a: "\\e[2J"', "f.yaml:1:4: control or invisible character U+001B in quotes [control-character]"),
