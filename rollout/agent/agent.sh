@@ -97,8 +97,8 @@ let_go() { # SECONDS COMMAND…: like bounded, and comes back though the kernel 
 
 nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
-flush() { # FILE OR DIRECTORY…: to the disk; where sync takes no names, everything
-  let_go 30 sync "$@" 2>/dev/null || let_go 30 sync
+flush() { # FILE OR DIRECTORY…: to the disk. A failure is final: Linux reports it once, and the next sync would succeed without the bytes
+  let_go 30 sync "$@" 2>/dev/null || { undurable=1 && return 1; }
 }
 
 milliseconds() { # SPAN…, as systemd prints it ("1min 30s", "100ms"): span, rounded up
@@ -286,6 +286,7 @@ is_ours() { # the state's folders, as far as they are there: who else could writ
 }
 
 lock() {
+  undurable=''
   is_ours || refuse state-not-ours "$folder is a link, or another user's, or may be written by others"
   [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$S"
   true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$S/lock"
@@ -733,7 +734,13 @@ restart_units() { # in order, after those that need no more than a SIGHUP; why, 
   done
 }
 
-restart_again() { # with the old files: each of them, whatever becomes of the others
+restart_again() { # with the old files: each of them, whatever becomes of the others; who was not seen to be restarted into `unrestarted`
+  clock
+  given_at=$now previous=$NL
+  for name in $r_units; do
+    look "$name" || u_started=0
+    previous="$previous$name 0 $u_started 0$NL"
+  done
   [ -z "${memory-}" ] || remember_units # a crash loop has gone on while the files were given back: what it did is not held against them
   for name in $r_hangups; do # who died of a SIGHUP is started
     hang_up "$name" || restart_surely "$name" || say "say restart-failed $name has no process and does not start"
@@ -744,6 +751,27 @@ restart_again() { # with the old files: each of them, whatever becomes of the ot
   for name in $r_units; do
     restart_surely "$name" || say "say restart-failed systemctl restart $name failed or hung"
   done
+  for name in $r_units; do
+    is_seen_restarted "$name" || unrestarted="$unrestarted${unrestarted:+ }$name"
+  done
+}
+
+is_seen_restarted() { # UNIT: it has no process, or one younger than the files that were given back. systemctl's exit status is no proof
+  look "$1" || return 1
+  [ "$u_pid" != 0 ] || return 0
+  if started_at "$u_pid"; then
+    [ $((started_at + 10)) -ge "$given_at" ]
+  else
+    recall "$previous" "$1"
+    [ "$was_started" != 0 ] && [ "$u_started" != "$was_started" ]
+  fi
+}
+
+started_at() { # PID: when it started, in milliseconds since boot
+  read -r stat 2>/dev/null <"$R/proc/$1/stat" || return 1
+  # shellcheck disable=SC2086 # split into fields; the command's name before ")" may hold anything
+  set -- ${stat##*) }
+  started_at=$((${20} * 10)) # hundredths of a second, on every Linux of ours
 }
 
 reload_units() { [ "$r_reload" = 0 ] || bounded 30 systemctl daemon-reload >/dev/null 2>&1; }
@@ -758,26 +786,30 @@ reload_surely() { # once more if systemd refused (little room in /run): one that
 
 keep_foreign() { # N PATH: bytes that are neither ours nor those before us; kept if that can be had without a gap
   [ -e "$R$2" ] || [ -L "$R$2" ] || return 0
-  say "say foreign-bytes $2 is kept as $T/kept.$1"
   if [ -d "$R$2" ] && [ ! -L "$R$2" ]; then
     mv "$R$2" "$T/kept.$1"
   else
-    ln "$R$2" "$T/kept.$1" 2>/dev/null || cp -a "$R$2" "$T/kept.$1" 2>/dev/null || :
+    ln "$R$2" "$T/kept.$1" 2>/dev/null || cp -a "$R$2" "$T/kept.$1" 2>/dev/null
   fi
+  case $? in
+    0) say "say foreign-bytes $2 is kept as $T/kept.$1" ;;
+    *) say "say foreign-bytes $2 could not be kept" ;;
+  esac
 }
 
-give_back() { # N: file N as it was; again and again with the same result
+give_back() { # N: file N as it was; again and again with the same result; counted in `given` if that took a step
   load_file "$1" || return 1
   is_as "$f_before" "$f_path" && return 0
   is_as "$f_after" "$f_path" || keep_foreign "$1" "$f_path"
   if [ "$f_before" = absent ]; then
-    let_go 30 rm -f "$R$f_path"
-    return
+    let_go 30 rm -f "$R$f_path" || return 1
+  else
+    if [ ! -e "$R$f_old" ] || [ -L "$R$f_old" ]; then # on another file system a confirmed change keeps its copy here only
+      rm -f "$R$f_old" && cp -a "$T/old.$1" "$R$f_old" && flush "$R$f_old" || return 1
+    fi
+    let_go 30 mv -f "$R$f_old" "$R$f_path" || return 1
   fi
-  if [ ! -e "$R$f_old" ] || [ -L "$R$f_old" ]; then # on another file system a confirmed change keeps its copy here only
-    rm -f "$R$f_old" && cp -a "$T/old.$1" "$R$f_old" && flush "$R$f_old" || return 1
-  fi
-  let_go 30 mv -f "$R$f_old" "$R$f_path"
+  given=$((given + 1))
 }
 
 remove_made() { # N: the folders that were made for file N, if nobody uses them
@@ -843,36 +875,90 @@ restrain() { # what was armed in this boot is taken back by its limit, before it
   [ "$r_boot" != "$boot" ] || [ "$now" -ge $((r_limit - 10000)) ] || [ "$until" -lt "$r_limit" ] || until=$r_limit
 }
 
-take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when the units start after us anyway
+take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when the units start after us anyway. False: not to its end
   restrain
   targets
   # shellcheck disable=SC2086 # a list of paths
   digest $paths
   how=$2
   is_untouched && how=nothing
-  [ "$r_state" = reverting ] || { become "reverting-$1" && r_state=reverting r_cause=$1; } || return 1
-  n=1
-  while [ "$n" -le "$r_files" ]; do
-    give_back "$n" || return 1
-    n=$((n + 1))
-  done
+  read_stuck
+  [ "$stuck" != not-durable ] || return 1 # nothing that this boot can do would make it so
+  undurable='' unrestarted='' kept=''
+  if [ "$r_state" != reverting ]; then
+    bounded 60 mv -f "$T/next/reverting-$1" "$T/receipt" || return 1
+    flush "$T"
+    r_state=reverting r_cause=$1
+  fi
+  give_all_back
   remove_all_made
   folders
   # shellcheck disable=SC2086 # a list of paths
   flush $dirs
+  [ "$given,$stuck" != 0,not-given-back ] || how=nothing # the attempt before this one has done the rest
   [ "$how" = nothing ] || reload_surely
   case $how in restart) restart_again ;; files) restart_running ;; esac
+  is_whole || return 1
   become "reverted-$r_cause" || return 1
   r_state=reverted
   if [ "$2" = files ]; then remove_boot_unit; else disarm; fi
   tidy
 }
 
+give_all_back() { # each file, whatever becomes of the others: who keeps the new bytes into `kept`
+  given=0 n=1
+  while [ "$n" -le "$r_files" ]; do
+    give_back "$n" || kept="$kept${kept:+ }$f_path"
+    n=$((n + 1))
+  done
+}
+
+is_whole() { # else why not is noted: the receipt stays `reverting`, and the next attempt or the next boot goes on
+  if [ -n "$undurable" ]; then
+    stick not-durable "the disk reported that it lost what was written; reboot the node, which then looks at its files again"
+  elif [ -n "$unrestarted" ]; then
+    stick not-restarted "$unrestarted still runs the process from before its old files were there"
+  elif [ -n "$kept" ]; then
+    stick not-given-back "$kept $(attributes)"
+  else
+    rm -f "$T/stuck"
+    stuck=''
+  fi
+  [ -z "$stuck" ]
+}
+
+stick() { # REFERENCE TEXT: what keeps the loaded transaction from its end. Best effort: the receipt is the truth
+  stuck=$1 stuck_text=$2
+  printf '%s %s %s\n' "$boot" "$1" "$2" >"$T/stuck" 2>/dev/null
+}
+
+read_stuck() { # what was noted in this boot, into `stuck` and `stuck_text`
+  boot_id
+  stuck_boot='' stuck='' stuck_text=''
+  read -r stuck_boot stuck stuck_text 2>/dev/null <"$T/stuck"
+  [ "$stuck_boot" = "$boot" ] || stuck='' stuck_text=''
+}
+
+tell_stuck() { # of the loaded transaction
+  [ "$r_state" = reverting ] || return 0
+  read_stuck
+  [ -z "$stuck" ] || say "failed $stuck $stuck_text"
+}
+
+attributes() { # why the first of `kept` cannot be renamed, where that can be told
+  attributes=$(bounded 5 lsattr -d -- "$R${kept%% *}" 2>/dev/null)
+  case ${attributes%% *} in
+    *i*) printf 'is immutable; clear that with: chattr -i' ;;
+    *a*) printf 'may only be appended to; clear that with: chattr -a' ;;
+    *) printf 'cannot be renamed' ;;
+  esac
+}
+
 tidy() { # of a reverted transaction only its receipt and foreign bytes stay
   unstage
   remove_all_made # in which a twin lay until now
   set +f
-  rm -rf "$T"/old.* "$T"/new.* "$T/next"
+  rm -rf "$T"/old.* "$T"/new.* "$T/next" "$T/stuck"
   set -f
 }
 
@@ -944,6 +1030,7 @@ check_node() { # everything that could refuse, before anything is written but th
   [ "$files" -gt 0 ] || refuse bad-argument "no file"
   check_mounts
   [ ! -L "$SYSTEM/$BOOT_UNIT" ] || refuse not-a-regular-file "${SYSTEM#"$R"}/$BOOT_UNIT"
+  ! let_go 10 sync "$S/none" 2>/dev/null || refuse sync-without-names "this node's sync takes no file names, so it cannot report a failure"
   # shellcheck disable=SC2046 # type, free blocks, block size
   set -- $(stat -f -c '%T %a %S' "$S")
   case ${1-} in tmpfs | ramfs) refuse state-not-persistent "$S is on $1" ;; esac
@@ -1004,15 +1091,24 @@ place() { # N PATH BEFORE: `old` and `new`, from where a rename reaches the targ
   rm -f "$R$near.new" "$R$near.old" || return 1 # whoever put them there: nothing is written through a link
   inside "$@" || return 1
   if [ "$3" != absent ]; then
-    ln "$R$2" "$R$old" 2>/dev/null || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; }
+    linked "$R$2" "$R$old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; }
   else
     true >"$T/new.$1" && flush_note "$1" || return 1
-    if ln "$T/new.$1" "$R$near.new" 2>/dev/null; then # reached: what a link can cross, a rename can
+    if linked "$T/new.$1" "$R$near.new"; then # reached: what a link can cross, a rename can
       rm -f "$R$near.new"
     else
       beside "$@"
     fi
   fi
+}
+
+linked() { # FROM TO: by a hard link; false where they are on two file systems. What may not be linked may not be renamed
+  said=$(ln "$1" "$2" 2>&1) && return
+  case $said in *'not permitted'*) ;; *) return 1 ;; esac
+  kept=$f_path
+  said=$(attributes)
+  abandon
+  refuse not-renameable "$kept $said"
 }
 
 flush_note() { flush "$T/file.$1" "$T" "$S/tx"; } # N: before anything lies outside the transaction's folder
@@ -1105,13 +1201,22 @@ switch() { # every file from old to new, back to back
   done
   folders
   # shellcheck disable=SC2086 # a list of paths
-  flush $dirs
+  flush $dirs || { why="the disk did not take the new files: sync failed" && return 1; }
 }
 
 arm() {
-  become armed || { abandon; refuse state-not-writable "the receipt could not be stored"; }
+  become armed || {
+    abandon
+    [ -z "$undurable" ] || refuse not-durable "the disk did not take the receipt: sync failed"
+    refuse state-not-writable "the receipt could not be stored"
+  }
   start_strings
   guard_is_proven || { abandon; refuse guard-not-proven "systemd shows no timer, no watch or no boot unit"; }
+}
+
+refuse_staging() {
+  [ -z "$undurable" ] || refuse not-durable "the disk did not take what was staged: sync failed"
+  refuse no-room "staging failed"
 }
 
 in_time() { # else who froze while it prepared would change its node when nobody expects that any more
@@ -1128,7 +1233,7 @@ apply_locked() {
   here "$asked"
   check_node
   accept || refuse state-not-writable "the token could not be stored"
-  stage || { abandon; refuse no-room "staging failed"; }
+  stage || { abandon; refuse_staging; }
   in_time
   arm
   until=$((r_deadline - 2000))
@@ -1137,14 +1242,14 @@ apply_locked() {
   each file check_before || { abandon; refuse drifted "$drifted changed while staging"; }
   in_time
   r_files=$files r_state=armed why="a rename failed"
-  if switch && reload_units && restart_units && is_healthy; then
+  if switch && why="systemctl daemon-reload failed" && reload_units && restart_units && is_healthy; then
     say "healthy yes $why"
     mv -f "$T/next/finished" "$T/receipt"
   else
     say "healthy no $why"
     allow 150
     remember_units
-    take_back health restart && PAYLOAD='' && tell_health
+    if take_back health restart; then PAYLOAD='' && tell_health; else tell_stuck; fi
   fi
 }
 
@@ -1189,12 +1294,31 @@ confirm_locked() {
         say "refused too-late the guard's time is over"
         take_back guard restart && tell_taken_back
       else
-        become confirmed || refuse state-not-writable "$T"
-        settle
+        check_ordered
+        if become confirmed; then
+          settle
+        else
+          [ -n "$undurable" ] || refuse state-not-writable "$T"
+          say "refused not-durable the disk did not take the receipt: sync failed"
+          load "$tx" && take_back health restart && tell_taken_back
+        fi
       fi
       ;;
     confirmed) settle ;;
   esac
+}
+
+check_ordered() { # what is confirmed is what was ordered, to its end
+  [ "$r_finished" = 1 ] || refuse not-finished "$tx has not seen its node healthy"
+  targets
+  # shellcheck disable=SC2086 # a list of paths
+  digest $paths
+  n=1
+  while [ "$n" -le "$r_files" ]; do
+    load_file "$n"
+    is_as "$f_after" "$f_path" || refuse not-as-ordered "$f_path is not what $tx has written"
+    n=$((n + 1))
+  done
 }
 
 settle() { # a confirmed transaction needs no guard, and no twin outside its folder
@@ -1255,7 +1379,7 @@ revert_locked() {
   unit=$r_unit healthz=$r_port
   remember_units
   [ "$r_state" != confirmed ] || rearm_boot_unit
-  take_back asked restart || { say "say revert-unfinished it goes on at boot, or when it is asked for again" && return; }
+  take_back asked restart || { say "say revert-unfinished it goes on at boot, or when it is asked for again" && tell_stuck && return; }
   tell_health
 }
 
@@ -1428,7 +1552,7 @@ verb_status() {
   fi
   show_state "$tx"
   if [ "$measure" != 1 ]; then
-    { [ -z "$asked" ] || ! load "$asked"; } || tell_taken_back
+    { [ -z "$asked" ] || ! load "$asked"; } || { tell_taken_back && tell_stuck; }
     return
   fi
   list=''
@@ -2095,7 +2219,7 @@ verb_snapshot() {
 guard_locked() {
   if load "$tx"; then
     case $r_state in
-      armed | reverting) take_back guard restart || exit 1 ;;
+      armed | reverting) take_back guard restart || [ "$stuck" = not-durable ] || exit 1 ;;
       *) disarm ;;
     esac
   else

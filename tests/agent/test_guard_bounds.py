@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from rollout.core.run.events import Trigger
+from rollout.core.run.triggers import trigger_of
 from tests.agent.node import NEW, OLD, PATIENCE, Node, order
 from tests.controllers import until
 
@@ -65,11 +67,20 @@ def test_a_receipt_says_when_all_must_have_ended(tmp_path: Path) -> None:
 
 
 def test_a_systemd_that_hangs_delays_no_file_and_ends_at_the_limit(brief: Node) -> None:
+    """A restart that nobody saw is no revert: the process may still have the new files. systemd runs the guard again after 5 s."""
     hang(brief, "systemctl", on="*")
     status, took = fires(brief)
     assert brief.files() == OLD
     assert took < BRIEF + SPARE
-    assert (status, brief.receipt()["state"]) == (0, "reverted")
+    assert (status, brief.receipt()["state"]) == (1, "reverting")
+    told = brief.status("t1")
+    assert (told.reference, trigger_of(told)) == ("not-restarted", Trigger.STILL_SICK)
+    (brief.bin / "systemctl").unlink()
+    (brief.bin / "systemctl.real").rename(brief.bin / "systemctl")
+    before = brief.calls().count("restart kubelet.service")
+    assert fires(brief)[0] == 0
+    assert brief.calls().count("restart kubelet.service") == before + 1
+    assert trigger_of(brief.status("t1")) is Trigger.TAKEN_BACK_ALONE
 
 
 def test_a_restart_that_hung_once_is_asked_for_again(tmp_path: Path) -> None:

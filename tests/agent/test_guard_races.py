@@ -95,6 +95,13 @@ def _waits_for_the_lock(process: subprocess.Popen[bytes], node: Node) -> bool:
     return opened and any(naps) and holder != str(process.pid)
 
 
+def _has_gone_on(process: subprocess.Popen[bytes]) -> bool:
+    """To its end. What is counted in a command substitution is counted there alone, so that it may stop at a number twice."""
+    if process.poll() is None and _condition(process.pid) == "T":
+        os.kill(process.pid, signal.SIGCONT)
+    return process.poll() is not None
+
+
 def expired(node: Node) -> None:
     """Its deadline is over, and the process beside the timer may act as well."""
     for receipt in (node.tx() / "receipt", *(node.tx() / "next").iterdir()):
@@ -118,8 +125,7 @@ def race(node: Node, first: Party, second: Party, at: int) -> tuple[bytes, bytes
         PATIENCE,
         "one has ended, or the other waits",
     )
-    if one.poll() is None:
-        os.kill(one.pid, signal.SIGCONT)
+    until(lambda: _has_gone_on(one), PATIENCE, "it ends")
     return one.communicate(timeout=PATIENCE)[0], other.communicate(timeout=PATIENCE)[0]
 
 

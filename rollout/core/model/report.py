@@ -28,6 +28,7 @@ class Report:
 
     ``receipt`` is the receipt of the transaction asked about (``None``: the node has none: untouched).
     ``healthy`` is what the agent itself saw after a restart: true, false, or ``None`` for not looked.
+    ``reference`` of one that is ``DONE``: why a revert cannot come to its end; ``message`` says it in words.
     ``leftovers`` (cleanup, forget) are paths and units of ours that still exist outside ``/var/lib/rollout``.
     """
 

@@ -14,22 +14,26 @@ _TAKEN_BACK = {
     "boot": Trigger.TAKEN_BACK_ALONE,
     "asked": Trigger.TAKEN_BACK_ASKED,
 }
+_TOLD_BY_THE_RECEIPT = frozenset({"too-late", "not-durable"})
 
 
 def trigger_of(report: Report) -> Trigger:
     """The meaning of an answer to ``status``, ``apply``, ``confirm`` or ``revert``.
 
-    A refusal means that nothing was touched; when the node holds a receipt all the same (``too-late``), the receipt
-    speaks: what is on the node is the outcome.
+    A refusal means that nothing was touched; when the node holds a receipt all the same (``too-late``, ``not-durable``),
+    the receipt speaks: what is on the node is the outcome. A revert that cannot come to its end has a reference
+    (``not-given-back``, ``not-restarted``, ``not-durable``): the node failed, whoever goes on with it.
     """
     if report.outcome is Outcome.UNREACHED:
         return Trigger.UNREACHED
     if report.outcome is Outcome.LOST:
         return Trigger.LOST
-    if report.outcome is Outcome.REFUSED and (report.receipt is None or report.reference != "too-late"):
+    if report.outcome is Outcome.REFUSED and (report.receipt is None or report.reference not in _TOLD_BY_THE_RECEIPT):
         return Trigger.REFUSED
     if report.receipt is None:
         return Trigger.UNTOUCHED
+    if report.outcome is Outcome.DONE and report.reference and report.receipt.state is ReceiptState.REVERTING:
+        return Trigger.STILL_SICK
     return _of_receipt(report.receipt, healthy=report.healthy)
 
 

@@ -117,6 +117,8 @@ def _outcome(verb: str, answer: RemoteAnswer, reading: Reading) -> tuple[Outcome
         return Outcome.LOST, *_cut_off(answer)
     if reading.refused:
         return Outcome.REFUSED, *reading.refused
+    if reading.failed:
+        return Outcome.DONE, *reading.failed
     message = reading.healthy[1] if reading.healthy else "; ".join(reading.said)[:MAX_TEXT]
     return Outcome.DONE, "", message
 

@@ -73,6 +73,11 @@ def _refused(reading: Reading, rest: str) -> None:
     reading.refused = (_match(_REFERENCE, reference), printable(text))
 
 
+def _failed(reading: Reading, rest: str) -> None:
+    reference, _, text = rest.partition(" ")
+    reading.failed = (_match(_REFERENCE, reference), printable(text))
+
+
 def _say(reading: Reading, rest: str) -> None:
     reading.said.append(printable(rest))
 
@@ -252,6 +257,7 @@ def _end(reading: Reading, rest: str) -> None:
 
 READERS: Mapping[str, Callable[[Reading, str], None]] = {
     "refused": _refused,
+    "failed": _failed,
     "say": _say,
     "token": _token,
     "receipt": _receipt,

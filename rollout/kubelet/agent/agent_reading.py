@@ -13,6 +13,7 @@ class Reading:
     """What has been read so far of one answer."""
 
     refused: tuple[str, str] | None = None
+    failed: tuple[str, str] | None = None
     ended: str = ""
     said: list[str] = field(default_factory=list)
     token: Token | None = None

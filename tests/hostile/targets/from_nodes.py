@@ -54,6 +54,7 @@ stale edited 5 /etc/x
 kubelet t1 1 2
 started 7
 say done
+failed not-durable the disk
 left /etc/x
 healthy yes fine
 end snapshot

@@ -1,0 +1,63 @@
+"""A file that cannot be renamed (``chattr +i``, a full quota) keeps neither the others nor the restart from being done."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.core.model.report import Outcome
+from rollout.core.run.events import Trigger
+from rollout.core.run.triggers import reference_of, trigger_of
+from tests.agent.node import CONFIG, DROPIN, FLAGS, NEW, OLD, Node
+from tests.agent.test_second_chances import wrap
+
+pytestmark = pytest.mark.process
+
+RESTART = "restart kubelet.service"
+
+
+def fixed(node: Node, path: str) -> None:
+    """Until `run/standin/fixed` is gone."""
+    mark = node.at("/run/standin/fixed")
+    mark.touch()
+    for tool in ("mv", "rm"):
+        wrap(node, tool, f'[ ! -e {mark} ] || case "$*" in *" {node.at(path)}") exit 1 ;; esac')
+
+
+@pytest.mark.parametrize("path", [CONFIG, FLAGS, DROPIN])
+@pytest.mark.parametrize("way", ["revert", "guard"])
+def test_all_else_is_given_back_and_restarted(node: Node, way: str, path: str) -> None:
+    assert node.apply().healthy
+    fixed(node, path)
+    before = node.calls().count(RESTART)
+    if way == "guard":
+        assert node.trigger("guard") == 1
+        report = node.status("t1")
+    else:
+        report = node.revert()
+    assert node.files() == {**OLD, path: NEW[path]}
+    assert node.calls().count(RESTART) == before + 1
+    assert trigger_of(report) is Trigger.STILL_SICK
+    assert reference_of(report, trigger_of(report)) == "not-given-back"
+    assert path in report.message
+    assert node.receipt()["state"] == "reverting"
+    assert node.trigger("guard") == 1
+    assert node.calls().count(RESTART) == before + 1, "what was done is not done again"
+    node.at("/run/standin/fixed").unlink()
+    assert node.trigger("guard") == 0
+    assert node.calls().count(RESTART) == before + 2, "it has not run with this file yet"
+    assert (node.files(), node.receipt()["state"], node.strays()) == (OLD, "reverted", [])
+    assert node.status("t1").reference == ""
+
+
+def test_what_may_not_be_linked_is_refused_before_arming(node: Node) -> None:
+    wrap(
+        node,
+        "ln",
+        f'case "$*" in "{node.at(CONFIG)} "*) echo "ln: failed: Operation not permitted" >&2; exit 1 ;; esac',
+    )
+    wrap(node, "lsattr", 'echo "----i---------e------- $3"; exit')
+    report = node.apply()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-renameable")
+    assert CONFIG in report.message
+    assert "chattr -i" in report.message
+    assert (node.files(), node.strays()) == (OLD, [])

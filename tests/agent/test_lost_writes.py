@@ -1,0 +1,77 @@
+"""A disk that reports a lost write, once: the change is refused, or reverted, or the node failed. It is never asked again."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout.core.model.report import Outcome
+from rollout.core.model.snapshot import ReceiptState
+from rollout.core.run.events import Trigger
+from rollout.core.run.triggers import reference_of, trigger_of
+from tests.agent.node import NEW, OLD, Node
+
+pytestmark = pytest.mark.process
+
+
+def lose(node: Node, pattern: str) -> None:
+    """The next sync of a name like this fails; those after it do not."""
+    node.standin("lost", pattern + "\n")
+
+
+@pytest.mark.parametrize("name", ["*/agent", "*/file.1", "*/old.1", "*/next/confirmed", "*/new.2", "*/next", "*/tx/t1"])
+def test_what_cannot_be_laid_down_is_not_armed(node: Node, name: str) -> None:
+    lose(node, name)
+    report = node.apply()
+    if name == "*/old.1":  # a hard link: nothing new was written
+        assert report.healthy
+        return
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
+    assert (node.files(), node.strays()) == (OLD, [])
+
+
+def test_a_node_whose_sync_takes_no_names_is_refused(node: Node) -> None:
+    node.standin("no-names")
+    assert node.apply().reference == "sync-without-names"
+    assert (node.files(), node.strays()) == (OLD, [])
+
+
+def test_new_files_that_were_lost_are_reverted_at_once(node: Node) -> None:
+    lose(node, "*/lib/kubelet")
+    report = node.apply()
+    assert trigger_of(report) is Trigger.TAKEN_BACK_SICK
+    assert "sync failed" in report.message
+    assert (node.files(), node.receipt()["state"]) == (OLD, "reverted")
+
+
+def test_a_confirmation_that_was_lost_is_reverted(node: Node) -> None:
+    assert node.apply().healthy
+    lose(node, "*/tx/t1")
+    report = node.confirm()
+    assert (report.reference, trigger_of(report)) == ("not-durable", Trigger.TAKEN_BACK_SICK)
+    assert (node.files(), node.receipt()["state"], node.strays()) == (OLD, "reverted", [])
+
+
+@pytest.mark.parametrize("name", ["*/tx/t1", "*/lib/kubelet", "*/etc/default"])
+def test_old_files_that_were_lost_fail_their_node_and_nobody_tries_again(node: Node, name: str) -> None:
+    assert node.apply().healthy
+    assert node.confirm().outcome is Outcome.DONE
+    lose(node, name)
+    report = node.revert()
+    assert trigger_of(report) is Trigger.STILL_SICK
+    assert reference_of(report, trigger_of(report)) == "not-durable"
+    assert report.receipt is not None
+    assert report.receipt.state is ReceiptState.REVERTING
+    restarts = node.calls().count("restart kubelet.service")
+    assert restarts == 2, "the old files are in force all the same"
+    assert node.files() == OLD
+    assert node.revert().reference == node.status("t1").reference == "not-durable"
+    assert node.calls().count("restart kubelet.service") == restarts
+    node.reboot()
+    assert node.trigger("boot") == 0
+    assert (node.files(), node.receipt()["state"], node.strays()) == (OLD, "reverted", [])
+
+
+def test_nothing_is_lost_where_no_sync_fails(node: Node) -> None:
+    assert node.apply().healthy
+    assert node.confirm().outcome is Outcome.DONE
+    assert node.files() == NEW
