@@ -36,6 +36,8 @@ export LC_ALL=C
 umask 077
 set -f
 trap '' HUP PIPE
+unset http_proxy HTTP_PROXY all_proxy ALL_PROXY # the only question by HTTP is for the node itself
+export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1    # whatever a wgetrc says
 
 case $0 in # the copy that guards a transaction knows its node's root by its own path
   */var/lib/rollout/tx/*/agent) R=${0%/var/lib/rollout/tx/*/agent} ;;
@@ -287,6 +289,7 @@ is_ours() { # the state's folders, as far as they are there: who else could writ
 
 lock() {
   undurable=''
+  command -v flock >/dev/null || refuse no-flock "flock (of util-linux or busybox) is not on this node"
   is_ours || refuse state-not-ours "$folder is a link, or another user's, or may be written by others"
   [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$S"
   true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$S/lock"
@@ -470,16 +473,26 @@ disarm() { # what is gone already is fine; who watches does not stop itself
 start_timer() { # SECONDS OPTION…: it begins a guard of the loaded transaction, again and again until one has ended well
   delay=$1
   shift
+  # `systemctl isolate rescue.target` stops timers and services in the same boot
   bounded 10 systemd-run --quiet "$@" --unit="rollout-guard-$tx" --on-active="$delay" \
-    --timer-property=AccuracySec=100ms --timer-property=RemainAfterElapse=no --collect \
-    --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" guard "$tx" >/dev/null 2>&1
+    --timer-property=AccuracySec=100ms --timer-property=RemainAfterElapse=no --timer-property=IgnoreOnIsolate=yes --collect \
+    --property=IgnoreOnIsolate=yes --property=Restart=on-failure --property=RestartSec=5 \
+    /bin/sh "$T/agent" guard "$tx" >/dev/null 2>&1
 }
 
-start_strings() { # a timer that fires at r_deadline, never before; and a process that sleeps, which needs no timer
+start_strings() { # OPTION…: a timer that fires at r_deadline, never before; and a process that sleeps, which needs no timer
   clock
-  start_timer $(((r_deadline - now + 999) / 1000))
-  bounded 10 systemd-run --quiet --unit="rollout-watch-$tx" --collect \
+  delay=$(((r_deadline - now + 999) / 1000))
+  [ "$delay" -ge 1 ] || delay=1
+  start_timer "$delay" "$@"
+  bounded 10 systemd-run --quiet "$@" --unit="rollout-watch-$tx" --collect --property=IgnoreOnIsolate=yes \
     --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" watch "$tx" >/dev/null 2>&1
+}
+
+keep_strings() { # of the loaded transaction, armed in this boot: started again if somebody stopped the timer
+  [ "$r_state" = armed ] && boot_id && [ "$r_boot" = "$boot" ] || return 0
+  shown=$(bounded 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
+  case $shown in *ActiveState=active* | *ActiveState=activating*) ;; *) start_strings --no-block ;; esac
 }
 
 guard_is_proven() { # asked of systemd, whatever systemd-run returned
@@ -522,7 +535,7 @@ probe() { # PORT: health is ok, refused, timeout, status NNN; empty when nothing
   # as on a minimal RHEL, bash is there and opens the connection itself.
   url=http://127.0.0.1:$1/healthz health=refused
   if command -v curl >/dev/null; then
-    answer=$(bounded 4 curl -s -m 3 -w '\n%{http_code}' "$url" 2>/dev/null)
+    answer=$(bounded 4 curl -q -s -m 3 -w '\n%{http_code}' "$url" 2>/dev/null)
   elif command -v wget >/dev/null; then
     answer=$(bounded 4 wget -q -S -T 3 -O - "$url" 2>&1)
   elif command -v bash >/dev/null; then
@@ -1249,7 +1262,7 @@ apply_locked() {
     say "healthy no $why"
     allow 150
     remember_units
-    if take_back health restart; then PAYLOAD='' && tell_health; else tell_stuck; fi
+    if take_back health restart; then unwatched=1; else tell_stuck; fi
   fi
 }
 
@@ -1257,7 +1270,10 @@ verb_apply() {
   need tx run counter
   allow 60
   lock
+  unwatched=0
   apply_locked 9>&-
+  exec 9>&- # what is looked at from here on changes nothing
+  [ "$unwatched" = 0 ] || { PAYLOAD='' && tell_health; }
   read_token
   say "token $k_counter $k_run $k_state"
   show_receipt receipt "$tx"
@@ -1380,14 +1396,17 @@ revert_locked() {
   remember_units
   [ "$r_state" != confirmed ] || rearm_boot_unit
   take_back asked restart || { say "say revert-unfinished it goes on at boot, or when it is asked for again" && tell_stuck && return; }
-  tell_health
+  unwatched=1
 }
 
 verb_revert() {
   need tx run counter
   allow 200
   lock
+  unwatched=0
   revert_locked 9>&-
+  exec 9>&- # whoever comes next need not wait for a look at the old files
+  [ "$unwatched" = 0 ] || tell_health
   show_receipt receipt "$tx"
 }
 
@@ -1552,7 +1571,7 @@ verb_status() {
   fi
   show_state "$tx"
   if [ "$measure" != 1 ]; then
-    { [ -z "$asked" ] || ! load "$asked"; } || { tell_taken_back && tell_stuck; }
+    { [ -z "$asked" ] || ! load "$asked"; } || { keep_strings && tell_taken_back && tell_stuck; }
     return
   fi
   list=''
@@ -2252,7 +2271,8 @@ boot_locked() {
     case $r_state in
       armed)
         if [ "$r_boot" = "$boot" ] && [ "$now" -lt "$r_deadline" ]; then
-          later=1 # started by hand: this boot's timer is still to come
+          later=1 # reached again in the same boot: this boot's timer is still to come
+          keep_strings
           continue
         fi
         take_back boot files || return 1

@@ -239,6 +239,33 @@ def test_a_disk_that_lost_what_was_written_at_boot_is_looked_at_again_at_the_nex
     assert (node.receipt()["state"], node.files(), node.strays()) == ("reverted", OLD, [])
 
 
+@pytest.mark.parametrize("way", ["boot", "status"])
+@pytest.mark.parametrize("late", [False, True], ids=["in-time", "late"])
+def test_a_guard_that_was_stopped_in_the_same_boot_is_started_again_by_whoever_finds_it(
+    node: Node, way: str, late: bool
+) -> None:
+    """`systemctl isolate` stops timers and services; the boot unit runs again on the way back, or the controller reads the node."""
+    armed(node)
+    for unit in node.at("/run/standin").glob("rollout-*"):
+        unit.unlink()
+    if late and way == "status":
+        node.pass_time(300)
+    if way == "boot":
+        assert node.trigger("boot") == 0
+    else:
+        node.status("t1")
+    assert node.receipt()["state"] == "armed"
+    assert node.at("/run/standin/rollout-watch-t1.service").exists()
+    timer = node.at(TIMER).read_text()
+    assert "--no-block" in timer.split()
+    assert ("--on-active=1 " in timer) is (late and way == "status")
+    calls = len(node.calls())
+    node.status("t1")
+    assert not [call for call in node.calls()[calls:] if not call.startswith("show")], "it lives: nothing is started"
+    assert node.trigger("guard") == 0
+    assert (node.receipt()["state"], node.files(), node.strays()) == ("reverted", OLD, [])
+
+
 def test_a_boot_unit_that_does_not_get_the_lock_leaves_somebody_too(node: Node) -> None:
     armed(node)
     node.reboot()

@@ -93,3 +93,29 @@ def test_the_boot_unit_started_by_hand_when_nothing_else_is_left_restarts_what_r
         lambda: on_node.node.exec("systemctl", "show", "-p", "MainPID", "--value", "kubelet") not in (before, "0\n")
     )
     assert receipt(on_node, tx).cause == "boot"
+
+
+def test_rescue_and_back_in_the_same_boot_leave_the_guard(on_node: OnNode) -> None:
+    """`systemctl isolate` stops every service and timer that does not say otherwise."""
+    node = on_node.node
+
+    def to_rescue(tx: str) -> None:
+        node.exec("systemctl", "isolate", "--no-block", "rescue.target")
+        eventually(lambda: "inactive" in node.exec("systemctl", "show", "-p", "ActiveState", "kubelet"))
+        assert "ActiveState=active" in node.exec("systemctl", "show", "-p", "ActiveState", f"rollout-guard-{tx}.timer")
+        assert "ActiveState=active" in node.exec(
+            "systemctl", "show", "-p", "ActiveState", f"rollout-watch-{tx}.service"
+        )
+
+    assert on_node.apply("tx-rescue", {CONFIG_PATH: NEW_CONFIG}, guard=120).healthy
+    to_rescue("tx-rescue")
+    node.exec("systemctl", "isolate", "--no-block", "multi-user.target")
+    eventually(lambda: "ActiveState=active" in node.exec("systemctl", "show", "-p", "ActiveState", "kubelet"))
+    assert receipt(on_node, "tx-rescue").state is ReceiptState.ARMED
+    node.exec("systemctl", "stop", "rollout-guard-tx-rescue.timer", "rollout-watch-tx-rescue.service")
+    assert receipt(on_node, "tx-rescue").state is ReceiptState.ARMED, "who reads it starts both again"
+    for unit in ("rollout-guard-tx-rescue.timer", "rollout-watch-tx-rescue.service"):
+        eventually(lambda unit=unit: "=active" in node.exec("systemctl", "show", "-p", "ActiveState", unit))  # type: ignore[misc]  # the unit of now
+    assert on_node.revert("tx-rescue").healthy
+    assert on_node.read(CONFIG_PATH) == CONFIG
+    assert on_node.cleanup().leftovers == ()

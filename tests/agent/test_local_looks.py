@@ -1,0 +1,47 @@
+"""How a node looks at its own health: by no proxy, and without keeping others from the node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rollout.core.model.report import Outcome
+from tests.agent.node import OLD, Node
+from tests.agent.test_second_chances import wrap
+
+pytestmark = pytest.mark.process
+
+
+def test_the_health_check_of_a_revert_holds_no_lock(node: Node) -> None:
+    """A revert's health check may take minutes; a verb that came meanwhile was refused as `locked`."""
+    lock, looks = node.at("/var/lib/rollout/lock"), node.at("/run/standin/looks")
+    wrap(node, "curl", f"if flock -n {lock} true; then echo free; else echo held; fi >>{looks}")
+    assert node.apply().healthy
+    assert node.confirm().outcome is Outcome.DONE
+    assert set(looks.read_text().split()) == {"held"}, "an apply that is armed keeps its lock"
+    looks.unlink()
+    assert node.revert().healthy
+    assert set(looks.read_text().split()) == {"free"}
+
+
+def test_no_proxy_is_asked_for_the_nodes_own_health(node: Node) -> None:
+    said = node.at("/run/standin/said")
+    names = ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy")
+    wrap(node, "curl", f'echo "{"".join("${" + name + "-}" for name in names)}$1 $no_proxy" >>{said}')
+    node.environment.update(dict.fromkeys(names, "http://proxy.invalid:3128"))
+    assert node.apply().healthy
+    assert set(said.read_text().splitlines()) == {"-q 127.0.0.1"}
+
+
+def test_a_node_without_flock_says_so(node: Node, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for folder in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
+        for tool in Path(folder).iterdir():
+            if tool.name != "flock" and not (tools / tool.name).is_symlink():
+                (tools / tool.name).symlink_to(tool)
+    node.environment["PATH"] = f"{node.bin}:{tools}"
+    report = node.apply()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "no-flock")
+    assert (node.files(), node.strays()) == (OLD, [])
