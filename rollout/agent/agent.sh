@@ -49,7 +49,8 @@ FORGOTTEN=$S.forgotten
 SYSTEM=$R/etc/systemd/system
 BOOT_UNIT=rollout-guard-boot.service
 UNIT_FOLDERS="$SYSTEM $R/run/systemd/system $R/usr/local/lib/systemd/system $R/usr/lib/systemd/system $R/lib/systemd/system"
-WANTED=$SYSTEM/multi-user.target.wants/$BOOT_UNIT
+WANTED=$SYSTEM/basic.target.wants/$BOOT_UNIT       # every ordinary service waits for that target, whatever a node's default target is
+WANTED_ONCE=$SYSTEM/multi-user.target.wants/$BOOT_UNIT # by earlier versions
 RUNTIMES='containerd.service crio.service cri-docker.service docker.service'
 NL='
 '
@@ -447,9 +448,11 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
   [ ! -L "$SYSTEM/$BOOT_UNIT" ] || return 1 # masked, or it would be written elsewhere
   [ -d "${WANTED%/*}" ] || { true >"$T/made-wants" && mkdir -p "${WANTED%/*}"; } || return 1
   umask 022
-  printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "Before=$1" \
+  # no default dependencies: they would put it after the target that wants it
+  printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "DefaultDependencies=no" \
+    "Requires=sysinit.target" "After=sysinit.target" "Before=basic.target shutdown.target $1" "Conflicts=shutdown.target" \
     "RequiresMountsFor=/var/lib/rollout $2" "[Service]" "Type=oneshot" "ExecStart=/bin/sh $T/agent boot" \
-    "TimeoutStartSec=60" "[Install]" "WantedBy=multi-user.target" >"$SYSTEM/$BOOT_UNIT"
+    "TimeoutStartSec=60" "[Install]" "WantedBy=basic.target" >"$SYSTEM/$BOOT_UNIT"
   written=$?
   umask 077
   [ "$written" -eq 0 ] || return 1
@@ -458,7 +461,7 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
 }
 
 remove_boot_unit() {
-  rm -f "$WANTED" "$SYSTEM/$BOOT_UNIT"
+  rm -f "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT"
   [ ! -e "$T/made-wants" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
 }
 
@@ -502,7 +505,9 @@ guard_is_proven() { # asked of systemd, whatever systemd-run returned
   case ${next%%"$NL"*} in '' | 0 | infinity | *=*) return 1 ;; esac
   look "rollout-watch-$tx.service" && [ "$u_active" = active ] && [ "$u_pid" != 0 ] || return 1
   enabled=$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)
-  [ "$enabled" = enabled ]
+  [ "$enabled" = enabled ] || return 1
+  reached=$NL$(bounded 10 systemctl list-dependencies --plain --no-pager default.target 2>/dev/null | tr -d ' ')$NL
+  case $reached in *"${NL}basic.target$NL"*) ;; *) return 1 ;; esac # the next boot comes by, as systemd itself resolves its default target
 }
 
 # ----------------------------------------------------------------------------------------------------- the units' health
@@ -1224,7 +1229,7 @@ arm() {
     refuse state-not-writable "the receipt could not be stored"
   }
   start_strings
-  guard_is_proven || { abandon; refuse guard-not-proven "systemd shows no timer, no watch or no boot unit"; }
+  guard_is_proven || { abandon; refuse guard-not-proven "systemd shows no timer, no watch or no boot unit, or its default target does not reach basic.target"; }
 }
 
 refuse_staging() {
@@ -1418,7 +1423,7 @@ left() { # PATH OR UNIT of ours
 list_left() { # our things outside $S, if any
   lefts=0
   set +f
-  for entry in "$SYSTEM"/*rollout-guard* "$WANTED" "$FORGOTTEN"; do
+  for entry in "$SYSTEM"/*rollout-guard* "$WANTED" "$WANTED_ONCE" "$FORGOTTEN"; do
     if [ -e "$entry" ] || [ -L "$entry" ]; then left "${entry#"$R"}"; fi
   done
   for entry in "$S"/tx/*; do

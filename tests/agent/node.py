@@ -100,7 +100,7 @@ class Node:
             target = root / path[1:]
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
-        (root / "etc/systemd/system/multi-user.target.wants").mkdir()
+        (root / "etc/systemd/system/basic.target.wants").mkdir()
         node = cls(root, shell, tools)
         for logical, content in OLD.items():
             if content is not None:

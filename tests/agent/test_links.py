@@ -16,7 +16,7 @@ pytestmark = pytest.mark.process
 STATE = "/var/lib/rollout"
 SYSTEM = "/etc/systemd/system"
 UNIT = f"{SYSTEM}/rollout-guard-boot.service"
-WANTED = f"{SYSTEM}/multi-user.target.wants/rollout-guard-boot.service"
+WANTED = f"{SYSTEM}/basic.target.wants/rollout-guard-boot.service"
 THEIRS = b"somebody else's\n"
 
 

@@ -84,7 +84,7 @@ def boot(story: Story, after: After, folder: Path) -> None:
 
 def _boots(node: Node) -> bool:
     """systemd finds the boot unit: linked, whole, and its program there."""
-    link = node.at("/etc/systemd/system/multi-user.target.wants/rollout-guard-boot.service")
+    link = node.at("/etc/systemd/system/basic.target.wants/rollout-guard-boot.service")
     return link.is_symlink() and link.exists() and bool(_guarded(node)) and (node.tx(_guarded(node)) / "agent").exists()
 
 

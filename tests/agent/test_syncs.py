@@ -32,7 +32,7 @@ TX = "/var/lib/rollout/tx/{tx}"
 CLAIM = "/var/lib/rollout/token"
 BOOT = (
     "/etc/systemd/system/rollout-guard-boot.service",
-    "/etc/systemd/system/multi-user.target.wants/rollout-guard-boot.service",
+    "/etc/systemd/system/basic.target.wants/rollout-guard-boot.service",
 )
 TARGETS = (CONFIG, FLAGS, DROPIN)
 ANY_TARGET = "|".join(map(re.escape, TARGETS))

@@ -55,7 +55,7 @@ def test_the_boot_unit_runs_before_the_units_and_after_the_mounts(node: Node) ->
     assert "Before=kubelet.service\n" in text
     assert "RequiresMountsFor=/var/lib/rollout /var/lib/kubelet /etc/default" in text
     assert f"ExecStart=/bin/sh {node.tx()}/agent boot\n" in text
-    assert node.at("/etc/systemd/system/multi-user.target.wants/rollout-guard-boot.service").is_symlink()
+    assert node.at("/etc/systemd/system/basic.target.wants/rollout-guard-boot.service").is_symlink()
 
 
 def test_a_confirmed_node_keeps_the_files_and_nothing_else_of_ours(node: Node) -> None:
@@ -232,6 +232,23 @@ def test_a_boot_unit_that_is_not_enabled(node: Node) -> None:
     assert node.strays() == []
 
 
+def test_a_default_target_that_does_not_come_by_the_boot_unit(node: Node) -> None:
+    node.standin("unreached")
+    assert node.apply().reference == "guard-not-proven"
+    assert node.strays() == []
+
+
+def test_a_boot_unit_of_an_earlier_version_goes_with_ours(node: Node) -> None:
+    """It was wanted by multi-user.target."""
+    applied(node)
+    once = node.at("/etc/systemd/system/multi-user.target.wants/rollout-guard-boot.service")
+    once.parent.mkdir()
+    once.symlink_to("../rollout-guard-boot.service")
+    assert node.confirm().outcome is Outcome.DONE
+    assert node.cleanup().leftovers == ()
+    assert node.strays() == []
+
+
 def test_a_state_directory_in_memory(node: Node) -> None:
     tool = node.bin / "stat"
     tool.write_text('#!/bin/sh\n[ "$1" = -f ] && echo tmpfs 999999 4096 && exit\nexec /usr/bin/stat "$@"\n')
@@ -328,7 +345,7 @@ def test_cleanup_finishes_what_a_dead_confirm_began(node: Node) -> None:
 
 def test_cleanup_lists_what_an_armed_transaction_still_needs(node: Node) -> None:
     left = applied(node).cleanup().leftovers
-    wanted = "/etc/systemd/system/multi-user.target.wants/rollout-guard-boot.service"
+    wanted = "/etc/systemd/system/basic.target.wants/rollout-guard-boot.service"
     assert sorted(left) == [wanted, BOOT_UNIT, "rollout-guard-t1.timer", "rollout-watch-t1.service"]
     assert node.trigger("guard") == 0
     assert node.cleanup().leftovers == ()

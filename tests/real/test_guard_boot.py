@@ -119,3 +119,50 @@ def test_rescue_and_back_in_the_same_boot_leave_the_guard(on_node: OnNode) -> No
     assert on_node.revert("tx-rescue").healthy
     assert on_node.read(CONFIG_PATH) == CONFIG
     assert on_node.cleanup().leftovers == ()
+
+
+@pytest.mark.parametrize("default", ["multi-user.target", "graphical.target", "fleet.target"])
+def test_whatever_the_default_target_is_the_boot_reverts_before_the_kubelet_starts(
+    on_node: OnNode, default: str
+) -> None:
+    """A target of somebody's own that wants the kubelet, as appliances have them, never reaches multi-user.target."""
+    node, tx = on_node.node, f"tx-{default.removesuffix('.target')}"
+    own = Path(node.root, "etc/systemd/system/fleet.target")
+    own.write_text(
+        "[Unit]\nRequires=basic.target\nAfter=basic.target\nWants=kubelet.service docker.service\nAllowIsolate=yes\n",
+        encoding="utf-8",
+    )
+    before = node.exec("systemctl", "get-default").strip()
+    node.exec("systemctl", "daemon-reload")
+    node.exec("systemctl", "set-default", default)
+    try:
+        assert on_node.apply(tx, {CONFIG_PATH: NEW_CONFIG}, guard=120).healthy
+        with _booted_with(on_node, f"ExecStartPre=/bin/sleep {SLOW}"):
+            eventually(lambda: "kubelet.service" in moments(on_node))
+            when = moments(on_node)
+            assert when[BOOT_UNIT] <= when["kubelet.service"]
+            assert receipt(on_node, tx).cause == "boot"
+            assert on_node.read(CONFIG_PATH) == CONFIG
+            assert "ordering cycle" not in node.exec("journalctl", "-b", "--no-pager")
+    finally:
+        node.exec("systemctl", "set-default", before)
+        own.unlink()
+        node.exec("systemctl", "daemon-reload")
+
+
+def test_a_default_target_that_does_not_reach_the_guard_is_refused(on_node: OnNode) -> None:
+    node = on_node.node
+    own = Path(node.root, "etc/systemd/system/bare.target")
+    own.write_text("[Unit]\nDefaultDependencies=no\nWants=kubelet.service\nAllowIsolate=yes\n", encoding="utf-8")
+    before = node.exec("systemctl", "get-default").strip()
+    node.exec("systemctl", "daemon-reload")
+    node.exec("systemctl", "set-default", "bare.target")
+    try:
+        report = on_node.apply("tx-bare", {CONFIG_PATH: NEW_CONFIG}, guard=120)
+        assert report.reference == "guard-not-proven"
+        assert on_node.read(CONFIG_PATH) == CONFIG
+    finally:
+        node.exec("systemctl", "set-default", before)
+        own.unlink()
+        node.exec("systemctl", "daemon-reload")
+    assert on_node.cleanup().leftovers == ()

@@ -209,7 +209,11 @@ class Machine:
 
     def power_on(self, now: float) -> None:
         """Boot: first the enabled units that really run, then (``booted``) the daemons."""
-        wanted = self.tree.names("/etc/systemd/system/multi-user.target.wants")
+        wanted = {
+            name
+            for target in ("basic", "multi-user")
+            for name in self.tree.names(f"/etc/systemd/system/{target}.target.wants")
+        }
         mine = [name for name in wanted if name.endswith(".service") and name not in DAEMONS]
         self.booting.update(name for name in mine if self.service(name) is not None)
         for name in sorted(self.booting):

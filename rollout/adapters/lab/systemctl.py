@@ -137,6 +137,12 @@ def _is_enabled(machine: Machine, call: Call, _now: float) -> Answer:
     return Answer(() if call.quiet else tuple(states), tuple(complaints), 0 if good else 1)
 
 
+def _list_dependencies(_machine: Machine, call: Call, _now: float) -> Answer:
+    """Of the default target, as every distribution has it; of anything else only its name."""
+    known = {"default.target": ("  basic.target", "    sysinit.target")}
+    return Answer(out=tuple(line for name in call.units for line in (name, *known.get(name, ()))))
+
+
 def _is_running(machine: Machine, _call: Call, _now: float) -> Answer:
     return Answer(out=("starting",), status=1) if machine.booting else Answer(out=("running",))
 
@@ -248,6 +254,7 @@ _VERBS: Mapping[str, Callable[[Machine, Call, float], Answer]] = {
     "try-restart": _try_restart,
     "stop": _stop,
     "list-units": _list_units,
+    "list-dependencies": _list_dependencies,
     "list-timers": _list_timers,
     "cat": _cat,
     "reset-failed": _nothing,

@@ -272,6 +272,11 @@ def is_enabled(node: Subject) -> None:
     assert "enabled" not in output
 
 
+def the_default_target_reaches_basic_target(node: Subject) -> None:
+    shown = said(node, "systemctl list-dependencies --plain --no-pager default.target")
+    assert "basic.target" in shown.split()
+
+
 def an_unknown_unit_is_not_found(node: Subject) -> None:
     assert shown(node, "LoadState", "no-such-unit.service") == "not-found"
     assert node.run("systemctl restart no-such-unit.service 2>/dev/null")[0] == 5
@@ -415,6 +420,7 @@ CASES: tuple[Callable[[Subject], None], ...] = (
     a_changed_unit_needs_daemon_reload,
     stop_and_start,
     is_enabled,
+    the_default_target_reaches_basic_target,
     an_unknown_unit_is_not_found,
     a_timer_fires_in_time,
     a_timer_can_be_stopped,
