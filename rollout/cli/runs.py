@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from rollout.app.applied_before import look_before, runs_that_applied
 from rollout.app.load import load_policy
 from rollout.app.plan import check_preflight
 from rollout.app.ports import Journal
@@ -30,6 +31,7 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.plans.plan_text import plan_text
+from rollout.core.plans.standing_now import Answer, Now, Standings
 from rollout.core.run.order import left_out
 from rollout.core.run.requests import Request, Word
 from rollout.core.run.state import RunState
@@ -74,6 +76,8 @@ def apply(
     if not plan.nodes:
         return _nothing_to_do(session, plan)
     check_nothing_unfinished(session.past(), plan.cluster)
+    if plan_file is not None and _is_applied(session, plan, inventory):
+        return 4 if left_out(plan) else 0
     what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
     with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
         typed_confirmation(plan.cluster, what, yes=yes)
@@ -90,6 +94,37 @@ def _read_plan(session: Session, path: Path) -> tuple[Plan, Inventory]:
     inventory = session.inventory(plan.cluster)
     check_plan(plan, inventory, str(path))
     return plan, inventory
+
+
+def _is_applied(session: Session, plan: Plan, inventory: Inventory) -> bool:
+    """Whether every node has the plan's bytes, which is said. ``UsageError``: no node can be applied any more."""
+    nodes = session.nodes()
+    try:
+        found = look_before(plan, session.way(inventory, tuple(plan.nodes)), nodes)
+    finally:
+        nodes.close()
+    match found.answer():
+        case Answer.BEGIN:
+            return False
+        case Answer.PLAN_AGAIN:
+            raise UsageError("plan-is-stale", _stale(found), hint=f"plan again: rollout plan --cluster {plan.cluster}")
+    if session.output == "text":
+        runs = runs_that_applied(session.past(), plan)
+        by = f"by {'run' if len(runs) == 1 else 'runs'} {', '.join(runs)}" if runs else "by no run of this journal"
+        click.echo(f"nothing to do: already applied {by}; every node has the plan's files")
+        _tell_left_out(plan)
+    return True
+
+
+def _stale(found: Standings) -> str:
+    """Why a plan fits no node."""
+    said = (
+        (Now.DRIFTED, "changed since the plan"),
+        (Now.AS_PLANNED, "as planned already"),
+        (Now.UNREAD, "could not be read"),
+    )
+    parts = [f"{what}: {printable(fold(names), 300)}" for now, what in said if (names := found.named(now))]
+    return f"nothing was touched: no node can be applied; {'; '.join(parts)}"
 
 
 def _plan_now(
@@ -110,9 +145,13 @@ def _plan_now(
 def _nothing_to_do(session: Session, plan: Plan) -> int:
     if session.output == "text":
         click.echo("no node can be changed" if plan.left_out else "nothing to do")
-        for left in left_out(plan):
-            click.echo(f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}")
+        _tell_left_out(plan)
     return 4 if left_out(plan) else 0
+
+
+def _tell_left_out(plan: Plan) -> None:
+    for left in left_out(plan):
+        click.echo(f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}")
 
 
 @click.command()
