@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
 from rollout.app.ports import Journal, Nodes, Target
-from rollout.app.reading import each
+from rollout.app.reading import each, only
 from rollout.app.upkeep import last_confirmed
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Report
@@ -45,5 +45,4 @@ def _read(plan: Plan, way: Way, nodes: Nodes, names: Sequence[str]) -> Standings
         command = agent_call.status(way.program, measure=measure, sudo=sudo, deadline=READ_SECONDS)
         return parse_report(target.name, "status", nodes.run(target, command), 0.0)
 
-    only = Way(way.program, {name: way.targets[name] for name in names}, {name: way.sudo[name] for name in names})
-    return stand(plan, each(only, nodes, read))
+    return stand(plan, each(only(way, names), nodes, read))

@@ -8,19 +8,23 @@ from pathlib import Path
 import click
 
 from rollout.app.applied_before import look_before, runs_that_applied
+from rollout.app.following import replay
 from rollout.app.load import load_policy
 from rollout.app.plan import check_preflight
 from rollout.app.ports import Journal
+from rollout.app.reading import only, read_receipts
 from rollout.app.runs import (
     check_in_inventory,
     check_nothing_unfinished,
     check_plan,
+    highest_counter,
     needs_of_run,
     owing,
     resumable,
     start_apply,
 )
 from rollout.app.runs import resume as resume_run
+from rollout.app.upkeep import held_by, set_free
 from rollout.cli.gate_backends import check_backends, gate_backends, needs_to_plan
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import make_plan, preflight_text, read_bounded, read_fleet, the_playbook
@@ -30,6 +34,7 @@ from rollout.core.gates.gate_needs import needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
+from rollout.core.plans.on_nodes import highest_token
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.plans.standing_now import Answer, Now, Standings
 from rollout.core.run.order import left_out
@@ -38,7 +43,7 @@ from rollout.core.run.state import RunState
 from rollout.core.telling.summary import exit_code
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
-from rollout.errors import InputError, Problem, UsageError
+from rollout.errors import InputError, Problem, StateError, UsageError
 
 
 @click.command()
@@ -178,10 +183,39 @@ def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa
 def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
     """Do what a run that has ended (the newest, without RUN) still owes to nodes that could not be reached."""
     journal = session.past()
-    state = owing(journal, known_run(session, journal.runs(), run))
+    named = known_run(session, journal.runs(), run)
+    try:
+        state = owing(journal, named)
+    except StateError as error:
+        if error.reference == "nothing-owed" and (freed := _release(session, journal, named)) is not None:
+            return freed
+        raise
     _show(session, journal.requests(state.order.run, state.heard), "not heard before its end, and not done now")
     owed = fold(name for name, record in state.nodes.items() if record.owed)
     return _go_on(session, journal, state, f" for who is owed: {owed}", yes=yes)
+
+
+def _release(session: Session, journal: Journal, run: str) -> int | None:
+    """End the claims that a run which has ended left on nodes; ``None``: there is none. Nothing else is done to a node."""
+    state = replay(journal, run)
+    inventory = session.inventory(state.order.cluster)
+    way = session.way(inventory, tuple(name for name in state.order.nodes if name in inventory.nodes))
+    nodes = session.nodes()
+    try:
+        reports = read_receipts(way, nodes)
+        held = held_by(reports, run)
+        if not held:
+            return None
+        counter = max(highest_token(reports), highest_counter(journal, state.order.cluster)) + 1
+        freed = set_free(only(way, tuple(held)), nodes, held, {run}, run, counter)
+    finally:
+        nodes.close()
+    still = [entry for entry in freed if entry.still]
+    if session.output == "text":
+        for entry in still:
+            click.echo(f"{entry.node}: {printable(entry.still, 300)}")
+        click.echo(f"run {run} owes nothing; its claim was ended on {counted(len(freed) - len(still), 'node')}")
+    return 4 if still else 0
 
 
 def _show(session: Session, waiting: Sequence[Request], heading: str) -> None:

@@ -93,7 +93,7 @@ def summarize(state: RunState) -> Summary:
         waves=tuple(WaveSummary(wave.name, len(wave.nodes), _counts(state, wave.nodes)) for wave in order.waves),
         troubles=troubles(state),
         left_out=order.left_out,
-        owed=fold(name for name, record in state.nodes.items() if record.owed),
+        owed=fold(owed_nodes(state)),
         leftovers=(
             *state.leftovers,
             *(f"{name}: {left}" for name, record in state.nodes.items() for left in record.leftovers),
@@ -104,6 +104,13 @@ def summarize(state: RunState) -> Summary:
         cordoned=fold(cordons(state)),
         exit_code=exit_code(state),
     )
+
+
+def owed_nodes(state: RunState) -> tuple[str, ...]:
+    """Nodes to which something is still to be done: none, where a run was turned away before it touched any."""
+    if state.ending is Ending.PREFLIGHT:
+        return ()
+    return tuple(name for name, record in state.nodes.items() if record.owed)
 
 
 def _paused(state: RunState) -> str:
