@@ -29,8 +29,8 @@ def lift_and_tell(
     run: str = "",
     known: Collection[str] = (),
     spared: Collection[str] = frozenset(),
-) -> None:
-    """Of ``run`` (``""``: of any run but the ``spared``). ``known``: nodes that the journal says are cordoned. What fails changes no exit code."""
+) -> bool:
+    """Of ``run`` (``""``: of any run but the ``spared``). ``known``: nodes that the journal says are cordoned. Whether none is left."""
     lifted, why = Lifted(), "no kubeconfig is named" if known else ""
     try:
         with cluster_of(inventory, session.kubeconfig) as cluster:
@@ -43,9 +43,10 @@ def lift_and_tell(
             failed = dict(lifted.failed)
             document = {"event": "Cordons", "lifted": fold(lifted.nodes), "failed": failed, "notAsked": why}
             click.echo(json.dumps({"version": 1, **document}, sort_keys=True))
-        return
-    for line in _lines(lifted, why, known):
-        click.echo(line)
+    else:
+        for line in _lines(lifted, why, known):
+            click.echo(line)
+    return not lifted.failed and not why
 
 
 def _lines(lifted: Lifted, why: str, known: Collection[str]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from rollout.app.runs import (
     check_nothing_unfinished,
     check_plan,
     highest_counter,
+    leased,
     needs_of_run,
     owing,
     resumable,
@@ -25,6 +26,7 @@ from rollout.app.runs import (
 )
 from rollout.app.runs import resume as resume_run
 from rollout.app.upkeep import held_by, set_free
+from rollout.cli.cordons import lift_and_tell
 from rollout.cli.gate_backends import check_backends, gate_backends, needs_to_plan
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import make_plan, preflight_text, read_bounded, read_fleet, the_playbook
@@ -39,7 +41,7 @@ from rollout.core.plans.plan_text import plan_text
 from rollout.core.plans.standing_now import Answer, Now, Standings
 from rollout.core.run.order import left_out
 from rollout.core.run.requests import Request, Word
-from rollout.core.run.state import RunState
+from rollout.core.run.state import Phase, RunState
 from rollout.core.telling.summary import exit_code
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
@@ -181,7 +183,10 @@ def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa
 @reason_option
 @session_options
 def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
-    """Do what a run that has ended (the newest, without RUN) still owes to nodes that could not be reached."""
+    """Do what a run that has ended (the newest, without RUN) still owes to nodes that could not be reached.
+
+    Of one that halted or was interrupted only its cordons are lifted; `rollout resume` does the rest.
+    """
     journal = session.past()
     named = known_run(session, journal.runs(), run)
     try:
@@ -189,6 +194,8 @@ def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cl
     except StateError as error:
         if error.reference == "nothing-owed" and (freed := _release(session, journal, named)) is not None:
             return freed
+        if error.reference == "not-done" and (lifted := _lift(session, journal, named)) is not None:
+            return lifted
         raise
     _show(session, journal.requests(state.order.run, state.heard), "not heard before its end, and not done now")
     owed = fold(name for name, record in state.nodes.items() if record.owed)
@@ -216,6 +223,20 @@ def _release(session: Session, journal: Journal, run: str) -> int | None:
             click.echo(f"{entry.node}: {printable(entry.still, 300)}")
         click.echo(f"run {run} owes nothing; its claim was ended on {counted(len(freed) - len(still), 'node')}")
     return 4 if still else 0
+
+
+def _lift(session: Session, journal: Journal, run: str) -> int | None:
+    """Lift the cordons that a run left which ended otherwise than done; ``None``: it left none, or has not ended."""
+    state = replay(journal, run)
+    cordoned = tuple(name for name, record in state.nodes.items() if record.cordoned)
+    if state.phase is not Phase.ENDED or not cordoned:
+        return None
+    inventory = session.inventory(state.order.cluster)
+    with leased(journal, state.order.cluster, run):  # whoever resumes it lifts them, and may be emptying nodes again
+        lifted = lift_and_tell(session, inventory, cordoned, run, cordoned)
+    if session.output == "text":
+        click.echo(f"run {run} ended {state.ending}; for anything else it owes: rollout resume {run}")
+    return 0 if lifted else 4
 
 
 def _show(session: Session, waiting: Sequence[Request], heading: str) -> None:
