@@ -53,12 +53,15 @@ def attendance_lines(summary: Summary, attendance: Attendance) -> Iterator[str]:
     """That a run which looks as if it went on does not, and the command that continues it; nothing where it does."""
     if summary.phase is Phase.ENDED or attendance.alive:
         return
-    if attendance.silent is None:
-        yield "  no controller is at work on this run"
-    else:
-        ago = f"{attendance.silent:.0f} s ago"
-        yield f"  no controller is at work on this run: the last heartbeat came {ago} from {printable(attendance.host)}"
+    yield f"  no controller is at work on this run{last_heartbeat(attendance)}"
     yield f"  To continue: rollout resume {summary.run}"
+
+
+def last_heartbeat(attendance: Attendance) -> str:
+    """When a controller that is gone was last heard of; nothing where it has given its lease back."""
+    if attendance.silent is None:
+        return ""
+    return f": the last heartbeat came {attendance.silent:.0f} s ago from {printable(attendance.host)}"
 
 
 def _budgets(summary: Summary) -> Iterator[str]:
@@ -116,5 +119,8 @@ def summary_document(summary: Summary) -> dict[str, Any]:
 
 def status_document(summary: Summary, attendance: Attendance) -> dict[str, Any]:
     """What ``rollout status`` prints: the summary, and the ``controller``, which is ``None`` once the run has ended."""
-    controller = None if summary.phase is Phase.ENDED else asdict(attendance)
-    return {**summary_document(summary), "controller": controller}
+    return {**summary_document(summary), "controller": controller_document(summary, attendance)}
+
+
+def controller_document(summary: Summary, attendance: Attendance) -> dict[str, Any] | None:
+    return None if summary.phase is Phase.ENDED else asdict(attendance)
