@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from rollout.app.journal_away import AWAY
 from rollout.app.ports import Journal
 from rollout.core.model.way_back import WayBack
 from rollout.core.run.events import Answered, Event, Resumed
@@ -20,6 +21,9 @@ Step = tuple[Event, RunState, RunState]
 
 LOOK_EVERY = 0.5
 """Seconds between two looks into the journal of a run that is followed."""
+
+AWAY_SECONDS = 90.0
+"""For how long a journal that is away is asked again: longer than a controller waits for it at the least."""
 
 LOOK_BACK = 5
 """Runs of a cluster that are looked at for what taking a node back took."""
@@ -91,12 +95,24 @@ def has_acted(journal: Journal, run: str) -> bool:
 def follow(journal: Journal, run: str, wait: Callable[[float], None]) -> Iterator[Sequence[Step]]:
     """Batches of what happens to a run as it is written down, until it has ended or nobody is at work on it any more.
 
-    The first batch is all that happened so far. ``wait`` sleeps; an empty batch says that time has passed.
+    The first batch is all that happened so far. ``wait`` sleeps; an empty batch says that time has passed. A journal that is
+    away is asked again for as long as its controller would wait for it.
     """
     follower = Follower(journal, run)
+    away = 0.0
     while True:
-        at_work = is_at_work(journal, follower.state.order.cluster, run)
-        yield follower.catch_up()
+        try:
+            at_work = is_at_work(journal, follower.state.order.cluster, run)
+            batch = follower.catch_up()
+        except StateError as error:
+            if error.reference != AWAY or away >= AWAY_SECONDS:
+                raise
+            away += LOOK_EVERY
+            wait(LOOK_EVERY)
+            yield ()
+            continue
+        away = 0.0
+        yield batch
         if follower.state.phase is Phase.ENDED or not at_work:
             return
         wait(LOOK_EVERY)
