@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rollout.app.journal_away import AWAY
 from rollout.app.ports import Journal
@@ -10,7 +10,7 @@ from rollout.core.model.way_back import WayBack
 from rollout.core.run.events import Answered, Event, Resumed
 from rollout.core.run.journal_codec import decode_event, decode_order
 from rollout.core.run.machine import opening, replayed
-from rollout.core.run.state import Phase, RunState, Verb
+from rollout.core.run.state import Goal, NodeState, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.run.ways_back import measured
 from rollout.core.telling.summary_text import Attendance
@@ -116,6 +116,25 @@ def follow(journal: Journal, run: str, wait: Callable[[float], None]) -> Iterato
         if follower.state.phase is Phase.ENDED or not at_work:
             return
         wait(LOOK_EVERY)
+
+
+def rolled_back_since(journal: Journal, run: str) -> Mapping[str, tuple[str, ...]]:
+    """Later rollback → the nodes from which it took this run's change back, oldest first, as far as this journal knows."""
+    header = journal.header(run)
+    found: dict[str, tuple[str, ...]] = {}
+    for later in journal.runs(header.cluster):
+        if later.run == run:
+            break
+        takes_it_back = later.goal == Goal.REVERT and f'"{run}-' in later.order
+        state = replay_if_readable(journal, later.run) if takes_it_back else None
+        back = () if state is None else tuple(name for name in state.nodes if _went_back(state, name, run))
+        if back:
+            found = {later.run: back, **found}
+    return found
+
+
+def _went_back(state: RunState, name: str, run: str) -> bool:
+    return state.nodes[name].state is NodeState.REVERTED and state.transaction(name).rpartition("-")[0] == run
 
 
 def is_at_work(journal: Journal, cluster: str, run: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rollout.adapters.private_files import write_privately
-from rollout.app.following import attendance
+from rollout.app.following import attendance, rolled_back_since
 from rollout.app.telling import tell_run
 from rollout.cli.options import session_options
 from rollout.cli.which_run import known_run
@@ -16,7 +16,7 @@ from rollout.cli.wiring import Session
 from rollout.core.telling.pages.page import page
 from rollout.core.telling.pages.text import report_document, report_lines
 from rollout.core.telling.summary import summarize
-from rollout.core.telling.summary_text import attendance_lines, controller_document
+from rollout.core.telling.summary_text import attendance_lines, controller_document, since_document, since_lines
 
 
 @click.command()
@@ -37,13 +37,18 @@ def report(session: Session, run: str, file: Path | None) -> int:
         _write(file, page(story))
     summary = summarize(story.state)
     controller = attendance(journal, summary.cluster, summary.run)
+    since = rolled_back_since(journal, summary.run)
     if session.output == "json":
-        document = {**report_document(story), "controller": controller_document(summary, controller)}
+        document = {
+            **report_document(story),
+            "controller": controller_document(summary, controller),
+            "rolledBack": since_document(since),
+        }
         click.echo(json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False))
     elif file is not None:
         click.echo(f"report of run {story.past.order.run}: {file}")
     else:
-        click.echo("\n".join((*report_lines(story), *attendance_lines(summary, controller))))
+        click.echo("\n".join((*report_lines(story), *attendance_lines(summary, controller), *since_lines(since))))
     return 0
 
 

@@ -85,6 +85,9 @@ def test_a_run_from_its_confirmation_to_what_is_told_of_it_later(pair: Site) -> 
     named = pair.rollout("status", first["run"])
     assert named.out.startswith(f"run {first['run']} on small: done, exit code 0\n")
     assert "revert" not in named.out.splitlines()[0]
+    assert "rolled it back on 1 node small-001" in named.out
+    assert "  later: r" in named.out
+    assert "earlier" not in named.out
 
     old = pair.rollout("resume", first["run"], "--yes")
     assert (old.code, "[superseded]" in old.err) == (5, True)

@@ -9,7 +9,8 @@ from typing import Any
 from rollout.core.model.draining import BY_HAND
 from rollout.core.run.state import Ending, Goal, Phase
 from rollout.core.telling.summary import Summary
-from rollout.core.text.terminal import printable
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable
 
 VERSION = 1
 """Of the JSON document."""
@@ -62,6 +63,17 @@ def last_heartbeat(attendance: Attendance) -> str:
     if attendance.silent is None:
         return ""
     return f": the last heartbeat came {attendance.silent:.0f} s ago from {printable(attendance.host)}"
+
+
+def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """That what a run confirmed is no longer there: later rollback → its nodes."""
+    for run, names in since.items():
+        nodes = f"{counted(len(names), 'node')} {printable(fold(names), 200)}"
+        yield f"  since then run {run} rolled it back on {nodes}"
+
+
+def since_document(since: Mapping[str, tuple[str, ...]]) -> list[dict[str, Any]]:
+    return [{"run": run, "nodes": fold(names), "count": len(names)} for run, names in since.items()]
 
 
 def _budgets(summary: Summary) -> Iterator[str]:
