@@ -117,6 +117,11 @@ def uncordoned(draft: Draft, event: Answered) -> None:
         draft.put(event.node, owed=True, leftovers=(*kept, drains.left_words(event.message)))
 
 
+def owes_a_cordon(record: NodeRecord) -> bool:
+    """Whether nothing but lifting its cordon is still to be done to a node that is owed."""
+    return record.owed and bool(drains.left_behind(record)) and record.state in _NOTHING_ELSE
+
+
 _NOTHING_ELSE = frozenset(
     {NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING, NodeState.REFUSED}
 )

@@ -92,10 +92,12 @@ def _troubles(summary: Summary) -> Iterator[str]:
 def _not_done(summary: Summary) -> Iterator[str]:
     for left in summary.left_out:
         yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
-    if summary.owed:
-        yield f"  owed (the change is still to be done or taken back there): {summary.owed}"
-        if summary.ending is Ending.DONE:
-            yield f"  on: rollout catch-up {summary.run}, once they are back"
+    if summary.owed_changes:
+        yield f"  owed (the change is still to be done or taken back there): {summary.owed_changes}"
+    if summary.owed_cordons:
+        yield f"  owed (only its cordon is still to be lifted there): {summary.owed_cordons}"
+    if summary.owed and summary.ending is Ending.DONE:
+        yield f"  on: rollout catch-up {summary.run}, once they are back"
     if summary.cancelled:
         yield f"  changed although they pulled images, which was cancelled: {printable(summary.cancelled, 200)}"
     if summary.cordoned:

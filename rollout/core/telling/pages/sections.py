@@ -54,8 +54,10 @@ def _verdict(story: Story) -> Iterator[tuple[str | None, Html | str]]:
     if back := taken_back(story):
         yield None, back
     summary = summarize(state)
-    if summary.owed:
-        yield None, f"Owed, still to be done or taken back there: {summary.owed}"
+    if summary.owed_changes:
+        yield None, f"Owed, still to be done or taken back there: {summary.owed_changes}"
+    if summary.owed_cordons:
+        yield None, f"Owed, only its cordon still to be lifted there: {summary.owed_cordons}"
     for leftover in (*summary.leftovers[:10], *state.leftovers[:10]):
         yield None, f"Left behind: {leftover}"
 
