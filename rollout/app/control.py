@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from rollout.app.following import Follower, is_at_work
+from rollout.app.following import Follower, attendance, is_at_work
 from rollout.app.ports import Journal
 from rollout.core.run.requests import Word
 from rollout.core.run.state import Phase, RunState
+from rollout.core.telling.summary_text import last_heartbeat
 from rollout.errors import StateError
 
 PATIENCE = 10.0
@@ -68,7 +69,8 @@ def _check(journal: Journal, state: RunState, word: Word) -> None:
         raise StateError("run-ended", f"run {run} has ended: {state.ending}", hint=f"`rollout report {run}`")
     if not is_at_work(journal, state.order.cluster, run):
         hint = f"`rollout resume {run}{' --promote' if word is Word.CONTINUE else ''}` or `rollout rollback {run}`"
-        raise StateError("no-controller", f"no controller is at work on run {run}", hint=hint)
+        last = last_heartbeat(attendance(journal, state.order.cluster, run))
+        raise StateError("no-controller", f"no controller is at work on run {run}{last}", hint=hint)
     if word is Word.CONTINUE and state.paused is None:
         raise StateError("not-paused", f"run {run} is neither paused nor held")
     if word is Word.PAUSE and state.paused is not None:

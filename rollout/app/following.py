@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from rollout.app.journal_away import AWAY
 from rollout.app.ports import Journal
 from rollout.core.model.way_back import WayBack
 from rollout.core.run.events import Answered, Event, Resumed
 from rollout.core.run.journal_codec import decode_event, decode_order
 from rollout.core.run.machine import opening, replayed
-from rollout.core.run.state import Phase, RunState, Verb
+from rollout.core.run.state import Goal, NodeState, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.run.ways_back import measured
 from rollout.core.telling.summary_text import Attendance
@@ -20,6 +21,9 @@ Step = tuple[Event, RunState, RunState]
 
 LOOK_EVERY = 0.5
 """Seconds between two looks into the journal of a run that is followed."""
+
+AWAY_SECONDS = 90.0
+"""For how long a journal that is away is asked again: longer than a controller waits for it at the least."""
 
 LOOK_BACK = 5
 """Runs of a cluster that are looked at for what taking a node back took."""
@@ -91,15 +95,46 @@ def has_acted(journal: Journal, run: str) -> bool:
 def follow(journal: Journal, run: str, wait: Callable[[float], None]) -> Iterator[Sequence[Step]]:
     """Batches of what happens to a run as it is written down, until it has ended or nobody is at work on it any more.
 
-    The first batch is all that happened so far. ``wait`` sleeps; an empty batch says that time has passed.
+    The first batch is all that happened so far. ``wait`` sleeps; an empty batch says that time has passed. A journal that is
+    away is asked again for as long as its controller would wait for it.
     """
     follower = Follower(journal, run)
+    away = 0.0
     while True:
-        at_work = is_at_work(journal, follower.state.order.cluster, run)
-        yield follower.catch_up()
+        try:
+            at_work = is_at_work(journal, follower.state.order.cluster, run)
+            batch = follower.catch_up()
+        except StateError as error:
+            if error.reference != AWAY or away >= AWAY_SECONDS:
+                raise
+            away += LOOK_EVERY
+            wait(LOOK_EVERY)
+            yield ()
+            continue
+        away = 0.0
+        yield batch
         if follower.state.phase is Phase.ENDED or not at_work:
             return
         wait(LOOK_EVERY)
+
+
+def rolled_back_since(journal: Journal, run: str) -> Mapping[str, tuple[str, ...]]:
+    """Later rollback → the nodes from which it took this run's change back, oldest first, as far as this journal knows."""
+    header = journal.header(run)
+    found: dict[str, tuple[str, ...]] = {}
+    for later in journal.runs(header.cluster):
+        if later.run == run:
+            break
+        takes_it_back = later.goal == Goal.REVERT and f'"{run}-' in later.order
+        state = replay_if_readable(journal, later.run) if takes_it_back else None
+        back = () if state is None else tuple(name for name in state.nodes if _went_back(state, name, run))
+        if back:
+            found = {later.run: back, **found}
+    return found
+
+
+def _went_back(state: RunState, name: str, run: str) -> bool:
+    return state.nodes[name].state is NodeState.REVERTED and state.transaction(name).rpartition("-")[0] == run
 
 
 def is_at_work(journal: Journal, cluster: str, run: str) -> bool:

@@ -23,27 +23,28 @@ SUFFIX = ".yaml"
 TEMPLATE_SUFFIX = ".j2"
 
 
-def load_cluster(files: Files, sources: NodeSources, cluster: str) -> Inventory:
-    """The inventory of a cluster, its nodes asked for where they are said elsewhere.
+def load_cluster(files: Files, sources: NodeSources, cluster: str, instead: str = "") -> Inventory:
+    """The inventory of a cluster, its nodes asked for where they are said elsewhere. ``instead``: the kubeconfig that ``sources``
+    use in the place of the inventory's; errors name the one that was used.
 
     Raises ``UsageError`` for an unknown name, ``InputError`` for a wrong file and for a source that does not answer.
     """
     try:
-        return ask_for_cluster(files, sources, cluster)
+        return ask_for_cluster(files, sources, cluster, instead)
     except RemoteError as error:
         raise InputError((Problem(error.reference, f"{cluster}: {error.message}", hint=error.hint),)) from None
 
 
-def ask_for_cluster(files: Files, sources: NodeSources, cluster: str) -> Inventory:
+def ask_for_cluster(files: Files, sources: NodeSources, cluster: str, instead: str = "") -> Inventory:
     """``load_cluster`` for those who go on without an API server: that it cannot be asked is a ``RemoteError``."""
     path = _path(files, INVENTORY_FOLDER, cluster, "cluster")
     draft = draft_of(files.read(path), path)
-    inventory = finish(draft, _found(draft, sources))
+    inventory = finish(draft, _found(draft, sources, instead))
     _check_name("cluster", inventory.cluster, cluster, path)
     return inventory
 
 
-def _found(draft: Draft, sources: NodeSources) -> Found | None:
+def _found(draft: Draft, sources: NodeSources, instead: str) -> Found | None:
     source = draft.source
     if source is None:
         return None
@@ -54,7 +55,7 @@ def _found(draft: Draft, sources: NodeSources) -> Found | None:
     try:
         live = sources.live(kubeconfig, source.context or "")
     except RemoteError as error:
-        message = f"{live_inventory.WHERE} of {printable(kubeconfig, 80)}: {error.message}"
+        message = f"{live_inventory.WHERE} of {printable(instead or kubeconfig, 80)}: {error.message}"
         raise RemoteError(error.reference, message, hint=error.hint) from None
     return live_inventory.found_nodes(live, source)
 

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from rollout.app.backends import Backends
 from rollout.app.draining import LATER, Drains, NotOursError, Said
+from rollout.app.ended_runs import HasEnded, gives_way, none_has_ended
 from rollout.app.node_gates import BASELINE_UNKNOWN, NodeGates, UntouchableError
 from rollout.app.node_pulls import asks_for_pulls, images_of
 from rollout.app.pods_since import why_not_now
@@ -23,7 +24,6 @@ from rollout.core.model.plan import Change, Plan
 from rollout.core.model.playbook import GateKind, GateScope
 from rollout.core.model.remote import RemoteCommand
 from rollout.core.model.report import Outcome, Report
-from rollout.core.model.snapshot import Token
 from rollout.core.model.token_belief import is_beyond_belief
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import Answered, Event, Trigger
@@ -67,6 +67,7 @@ class NodeWorker:
     force: bool = False  # revert over bytes that others wrote since: the operator's word
     backends: Backends = field(default_factory=Backends)
     who: str = ""
+    has_ended: HasEnded = none_has_ended  # of a run that a node names: its claim gives way then
     kept: set[str] = field(default_factory=set)
     claimed: dict[str, float] = field(default_factory=dict)  # when nodes that are being drained were claimed last
     not_ours: dict[str, Answered] = field(default_factory=dict)  # what a node said that was found taken over in a round
@@ -191,11 +192,18 @@ class NodeWorker:
         return parse_report(ask.node, "status", answer, self.clock.now() - started)
 
     def _answered(self, ask: Ask, baseline: str = "", pulls: tuple[str, ...] = ()) -> Answered:
-        report = self._ask(ask)
-        if ask.verb is Verb.READ and report.reference == "fenced" and report.token is None:
-            report = replace(report, token=self._token(ask))
+        report = self._read(ask) if ask.verb is Verb.READ else self._ask(ask)
         self._keep_or_release(ask, report)
         return replace(self._event(ask, report), baseline=baseline, pulls=pulls)
+
+    def _read(self, ask: Ask) -> Report:
+        """With a claim. A refusal does not tell what the node holds: it is looked at without one."""
+        report = self._ask(ask)
+        if report.reference == "fenced" and report.token is None:
+            return replace(report, token=self._look(ask).token)
+        if report.reference == "claimed" and not self.take_over and gives_way(self._look(ask), self.has_ended):
+            return self._ask(ask, take_over=True)
+        return report
 
     def _keep_or_release(self, ask: Ask, report: Report) -> None:
         """The connection of an apply is kept until its confirm; every other one is for one verb."""
@@ -228,11 +236,11 @@ class NodeWorker:
             newer=newer_attempt(ask.tx, report.receipts) if self.plan is None and ask.verb is Verb.READ else "",
         )  # fmt: skip
 
-    def _token(self, ask: Ask) -> Token | None:
-        """What the node holds that ours is too low for: asked for without a claim, since a refusal does not tell."""
+    def _look(self, ask: Ask) -> Report:
+        """What the node says without a claim."""
         sudo = self.way.sudo[ask.node]
         command = agent_call.status(self.way.program, tx=ask.tx, sudo=sudo, deadline=READ_SECONDS)
-        return parse_report(ask.node, "status", self.nodes.run(self.way.targets[ask.node], command), 0.0).token
+        return parse_report(ask.node, "status", self.nodes.run(self.way.targets[ask.node], command), 0.0)
 
     def _falsehood(self, ask: Ask, report: Report, reference: str) -> tuple[str, str] | None:
         """What an honest agent would never say, and what would stop the run on all other nodes if it were believed."""
@@ -242,19 +250,20 @@ class NodeWorker:
             return "false-claim", "it says that it is claimed to a run that takes claims over"
         return None
 
-    def _ask(self, ask: Ask) -> Report:
+    def _ask(self, ask: Ask, *, take_over: bool = False) -> Report:
         if ask.verb in (Verb.APPLY, Verb.REVERT) and self._node_gates is not None:
             self._node_gates.forget(ask.node)
         started = self.clock.now()
-        answer = self.nodes.run(self.way.targets[ask.node], self._command(ask))
+        command = self._command(ask, take_over=take_over or self.take_over)
+        answer = self.nodes.run(self.way.targets[ask.node], command)
         verb = _AGENT_VERBS[ask.verb]
         return parse_report(ask.node, verb, answer, self.clock.now() - started)
 
-    def _command(self, ask: Ask) -> RemoteCommand:
+    def _command(self, ask: Ask, *, take_over: bool) -> RemoteCommand:
         program, sudo = self.way.program, self.way.sudo[ask.node]
         match ask.verb:
             case Verb.READ:
-                claim = Claim(ask.counter, self.run, force=self.take_over)
+                claim = Claim(ask.counter, self.run, force=take_over)
                 return agent_call.status(program, tx=ask.tx, claim=claim, sudo=sudo, deadline=READ_SECONDS)
             case Verb.APPLY:
                 order = self._order(ask)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -33,6 +33,12 @@ def way_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> Way:
         targets={node.name: Target(node.name, node.address, node.user, node.port) for node in chosen},
         sudo={node.name: node.through_sudo for node in chosen},
     )
+
+
+def only(way: Way, names: Iterable[str]) -> Way:
+    """The same way, to these nodes."""
+    chosen = tuple(names)
+    return Way(way.program, {name: way.targets[name] for name in chosen}, {name: way.sudo[name] for name in chosen})
 
 
 def snapshot_fleet(inventory: Inventory, way: Way, nodes: Nodes, clock: Clock) -> FleetSnapshot:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from rollout.app.backends import Backends
 from rollout.app.driver import Driver
+from rollout.app.ended_runs import EndedRuns
 from rollout.app.following import has_acted, replay, replay_if_readable
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeWorker, Way
@@ -90,8 +91,9 @@ def start_apply(plan: Plan, way: Way, tools: Tools) -> RunState:
     order = apply_order(tools.new_run_id(), plan)
     counter = max(plan.counter, highest_counter(tools.journal, plan.cluster)) + 1
     worker = NodeWorker(
-        order.run, way, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who
-    )
+        order.run, way, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who,
+        has_ended=EndedRuns(tools.journal, order.cluster),
+    )  # fmt: skip
     return begin(order, counter, plan_codec.encode(plan), worker, tools)
 
 
@@ -190,8 +192,9 @@ def resume(state: RunState, way: Way, tools: Tools) -> RunState:
     plan = _plan_of(tools.journal, order.run)
     take_over = order.goal is Goal.REVERT
     worker = NodeWorker(
-        order.run, way, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who
-    )
+        order.run, way, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who,
+        EndedRuns(tools.journal, order.cluster),
+    )  # fmt: skip
     return go_on(order, worker, tools)
 
 

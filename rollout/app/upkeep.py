@@ -143,6 +143,12 @@ def set_free(
     return tuple(each(way, nodes, free).values())
 
 
+def held_by(reports: Mapping[str, Report], run: str) -> Mapping[str, str]:
+    """Node → ``run``, where that has a live claim and nothing armed is left to a guard."""
+    moving = under_way(reports)
+    return {name: holder for name, holder in holders(reports).items() if holder == run and name not in moving}
+
+
 def holders(reports: Mapping[str, Report]) -> Mapping[str, str]:
     """Node → the run that has a live claim on it."""
     return {name: report.token.run for name, report in reports.items() if report.token and report.token.live}

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import click
 
 from rollout.app.control import Asked, ask
-from rollout.app.following import follow, runs_at_work
+from rollout.app.following import attendance, follow, replay, runs_at_work
 from rollout.app.ports import Journal
 from rollout.cli.options import reason_option, session_options
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session, operator
 from rollout.core.model.playbook import RevertScope
 from rollout.core.run.requests import Word
-from rollout.core.run.state import Phase
-from rollout.core.telling.summary import exit_code
+from rollout.core.run.state import Phase, RunState
+from rollout.core.telling.summary import exit_code, summarize
+from rollout.core.telling.summary_text import attendance_lines, status_document, summary_lines
 from rollout.errors import UsageError
 
 run_argument = click.argument("run", required=False, default="")
@@ -39,9 +41,19 @@ def watch(session: Session, run: str) -> int:
             for observer in observers:
                 observer.on_end(state)
     if state is None or state.phase is not Phase.ENDED:
-        click.echo(f"no controller is at work on run {name} any more: `rollout resume {name}`", err=True)
+        _tell_no_controller(session, journal, state or replay(journal, name))
         return 5
     return exit_code(state) or 0
+
+
+def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> None:
+    """Where the run stands that nobody carries on, when its controller was last heard of, and how it is continued."""
+    summary = summarize(state)
+    found = attendance(journal, summary.cluster, summary.run)
+    if session.output == "json":
+        click.echo(json.dumps({"event": "NoController", **status_document(summary, found)}, sort_keys=True))
+        return
+    click.echo("\n".join((*summary_lines(summary), *attendance_lines(summary, found))), err=True)
 
 
 @click.command()

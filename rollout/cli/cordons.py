@@ -15,11 +15,18 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import RolloutError
 
-BY_HAND = (
-    'kubectl get nodes -o go-template=\'{{range .items}}{{if index .metadata.annotations "rollout/cordoned-by"}}'
-    '{{.metadata.name}}{{"\\n"}}{{end}}{{end}}\' | xargs -r -I{} '
-    'sh -c "kubectl uncordon {} && kubectl annotate node {} rollout/cordoned-by- rollout/token-"'
-)
+
+def by_hand(run: str, spared: Collection[str]) -> str:
+    """The command that lifts the cordons of ``run`` (``""``: of any run but the ``spared``, which may be at work)."""
+    others = " ".join(f'(ne . "{each}")' for each in sorted(spared))
+    ours = f'eq . "{run}"' if run else f"and . {others}".strip()
+    return (
+        "kubectl get nodes -o go-template='{{range $n := .items}}"
+        '{{with $n.metadata.annotations}}{{with index . "rollout/cordoned-by"}}'
+        f"{{{{if {ours}}}}}"
+        '{{$n.metadata.name}}{{"\\n"}}{{end}}{{end}}{{end}}{{end}}\' | xargs -r -I{} '
+        'sh -c "kubectl uncordon {} && kubectl annotate node {} rollout/cordoned-by- rollout/token-"'
+    )
 
 
 def lift_and_tell(
@@ -29,8 +36,8 @@ def lift_and_tell(
     run: str = "",
     known: Collection[str] = (),
     spared: Collection[str] = frozenset(),
-) -> None:
-    """Of ``run`` (``""``: of any run but the ``spared``). ``known``: nodes that the journal says are cordoned. What fails changes no exit code."""
+) -> bool:
+    """Of ``run`` (``""``: of any run but the ``spared``). ``known``: nodes that the journal says are cordoned. Whether none is left."""
     lifted, why = Lifted(), "no kubeconfig is named" if known else ""
     try:
         with cluster_of(inventory, session.kubeconfig) as cluster:
@@ -43,12 +50,13 @@ def lift_and_tell(
             failed = dict(lifted.failed)
             document = {"event": "Cordons", "lifted": fold(lifted.nodes), "failed": failed, "notAsked": why}
             click.echo(json.dumps({"version": 1, **document}, sort_keys=True))
-        return
-    for line in _lines(lifted, why, known):
-        click.echo(line)
+    else:
+        for line in _lines(lifted, why, known, by_hand(run, spared)):
+            click.echo(line)
+    return not lifted.failed and not why
 
 
-def _lines(lifted: Lifted, why: str, known: Collection[str]) -> Iterator[str]:
+def _lines(lifted: Lifted, why: str, known: Collection[str], command: str) -> Iterator[str]:
     if lifted.nodes:
         yield f"cordons lifted: {counted(len(lifted.nodes), 'node')}  {printable(fold(lifted.nodes), 300)}"
     for name, said in lifted.failed[:20]:
@@ -57,4 +65,4 @@ def _lines(lifted: Lifted, why: str, known: Collection[str]) -> Iterator[str]:
         which = f" ({printable(fold(known), 200)})" if known else ""
         yield f"whether nodes are still cordoned by rollout{which} was not asked: {printable(why, 200)}"
     if why or lifted.failed:
-        yield f"  by hand: {BY_HAND}"
+        yield f"  by hand: {command}"

@@ -7,19 +7,26 @@ from pathlib import Path
 
 import click
 
+from rollout.app.applied_before import look_before, runs_that_applied
+from rollout.app.following import replay
 from rollout.app.load import load_policy
 from rollout.app.plan import check_preflight
 from rollout.app.ports import Journal
+from rollout.app.reading import only, read_receipts
 from rollout.app.runs import (
     check_in_inventory,
     check_nothing_unfinished,
     check_plan,
+    highest_counter,
+    leased,
     needs_of_run,
     owing,
     resumable,
     start_apply,
 )
 from rollout.app.runs import resume as resume_run
+from rollout.app.upkeep import held_by, set_free
+from rollout.cli.cordons import lift_and_tell
 from rollout.cli.gate_backends import check_backends, gate_backends, needs_to_plan
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import make_plan, preflight_text, read_bounded, read_fleet, the_playbook
@@ -29,14 +36,16 @@ from rollout.core.gates.gate_needs import needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
+from rollout.core.plans.on_nodes import highest_token
 from rollout.core.plans.plan_text import plan_text
+from rollout.core.plans.standing_now import Answer, Now, Standings
 from rollout.core.run.order import left_out
 from rollout.core.run.requests import Request, Word
-from rollout.core.run.state import RunState
+from rollout.core.run.state import Phase, RunState
 from rollout.core.telling.summary import exit_code
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
-from rollout.errors import InputError, Problem, UsageError
+from rollout.errors import InputError, Problem, StateError, UsageError
 
 
 @click.command()
@@ -74,6 +83,8 @@ def apply(
     if not plan.nodes:
         return _nothing_to_do(session, plan)
     check_nothing_unfinished(session.past(), plan.cluster)
+    if plan_file is not None and _is_applied(session, plan, inventory):
+        return 4 if left_out(plan) else 0
     what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
     with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
         typed_confirmation(plan.cluster, what, yes=yes)
@@ -90,6 +101,37 @@ def _read_plan(session: Session, path: Path) -> tuple[Plan, Inventory]:
     inventory = session.inventory(plan.cluster)
     check_plan(plan, inventory, str(path))
     return plan, inventory
+
+
+def _is_applied(session: Session, plan: Plan, inventory: Inventory) -> bool:
+    """Whether every node has the plan's bytes, which is said. ``UsageError``: no node can be applied any more."""
+    nodes = session.nodes()
+    try:
+        found = look_before(plan, session.way(inventory, tuple(plan.nodes)), nodes)
+    finally:
+        nodes.close()
+    match found.answer():
+        case Answer.BEGIN:
+            return False
+        case Answer.PLAN_AGAIN:
+            raise UsageError("plan-is-stale", _stale(found), hint=f"plan again: rollout plan --cluster {plan.cluster}")
+    if session.output == "text":
+        runs = runs_that_applied(session.past(), plan)
+        by = f"by {'run' if len(runs) == 1 else 'runs'} {', '.join(runs)}" if runs else "by no run of this journal"
+        click.echo(f"nothing to do: already applied {by}; every node has the plan's files")
+        _tell_left_out(plan)
+    return True
+
+
+def _stale(found: Standings) -> str:
+    """Why a plan fits no node."""
+    said = (
+        (Now.DRIFTED, "changed since the plan"),
+        (Now.AS_PLANNED, "as planned already"),
+        (Now.UNREAD, "could not be read"),
+    )
+    parts = [f"{what}: {printable(fold(names), 300)}" for now, what in said if (names := found.named(now))]
+    return f"nothing was touched: no node can be applied; {'; '.join(parts)}"
 
 
 def _plan_now(
@@ -110,9 +152,13 @@ def _plan_now(
 def _nothing_to_do(session: Session, plan: Plan) -> int:
     if session.output == "text":
         click.echo("no node can be changed" if plan.left_out else "nothing to do")
-        for left in left_out(plan):
-            click.echo(f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}")
+        _tell_left_out(plan)
     return 4 if left_out(plan) else 0
+
+
+def _tell_left_out(plan: Plan) -> None:
+    for left in left_out(plan):
+        click.echo(f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}")
 
 
 @click.command()
@@ -137,12 +183,60 @@ def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa
 @reason_option
 @session_options
 def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
-    """Do what a run that has ended (the newest, without RUN) still owes to nodes that could not be reached."""
+    """Do what a run that has ended (the newest, without RUN) still owes to nodes that could not be reached.
+
+    Of one that halted or was interrupted only its cordons are lifted; `rollout resume` does the rest.
+    """
     journal = session.past()
-    state = owing(journal, known_run(session, journal.runs(), run))
+    named = known_run(session, journal.runs(), run)
+    try:
+        state = owing(journal, named)
+    except StateError as error:
+        if error.reference == "nothing-owed" and (freed := _release(session, journal, named)) is not None:
+            return freed
+        if error.reference == "not-done" and (lifted := _lift(session, journal, named)) is not None:
+            return lifted
+        raise
     _show(session, journal.requests(state.order.run, state.heard), "not heard before its end, and not done now")
     owed = fold(name for name, record in state.nodes.items() if record.owed)
     return _go_on(session, journal, state, f" for who is owed: {owed}", yes=yes)
+
+
+def _release(session: Session, journal: Journal, run: str) -> int | None:
+    """End the claims that a run which has ended left on nodes; ``None``: there is none. Nothing else is done to a node."""
+    state = replay(journal, run)
+    inventory = session.inventory(state.order.cluster)
+    way = session.way(inventory, tuple(name for name in state.order.nodes if name in inventory.nodes))
+    nodes = session.nodes()
+    try:
+        reports = read_receipts(way, nodes)
+        held = held_by(reports, run)
+        if not held:
+            return None
+        counter = max(highest_token(reports), highest_counter(journal, state.order.cluster)) + 1
+        freed = set_free(only(way, tuple(held)), nodes, held, {run}, run, counter)
+    finally:
+        nodes.close()
+    still = [entry for entry in freed if entry.still]
+    if session.output == "text":
+        for entry in still:
+            click.echo(f"{entry.node}: {printable(entry.still, 300)}")
+        click.echo(f"run {run} owes nothing; its claim was ended on {counted(len(freed) - len(still), 'node')}")
+    return 4 if still else 0
+
+
+def _lift(session: Session, journal: Journal, run: str) -> int | None:
+    """Lift the cordons that a run left which ended otherwise than done; ``None``: it left none, or has not ended."""
+    state = replay(journal, run)
+    cordoned = tuple(name for name, record in state.nodes.items() if record.cordoned)
+    if state.phase is not Phase.ENDED or not cordoned:
+        return None
+    inventory = session.inventory(state.order.cluster)
+    with leased(journal, state.order.cluster, run):  # whoever resumes it lifts them, and may be emptying nodes again
+        lifted = lift_and_tell(session, inventory, cordoned, run, cordoned)
+    if session.output == "text":
+        click.echo(f"run {run} ended {state.ending}; for anything else it owes: rollout resume {run}")
+    return 0 if lifted else 4
 
 
 def _show(session: Session, waiting: Sequence[Request], heading: str) -> None:

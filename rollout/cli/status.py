@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 
 import click
 
-from rollout.app.following import attendance, replay
+from rollout.app.following import attendance, replay, rolled_back_since
+from rollout.app.ports import RunHeader
 from rollout.cli.options import session_options
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session
 from rollout.core.telling.summary import summarize
-from rollout.core.telling.summary_text import attendance_lines, status_document, summary_lines
+from rollout.core.telling.summary_text import (
+    attendance_lines,
+    since_document,
+    since_lines,
+    status_document,
+    summary_lines,
+)
+
+MOST_OTHERS = 8
+"""Runs before and after this one that are named."""
 
 
 @click.command()
@@ -23,12 +34,19 @@ def status(session: Session, run: str) -> int:
     headers = journal.runs()
     summary = summarize(replay(journal, known_run(session, headers, run)))
     controller = attendance(journal, summary.cluster, summary.run)
+    since = rolled_back_since(journal, summary.run)
     if session.output == "json":
-        click.echo(json.dumps(status_document(summary, controller), sort_keys=True))
+        document = {**status_document(summary, controller), "rolledBack": since_document(since)}
+        click.echo(json.dumps(document, sort_keys=True))
     else:
-        click.echo("\n".join((*summary_lines(summary), *attendance_lines(summary, controller))))
-        older = [header for header in headers if header.run != summary.run][:8]
-        click.echo(
-            "\n".join(f"  earlier: {header.run} {header.goal} {header.cluster} by {header.who}" for header in older)
-        )
+        lines = (*summary_lines(summary), *attendance_lines(summary, controller), *since_lines(since))
+        click.echo("\n".join((*lines, *_others(headers, summary.run))))
     return 0
+
+
+def _others(headers: Sequence[RunHeader], run: str) -> Iterator[str]:
+    """The runs around this one: ``headers`` are the newest first."""
+    at = next(index for index, header in enumerate(headers) if header.run == run)
+    for word, some in (("later", headers[:at][-MOST_OTHERS:]), ("earlier", headers[at + 1 :][:MOST_OTHERS])):
+        for header in some:
+            yield f"  {word}: {header.run} {header.goal} {header.cluster} by {header.who}"

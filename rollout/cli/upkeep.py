@@ -10,7 +10,7 @@ import click
 
 from rollout.app.node_worker import Way
 from rollout.app.ports import Journal, Note
-from rollout.app.reading import read_receipts
+from rollout.app.reading import only, read_receipts
 from rollout.app.runs import check_nothing_unfinished, highest_counter
 from rollout.app.upkeep import (
     forget_fleet,
@@ -81,7 +81,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
         journal.unlock(cluster, Note(time.time(), operator(), f"unlocked: {session.reason}"))
         counter = max(highest_token(reports), highest_counter(journal, cluster)) + 1
         known = {header.run for header in journal.runs(cluster)}
-        freed = set_free(_only(way, tuple(held)), nodes, held, known, new_run_id(), counter)
+        freed = set_free(only(way, tuple(held)), nodes, held, known, new_run_id(), counter)
     finally:
         nodes.close()
     for entry in freed:
@@ -152,7 +152,3 @@ def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noq
 def _way(session: Session, cluster: str, limit: str) -> Way:
     inventory = session.inventory(cluster)
     return session.way(inventory, select(limit, inventory) if limit else tuple(inventory.nodes))
-
-
-def _only(way: Way, names: Sequence[str]) -> Way:
-    return Way(way.program, {name: way.targets[name] for name in names}, {name: way.sudo[name] for name in names})

@@ -79,7 +79,7 @@ class Session:
         """The inventory of a cluster, its nodes asked for where they are said elsewhere."""
         from rollout.app.load import load_cluster
 
-        return load_cluster(self.files(), self.sources(), cluster)
+        return load_cluster(self.files(), self.sources(), cluster, self.kubeconfig)
 
     def inventory_in_emergency(self, cluster: str) -> Inventory:
         """The same when the API server may be down: then its nodes as it last said them."""
@@ -88,7 +88,7 @@ class Session:
         from rollout.app.load import load_cluster
 
         sources = RecallingSources(RealSources(self.kubeconfig), self.state, _say)
-        return load_cluster(self.files(), sources, cluster)
+        return load_cluster(self.files(), sources, cluster, self.kubeconfig)
 
     def sources(self) -> ApiSources:
         from rollout.adapters.node_sources import RealSources

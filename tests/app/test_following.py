@@ -11,10 +11,13 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.control import ask
-from rollout.app.following import follow, replay
+from rollout.app.following import AWAY_SECONDS, attendance, follow, replay
+from rollout.app.ports import Holder
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.requests import Word, asked
 from rollout.core.run.state import Ending, Phase, Verb
+from rollout.core.telling.summary import summarize
+from rollout.core.telling.summary_text import attendance_lines
 from rollout.errors import StateError
 from tests.app.site import SMALL, Site, at_work
 
@@ -115,3 +118,46 @@ def test_a_pause_that_is_over_may_be_asked_for_again(journal: SqlJournal) -> Non
     at_work_on(journal, Word.PAUSE, Word.CONTINUE)
     assert not ask(journal, "r1", Word.PAUSE, "me@here", "", "", lambda _: None).heard
     assert [request.word for request in journal.requests("r1", 2)] == ["pause"], "it waits for the controller"
+
+
+class Restarting(SqlJournal):
+    """Its database is away for some looks."""
+
+    away = 0
+
+    def holder(self, cluster: str) -> Holder | None:
+        if self.away:
+            self.away -= 1
+            raise StateError("journal-away", "the server is starting up")
+        return super().holder(cluster)
+
+
+def test_a_journal_that_is_away_for_a_while_is_asked_again(tmp_path: Path) -> None:
+    journal = Restarting(tmp_path)
+    end = Site(journal).apply()
+    journal.away = 3
+    waits: list[float] = []
+    *empty, last = follow(journal, "r1", waits.append)
+    assert (empty, len(waits)) == ([(), (), ()], 3)
+    assert last[-1][2] == replace(end, now=last[-1][2].now)
+
+
+def test_a_journal_that_stays_away_is_told(tmp_path: Path) -> None:
+    journal = Restarting(tmp_path)
+    Site(journal).apply()
+    journal.away = 10**6
+    waits: list[float] = []
+    with pytest.raises(StateError, match="starting up"):
+        list(follow(journal, "r1", waits.append))
+    assert sum(waits) == AWAY_SECONDS
+
+
+def test_who_speaks_to_a_dead_controller_is_told_when_it_was_last_heard_of(journal: SqlJournal) -> None:
+    state = Site(journal).killed("n2", Verb.APPLY)
+    with pytest.raises(StateError) as raised:
+        ask(journal, "r1", Word.PAUSE, "me@here", "", "", nobody_waits)
+    assert raised.value.reference == "no-controller"
+    found = attendance(journal, SMALL.cluster, "r1")
+    assert not found.alive
+    lines = list(attendance_lines(summarize(state), found))
+    assert lines[-1] == "  To continue: rollout resume r1"

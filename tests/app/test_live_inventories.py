@@ -140,6 +140,14 @@ def test_an_api_server_that_cannot_be_asked_is_bad_input() -> None:
     assert (str(caught.value), caught.value.exit_code) == (said, 2)
 
 
+def test_an_error_names_the_kubeconfig_that_was_used_instead_of_the_inventorys() -> None:
+    sources = FakeSources(trouble=RemoteError("forbidden", "nodes is forbidden"))
+    text = FILE.format(source="kubeconfig: k", rest="")
+    with pytest.raises(InputError) as caught:
+        load_cluster(FakeFiles({"inventories/c.yaml": text}), sources, "c", "mine")
+    assert str(caught.value) == "c: nodes from the Kubernetes API of mine: nodes is forbidden [forbidden]"
+
+
 def in_a_cloud(count: int) -> tuple[LiveNode, ...]:
     return tuple(
         live(

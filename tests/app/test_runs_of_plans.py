@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.following import has_acted, replay
+from rollout.app.following import has_acted, replay, rolled_back_since
 from rollout.app.past_plans import newest_plan, plan_of
 from rollout.app.ports import RunHeader
 from rollout.app.runs import (
@@ -27,6 +27,7 @@ from rollout.core.plans import plan_codec
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.state import Ending, Goal, NodeState, RunState, Verb
+from rollout.core.telling.summary_text import since_lines
 from rollout.errors import InputError, StateError, UsageError
 from tests.app.agents import MACHINE, SILENT, answer
 from tests.app.site import NAMES, SMALL, KilledError, Site, fleet
@@ -333,3 +334,15 @@ def test_a_node_that_the_plan_of_its_run_does_not_have_is_not_known(site: Site) 
     with leased(site.journal, CLUSTER, "r9"):
         site.journal.append("r9", site.journal.events("r1"))
     assert {name: known.run for name, known in last_confirmed(site.journal, CLUSTER).items()} == {"n1": "r9"}
+
+
+def test_a_run_knows_from_which_nodes_later_rollbacks_took_it_back(site: Site) -> None:
+    site.apply()
+    assert rolled_back_since(site.journal, "r1") == {}
+    site.roll_back("r1", ("n1",))
+    site.roll_back("r1", ("n2", "n3"))
+    since = rolled_back_since(site.journal, "r1")
+    assert {run: sorted(names) for run, names in since.items()} == {"r2": ["n1"], "r3": ["n2", "n3"]}
+    assert list(since) == ["r2", "r3"]
+    assert rolled_back_since(site.journal, "r2") == {}
+    assert next(iter(since_lines(since))) == "  since then run r2 rolled it back on 1 node n1"

@@ -85,6 +85,9 @@ def test_a_run_from_its_confirmation_to_what_is_told_of_it_later(pair: Site) -> 
     named = pair.rollout("status", first["run"])
     assert named.out.startswith(f"run {first['run']} on small: done, exit code 0\n")
     assert "revert" not in named.out.splitlines()[0]
+    assert "rolled it back on 1 node small-001" in named.out
+    assert "  later: r" in named.out
+    assert "earlier" not in named.out
 
     old = pair.rollout("resume", first["run"], "--yes")
     assert (old.code, "[superseded]" in old.err) == (5, True)
@@ -157,3 +160,24 @@ def test_json_is_all_that_a_program_is_told(pair: Site) -> None:
     assert back.code == 0, back.err
     assert all(line.startswith("{") for line in back.out.splitlines())
     assert pair.everything("small-001") != {}
+
+
+def test_a_plan_that_is_applied_twice_is_no_failure(pair: Site) -> None:
+    planned = pair.rollout("plan", "--cluster", "small", "--limit", "small-[001-002]", "--out", "p.json")
+    assert planned.code == 0, planned.err
+    assert pair.rollout("apply", "p.json", "--yes").code == 0
+    run = pair.rollout("status", "-o", "json").json()["run"]
+    again = pair.rollout("apply", "p.json", "--yes")
+    assert (again.code, again.err) == (0, "")
+    assert again.out == f"nothing to do: already applied by run {run}; every node has the plan's files\n"
+    assert pair.rollout("status", "-o", "json").json()["run"] == run, "no run was begun"
+
+    (pair.node("small-001") / "etc/default/kubelet").write_text("KUBELET_EXTRA_ARGS=\n")
+    stale = pair.rollout("apply", "p.json", "--yes")
+    assert stale.code == 2, stale.all
+    assert (
+        "nothing was touched: no node can be applied; changed since the plan: small-001; as planned already: small-002"
+        in stale.err
+    )
+    assert "(plan again: rollout plan --cluster small) [plan-is-stale]" in stale.err
+    assert pair.rollout("status", "-o", "json").json()["run"] == run, "no run was begun"

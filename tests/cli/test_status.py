@@ -78,3 +78,14 @@ def test_a_controller_that_was_killed_is_not_at_work(
     assert "  no controller is at work on this run: the last heartbeat came " in out
     assert "  To continue: rollout resume r1\n" in out
     assert document(tmp_path, capsys)["alive"] is False
+
+    at = str(tmp_path / "state")
+    assert run(["watch", "--state", at]) == 5
+    assert "no controller is at work on this run: the last heartbeat came " in capsys.readouterr().err
+    assert run(["watch", "--state", at, "-o", "json"]) == 5
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (last["event"], last["run"], last["controller"]["alive"]) == ("NoController", "r1", False)
+    assert run(["report", "--state", at]) == 0
+    assert "no controller is at work on this run: the last heartbeat came " in capsys.readouterr().out
+    assert run(["pause", "--state", at]) == 5
+    assert "no controller is at work on run r1: the last heartbeat came " in capsys.readouterr().err

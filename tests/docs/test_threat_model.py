@@ -24,3 +24,15 @@ def test_every_row_of_what_a_node_may_try_names_its_test() -> None:
     assert len(rows) >= 10
     for row in rows:
         assert any(name in row for name in NAMED), row
+
+
+def test_every_row_of_who_is_there_names_its_test() -> None:
+    """But for whoever may do everything, and for what another section says."""
+    for part, free in (
+        ("## Who is there", "| root of a node |"),
+        ("## Beside the controller", "| the operator's own login |"),
+    ):
+        rows = [line for line in PAGE.split(part)[1].split("\n## ")[0].splitlines() if line.startswith("| ")]
+        assert len(rows) > 5
+        for row in rows[2:]:
+            assert row.startswith(free) or any(name in row for name in NAMED), row

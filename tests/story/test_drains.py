@@ -9,17 +9,25 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rollout.adapters.journal import SqlJournal
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+from rollout.app.following import replay
+from rollout.app.runs import leased
 from rollout.core.model.draining import Eviction
 from rollout.core.model.live import LiveNode
+from rollout.core.run.drains import AGAIN_EVERY
+from rollout.core.run.events import AbortAsked, Answered, Event, Ticked, Trigger
+from rollout.core.run.journal_codec import encode_event
+from rollout.core.run.machine import step
+from rollout.core.run.state import Phase, Verb
 from tests.controllers import PATIENCE, Done, until
 from tests.story.conftest import Site, served
 from tests.story.test_faults import begun, nothing_left, policy, said, where
@@ -261,6 +269,47 @@ def test_a_cordon_that_cannot_be_lifted_is_told_and_owed_and_catching_up_lifts_i
     assert caught.code == 0, caught.out + caught.err
     assert cordons(few) == {}
     assert few.is_new(FIRST), "nobody was at fault that it was left alone"
+
+
+def test_catching_up_lifts_the_cordons_of_a_run_that_halted(few: Site) -> None:
+    """As if the API server had been away for the two minutes at its end: the Node bears the run's mark, the journal knows it."""
+    few.fault(FIRST, "pdb-blocks")
+    with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
+        until(lambda: drained_now(few) and cordons(few), PATIENCE, "it is drained")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE)
+    run = run_of(few)
+    dead = few.rollout("catch-up", run, "--yes")
+    assert (dead.code, f"rollout resume {run}" in dead.err) == (5, True), "it has not ended, so it is resumed"
+    ended_halted(few, run)
+    lifted = few.rollout("catch-up", run, "--yes")
+    assert lifted.code == 0, lifted.all
+    assert (
+        lifted.out
+        == f"cordons lifted: 1 node  {FIRST}\nrun {run} ended halted; for anything else it owes: rollout resume {run}\n"
+    )
+    assert cordons(few) == {}
+
+
+def ended_halted(site: Site, run: str) -> None:
+    """Write down that the run halted and could not lift its cordon: what its controller would have written."""
+    with closing(SqlJournal(site.folder / site.state)) as journal, leased(journal, "small", run):
+        state, at = replay(journal, run), 0.0
+        events: list[str] = []
+        while state.phase is not Phase.ENDED:
+            at = max(state.now, at) + AGAIN_EVERY
+            asked = [(name, record) for name, record in state.nodes.items() if record.asked]
+            event: Event = AbortAsked(at, "me", "", 1) if state.halt is None else Ticked(at)
+            if state.halt is not None and asked:
+                name, record = asked[0]
+                assert record.asked is not None
+                event = Answered(at, name, record.serial, record.asked, ANSWERS[record.asked])
+            state, _ = step(state, event)
+            events.append(encode_event(event))
+        journal.append(run, events)
+
+
+ANSWERS = {Verb.DRAIN: Trigger.DRAINING, Verb.UNCORDON: Trigger.STILL_CORDONED, Verb.CLEAN: Trigger.CLEANED}
 
 
 # Taken back by others.

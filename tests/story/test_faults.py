@@ -353,3 +353,26 @@ def test_nodes_of_a_controller_that_died_stay_claimed_until_resume_or_an_emergen
     assert back.code == 0, back.out + back.err
     assert few.everything(*names) == before
     nothing_left(few, *names)
+
+
+def test_claims_that_a_run_left_behind_keep_nobody_out_once_it_has_ended(few: Site) -> None:
+    """The advice that is printed is followed to its end: nothing is owed, the claims are ended, and a new run goes through."""
+    plan(few, ",".join(FEW))
+    assert few.rollout("apply", "p.json", "--yes").code == 0
+    run = where(few)["run"]
+    counter = token(few, "small-001")[0]
+    for name in FEW[:4]:  # as if the connection had been lost between the claim and its answer
+        (few.node(name) / "var/lib/rollout/token").write_text(f"{counter} {run} live\n")
+    plan(few, ",".join(FEW), "--set", "maxPods=99")
+    done = few.rollout("apply", "p.json", "--yes")
+    assert done.code == 0, done.all
+    nothing_left(few, *FEW)
+
+    run = where(few)["run"]
+    counter = token(few, "small-001")[0]
+    (few.node("small-002") / "var/lib/rollout/token").write_text(f"{counter} {run} live\n")
+    freed = few.rollout("catch-up", "--yes")
+    assert freed.code == 0, freed.all
+    assert freed.out == f"run {run} owes nothing; its claim was ended on 1 node\n"
+    again = few.rollout("catch-up", "--yes")
+    assert (again.code, "[nothing-owed]" in again.err) == (5, True), again.all

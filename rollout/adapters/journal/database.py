@@ -17,6 +17,7 @@ from rollout.errors import StateError
 
 AWAY = "journal-away"
 _UNUSABLE = "journal-unusable"
+_ADDRESS = "check the user, the password and the database of the journal's address"
 
 
 class Database:
@@ -83,6 +84,8 @@ def _translated(store: Store, reference: str, message: str) -> Iterator[None]:
         yield
     except sa.exc.SQLAlchemyError as exc:
         text = " ".join(f"{message}: {exc.__cause__ or exc}".split())
+        if reference != AWAY and store.denied(exc):  # who has written before waits: its password was right a moment ago
+            raise StateError(_UNUSABLE, text, hint=_ADDRESS) from exc
         if reference != _UNUSABLE:
             reference = AWAY if store.away(exc) else _UNUSABLE if reference == AWAY else reference
         raise StateError(reference, text) from exc

@@ -27,6 +27,10 @@ _SESSION = {
     "default_transaction_isolation": "read committed",  # each statement sees what was committed, and locked rows anew
 }
 _NO_SYNC = "the server does not wait for its disk (fsync = off): an event could be lost with it"
+_DENIALS = (
+    "password authentication failed", "no password supplied", "no pg_hba.conf entry", "authentication failed for user",
+    '" does not exist', "is not permitted to log in", "permission denied for database",
+)  # fmt: skip
 _Result = TypeVar("_Result")
 
 
@@ -75,7 +79,9 @@ def postgres_store(address: PostgresUrl) -> Store:
     engine = sa.create_engine(
         "postgresql+psycopg://", creator=connect, isolation_level="AUTOCOMMIT", pool_pre_ping=True, pool_size=1
     )
-    return Store(engine, begin="BEGIN", alone=f"SELECT pg_advisory_xact_lock({_LOCK})", now=_now, away=_away)
+    return Store(
+        engine, begin="BEGIN", alone=f"SELECT pg_advisory_xact_lock({_LOCK})", now=_now, away=_away, denied=_denied
+    )
 
 
 def _prepare(connection: _Bounded) -> None:
@@ -92,6 +98,16 @@ def _prepare(connection: _Bounded) -> None:
 def _now() -> sa.ColumnElement[float]:
     """Of this very moment: a transaction's own time is older where it waited for a lock."""
     return sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), sa.Float)
+
+
+def _denied(error: sa.exc.SQLAlchemyError) -> bool:
+    """The server was reached and turns this user, password or database away: trying again changes nothing.
+
+    A connection that fails has no SQLSTATE, so its words are read: of several hosts, none may be merely away.
+    """
+    said = str(error.__cause__)
+    lines = [line for line in said.splitlines() if "connection to server" in line or "FATAL:" in line]
+    return bool(lines) and all(any(words in line for words in _DENIALS) for line in lines)
 
 
 def _away(error: sa.exc.SQLAlchemyError) -> bool:

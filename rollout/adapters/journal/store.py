@@ -8,12 +8,16 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 
+def _never(_error: sa.exc.SQLAlchemyError) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     """``begin`` opens a transaction that writes; ``alone`` then lets no other change the tables' shape.
 
     ``now`` is seconds since the epoch by the database's own clock, as SQL. ``away`` tells of an error whether the same
-    may go well a moment later.
+    may go well a moment later, ``denied`` whether it says that the journal's address is wrong: who, with what, or which.
     """
 
     engine: sa.Engine
@@ -21,3 +25,4 @@ class Store:
     alone: str
     now: Callable[[], sa.ColumnElement[float]]
     away: Callable[[sa.exc.SQLAlchemyError], bool]
+    denied: Callable[[sa.exc.SQLAlchemyError], bool] = _never

@@ -100,11 +100,19 @@ def rows(tally: Tally) -> Iterator[tuple[str, str]]:
     yield "other laws broken", f"{rest:,}"
 
 
+_WHAT_IT_IS = (
+    "The run machine, the driver, the journal's rules and every decision are the real ones. The nodes, their agents, their kubelets,",
+    "the network and the disk are models: what a real systemd, sshd or file system does otherwise than its model is not found here.",
+    "For that there are [real nodes](reliability.md). A fault of a kind that no table names was not drawn.",
+)
+
+
 def page(tally: Tally, command: str) -> str:
     """The page that the command writes."""
     lines = [
         "# What the simulator found", "",
         f"Written by `{command}`, which took {tally.took:,.0f} s of {cores()} cores. What is played and which laws are asked: [simulate](simulate.md).", "",
+        *_WHAT_IT_IS, "",
         *_table(("", "count"), rows(tally)), "",
         *_table(("the run ended", "plays"), ((name, f"{count:,}") for name, count in tally.endings.most_common())), "",
         *_table(("fault", "times"), ((kind, f"{tally.faults[kind]:,}") for kind in Kind)),

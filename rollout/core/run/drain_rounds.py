@@ -46,8 +46,18 @@ def _is_due(draft: Draft, record: NodeRecord) -> bool:
     """A run that goes on tries again for as long as it does; one that is to end, no longer than it waits."""
     if not record.uncordons:
         return True
-    goes_on = draft.state.phase in (Phase.RUNNING, Phase.SOAKING)
+    goes_on = draft.state.phase is not Phase.CLOSING
     return draft.now >= record.retry_at and (goes_on or record.uncordons < drains.MOST_TRIES)
+
+
+def count_from_the_end(draft: Draft) -> None:
+    """What was tried while the run had other things to do is no part of the time for which its end waits.
+
+    One try stays counted: a cordon that could not be lifted once does not take a place of the limits again.
+    """
+    for name, record in tuple(draft.nodes.items()):
+        if record.cordoned and record.uncordons:
+            draft.put(name, uncordons=1, retry_at=draft.now)
 
 
 def is_to_free(draft: Draft, name: str) -> bool:
@@ -105,6 +115,11 @@ def uncordoned(draft: Draft, event: Answered) -> None:
     if tries >= drains.MOST_TRIES:
         kept = tuple(words for words in record.leftovers if words not in behind)
         draft.put(event.node, owed=True, leftovers=(*kept, drains.left_words(event.message)))
+
+
+def owes_a_cordon(record: NodeRecord) -> bool:
+    """Whether nothing but lifting its cordon is still to be done to a node that is owed."""
+    return record.owed and bool(drains.left_behind(record)) and record.state in _NOTHING_ELSE
 
 
 _NOTHING_ELSE = frozenset(

@@ -5,7 +5,8 @@ A round says ``draining`` (asked again), ``drained`` (the pods are gone: the res
 (``refused`` without a charge). Whatever stops releases, a pause too, ends drains: such a node is ``pending`` as before.
 
 The cordon is lifted once its node is at rest: confirmed, and rehearsed if it is to be; taken back; left alone. A run does not
-end before each was lifted or could not be ``MOST_TRIES`` times in a row; then it is told, and owed.
+end before each was lifted or could not be for two minutes (``MOST_TRIES``), counted from when nothing else was left to do; then
+it is told, and owed.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ REFERENCE = "not-drained"
 AGAIN_EVERY = 15.0
 """Seconds between two tries to lift a cordon."""
 
-MOST_TRIES = 8
-"""How often in a row a cordon is tried to be lifted before a run may end without."""
+MOST_TRIES = 9
+"""How often in a row a cordon is tried to be lifted before a run may end without: for two minutes."""
 
 _LEFT = "its cordon could not be lifted"
 

@@ -134,7 +134,7 @@ def _running(draft: Draft) -> None:
     if state.wave >= len(order.waves):
         draft.first_open_wave()  # of a wave that has passed, a resume may find a node that does not speak
         if draft.state.wave >= len(order.waves):
-            draft.set(phase=Phase.CLOSING)
+            _close(draft)
         return
     wave = order.waves[state.wave]
     nodes = draft.nodes
@@ -192,7 +192,12 @@ def _halting(draft: Draft) -> None:
     )
     ending = draft.state.halt.ending if draft.state.halt else Ending.DONE
     if ending in (Ending.CLAIMED, Ending.PREFLIGHT) or not any(waiting):
-        draft.set(phase=Phase.CLOSING)
+        _close(draft)
+
+
+def _close(draft: Draft) -> None:
+    drain_rounds.count_from_the_end(draft)
+    draft.set(phase=Phase.CLOSING)
 
 
 def _closing(draft: Draft) -> None:

@@ -35,11 +35,18 @@ def soaking(draft: Draft) -> None:
     if not short and not gates_short:
         _steady(draft, confirmed)
     elif state.round >= MOST_ROUNDS * order.passes and state.paused is None:
-        draft.halt(
-            Ending.HALTED, "never-steady", f"{len(short)} nodes never passed their gates {order.passes} times in a row"
-        )
+        draft.halt(Ending.HALTED, "never-steady", _never_steady(draft, short))
     elif state.now >= state.round_at:
         _round(draft, short, every=wave.soak / order.passes)
+
+
+def _never_steady(draft: Draft, short: list[str]) -> str:
+    """With what the gates said last of the first of these nodes: that they could not be asked, for one."""
+    times = draft.state.order.passes
+    if not short:
+        return f"the wave gates never passed {times} times in a row"
+    said = next((f"; {name}: {why}" for name in short if (why := draft.nodes[name].message)), "")
+    return f"{counted(len(short), 'node')} never passed their gates {times} times in a row{said}"
 
 
 def _steady(draft: Draft, confirmed: list[str]) -> None:

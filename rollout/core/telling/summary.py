@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rollout.core.run import drain_rounds
 from rollout.core.run.budgets import nearest
 from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Phase, RunState
 from rollout.core.telling.rehearsed import rehearsed
@@ -69,6 +70,8 @@ class Summary:
     cancelled: str  # nodes that were changed although they pulled images
     draining: str  # nodes that are being emptied, and what for is waited
     cordoned: str  # nodes at rest that may still have a cordon of the run
+    owed_cordons: str  # the owed nodes to which nothing but lifting a cordon is still to be done
+    owed_changes: str  # all others of them
     exit_code: int | None
 
 
@@ -93,7 +96,7 @@ def summarize(state: RunState) -> Summary:
         waves=tuple(WaveSummary(wave.name, len(wave.nodes), _counts(state, wave.nodes)) for wave in order.waves),
         troubles=troubles(state),
         left_out=order.left_out,
-        owed=fold(name for name, record in state.nodes.items() if record.owed),
+        owed=fold(owed_nodes(state)),
         leftovers=(
             *state.leftovers,
             *(f"{name}: {left}" for name, record in state.nodes.items() for left in record.leftovers),
@@ -102,8 +105,17 @@ def summarize(state: RunState) -> Summary:
         cancelled=fold(name for name, record in state.nodes.items() if record.cancelled),
         draining=drains(state, state.now) if state.phase is Phase.RUNNING else "",
         cordoned=fold(cordons(state)),
+        owed_cordons=fold(name for name in owed_nodes(state) if drain_rounds.owes_a_cordon(state.nodes[name])),
+        owed_changes=fold(name for name in owed_nodes(state) if not drain_rounds.owes_a_cordon(state.nodes[name])),
         exit_code=exit_code(state),
     )
+
+
+def owed_nodes(state: RunState) -> tuple[str, ...]:
+    """Nodes to which something is still to be done: none, where a run was turned away before it touched any."""
+    if state.ending is Ending.PREFLIGHT:
+        return ()
+    return tuple(name for name, record in state.nodes.items() if record.owed)
 
 
 def _paused(state: RunState) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 from rollout.core.model.draining import BY_HAND
 from rollout.core.run.state import Ending, Goal, Phase
 from rollout.core.telling.summary import Summary
-from rollout.core.text.terminal import printable
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable
 
 VERSION = 1
 """Of the JSON document."""
@@ -53,12 +54,26 @@ def attendance_lines(summary: Summary, attendance: Attendance) -> Iterator[str]:
     """That a run which looks as if it went on does not, and the command that continues it; nothing where it does."""
     if summary.phase is Phase.ENDED or attendance.alive:
         return
-    if attendance.silent is None:
-        yield "  no controller is at work on this run"
-    else:
-        ago = f"{attendance.silent:.0f} s ago"
-        yield f"  no controller is at work on this run: the last heartbeat came {ago} from {printable(attendance.host)}"
+    yield f"  no controller is at work on this run{last_heartbeat(attendance)}"
     yield f"  To continue: rollout resume {summary.run}"
+
+
+def last_heartbeat(attendance: Attendance) -> str:
+    """When a controller that is gone was last heard of; nothing where it has given its lease back."""
+    if attendance.silent is None:
+        return ""
+    return f": the last heartbeat came {attendance.silent:.0f} s ago from {printable(attendance.host)}"
+
+
+def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """That what a run confirmed is no longer there: later rollback → its nodes."""
+    for run, names in since.items():
+        nodes = f"{counted(len(names), 'node')} {printable(fold(names), 200)}"
+        yield f"  since then run {run} rolled it back on {nodes}"
+
+
+def since_document(since: Mapping[str, tuple[str, ...]]) -> list[dict[str, Any]]:
+    return [{"run": run, "nodes": fold(names), "count": len(names)} for run, names in since.items()]
 
 
 def _budgets(summary: Summary) -> Iterator[str]:
@@ -77,10 +92,12 @@ def _troubles(summary: Summary) -> Iterator[str]:
 def _not_done(summary: Summary) -> Iterator[str]:
     for left in summary.left_out:
         yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
-    if summary.owed:
-        yield f"  owed (the change is still to be done or taken back there): {summary.owed}"
-        if summary.ending is Ending.DONE:
-            yield f"  on: rollout catch-up {summary.run}, once they are back"
+    if summary.owed_changes:
+        yield f"  owed (the change is still to be done or taken back there): {summary.owed_changes}"
+    if summary.owed_cordons:
+        yield f"  owed (only its cordon is still to be lifted there): {summary.owed_cordons}"
+    if summary.owed and summary.ending is Ending.DONE:
+        yield f"  on: rollout catch-up {summary.run}, once they are back"
     if summary.cancelled:
         yield f"  changed although they pulled images, which was cancelled: {printable(summary.cancelled, 200)}"
     if summary.cordoned:
@@ -116,5 +133,8 @@ def summary_document(summary: Summary) -> dict[str, Any]:
 
 def status_document(summary: Summary, attendance: Attendance) -> dict[str, Any]:
     """What ``rollout status`` prints: the summary, and the ``controller``, which is ``None`` once the run has ended."""
-    controller = None if summary.phase is Phase.ENDED else asdict(attendance)
-    return {**summary_document(summary), "controller": controller}
+    return {**summary_document(summary), "controller": controller_document(summary, attendance)}
+
+
+def controller_document(summary: Summary, attendance: Attendance) -> dict[str, Any] | None:
+    return None if summary.phase is Phase.ENDED else asdict(attendance)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from rollout.adapters.journal import PostgresUrl, SqlJournal, postgres
+from rollout.adapters.journal.database import is_there
 from rollout.app.ports import Note
 from rollout.errors import StateError
 from tests.adapters.journal.conftest import name_of
@@ -171,3 +173,28 @@ def test_the_server_gives_up_before_we_do_and_a_lock_outlasts_who_stands_still()
         seconds[name] for name in ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
     )
     assert still < lock < statement < postgres.ANSWER_SECONDS
+
+
+def test_a_wrong_password_or_a_database_that_is_missing_is_no_journal_that_is_away(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Waiting for it would change nothing."""
+    database = name_of(server.database())
+    wrong = tmp_path / "pgpass"
+    wrong.write_text("127.0.0.1:*:*:rollout:another\n")
+    wrong.chmod(0o600)
+    for file, name in ((wrong, database), (tmp_path / "none", database), (server.pass_file, "nowhere")):
+        monkeypatch.setenv("PGPASSFILE", str(file))
+        address = PostgresUrl.reading(server.over_tcp(name))
+        for look in (is_there, SqlJournal):
+            with pytest.raises(StateError) as raised:
+                look(address)
+            assert raised.value.reference == "journal-unusable", raised.value
+            assert raised.value.hint == "check the user, the password and the database of the journal's address"
+
+
+def test_a_server_that_is_not_there_is_away(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSFILE", str(server.pass_file))
+    with pytest.raises(StateError) as raised:
+        is_there(PostgresUrl.reading(server.over_tcp("journal1", 1)))
+    assert raised.value.reference == "journal-away"

@@ -315,6 +315,34 @@ def test_one_that_cannot_be_lifted_at_all_is_owed_and_named_and_the_run_ends() -
     as_found(game)
 
 
+def test_the_time_for_a_cordon_is_counted_from_the_end_and_not_from_the_first_try() -> None:
+    """The API was away for all of a long soak, and came back a little after it."""
+    soak = MOST_TRIES * AGAIN_EVERY + 120.0
+    game = play({"a": 1}, soak=soak)
+    game.nodes["a-1"].cordon_stays_until = EVER
+    state = game.run(until=lambda s: s.phase is Phase.CLOSING)
+    assert verbs(game, "a-1").count(Verb.UNCORDON) > MOST_TRIES, "it was tried all the time"
+    ended = state.now
+    game.nodes["a-1"].cordon_stays_until = ended + (MOST_TRIES - 2) * AGAIN_EVERY
+    end = game.go_on()
+    assert (end.nodes["a-1"].owed, end.nodes["a-1"].leftovers) == (False, ())
+    assert end.now > ended + AGAIN_EVERY
+    as_found(game)
+
+
+@pytest.mark.parametrize("word", ["abort", "interrupt"])
+def test_also_of_a_run_that_was_stopped(word: str) -> None:
+    game = play({"a": 1}, soak=MOST_TRIES * AGAIN_EVERY + 120.0)
+    game.nodes["a-1"].cordon_stays_until = EVER
+    state = game.run(until=lambda s: s.nodes["a-1"].uncordons > MOST_TRIES)
+    game.feed(AbortAsked(game.now, "me", "", 1) if word == "abort" else InterruptAsked(game.now))
+    game.nodes["a-1"].cordon_stays_until = state.now + 3 * AGAIN_EVERY
+    end = game.go_on()
+    assert end.ending in (Ending.HALTED, Ending.INTERRUPTED)
+    assert not end.nodes["a-1"].owed
+    as_found(game)
+
+
 def test_one_that_is_owed_is_owed_whatever_else_is_heard_of_its_node() -> None:
     """A soak that goes on after the last try measures it, and a new controller reads it."""
     game = play({"a": 1}, soak=MOST_TRIES * AGAIN_EVERY + 120.0)

@@ -609,6 +609,23 @@ def test_a_gate_that_could_not_be_asked_is_remembered_when_the_guard_fires() -> 
     assert end.nodes["a-1"].message.endswith("took the change back: not found [gate-disk]")
 
 
+def test_a_soak_whose_gates_cannot_be_asked_says_so_when_it_halts() -> None:
+    play = Play(make_order({"a": 1}))
+    play.run(until=lambda s: s.phase is Phase.SOAKING)
+    while play.state.halt is None:
+        play.go_on(until=lambda s: s.halt is not None or s.nodes["a-1"].asked is Verb.MEASURE)
+        if play.state.halt is None:
+            serial = play.state.nodes["a-1"].serial
+            play.lose_answers()
+            answer = Answered(
+                play.now, "a-1", serial, Verb.MEASURE, Trigger.GATES_UNKNOWN, "gate-ready", "the API is away"
+            )
+            play.feed(answer)
+            play.go_on(until=lambda s: s.nodes["a-1"].state is not NodeState.UNKNOWN)
+    assert play.state.halt.reference == "never-steady"
+    assert play.state.halt.message == "1 node never passed their gates 3 times in a row; a-1: the API is away"
+
+
 def test_a_live_claim_of_another_run_ends_this_one_before_it_begins() -> None:
     play = Play(make_order({"a": 3}))
     play.state, commands = opening(play.order, 1, 0.0)

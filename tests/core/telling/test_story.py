@@ -6,13 +6,14 @@ import json
 
 import pytest
 
-from rollout.core.model.playbook import Limits, Share
+from rollout.core.model.playbook import Limits, RevertScope, Share
 from rollout.core.model.verdict import Verdict
-from rollout.core.run.events import PauseAsked, Resumed
+from rollout.core.run.events import AbortAsked, PauseAsked, Resumed
 from rollout.core.run.state import Goal, NodeState, Phase
 from rollout.core.telling.pages.moments import fallen, moments
 from rollout.core.telling.pages.next_steps import next_steps
 from rollout.core.telling.pages.numbers import Number, number_in
+from rollout.core.telling.pages.sections import taken_back
 from rollout.core.telling.pages.story import Story
 from rollout.core.telling.pages.text import report_document, report_lines
 from tests.core.telling import journals
@@ -177,3 +178,26 @@ NUMBERS = [
 @pytest.mark.parametrize(("evidence", "number"), NUMBERS, ids=[text[:20] or "nothing" for text, _ in NUMBERS])
 def test_the_number_in_a_gates_evidence(evidence: str, number: Number | None) -> None:
     assert number_in(evidence) == number
+
+
+def test_what_went_back_is_told_by_the_word_of_who_said_it() -> None:
+    plan, play = journals.stopped(lambda s: s.wave == 1)
+    play.feed(AbortAsked(play.now, "bob", "wrong week", 1, RevertScope.RUN))
+    play.go_on()
+    story = story_of(play, plan)
+    assert any("aborted by bob: wrong week (revert: run)" in text for text in texts(story))
+    assert "with the others, as bob said (revert: run)" in taken_back(story)
+    assert any("as bob said (revert: run)" in line for line in report_lines(story))
+
+
+def test_what_went_back_by_the_playbook_is_told_so(halted: Story) -> None:
+    assert "as the playbook says (revert: wave)" in taken_back(halted)
+
+
+def test_a_node_that_was_not_left_as_found_is_not_told_as_if_it_had_been(halted: Story) -> None:
+    (name,) = [name for name, record in halted.state.nodes.items() if record.state is NodeState.UNREACHABLE]
+    assert "every node left as found" not in texts(halted)
+    assert f"477 of 478 nodes left as found; not known of, or not so: {name}" in texts(halted)
+    game = Play(make_order({"a": 2}))
+    game.run()
+    assert "every node left as found" in texts(story_of(game))

@@ -97,3 +97,15 @@ def test_a_run_on_its_way_says_how_far_it_is_from_halting() -> None:
     assert not [line for line in summary_lines(summarize(finished())) if line.startswith("  budgets: ")]
     document = summary_document(summarize(finished(None)))
     assert document["budgets"][0] == {"where": "wave 'all'", "wrong": 0, "limit": 1, "left": 1}
+
+
+def test_a_node_that_owes_only_a_cordon_is_not_told_as_if_its_change_were_open() -> None:
+    left = ("its cordon could not be lifted: the API is away",)
+    held = NodeRecord(S.CONFIRMED, owed=True, cordoned=True, leftovers=left)
+    gone = replace(GONE, cordoned=True, leftovers=left)
+    lines = list(summary_lines(summarize(finished(a_1=held, a_2=gone))))
+    assert "  owed (only its cordon is still to be lifted there): a-1" in lines
+    assert "  owed (the change is still to be done or taken back there): a-2" in lines
+    assert any("rollout catch-up" in line for line in lines)
+    alone = list(summary_lines(summarize(finished(a_1=held))))
+    assert not any("the change is still" in line for line in alone)

@@ -68,9 +68,9 @@ def _phases(story: Story) -> Iterator[Moment]:
     yield Moment(
         0.0, "plain", f"began: {counted(len(order.nodes), 'node')} to be claimed with token {story.past.counter}"
     )
-    for span in story.spans:
-        if span.kind == Phase.CLOSING:
-            yield Moment(span.began - story.began, "plain", "every node left as found")
+    closings = [span for span in story.spans if span.kind == Phase.CLOSING]
+    for span, names in zip(closings, story.not_left, strict=True):
+        yield Moment(span.began - story.began, "bad" if names else "plain", _left_as_found(len(order.nodes), names))
     for at, halt in story.halts:
         what = "halted" if state.order.goal is Goal.APPLY else "stopped"
         yield Moment(at - story.began, "halt", f"{what}: {halt.message} [{halt.reference}]")
@@ -80,6 +80,13 @@ def _phases(story: Story) -> Iterator[Moment]:
             counts[str(record.state)] = counts.get(str(record.state), 0) + 1
         kind = "good" if state.ending == "done" else "plain"
         yield Moment(story.ended - story.began, kind, f"ended: {counts_text(counts)}")
+
+
+def _left_as_found(nodes: int, not_left: tuple[str, ...]) -> str:
+    if not not_left:
+        return "every node left as found"
+    names = printable(fold(not_left), 120)
+    return f"{nodes - len(not_left)} of {counted(nodes, 'node')} left as found; not known of, or not so: {names}"
 
 
 def _falls(story: Story) -> Iterator[Moment]:

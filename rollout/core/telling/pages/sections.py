@@ -51,11 +51,13 @@ def _verdict(story: Story) -> Iterator[tuple[str | None, Html | str]]:
         wave = state.order.waves[min(state.wave, len(state.order.waves) - 1)].name
         where = f" in wave {wave}" if state.order.goal is Goal.APPLY else ""
         yield None, f"Halted{where}: {state.halt.message} [{state.halt.reference}]"
-    if back := _taken_back(state):
+    if back := taken_back(story):
         yield None, back
     summary = summarize(state)
-    if summary.owed:
-        yield None, f"Owed, still to be done or taken back there: {summary.owed}"
+    if summary.owed_changes:
+        yield None, f"Owed, still to be done or taken back there: {summary.owed_changes}"
+    if summary.owed_cordons:
+        yield None, f"Owed, only its cordon still to be lifted there: {summary.owed_cordons}"
     for leftover in (*summary.leftovers[:10], *state.leftovers[:10]):
         yield None, f"Left behind: {leftover}"
 
@@ -74,7 +76,9 @@ def _ending(state: RunState) -> str:
     return f"{words[state.ending]}{but} (exit code {exit_code(state)})"
 
 
-def _taken_back(state: RunState) -> str:
+def taken_back(story: Story) -> str:
+    """How many nodes went back, and for whose sake."""
+    state = story.state
     if state.order.goal is Goal.REVERT:
         return ""
     back = [name for name, record in state.nodes.items() if record.state is NodeState.REVERTED]
@@ -83,12 +87,15 @@ def _taken_back(state: RunState) -> str:
         return ""
     own = len(back) - len(others)
     parts = [f"{own} for their own trouble"] if own else []
-    parts += (
-        [f"{len(others)} with the others, as the playbook says (revert: {state.order.on_failure.value})"]
-        if others
-        else []
-    )
+    parts += [f"{len(others)} with the others, {_by_whose_word(story)}"] if others else []
     return f"Taken back: {counted(len(back), 'node')} ({', '.join(parts)})."
+
+
+def _by_whose_word(story: Story) -> str:
+    if story.asked_back is None:
+        return f"as the playbook says (revert: {story.state.order.on_failure.value})"
+    who, scope = story.asked_back
+    return f"as {printable(who, 60)} said (revert: {scope.value})"
 
 
 _RANK = (

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import Cause
+from rollout.core.model.playbook import Cause, RevertScope
 from rollout.core.model.verdict import Reading, Verdict
 from rollout.core.run.events import (
     AbortAsked,
@@ -103,7 +103,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """See the module. ``ended`` is when the last event was; ``events`` how many there are; ``halts`` every halt and when."""
+    """See the module. ``ended`` is when the last event was; ``events`` how many there are; ``halts`` every halt and when;
+    ``not_left`` are the nodes of each closing that did not say that they were left as found.
+    """
 
     past: Past
     state: RunState
@@ -115,8 +117,10 @@ class Story:
     said: tuple[Said, ...]
     halted_in: RunState | None
     halts: tuple[tuple[float, Halt], ...]
+    not_left: tuple[tuple[str, ...], ...]
     ended: float
     events: int
+    asked_back: tuple[str, RevertScope] | None = None  # who aborted it last, and said what goes back
 
     @property
     def began(self) -> float:
@@ -153,6 +157,8 @@ class _Fold:
     said: list[Said] = field(default_factory=list)
     halted_in: RunState | None = None
     halts: list[tuple[float, Halt]] = field(default_factory=list)
+    not_left: list[tuple[str, ...]] = field(default_factory=list)
+    asked_back: tuple[str, RevertScope] | None = None
     controllers: int = 0
     slow: set[tuple[str, int]] = field(default_factory=set)
 
@@ -171,11 +177,17 @@ class _Fold:
             self._extended(event.node)
         kind = _kind(before)
         if (kind, before.wave) != (_kind(self.state), self.state.wave):
-            self.spans.append(Span(before.wave, kind, self.began, self.at))
+            self._span(before, kind)
             self.began = self.at
         if before.halt is None and self.state.halt is not None:
+            self.asked_back = _asked_back(event)
             self.halted_in = self.state
             self.halts.append((self.at, self.state.halt))
+
+    def _span(self, state: RunState, kind: str) -> None:
+        self.spans.append(Span(state.wave, kind, self.began, self.at))
+        if kind == Phase.CLOSING:
+            self.not_left.append(_not_left(self.state))
 
     def _moved(self, event: Event, before: RunState) -> None:
         """Which nodes are in another state now: one answer moves one node, all else may move many."""
@@ -236,10 +248,12 @@ class _Fold:
     def _word(self, event: PauseAsked | ContinueAsked | AbortAsked) -> None:
         word = {PauseAsked: "paused", ContinueAsked: "continued", AbortAsked: "aborted"}[type(event)]
         why = f": {printable(event.reason)}" if event.reason else ""
+        if asked := _asked_back(event):
+            why += f" (revert: {asked[1]})"
         self.said.append(Said(self.at, word, f"{word} by {printable(event.who)}{why}"))
 
     def story(self, count: int) -> Story:
-        self.spans.append(Span(self.state.wave, _kind(self.state), self.began, self.at))
+        self._span(self.state, _kind(self.state))
         self._sample()
         return Story(
             past=self.past,
@@ -252,9 +266,24 @@ class _Fold:
             said=tuple(self.said),
             halted_in=self.halted_in,
             halts=tuple(self.halts),
+            not_left=tuple(self.not_left),
+            asked_back=self.asked_back,
             ended=self.at,
             events=count,
         )
+
+
+def _asked_back(event: Event) -> tuple[str, RevertScope] | None:
+    """Who said what goes back, instead of the playbook."""
+    if isinstance(event, AbortAsked) and event.revert is not None:
+        return event.who, event.revert
+    return None
+
+
+def _not_left(state: RunState) -> tuple[str, ...]:
+    """Nodes that told of something that is still there, or that did not answer and so were not asked."""
+    away = (NodeState.UNREACHABLE, NodeState.UNKNOWN)
+    return tuple(name for name, record in state.nodes.items() if record.leftovers or record.state in away)
 
 
 def _kind(state: RunState) -> str:

@@ -9,7 +9,7 @@ from rollout.core.telling.pages.axis import clock
 from rollout.core.telling.pages.gates import evidence_rows
 from rollout.core.telling.pages.moments import fallen, moments
 from rollout.core.telling.pages.next_steps import next_steps
-from rollout.core.telling.pages.sections import used_budgets, wall
+from rollout.core.telling.pages.sections import taken_back, used_budgets, wall
 from rollout.core.telling.pages.story import Story
 from rollout.core.telling.summary import summarize
 from rollout.core.telling.summary_text import summary_document, summary_lines
@@ -26,6 +26,7 @@ def report_lines(story: Story) -> Iterator[str]:
     """The summary, then what happened, what gates said, how far budgets were used, and what to do next."""
     yield from summary_lines(summarize(story.state))
     yield f"  by {printable(story.past.who)}, {wall(story.began)} to {wall(story.ended)}: {printable(story.past.reason) or 'no reason was given'}"
+    yield from (f"  {back}" for back in (taken_back(story),) if back)
     yield ""
     yield "What happened"
     for moment in moments(story):

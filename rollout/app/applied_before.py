@@ -1,0 +1,48 @@
+"""Whether a plan can still be applied: looked at on its nodes before a run begins, so that a second time is not a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rollout.app.node_worker import READ_SECONDS, UNIT, Way
+from rollout.app.ports import Journal, Nodes, Target
+from rollout.app.reading import each, only
+from rollout.app.upkeep import last_confirmed
+from rollout.core.model.plan import Plan
+from rollout.core.model.report import Report
+from rollout.core.plans.standing_now import Standings, stand
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_answer import parse_report
+from rollout.kubelet.agent.agent_call import Measure
+
+
+def look_before(plan: Plan, way: Way, nodes: Nodes) -> Standings:
+    """How nodes stand to the plan. Claims nothing, changes nothing.
+
+    The first wave answers for most plans: the others are only asked where no node of it can be applied.
+    """
+    first = _read(plan, way, nodes, plan.waves[0].nodes if plan.waves else ())
+    if first.one_is_open:
+        return first
+    rest = _read(plan, way, nodes, [name for name in plan.nodes if name not in first.nodes])
+    return Standings({**first.nodes, **rest.nodes})
+
+
+def runs_that_applied(journal: Journal, plan: Plan) -> tuple[str, ...]:
+    """The runs that confirmed the plan's nodes last, newest first, as far as this journal knows."""
+    known = last_confirmed(journal, plan.cluster)
+    found = {known[name].run for name in plan.nodes if name in known}
+    return tuple(header.run for header in journal.runs(plan.cluster) if header.run in found)
+
+
+def _read(plan: Plan, way: Way, nodes: Nodes, names: Sequence[str]) -> Standings:
+    changes = {group.name: group.change for group in plan.groups}
+
+    def read(target: Target) -> Report:
+        paths = tuple(file.path for file in changes[plan.nodes[target.name].group].files)
+        measure = Measure(UNIT, paths=paths)
+        sudo = way.sudo[target.name]
+        command = agent_call.status(way.program, measure=measure, sudo=sudo, deadline=READ_SECONDS)
+        return parse_report(target.name, "status", nodes.run(target, command), 0.0)
+
+    return stand(plan, each(only(way, names), nodes, read))

@@ -1,0 +1,53 @@
+"""Runs of which this journal knows that they have ended: a claim that one of them has left on a node is nobody's any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+
+from rollout.app.following import replay_if_readable
+from rollout.app.ports import Journal
+from rollout.core.model.report import Report
+from rollout.core.model.snapshot import ReceiptState
+from rollout.core.run.state import Phase
+
+HasEnded = Callable[[str], bool]
+
+
+def none_has_ended(_run: str) -> bool:
+    return False
+
+
+class EndedRuns:
+    """Asked from many threads, for a run that a node names; each is replayed once. Unknown here: it has not ended."""
+
+    def __init__(self, journal: Journal, cluster: str) -> None:
+        self._journal = journal
+        self._cluster = cluster
+        self._lock = Lock()
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, run: str) -> bool:
+        with self._lock:
+            if run not in self._known:
+                self._known[run] = self._has_ended(run)
+            return self._known[run]
+
+    def _has_ended(self, run: str) -> bool:
+        if all(header.run != run for header in self._journal.runs(self._cluster)):
+            return False
+        state = replay_if_readable(self._journal, run)
+        return state is not None and state.phase is Phase.ENDED
+
+
+def gives_way(looked: Report, has_ended: HasEnded) -> bool:
+    """Whether the claim on a node, looked at without one of ours, is of a run that has ended and left nothing armed there.
+
+    A newer token then takes the node over: what that run may still send is refused by its older one.
+    """
+    if looked.token is None or not looked.token.live or not has_ended(looked.token.run):
+        return False
+    return not any(receipt.state in _UNDER_WAY for receipt in looked.receipts)
+
+
+_UNDER_WAY = frozenset({ReceiptState.ARMED, ReceiptState.REVERTING})

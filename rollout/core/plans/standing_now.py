@@ -1,0 +1,82 @@
+"""How the nodes of a plan stand to it right before it is applied: by their files' digests, and what they say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rollout.core.model.plan import Change, FileChange, Plan
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import FileState, ReceiptState
+
+
+class Now(StrEnum):
+    """What one node is to a plan. ``open``: the run itself tells, since the node can be applied or another run is at work there."""
+
+    OPEN = "open"
+    AS_PLANNED = "as-planned"
+    DRIFTED = "drifted"
+    UNREAD = "unread"
+
+
+class Answer(StrEnum):
+    """What is to be done with a plan."""
+
+    BEGIN = "begin"
+    ALREADY_APPLIED = "already-applied"
+    PLAN_AGAIN = "plan-again"
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """Node → how it stands; nodes that were not looked at are missing."""
+
+    nodes: Mapping[str, Now]
+
+    @property
+    def one_is_open(self) -> bool:
+        return Now.OPEN in self.nodes.values()
+
+    def named(self, now: Now) -> tuple[str, ...]:
+        return tuple(name for name, found in self.nodes.items() if found is now)
+
+    def answer(self) -> Answer:
+        """Of all nodes of a plan. Where no node answered, the run says why; some drifted nodes are the run's matter, too."""
+        found = set(self.nodes.values())
+        if Now.OPEN in found or found <= {Now.UNREAD}:
+            return Answer.BEGIN
+        return Answer.ALREADY_APPLIED if found == {Now.AS_PLANNED} else Answer.PLAN_AGAIN
+
+
+def stand(plan: Plan, reports: Mapping[str, Report]) -> Standings:
+    """Judge what nodes said to ``status`` with their change's paths measured."""
+    changes = {group.name: group.change for group in plan.groups}
+    return Standings({name: _stands(changes[plan.nodes[name].group], report) for name, report in reports.items()})
+
+
+def _stands(change: Change, report: Report) -> Now:
+    if report.outcome is not Outcome.DONE or report.measurement is None:
+        return Now.UNREAD
+    if (report.token and report.token.live) or any(receipt.state in _MOVING for receipt in report.receipts):
+        return Now.OPEN
+    states = [(file, report.measurement.files.get(file.path)) for file in change.files]
+    if any(state is None or (state.kind == "regular" and not state.digest) for _, state in states):
+        return Now.UNREAD
+    if all(_digest(state) == file.before for file, state in states):
+        return Now.OPEN
+    return Now.AS_PLANNED if all(_has(file, state) for file, state in states) else Now.DRIFTED
+
+
+def _has(file: FileChange, state: FileState | None) -> bool:
+    return _digest(state) == file.after
+
+
+def _digest(state: FileState | None) -> str:
+    """As a plan says it: nothing for an absent file; what is no regular file has none that a plan could say."""
+    if state is None or state.kind not in ("regular", "absent"):
+        return "none"
+    return state.digest
+
+
+_MOVING = frozenset({ReceiptState.ARMED, ReceiptState.REVERTING})

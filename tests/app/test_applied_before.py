@@ -1,0 +1,52 @@
+"""Whether a plan can still be applied, looked at on its nodes without a claim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.applied_before import look_before, runs_that_applied
+from rollout.core.plans.standing_now import Answer, Now
+from tests.app.agents import SILENT, answer, holds, well
+from tests.app.site import NAMES, SMALL, WAY, Site
+from tests.app.test_node_worker import OLD
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(SqlJournal(tmp_path))
+
+
+def found_by(site: Site) -> tuple[Answer, list[str]]:
+    """The answer, and who was asked for it."""
+    asked = len(site.nodes.asked)
+    found = look_before(SMALL, WAY, site.nodes)
+    said = site.nodes.asked[asked:]
+    assert all(words["verb"] == "status" and "claim" not in words for _, words in said)
+    return found.answer(), sorted(name for name, _ in said)
+
+
+def test_a_plan_that_was_applied_is_known_by_its_nodes_and_its_run_by_the_journal(site: Site) -> None:
+    site.apply()
+    assert found_by(site) == (Answer.ALREADY_APPLIED, sorted(NAMES))
+    assert runs_that_applied(site.journal, SMALL) == ("r1",)
+
+
+def test_one_node_of_the_first_wave_that_can_be_applied_answers_for_all(site: Site) -> None:
+    site.nodes.says["n1", "status"] = answer("status", *well(), holds(OLD))
+    assert found_by(site) == (Answer.BEGIN, ["n1"])
+
+
+def test_nodes_that_somebody_changed_since_need_a_new_plan(site: Site) -> None:
+    for name in NAMES:
+        site.nodes.says[name, "status"] = answer("status", *well(), holds(b"maxPods: 7\n"))
+    assert found_by(site)[0] is Answer.PLAN_AGAIN
+
+
+def test_a_silent_node_is_never_taken_for_applied(site: Site) -> None:
+    site.apply()
+    site.nodes.says["n1", "status"] = SILENT
+    assert found_by(site)[0] is Answer.PLAN_AGAIN
+    assert look_before(SMALL, WAY, site.nodes).nodes["n1"] is Now.UNREAD

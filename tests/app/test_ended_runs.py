@@ -1,0 +1,100 @@
+"""A claim of a run that this journal knows to have ended gives way; every other one is left to who has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.ended_runs import EndedRuns
+from rollout.app.following import replay
+from rollout.app.ports import Target
+from rollout.app.reading import read_receipts
+from rollout.app.upkeep import held_by, set_free
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.run.state import Ending, NodeState, Verb
+from rollout.core.telling.summary import summarize
+from tests.app.agents import SILENT, Agents
+from tests.app.site import NAMES, SMALL, WAY, Site
+
+LOST = RemoteAnswer(
+    None, b"", b"", started=True, reference="connection-lost", message="the bastion ended the connection"
+)
+
+
+@dataclass
+class BehindABastion(Agents):
+    """What is asked arrives; while ``lost``, its answer does not."""
+
+    lost: bool = False
+    out_of_reach: set[str] = field(default_factory=set)
+
+    def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
+        if target.name in self.out_of_reach:
+            return SILENT
+        said = super().run(target, command)
+        return LOST if self.lost else said
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(SqlJournal(tmp_path), BehindABastion())
+
+
+def turned_away(site: Site) -> BehindABastion:
+    """Its claims arrived, and no answer came back."""
+    nodes = site.nodes
+    assert isinstance(nodes, BehindABastion)
+    nodes.lost = True
+    end = site.apply()
+    nodes.lost = False
+    assert end.ending is Ending.PREFLIGHT
+    assert {agent.claim for agent in nodes.agents.values()} == {"1 r1 live"}
+    return nodes
+
+
+def test_what_a_run_that_was_turned_away_has_claimed_is_taken_by_the_next(site: Site) -> None:
+    turned_away(site)
+    end = site.apply()
+    assert end.ending is Ending.DONE
+    assert {record.state for record in end.nodes.values()} == {NodeState.CONFIRMED}
+    assert {agent.claim.split(" ")[1:] == ["r2", "ended"] for agent in site.nodes.agents.values()} == {True}
+
+
+def test_a_run_that_was_turned_away_owes_nothing(site: Site) -> None:
+    turned_away(site)
+    assert summarize(replay(site.journal, "r1")).owed == ""
+
+
+def test_its_claims_can_be_ended_without_another_run(site: Site) -> None:
+    nodes = turned_away(site)
+    reports = read_receipts(WAY, nodes)
+    held = held_by(reports, "r1")
+    assert sorted(held) == sorted(NAMES)
+    assert [entry.still for entry in set_free(WAY, nodes, held, {"r1"}, "r1", 2)] == ["", "", ""]
+    assert held_by(read_receipts(WAY, nodes), "r1") == {}
+
+
+@pytest.mark.parametrize("state", ["armed", "reverting"])
+def test_where_it_has_left_something_armed_the_claim_stands(site: Site, state: str) -> None:
+    nodes = turned_away(site)
+    nodes.agents["n2"].tx, nodes.agents["n2"].state = "r1-1", state
+    end = site.apply()
+    assert (end.ending, end.halt and end.halt.reference) == (Ending.CLAIMED, "claimed")
+
+
+def test_a_run_of_another_journal_keeps_its_claim(site: Site, tmp_path: Path) -> None:
+    nodes = turned_away(site)
+    other = Site(SqlJournal(tmp_path / "other"), nodes, runs=6)
+    assert other.apply().ending is Ending.CLAIMED
+
+
+def test_a_run_that_has_not_ended_keeps_its_claim(site: Site) -> None:
+    site.killed("n1", Verb.APPLY)
+    assert not EndedRuns(site.journal, SMALL.cluster)("r1")
+    assert not EndedRuns(site.journal, SMALL.cluster)("r9")
+    site.resume("r1")
+    assert EndedRuns(site.journal, SMALL.cluster)("r1")
+    assert not EndedRuns(site.journal, "another")("r1")
