@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from rollout.adapters.http import Answer, Http, refusal
@@ -13,22 +14,30 @@ from rollout.adapters.kubernetes.credentials import Credential, ask_plugin, cont
 from rollout.adapters.kubernetes.kubeconfig import Connection
 from rollout.adapters.tokens import TokenFile, bearer
 from rollout.core.text.terminal import printable
-from rollout.errors import RemoteError
+from rollout.errors import AwayError, RemoteError
 
 DONE = (200, 201)
 EARLY = 30.0
 """Seconds before its end at which a plugin's credential is replaced."""
+PERSISTS = 15.0
+"""Seconds for which a server may refuse what it said that we may, and be asked again: one that restarts answers 403 to
+everybody until it knows its roles (its RBAC cache is cold), and 401 until it knows its tokens.
+"""
+_REFUSALS = (401, 403)
 _REFERENCES = {401: "unauthorized", 403: "forbidden", 404: "not-found", 409: "conflict"}
 
 
 class ApiClient:
     """Thread-safe. Certificates are read when it is made: ``InputError``."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, now: Callable[[], float] = time.monotonic) -> None:
         self._connection = connection
+        self._now = now
         self._files = TokenFile(connection.token_file) if connection.token_file else None
         self._lock = threading.Lock()
         self._credential: Credential | None = None
+        self._may = False  # whether the server said that we have the rights that are needed
+        self._refused: dict[str, float] = {}  # since when what was asked is refused
         self._http = self._door(connection.certificate, connection.key)
 
     def get(self, path: str, timeout: float) -> Any:
@@ -43,25 +52,48 @@ class ApiClient:
         return self._asked("PATCH", path, json.dumps(document).encode(), timeout)
 
     def tell(self, path: str, document: Any, timeout: float) -> Answer:
-        """What the server answers to a POST, refusals too."""
+        """What the server answers to a POST, errors too; ``meant`` says which of them are final."""
         return self._answer("POST", path, json.dumps(document).encode(), timeout)
 
     def close(self) -> None:
         self._http.close()
 
+    def rights_were_checked(self) -> None:
+        """From now on a refusal is no last word."""
+        self._may = True
+
+    def meant(self, answer: Answer, method: str, path: str) -> RemoteError:
+        """What to say of an error. Where rights were checked, a refusal is final only when it persists."""
+        error = said(answer)
+        if answer.status not in _REFUSALS or not self._may:
+            return error
+        since = self._refused.setdefault(_what(method, path), self._now())
+        if self._now() - since >= PERSISTS:
+            return error
+        return AwayError(error.reference, error.message)
+
     def _asked(self, method: str, path: str, body: bytes, timeout: float) -> Any:
         answer = self._answer(method, path, body, timeout)
         if answer.status not in DONE:
-            raise said(answer)
+            raise self.meant(answer, method, path)
         return mapping(decoded(answer), "the answer")
 
     def _answer(self, method: str, path: str, body: bytes, timeout: float) -> Answer:
         until = time.monotonic() + timeout
         answer = self._once(method, path, body, timeout)
-        if answer.status == 401 and self._connection.plugin is not None:
-            self._credential = None  # it may have been withdrawn before its time
+        if answer.status == 401 and self._forget_identity():
             answer = self._once(method, path, body, max(until - time.monotonic(), 0.1))
+        if answer.status in DONE:
+            self._refused.pop(_what(method, path), None)
         return answer
+
+    def _forget_identity(self) -> bool:
+        """A token may have been rotated or withdrawn before its time: whether there may be another."""
+        if self._connection.plugin is not None:
+            self._credential = None
+        elif self._files is not None:
+            self._files.forget()
+        return self._connection.plugin is not None or self._files is not None
 
     def _once(self, method: str, path: str, body: bytes, timeout: float) -> Answer:
         headers = {"Accept": "application/json"}
@@ -93,6 +125,10 @@ class ApiClient:
 
     def _door(self, certificate: bytes, key: bytes) -> Http:
         return Http(context_for(self._connection, certificate, key), self._connection.tls_name)
+
+
+def _what(method: str, path: str) -> str:
+    return f"{method} {path.partition('?')[0]}"
 
 
 def said(answer: Answer) -> RemoteError:
