@@ -17,6 +17,7 @@ from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.errors import AwayError, InputError, RemoteError
 from tests.adapters.web import Reply, Web, nobody, web
+from tests.controllers import until
 
 SECRET = "s3cret-t0ken"  # noqa: S105 - what must not be seen
 OK = Reply(body=b'{"kind": "Status"}')
@@ -210,6 +211,20 @@ def test_a_plugin_that_fails_is_named(
     with pytest.raises(RemoteError) as error:
         client(stack, config(tmp_path, execs(plugin(body)), nobody())).get("/version", 5)
     assert str(error.value).endswith(said)
+
+
+@pytest.mark.process
+def test_a_plugin_that_hangs_is_killed_with_its_children(
+    stack: ExitStack, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child that keeps the plugin's output open neither outlives it nor holds us up."""
+    monkeypatch.setattr("rollout.adapters.kubernetes.credentials.PLUGIN_SECONDS", 1.0)
+    beat = tmp_path / "child"
+    body = f"import subprocess; child = subprocess.Popen(['sleep', '86400']); open({str(beat)!r}, 'w').write(str(child.pid)); time.sleep(86400)"
+    with pytest.raises(RemoteError, match="did not end in 1 s"):
+        client(stack, config(tmp_path, execs(plugin(body)), nobody())).get("/version", 60)
+    status = Path(f"/proc/{beat.read_text()}/stat")
+    until(lambda: not status.exists() or status.read_text().split()[2] == "Z", 60, "the child is killed")
 
 
 @pytest.mark.process
