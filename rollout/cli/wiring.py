@@ -81,13 +81,14 @@ class Session:
 
         return load_cluster(self.files(), self.sources(), cluster)
 
-    def inventory_in_emergency(self, cluster: str) -> Inventory:
-        """The same when the API server may be down: then its nodes as it last said them."""
-        from rollout.adapters.node_sources import RealSources
+    def inventory_or_remembered(self, cluster: str) -> Inventory:
+        """The same when the API server may be down, as what brings nodes to their end must not need it: then its nodes as it
+        last said them.
+        """
         from rollout.adapters.remembered_nodes import RecallingSources
         from rollout.app.load import load_cluster
 
-        sources = RecallingSources(RealSources(self.kubeconfig), self.state, _say)
+        sources = RecallingSources(self.sources(), self.state, _say)
         return load_cluster(self.files(), sources, cluster)
 
     def sources(self) -> ApiSources:
