@@ -12,6 +12,7 @@ from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session
 from rollout.core.telling.summary import summarize
 from rollout.core.telling.summary_text import attendance_lines, status_document, summary_lines
+from rollout.core.text.terminal import counted
 
 
 @click.command()
@@ -23,10 +24,13 @@ def status(session: Session, run: str) -> int:
     headers = journal.runs()
     summary = summarize(replay(journal, known_run(session, headers, run)))
     controller = attendance(journal, summary.cluster, summary.run)
+    events, head = journal.head(summary.run)
     if session.output == "json":
-        click.echo(json.dumps(status_document(summary, controller), sort_keys=True))
+        chained = {"events": events, "head": head}
+        click.echo(json.dumps({**status_document(summary, controller), "journal": chained}, sort_keys=True))
     else:
         click.echo("\n".join((*summary_lines(summary), *attendance_lines(summary, controller))))
+        click.echo(f"  journal: {counted(events, 'event')}, head {head}")
         older = [header for header in headers if header.run != summary.run][:8]
         click.echo(
             "\n".join(f"  earlier: {header.run} {header.goal} {header.cluster} by {header.who}" for header in older)

@@ -113,7 +113,7 @@ class Session:
         if self.shared is None:
             private_state(self.state)
         try:
-            return SqlJournal(self.place)
+            return SqlJournal(self.place, self.state)
         except OSError as exc:
             raise StateError("journal-unusable", f"{self.place}: {exc.strerror}") from exc
 
