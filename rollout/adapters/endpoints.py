@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -40,10 +41,18 @@ class Endpoint:
         base = url or self._home
         if not base:
             raise RemoteError("no-endpoint", "no address is known to ask")
-        said = dict(headers or {})
-        if self._token and _origin(base) == _origin(self._home):
-            said["Authorization"] = f"Bearer {self._token.read()}"
-        return self._http.ask(method, base.rstrip("/") + path, timeout=timeout, headers=said, body=body, most=most)
+        token = self._token if _origin(base) == _origin(self._home) else None
+        until = time.monotonic() + timeout
+
+        def once(seconds: float) -> Answer:
+            said = {**(headers or {}), **({"Authorization": f"Bearer {token.read()}"} if token else {})}
+            return self._http.ask(method, base.rstrip("/") + path, timeout=seconds, headers=said, body=body, most=most)
+
+        answer = once(timeout)
+        if answer.status == 401 and token:
+            token.forget()  # it may have been rotated since
+            answer = once(max(until - time.monotonic(), 0.1))
+        return answer
 
     def close(self) -> None:
         self._http.close()

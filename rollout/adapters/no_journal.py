@@ -24,6 +24,9 @@ class NoJournal:
     def events(self, run: str, after: int = 0) -> tuple[str, ...]:  # noqa: ARG002 - the port's signature
         return ()
 
+    def head(self, run: str) -> tuple[int, str]:  # noqa: ARG002 - the port's signature
+        return 0, ""
+
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:  # noqa: ARG002 - the port's signature
         return ()
 

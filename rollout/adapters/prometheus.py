@@ -95,8 +95,10 @@ def _samples(data: Any) -> tuple[Sample, ...]:
 
 def _sample(entry: Any) -> Sample:
     metric = mapping(entry.get("metric"), "a metric")
-    labels = ", ".join(f"{name}={value}" for name, value in sorted(metric.items()) if name != "__name__")
-    return Sample(printable(labels, 120), _value(entry.get("value")))
+    pairs = [(name, value) for name, value in sorted(metric.items()) if name != "__name__"]
+    labels = ", ".join(f"{name}={value}" for name, value in pairs)
+    words = tuple(value for _, value in pairs if isinstance(value, str))
+    return Sample(printable(labels, 120), _value(entry.get("value")), words)
 
 
 def _value(pair: object) -> float:

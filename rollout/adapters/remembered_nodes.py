@@ -1,7 +1,7 @@
 """What an API server last said of a cluster's nodes, kept for the day when it cannot be asked.
 
-An emergency is just when the API server may be down: the way back must not need it. The files are 0600 in the journal's
-folder, one for each kubeconfig and context; they are read for an emergency only, and it is said how old they are.
+What brings nodes to their end must not need the API server: ways back, ``resume``, ``catch-up``, ``verify``. A plan does. The
+files are 0600 in the journal's folder, one for each kubeconfig and context; it is said how old they are.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class RememberingSources:
 
 
 class RecallingSources:
-    """For an emergency: where an API server cannot be asked, what it last said; ``say`` tells so."""
+    """Where an API server cannot be asked, what it last said; ``say`` tells so."""
 
     def __init__(self, sources: NodeSources, folder: Path, say: Callable[[str], None]) -> None:
         self._sources = sources

@@ -28,6 +28,11 @@ class TokenFile:
                 self._read_at = time.monotonic()
             return self._token
 
+    def forget(self) -> None:
+        """It was not believed: the next read looks into the file."""
+        with self._lock:
+            self._token = ""
+
     def _fresh(self) -> str:
         try:
             with self._path.open("rb") as file:

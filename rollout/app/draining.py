@@ -92,7 +92,8 @@ class Drains:
             said = self._round(node, minor, counter, left, check)
         except RemoteError as error:
             message = f"the API server could not be asked: {error.message} [{error.reference}]"
-            if error.reference not in _FINAL and self.may_wait(node, left):
+            final = error.reference in _FINAL and not isinstance(error, AwayError)
+            if not final and self.may_wait(node, left):
                 return Said(Trigger.DRAINING, message, LATER)
             said = Said(Trigger.NOT_DRAINED, message)
         if said.trigger is not Trigger.DRAINING:

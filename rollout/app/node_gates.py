@@ -18,7 +18,7 @@ from rollout.core.model.plan import Change, Plan
 from rollout.core.model.playbook import API_GATES, Gate, GateKind, GateScope
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Measurement
-from rollout.core.model.verdict import Reading, Verdict
+from rollout.core.model.verdict import SEVERITY, Reading, Verdict
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Trigger
 from rollout.errors import RemoteError
@@ -100,7 +100,7 @@ class NodeGates:
         readings = list(self._measured(ask.node, report.measurement, change))
         if all(reading.verdict is not Verdict.FAIL for reading in readings):
             readings += self._asked(ask, change)
-        worst = max(readings, key=lambda reading: _RANK[reading.verdict], default=None)
+        worst = max(readings, key=lambda reading: SEVERITY[reading.verdict], default=None)
         if worst is None or worst.verdict is Verdict.PASS:
             return Trigger.GATES_PASSED, "", ""
         return _TRIGGERS[worst.verdict], f"gate-{worst.gate}", worst.evidence
@@ -170,5 +170,4 @@ class NodeGates:
         return Since(known.lease, known.renewed, now - known.at, change.settle)
 
 
-_RANK = {Verdict.PASS: 0, Verdict.UNKNOWN: 1, Verdict.FAIL: 2}
 _TRIGGERS = {Verdict.FAIL: Trigger.GATES_FAILED, Verdict.UNKNOWN: Trigger.GATES_UNKNOWN}

@@ -126,8 +126,9 @@ class NodeWorker:
             if last is None:
                 self._gates.baseline(ask.node)
         except UntouchableError as error:
-            if error.reference == BASELINE_UNKNOWN and self._may_wait(ask):
-                return self._of_drain(ask, Said(Trigger.DRAINING, error.message, LATER))
+            if error.reference == BASELINE_UNKNOWN:
+                trigger = Trigger.DRAINING if self._may_wait(ask) else Trigger.NOT_DRAINED
+                return self._of_drain(ask, Said(trigger, error.message, LATER))
             return self._refused(ask, error)
         self.claimed[ask.node] = self.clock.now()
         return None
@@ -166,6 +167,8 @@ class NodeWorker:
         try:
             baseline = self._gates.baseline(ask.node)
         except UntouchableError as error:
+            if error.reference == BASELINE_UNKNOWN:
+                return replace(self._refused(ask, error), trigger=Trigger.UNSEEN)
             return self._refused(ask, error)
         backends = self.backends
         pods = why_not_now(self._plan.nodes[ask.node], backends.cluster, self.clock, backends.wait)

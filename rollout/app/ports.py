@@ -249,6 +249,10 @@ class Journal(Protocol):
         """All but the first ``after``; ``StateError`` ``journal-broken`` when one is not as it was written."""
         ...
 
+    def head(self, run: str) -> tuple[int, str]:
+        """How many events a run has, and the hash that covers its header and all of them."""
+        ...
+
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:
         """Newest first."""
         ...

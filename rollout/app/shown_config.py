@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rollout.app.backends import Backends
 from rollout.core.model.plan import Change
 from rollout.core.model.verdict import Verdict
-from rollout.errors import RemoteError
+from rollout.errors import AwayError, RemoteError
 from rollout.kubelet.gates.expectations import Judged, shown_as_planned
 
 _FOR_GOOD = frozenset({"unauthorized", "forbidden", "no-endpoint"})
@@ -48,5 +48,6 @@ class ShownConfig:
     def _note(self, error: RemoteError) -> None:
         of_the_node = error.reference.startswith("http-5")
         self.failures += not of_the_node
-        if error.reference in _FOR_GOOD or self.failures >= MOST_FAILURES:
+        for_good = error.reference in _FOR_GOOD and not isinstance(error, AwayError)
+        if for_good or self.failures >= MOST_FAILURES:
             self.refused = error.message

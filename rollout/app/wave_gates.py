@@ -14,28 +14,23 @@ from functools import partial
 from typing import Any, TypeVar
 
 from rollout.app.backends import Backends, patiently
+from rollout.app.metric_gates import MetricGates, pattern_of
 from rollout.app.ports import Clock, Local, Silence
-from rollout.core.gates.comparison import Group, compare
-from rollout.core.gates.measured import Samples, doubt, judge_alerts, judge_page, judge_samples
-from rollout.core.gates.name_pattern import PatternTooLongError, name_pattern
+from rollout.core.gates.measured import judge_alerts, judge_page
 from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery
-from rollout.core.model.verdict import Reading, Verdict
+from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery
+from rollout.core.model.verdict import SEVERITY, Reading, Verdict
 from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 
-NODES = "$nodes"
 LIFT_SECONDS = 10.0
 LAST_LINES = 5
 MOST_OUTPUT = 400
 """Of a command that did not pass, so many lines and characters at most are evidence. It must not print secrets."""
-MOST_KEPT = 500
-"""Samples of one gate's baseline that are written down; of more, every so many in order of size."""
 
-_RANK = {Verdict.PASS: 0, Verdict.UNKNOWN: 1, Verdict.FAIL: 2}
 Said = TypeVar("Said")
 
 
@@ -112,7 +107,7 @@ class WaveGates:
     def _opened(self, gate: Gate, command: OpenWave, baseline: dict[str, Any]) -> Reading:
         try:
             if gate.prometheus is not None:
-                verdict, said, baseline[gate.name] = self._samples_before(gate, gate.prometheus, command.nodes)
+                verdict, said, baseline[gate.name] = self._metrics().before(gate, gate.prometheus, command.nodes)
             elif gate.alertmanager is not None:
                 verdict, said, baseline[gate.name] = self._alerts_before(gate, gate.alertmanager)
             elif gate.http is not None:
@@ -122,13 +117,6 @@ class WaveGates:
         except RemoteError as error:
             verdict, said = _unanswered(error)
         return Reading(gate.name, verdict, said)
-
-    def _samples_before(
-        self, gate: Gate, query: PrometheusQuery, nodes: tuple[str, ...]
-    ) -> tuple[Verdict, str, list[float]]:
-        answer = self._query(gate, query, nodes)
-        verdict, said = judge_samples(query, answer)
-        return verdict, said, _kept(answer.values()) if query.worse and verdict is Verdict.PASS else []
 
     def _alerts_before(self, gate: Gate, query: AlertQuery) -> tuple[Verdict, str, list[str]]:
         """Alerts that are silenced now are known too: a silence that ends during the run brings nothing new."""
@@ -141,7 +129,7 @@ class WaveGates:
             return None
         wave = self.plan.waves[command.wave].name
         try:
-            pattern = _pattern(command.nodes)
+            pattern = pattern_of(command.nodes)
             comment = f"{self._comment()}{wave} of {self.plan.cluster}"
             silence = Silence(query.node_label, pattern, query.silence, self.who or "rollout", comment)
             identity = self._asked(partial(self.backends.alerts.silence, query.url, silence), gate.timeout)
@@ -162,30 +150,12 @@ class WaveGates:
 
     def _asked_now(self, gate: Gate, command: JudgeWave, before: Any) -> tuple[Verdict, str]:
         if gate.prometheus is not None:
-            return self._samples(gate, gate.prometheus, command, before)
+            return self._metrics().judged(gate, gate.prometheus, command, before)
         if gate.alertmanager is not None:
             return self._alerts(gate, gate.alertmanager, before)
         if gate.http is not None:
             return self._page(gate, gate.http)
         return self._command(gate, command)
-
-    def _samples(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, before: Any) -> tuple[Verdict, str]:
-        answer = self._query(gate, query, command.touched)
-        verdict, said = judge_samples(query, answer)
-        if query.worse is None or verdict is not Verdict.PASS:
-            return verdict, said
-        touched = Group("touched", answer.values())
-        return compare(touched, self._control(gate, query, command, before), query.worse, query.tolerance)
-
-    def _control(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, before: Any) -> Group:
-        """Nodes not touched yet; in the last wave, where there are none, this wave's own before it."""
-        if command.control:
-            answer = self._query(gate, query, command.control)
-            if doubted := doubt(answer):
-                raise RemoteError("doubtful", f"the control group's answer: {doubted}")
-            return Group("control", answer.values())
-        kept = before if isinstance(before, list) else []
-        return Group("the same before the wave (no control left)", [float(value) for value in kept])
 
     def _alerts(self, gate: Gate, query: AlertQuery, before: Any) -> tuple[Verdict, str]:
         if not isinstance(before, list):
@@ -212,9 +182,8 @@ class WaveGates:
 
     # Asking.
 
-    def _query(self, gate: Gate, query: PrometheusQuery, nodes: tuple[str, ...]) -> Samples:
-        asked = query.query.replace(NODES, _pattern(nodes)) if NODES in query.query else query.query
-        return self._asked(partial(self.backends.metrics.query, query.url, asked), gate.timeout)
+    def _metrics(self) -> MetricGates:
+        return MetricGates(self.plan, self.clock, self.backends)
 
     def _asked(self, ask: Callable[[float], Said], timeout: float) -> Said:
         return patiently(ask, timeout, self.clock.now, self.backends.wait)
@@ -222,7 +191,7 @@ class WaveGates:
 
 def worst(readings: Sequence[Reading]) -> Verdict:
     """The worst verdict; PASS where nothing was asked."""
-    return max((reading.verdict for reading in readings), key=_RANK.__getitem__, default=Verdict.PASS)
+    return max((reading.verdict for reading in readings), key=SEVERITY.__getitem__, default=Verdict.PASS)
 
 
 def evidence(readings: Sequence[Reading]) -> str:
@@ -243,19 +212,6 @@ def _last_words(output: str) -> str:
     lines = [shown for line in output[-MOST_OUTPUT:].splitlines() if (shown := printable(line, MOST_OUTPUT))]
     said = " | ".join(lines[-LAST_LINES:])
     return f": {said[-MOST_OUTPUT:]}" if said else ""
-
-
-def _pattern(nodes: tuple[str, ...]) -> str:
-    try:
-        return name_pattern(nodes)
-    except PatternTooLongError as error:
-        raise RemoteError("pattern-too-long", str(error)) from None
-
-
-def _kept(values: Sequence[float]) -> list[float]:
-    ordered = sorted(values)
-    every = -(-len(ordered) // MOST_KEPT) or 1
-    return [float(f"{value:.6g}") for value in ordered[::every]]
 
 
 def _baseline(text: str) -> Mapping[str, Any]:

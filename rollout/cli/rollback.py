@@ -80,7 +80,7 @@ def rollback(
     )
     if not asked.from_nodes:
         return _by_journal(session, runs[0], limit, limits, force=force, yes=yes)
-    inventory = session.inventory_in_emergency(asked.cluster)
+    inventory = session.inventory_or_remembered(asked.cluster)
     names = select(limit, inventory) if limit else tuple(inventory.nodes)
     patience = _patience(asked)
     whole = Asked(inventory, Wanted(runs, asked.every_run), limits, force=force, at_most=patience)
@@ -129,7 +129,7 @@ def _patience(asked: Emergencies) -> float | None:
 def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force: bool, yes: bool) -> int:
     journal = session.past()
     source = replay(journal, known_run(session, journal.runs(), run))
-    inventory = session.inventory(source.order.cluster)
+    inventory = session.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
     order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
     if session.output == "text":

@@ -247,7 +247,7 @@ def _show(session: Session, waiting: Sequence[Request], heading: str) -> None:
 
 def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes: bool, promote: bool = False) -> int:
     cluster = state.order.cluster
-    inventory = session.inventory(cluster)
+    inventory = session.inventory_or_remembered(cluster)
     check_in_inventory(state.order.nodes, inventory, "the run has it: put it back, also if it does not answer any more")
     with gate_backends(inventory, needs_of_run(journal, state.order.run), session.kubeconfig) as backends:
         typed_confirmation(cluster, f"run {state.order.run} on {cluster} goes on{why}", yes=yes)

@@ -20,6 +20,7 @@ from rollout.core.telling.summary_text import (
     status_document,
     summary_lines,
 )
+from rollout.core.text.terminal import counted
 
 MOST_OTHERS = 8
 """Runs before and after this one that are named."""
@@ -35,12 +36,14 @@ def status(session: Session, run: str) -> int:
     summary = summarize(replay(journal, known_run(session, headers, run)))
     controller = attendance(journal, summary.cluster, summary.run)
     since = rolled_back_since(journal, summary.run)
+    events, head = journal.head(summary.run)
     if session.output == "json":
-        document = {**status_document(summary, controller), "rolledBack": since_document(since)}
-        click.echo(json.dumps(document, sort_keys=True))
+        more = {"rolledBack": since_document(since), "journal": {"events": events, "head": head}}
+        click.echo(json.dumps({**status_document(summary, controller), **more}, sort_keys=True))
     else:
         lines = (*summary_lines(summary), *attendance_lines(summary, controller), *since_lines(since))
-        click.echo("\n".join((*lines, *_others(headers, summary.run))))
+        chained = f"  journal: {counted(events, 'event')}, head {head}"
+        click.echo("\n".join((*lines, chained, *_others(headers, summary.run))))
     return 0
 
 

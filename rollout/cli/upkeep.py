@@ -150,5 +150,5 @@ def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noq
 
 
 def _way(session: Session, cluster: str, limit: str) -> Way:
-    inventory = session.inventory(cluster)
+    inventory = session.inventory_or_remembered(cluster)
     return session.way(inventory, select(limit, inventory) if limit else tuple(inventory.nodes))

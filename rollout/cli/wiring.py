@@ -81,13 +81,14 @@ class Session:
 
         return load_cluster(self.files(), self.sources(), cluster, self.kubeconfig)
 
-    def inventory_in_emergency(self, cluster: str) -> Inventory:
-        """The same when the API server may be down: then its nodes as it last said them."""
-        from rollout.adapters.node_sources import RealSources
+    def inventory_or_remembered(self, cluster: str) -> Inventory:
+        """The same when the API server may be down, as what brings nodes to their end must not need it: then its nodes as it
+        last said them.
+        """
         from rollout.adapters.remembered_nodes import RecallingSources
         from rollout.app.load import load_cluster
 
-        sources = RecallingSources(RealSources(self.kubeconfig), self.state, _say)
+        sources = RecallingSources(self.sources(), self.state, _say)
         return load_cluster(self.files(), sources, cluster, self.kubeconfig)
 
     def sources(self) -> ApiSources:
@@ -112,7 +113,7 @@ class Session:
         if self.shared is None:
             private_state(self.state)
         try:
-            return SqlJournal(self.place)
+            return SqlJournal(self.place, self.state)
         except OSError as exc:
             raise StateError("journal-unusable", f"{self.place}: {exc.strerror}") from exc
 

@@ -256,3 +256,14 @@ def test_the_token_goes_to_the_inventorys_back_end_and_nowhere_else(stack: ExitS
     Asked(stack, home.url, other, token_file=str(token)).judge()
     assert home.seen[0].headers["authorization"] == "Bearer s3cret"
     assert "authorization" not in elsewhere.seen[0].headers
+
+
+def test_a_token_that_was_rotated_is_read_again_when_it_is_refused(stack: ExitStack, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("old")
+    home = stack.enter_context(web())
+    home.answer = lambda seen: vector(0) if seen.headers["authorization"] == "Bearer new" else Reply(401)
+    asked = Asked(stack, home.url, AT_MOST, token_file=str(token))
+    assert one(asked.judge())[0] is UNKNOWN
+    token.write_text("new")
+    assert one(asked.judge())[0] is PASS

@@ -5,6 +5,7 @@ What passes between two tries is virtual, so that a back end which errs for good
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -36,16 +37,20 @@ class Asked:
         backends = Backends(
             metrics=Prometheus(endpoint), alerts=Alertmanager(endpoint), pages=HttpPages(http), wait=clock.wait
         )
-        run_plan = replace(plan("n1", *gates), waves=(Wave("canary", ("n1", "n2"), 1.0),))
+        run_plan = plan("n1", *gates)
+        nodes = dict.fromkeys(("n1", "n2", "n3", "n9", "c1", "c2"), run_plan.nodes["n1"])
+        run_plan = replace(run_plan, nodes=nodes, waves=(Wave("canary", ("n1", "n2"), 1.0),))
+        self.nothing_known = json.dumps({gate.name: {} for gate in gates})
         self.gates = WaveGates("r1", run_plan, LocalCommands(), clock, backends, "me@here")
 
     def open(self, *nodes: str) -> WaveOpened:
         return self.gates.open(OpenWave(0, nodes or ("n1", "n2")))
 
     def judge(
-        self, touched: tuple[str, ...] = ("n1", "n2"), control: tuple[str, ...] = ("n3",), baseline: str = ""
+        self, touched: tuple[str, ...] = ("n1", "n2"), control: tuple[str, ...] = ("n3",), baseline: str | None = None
     ) -> WaveJudged:
-        return self.gates.judge(JudgeWave(0, baseline, touched, control))
+        known = self.nothing_known if baseline is None else baseline
+        return self.gates.judge(JudgeWave(0, known, touched, control))
 
     def lift(self, *silences: str) -> SilencesLifted:
         return self.gates.lift(LiftSilences(silences))

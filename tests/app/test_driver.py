@@ -49,6 +49,9 @@ class Log:
     def events(self, run: str, after: int = 0) -> tuple[str, ...]:
         return tuple(self.lines[after:])
 
+    def head(self, run: str) -> tuple[int, str]:
+        return len(self.lines), ""
+
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:
         return ()
 

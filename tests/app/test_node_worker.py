@@ -287,12 +287,15 @@ def test_a_baseline_travels_in_the_answer_to_the_apply_whatever_becomes_of_it() 
         assert (found.trigger, found.baseline) == (trigger, '{"at":0,"ended":[],"lease":"","pods":{},"v":1}')
 
 
-@pytest.mark.parametrize(("ready", "reference"), [("", "baseline-unknown"), ("False", "not-ready-before")])
-def test_without_a_baseline_a_node_is_not_touched(ready: str, reference: str) -> None:
+@pytest.mark.parametrize(
+    ("ready", "trigger", "reference"),
+    [("", Trigger.UNSEEN, "baseline-unknown"), ("False", Trigger.REFUSED, "not-ready-before")],
+)
+def test_without_a_baseline_a_node_is_not_touched(ready: str, trigger: Trigger, reference: str) -> None:
     outside = Outside([])
     found = gated(outside, ready)(ask(Verb.APPLY))
     assert isinstance(found, Answered)
-    assert (found.trigger, found.reference) == (Trigger.REFUSED, reference)
+    assert (found.trigger, found.reference) == (trigger, reference)
     assert outside.sent == []
 
 

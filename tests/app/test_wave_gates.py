@@ -6,17 +6,21 @@ The same over real HTTP is in tests/adapters; here is what each answer of a back
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rollout.app.backends import Backends
+from rollout.app.metric_gates import MOST_KEPT
 from rollout.app.ports import Ran, Silence
-from rollout.app.wave_gates import MOST_KEPT, MOST_OUTPUT, WaveGates
+from rollout.app.wave_gates import MOST_OUTPUT, WaveGates
 from rollout.core.gates.measured import MOST_AGE, Alert, Page, Sample, Samples
-from rollout.core.model.plan import Wave
+from rollout.core.model.plan import Plan, Wave
 from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
@@ -51,7 +55,7 @@ COMMAND = Gate(GateKind.COMMAND, GateScope.WAVE, "ask", ("ask-somebody", "$HOME"
 
 
 def samples(*values: float) -> Samples:
-    return Samples(tuple(Sample(f'node="n{at}"', value) for at, value in enumerate(values, start=1)))
+    return Samples(tuple(Sample(f'node="n{at}"', value, (f"n{at}",)) for at, value in enumerate(values, start=1)))
 
 
 @dataclass
@@ -117,30 +121,46 @@ def _said(answer: Answer | RemoteError) -> Answer:
     return answer
 
 
+def plan_of_kinds(gates: Sequence[Gate], kinds: Mapping[str, str]) -> Plan:
+    """``n1`` and ``n2`` are the canary wave."""
+    base = plan("n1", *gates)
+    nodes = {name: replace(base.nodes["n1"], name=name, group=kind) for name, kind in kinds.items()}
+    return replace(base, nodes=nodes, waves=(Wave("canary", ("n1", "n2"), 1.0),))
+
+
+def nothing_known(gates: Sequence[Gate]) -> str:
+    """A baseline in which no node had a sample."""
+    return json.dumps({gate.name: {} for gate in gates if gate.prometheus})
+
+
 @dataclass
 class Asked:
     """Some wave gates of one run over two nodes of a wave; ``n3`` comes later."""
 
     around: Around
     gates: Sequence[Gate]
+    kinds: Mapping[str, str] = field(default_factory=lambda: {"n1": "g1", "n2": "g1", "n3": "g1"})
 
     def of(self) -> WaveGates:
         around = self.around
         backends = Backends(metrics=around, alerts=around, pages=around, wait=around.clock.wait)
-        run_plan = replace(plan("n1", *self.gates), waves=(Wave("canary", ("n1", "n2"), 1.0),))
-        return WaveGates("r1", run_plan, around, around.clock, backends, "me@here")
+        return WaveGates("r1", plan_of_kinds(self.gates, self.kinds), around, around.clock, backends, "me@here")
 
     def open(self) -> WaveOpened:
         return self.of().open(OpenWave(0, ("n1", "n2")))
 
-    def judge(self, baseline: str = "", control: tuple[str, ...] = ("n3",)) -> WaveJudged:
-        return self.of().judge(JudgeWave(0, baseline, ("n1", "n2"), control))
+    def judge(self, baseline: str | None = None, control: tuple[str, ...] = ("n3",)) -> WaveJudged:
+        return self.of().judge(
+            JudgeWave(0, nothing_known(self.gates) if baseline is None else baseline, ("n1", "n2"), control)
+        )
 
     def lift(self, *silences: str) -> SilencesLifted:
         return self.of().lift(LiftSilences(silences))
 
 
-def one(around: Around, gate: Gate, baseline: str = "", control: tuple[str, ...] = ("n3",)) -> tuple[Verdict, str]:
+def one(
+    around: Around, gate: Gate, baseline: str | None = None, control: tuple[str, ...] = ("n3",)
+) -> tuple[Verdict, str]:
     """What the only gate says in a round."""
     judged = Asked(around, (gate,)).judge(baseline, control)
     (reading,) = judged.readings
@@ -311,9 +331,10 @@ def test_a_baseline_is_written_down_only_where_it_is_compared_and_is_bounded() -
     around = Around(metrics=lambda _query: many)
     opened = Asked(around, (metric(COMPARED, "compared"), metric(PrometheusQuery("rate"), "plain"))).open()
     kept = json.loads(opened.baseline)
-    assert kept["plain"] == []
-    assert len(kept["compared"]) == MOST_KEPT
-    assert (kept["compared"][0], kept["compared"][-1]) == (0.0, 5.0 * (MOST_KEPT - 1)), "all of their range"
+    assert kept["plain"]["kinds"] == {}
+    compared = kept["compared"]["kinds"]["g1"]
+    assert len(compared) == MOST_KEPT
+    assert (compared[0], compared[-1]) == (0.0, 5.0 * (MOST_KEPT - 1)), "all of their range"
 
 
 @pytest.mark.parametrize(
@@ -408,3 +429,99 @@ def test_where_silences_cannot_be_listed_those_that_are_known_are_lifted_all_the
     written = asked.open().silences
     around.hides = RemoteError("http-500", "no")
     assert (asked.lift(*written).leftovers, around.standing_now) == ((), {})
+
+
+# ---------------------------------------------------------------------------------- series that vanish, kinds
+
+
+def of_nodes(**values: float) -> Samples:
+    return Samples(tuple(Sample(f"node={node}", value, (node,)) for node, value in values.items()))
+
+
+@pytest.mark.parametrize("gate", [metric(BELOW_TEN), metric(COMPARED)], ids=["threshold", "control"])
+def test_a_node_whose_series_vanish_after_its_change_is_unknown(gate: Gate) -> None:
+    around = Around(metrics=lambda _query: of_nodes(n1=1.0, n2=1.0))
+    baseline = Asked(around, (gate,)).open().baseline
+    assert one(around, gate, baseline)[0] is PASS
+    around.metrics = lambda _query: of_nodes(n2=1.0)
+    verdict, said = one(around, gate, baseline)
+    assert (verdict, said) == (UNKNOWN, "samples of 1 of 2 nodes: n1 has none now and had some before the wave")
+
+
+def test_a_node_that_never_had_series_is_none_that_vanished_and_the_evidence_counts_it() -> None:
+    around = Around(metrics=lambda _query: of_nodes(n1=1.0))
+    gate = metric(BELOW_TEN)
+    verdict, said = one(around, gate, Asked(around, (gate,)).open().baseline)
+    assert (verdict, said) == (PASS, "1 of 2 nodes: 1 sample, 1 to 1; at most 10")
+
+
+def test_what_is_beyond_its_bound_fails_also_where_series_vanished() -> None:
+    around, gate = Around(metrics=lambda _query: of_nodes(n1=1.0, n2=1.0)), metric(BELOW_TEN)
+    baseline = Asked(around, (gate,)).open().baseline
+    around.metrics = lambda _query: of_nodes(n2=99.0)
+    assert one(around, gate, baseline)[0] is FAIL
+
+
+@pytest.mark.parametrize("baseline", ["", "{}", '{"rate": [1.0]}', '{"rate": {"nodes": "n["}}'])
+def test_without_a_baseline_no_query_passes(baseline: str) -> None:
+    """Whether nodes fell silent cannot be told."""
+    said = (UNKNOWN, "which nodes had samples before the wave is not known")
+    assert one(Around(), metric(BELOW_TEN), baseline) == said
+
+
+KINDS = {"n1": "g1", "n2": "g2", "n3": "g1", "n4": "g2"}
+
+
+def by_name(**values: float) -> Callable[[str], Samples]:
+    """A back end that answers for the nodes that the query's pattern names."""
+
+    def answer(query: str) -> Samples:
+        pattern = query.partition('"')[2].rpartition('"')[0]
+        return of_nodes(**{node: value for node, value in values.items() if re.fullmatch(pattern, node)})
+
+    return answer
+
+
+def test_a_kind_that_went_bad_is_not_hidden_by_the_others() -> None:
+    """A canary is one node of each kind: over all of them a median hides the one."""
+    around = Around(metrics=by_name(n1=1.0, n2=1.0, n3=1.0, n4=1.0))
+    asked = Asked(around, (metric(COMPARED),), KINDS)
+    baseline = asked.open().baseline
+    assert asked.judge(baseline, ("n3", "n4")).verdict is PASS
+    around.metrics = by_name(n1=1.0, n2=50.0, n3=1.0, n4=1.0)
+    judged = asked.judge(baseline, ("n3", "n4"))
+    assert judged.verdict is FAIL
+    assert "1 of 2 kinds: g2: touched 50" in judged.evidence
+
+
+def test_a_kind_is_compared_with_its_own_however_different_the_others_are() -> None:
+    around = Around(metrics=by_name(n1=1.0, n2=50.0, n3=1.0, n4=50.0))
+    asked = Asked(around, (metric(COMPARED),), KINDS)
+    baseline = asked.open().baseline
+    assert asked.judge(baseline, ("n3", "n4")).verdict is PASS
+    assert asked.judge(baseline, ("n3",)).verdict is PASS, "g2 has no control left: itself before the wave"
+    around.metrics = by_name(n1=1.0, n2=90.0, n3=1.0)
+    judged = asked.judge(baseline, ("n3",))
+    assert (judged.verdict, "g2: touched 90" in judged.evidence, "no control left" in judged.evidence) == (
+        FAIL,
+        True,
+        True,
+    )
+
+
+def test_a_kind_without_samples_is_told_before_the_wave() -> None:
+    around = Around(metrics=by_name(n1=1.0, n3=1.0))
+    opened = Asked(around, (metric(COMPARED),), KINDS).open()
+    assert (opened.verdict, "no sample of g2" in opened.evidence) == (UNKNOWN, True)
+
+
+@given(st.sets(st.sampled_from(["n1", "n2"])), st.sets(st.sampled_from(["n1", "n2"])), st.booleans())
+def test_fewer_nodes_with_samples_than_before_never_pass(before: set[str], now: set[str], compared: bool) -> None:
+    gate = metric(COMPARED if compared else BELOW_TEN)
+    around = Around(
+        metrics=lambda query: of_nodes(n3=1.0) if "n3" in query else of_nodes(**dict.fromkeys(sorted(before), 1.0))
+    )
+    opened = Asked(around, (gate,)).open()
+    around.metrics = lambda query: of_nodes(n3=1.0) if "n3" in query else of_nodes(**dict.fromkeys(sorted(now), 1.0))
+    passed = opened.verdict is PASS and one(around, gate, opened.baseline)[0] is PASS
+    assert passed == (bool(before) and before <= now)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.controllers import Done
+from tests.controllers import PATIENCE, Done, until
 from tests.story.conftest import Site, in_memory, lab_up, make_site
-from tests.story.test_faults import policy
+from tests.story.test_faults import begun, policy
 
 pytestmark = pytest.mark.process
 
@@ -111,6 +111,28 @@ def test_an_emergency_does_not_need_the_api_server_that_said_the_nodes(small: Si
     assert not any(small.is_new(name) for name in NODES)
     kept = next((small.folder / ".rollout").glob("nodes-*.json"))
     assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_brings_nodes_to_their_end_does_not_need_the_api_server_that_said_them(small: Site) -> None:
+    """It is just then that it may be down; a plan needs it."""
+    describe(small, LIVE)
+    policy(small, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    with begun(small, "apply", "--cluster", "small", "--yes") as run:
+        until(lambda: "holds after wave canary" in small.rollout("status").out, PATIENCE, "the canary is held")
+        assert small.rollout("abort", "--revert", "node", "--reason", "no night for it").code == 0
+        assert run.wait(PATIENCE) == 3
+    small.fault("api", "api-down")
+    with begun(small, "resume", "--promote", "--yes") as again:
+        until(lambda: "holds after wave canary" in small.rollout("status").out, PATIENCE, "the canary is held")
+        assert small.rollout("continue", "--reason", "on we go").code == 0
+        assert again.wait(PATIENCE) == 0
+    assert all(small.is_new(name) for name in NODES)
+    looked = small.rollout("verify", "--cluster", "small")
+    assert (looked.code, looked.err.count("its nodes as of 20")) == (0, 1), looked.out + looked.err
+    back = small.rollout("rollback", str(small.rollout("status", "-o", "json").json()["run"]), "--yes")
+    assert (back.code, back.err.count("its nodes as of 20")) == (0, 1), back.out + back.err
+    assert not any(small.is_new(name) for name in NODES)
+    assert small.rollout("plan", "--cluster", "small").code == 2
 
 
 def test_a_plan_is_void_once_the_api_server_has_other_nodes(small: Site) -> None:

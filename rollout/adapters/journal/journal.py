@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from rollout.adapters.journal.address import PostgresUrl
 from rollout.adapters.journal.database import AWAY, Database
+from rollout.adapters.journal.heads import Head, Heads, beginning
 from rollout.adapters.journal.leases import Leases
 from rollout.adapters.journal.tables import EVENTS, NOTES, REQUESTS, RUNS
 from rollout.app.ports import Holder, Note, RunHeader
@@ -19,22 +20,24 @@ from rollout.core.run.journal_codec import GENESIS, chain
 from rollout.core.run.requests import Request
 from rollout.errors import StateError
 
-Head = tuple[int, str]
-"""The number and the hash of the last event of a run."""
-
 _WITHDRAWN = "withdrawn-"
 """What the word of a request that is withdrawn begins with."""
 
 _WAITS = ~REQUESTS.c.word.startswith(_WITHDRAWN)
 
+_OR_HEADER = ", or its header is not"
 _NODES_KNOW = "the nodes know where they stand: `rollout rollback --cluster C --emergency` needs no journal"
 
 
 class SqlJournal:
-    """See ``app.ports.Journal``. ``place`` is a folder, which is made 0700, with ``journal.db`` in it, or a PostgreSQL."""
+    """See ``app.ports.Journal``. ``place`` is a folder, which is made 0700, with ``journal.db`` in it, or a PostgreSQL.
 
-    def __init__(self, place: Path | PostgresUrl) -> None:
+    ``beside`` is a folder of this machine where the heads of chains are kept too; the journal's own, if it has one.
+    """
+
+    def __init__(self, place: Path | PostgresUrl, beside: Path | None = None) -> None:
         self._database = Database(place)
+        self._kept = Heads(beside or (place if isinstance(place, Path) else None))
         self._leases = Leases(self._database)
         self._heads: dict[str, Head] = {}
         self.renew = self._leases.renew
@@ -61,6 +64,7 @@ class SqlJournal:
                     reason=header.reason,
                 )
             )
+        self._kept.keep(header.run, (0, beginning(header)))
 
     def append(self, run: str, events: Sequence[str]) -> None:
         """After ``journal-away`` nobody knows whether it was written: the same events may be given again, and are there once.
@@ -75,10 +79,9 @@ class SqlJournal:
             if found == before:
                 connection.execute(sa.insert(EVENTS), rows)
             elif found != after:
-                raise StateError(
-                    "journal-broken", f"{run} has events that its only controller did not write", hint=_NODES_KNOW
-                )
+                raise _broken(f"{run} has events that its only controller did not write")
         self._heads[run] = after
+        self._kept.keep(run, after)
 
     def acquire(self, cluster: str, run: str) -> None:
         self._leases.acquire(cluster, run)
@@ -91,24 +94,47 @@ class SqlJournal:
         raise StateError("no-such-run", f"the journal has no run {run!r}", hint="`rollout status` lists the runs")
 
     def events(self, run: str, after: int = 0) -> tuple[str, ...]:
+        kept = self._kept.kept(run)  # before the database is read: a controller writes there first
         columns = sa.select(EVENTS.c.number, EVENTS.c.body, EVENTS.c.hash)
         query = columns.where((EVENTS.c.run == run) & (EVENTS.c.number >= after)).order_by(EVENTS.c.number)
-        previous = GENESIS
-        bodies: list[str] = []
         with self._database.reading() as connection:
-            for number, body, hashed in connection.execute(query):
-                if number == after:
-                    previous = hashed
-                    continue
-                previous = chain(previous, body)
-                if previous != hashed:
-                    raise StateError(
-                        "journal-broken",
-                        f"event {after + len(bodies) + 1} of {run} is not the one that was written",
-                        hint=_NODES_KNOW,
-                    )
-                bodies.append(body)
+            rows = [(int(row.number), str(row.body), str(row.hash)) for row in connection.execute(query)]
+            hashes = {after: _start(rows[0], after, self._beginning(connection, run)) if rows else ""}
+            if not rows and not after:
+                hashes = {0: self._beginning(connection, run)}
+        bodies: list[str] = []
+        for number, body, hashed in rows:
+            if number == after:
+                continue
+            at = after + len(bodies)
+            if chain(hashes[at], body) != hashed:
+                raise _broken(f"event {at + 1} of {run} is not the one that was written{_OR_HEADER * (at == 0)}")
+            bodies.append(body)
+            hashes[at + 1] = hashed
+        self._check_kept(run, kept, after + len(bodies), hashes)
         return tuple(bodies)
+
+    def _check_kept(self, run: str, kept: Head | None, last: int, hashes: Mapping[int, str]) -> None:
+        """Whether the head that is kept outside of the database is in the chain."""
+        if kept is None:
+            return
+        number, hashed = kept
+        file = self._kept.file(run)
+        if number > last:
+            raise _broken(f"the last events of {run} are missing: there are {last}, and {file} knows of {number}")
+        if number in hashes and hashes[number] != hashed and (number or last == 0):
+            what = f"event {number}" if number else "the header"
+            raise _broken(f"{what} of {run} is not the one that was written: {file} knows of another")
+
+    def head(self, run: str) -> tuple[int, str]:
+        with self._database.reading() as connection:
+            return self._head(connection, run)
+
+    @staticmethod
+    def _beginning(connection: sa.Connection, run: str) -> str:
+        """Of the run's chain."""
+        row = connection.execute(sa.select(RUNS).where(RUNS.c.run == run)).first()
+        return beginning(RunHeader(*row[1:])) if row else GENESIS
 
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:
         query = sa.select(RUNS).order_by(RUNS.c.number.desc())
@@ -123,11 +149,11 @@ class SqlJournal:
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar() or 0)
 
-    @staticmethod
-    def _head(connection: sa.Connection, run: str) -> Head:
+    @classmethod
+    def _head(cls, connection: sa.Connection, run: str) -> Head:
         query = sa.select(EVENTS.c.number, EVENTS.c.hash).where(EVENTS.c.run == run)
         row = connection.execute(query.order_by(EVENTS.c.number.desc()).limit(1)).first()
-        return (int(row.number), str(row.hash)) if row else (0, GENESIS)
+        return (int(row.number), str(row.hash)) if row else (0, cls._beginning(connection, run))
 
     # The lease, seen from outside.
 
@@ -167,6 +193,18 @@ class SqlJournal:
         change = sa.update(REQUESTS).where((REQUESTS.c.number == request) & _WAITS)
         with self._database.writing("journal-unusable", "the request could not be withdrawn") as connection:
             connection.execute(change.values(word=_WITHDRAWN + REQUESTS.c.word))
+
+
+def _broken(message: str) -> StateError:
+    return StateError("journal-broken", message, hint=_NODES_KNOW)
+
+
+def _start(first: tuple[int, str, str], after: int, header: str) -> str:
+    """What the first of these events is chained to: the one before it, or the header. Chains of older versions began with nothing."""
+    number, body, hashed = first
+    if number == after:
+        return hashed
+    return GENESIS if chain(GENESIS, body) == hashed else header
 
 
 def _chained(run: str, head: Head, events: Sequence[str]) -> tuple[Head, list[dict[str, object]]]:

@@ -162,11 +162,14 @@ class KubernetesCluster:
         return self._missing(NEEDED_TO_DRAIN)
 
     def _missing(self, needed: tuple[Right, ...]) -> tuple[str, ...]:
-        return tuple(
+        missing = tuple(
             f"{verb} {resource}" + (f" in {namespace}" if namespace else "")
             for verb, group, resource, namespace in needed
             if not self._may(verb, group, resource, namespace)
         )
+        if not missing:
+            self._client.rights_were_checked()
+        return missing
 
     def _may(self, verb: str, group: str, resource: str, namespace: str) -> bool:
         kind, _, below = resource.partition("/")

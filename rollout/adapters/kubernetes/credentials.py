@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import ssl
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,23 +66,35 @@ def ask_plugin(plugin: Plugin, connection: Connection) -> Credential:
     """Run the plugin, bounded, and read what it prints, strictly. What it printed is in no message."""
     environment = {**os.environ, **plugin.environment, "KUBERNETES_EXEC_INFO": json.dumps(_info(plugin, connection))}
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             [plugin.command, *plugin.arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PLUGIN_SECONDS,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        raise _failed(plugin, f"did not end in {PLUGIN_SECONDS:g} s") from None
     except OSError as exc:
         raise _failed(plugin, f"could not be run: {exc.strerror}") from None
-    if done.returncode != 0:
-        said = printable(done.stderr[-2000:].decode("utf-8", "replace"), 200)
-        raise _failed(plugin, f"ended with {done.returncode}" + (f": {said}" if said else ""))
-    return _credential(plugin, done.stdout)
+    try:
+        output, errors = process.communicate(timeout=PLUGIN_SECONDS)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        raise _failed(plugin, f"did not end in {PLUGIN_SECONDS:g} s") from None
+    if process.returncode != 0:
+        said = printable(errors[-2000:].decode("utf-8", "replace"), 200)
+        raise _failed(plugin, f"ended with {process.returncode}" + (f": {said}" if said else ""))
+    return _credential(plugin, output)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """With all that it started in its session; who left that may hold the pipes open, which are waited for no longer."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 def _info(plugin: Plugin, connection: Connection) -> dict[str, Any]:

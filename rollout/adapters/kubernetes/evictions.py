@@ -46,7 +46,13 @@ class Evictions:
             "deleteOptions": {"preconditions": {"uid": pod.uid}},
         }
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/eviction"
-        return _meant(self._client.tell(path, wanted, _left(until)))
+        answer = self._client.tell(path, wanted, _left(until))
+        meant = _meant(answer)
+        if meant.eviction is Eviction.REFUSED and answer.status == 403:
+            refusal = self._client.meant(answer, "POST", path)
+            if isinstance(refusal, AwayError):
+                raise refusal
+        return meant
 
     def _served(self, until: float) -> str:
         """The group and version of evictions, asked for once."""

@@ -180,17 +180,25 @@ class Errand:
     def _is_refused_or_pulls(self) -> bool:
         """What is looked at right before an apply; then nothing was touched."""
         ask, policy = self.ask, self.sender.order.pulls
-        if self.fleet.verdict(ask.node, before=True) is not Verdict.PASS:
-            self._end(Report(ask.node, "apply", Outcome.REFUSED, "baseline-unknown", "its baseline could not be taken"))
+        before = self.fleet.verdict(ask.node, before=True)
+        if before is Verdict.UNKNOWN:
+            self._say(Trigger.UNSEEN, "baseline-unknown", "its baseline could not be taken")
+            return True
+        if before is Verdict.FAIL:
+            self._end(Report(ask.node, "apply", Outcome.REFUSED, "not-ready-before", "its Node is not Ready"))
             return True
         pulls = self.node.pulling() if policy.within > 0 or policy.then is not Busy.OVERRIDE else ()
         if pulls == () or ask.regardless:
             self.cancels = pulls or ()
             return False
-        if self._is_heard():
-            now = self.sender.now()
-            self._deliver(Answered(now, ask.node, ask.serial, ask.verb, Trigger.PULLING, pulls=pulls or ()))
+        self._say(Trigger.PULLING, pulls=pulls or ())
         return True
+
+    def _say(self, trigger: Trigger, reference: str = "", message: str = "", pulls: tuple[str, ...] = ()) -> None:
+        """What no agent answers: what was found before it was asked."""
+        if self._is_heard():
+            now, ask = self.sender.now(), self.ask
+            self._deliver(Answered(now, ask.node, ask.serial, ask.verb, trigger, reference, message, pulls=pulls))
 
     def _work(self) -> Work:
         ask, node = self.ask, self.node

@@ -28,6 +28,8 @@ def moments(state: RunState) -> Iterator[float]:
         yield record.busy_until
         if record.pulling is not None:
             yield record.pulling.again
+        if record.unseen is not None:
+            yield record.unseen.again
         if record.state is NodeState.UNKNOWN:
             yield from _of_unknown(record, patience)
 

@@ -2,12 +2,13 @@
 
     centre = the median of each group
     spread = 1.4826 × the median distance of the control group from its own median (its robust standard deviation)
-    slack  = the larger of  tolerance × |control's centre|  and  3 × spread
+    slack  = the largest of  tolerance × |control's centre|,  3 × spread  and, where the control's centre is 0,  0.01
     worse  = the touched nodes' centre lies beyond the control's centre by more than the slack
 
 A median is not moved by one odd node, so one bad node among many touched ones is no matter of this comparison but of
 the node gates and of ``atMost``; a canary of one node is compared as it is. A control group of fewer than three samples
-has no spread that means anything: only the tolerance counts then. NaN and infinite samples compare with nothing.
+has no spread that means anything: only the tolerance counts then. No share of nothing is anything: beside a control
+group of zeros 0.01 is allowed. NaN and infinite samples compare with nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ NORMAL = 1.4826
 
 SIGMAS = 3.0
 ENOUGH_FOR_SPREAD = 3
+FLOOR = 0.01
+"""Allowed beside a control group whose centre is 0, of which there is no share: 10 ms, 1 %, an error in 100 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,13 @@ def compare(touched: Group, control: Group, worse: Worse, tolerance: float) -> t
     ours, theirs = median(touched.samples), median(control.samples)
     spread = _spread(control.samples, theirs)
     by_share, by_spread = tolerance * abs(theirs), SIGMAS * spread
-    slack = max(by_share, by_spread)
+    floor = FLOOR if theirs == 0 else 0.0
+    slack = max(by_share, by_spread, floor)
     apart = ours - theirs if worse is Worse.HIGHER else theirs - ours
+    floored = f"; at least {floor:g} beside a 0" if floor else ""
     evidence = (
         f"{touched.what} {_shown(touched.samples)}, {control.what} {_shown(control.samples)}: {ours:g} is "
-        f"{_apart(apart, worse)}; allowed {slack:g} (the larger of {tolerance:.0%} = {by_share:g} and 3 sigma = {by_spread:g})"
+        f"{_apart(apart, worse)}; allowed {slack:g} (the larger of {tolerance:.0%} = {by_share:g} and 3 sigma = {by_spread:g}{floored})"
     )
     return (Verdict.FAIL if apart > slack else Verdict.PASS), evidence
 

@@ -27,10 +27,11 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample of an instant query. ``labels`` is text for people, without the metric's name."""
+    """One sample of an instant query. ``labels`` is text for people, without the metric's name; ``words`` are their values."""
 
     labels: str
     value: float
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,10 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
+SEVERITY = {Verdict.PASS: 0, Verdict.UNKNOWN: 1, Verdict.FAIL: 2}
+"""The worst of several verdicts counts: the one with the highest number."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one gate said once, with the evidence it said it by (one line, for people)."""

@@ -288,7 +288,7 @@ def _charge(record: NodeRecord, found: Move) -> Cause | None:
 _GOOD_NEWS = frozenset(
     {
         Trigger.RELEASED, Trigger.UNTOUCHED, Trigger.ARMED, Trigger.CONFIRMED, Trigger.TAKEN_BACK_ASKED,
-        Trigger.GATES_PASSED, Trigger.TAKE_BACK, Trigger.CLEANED, Trigger.RESUMED, Trigger.PULLING,
+        Trigger.GATES_PASSED, Trigger.TAKE_BACK, Trigger.CLEANED, Trigger.RESUMED, Trigger.PULLING, Trigger.UNSEEN,
         Trigger.DRAINING, Trigger.DRAINED, Sharp.TO_DRAIN, Sharp.EMPTY_AND_PULLING,
     }
 )  # fmt: skip

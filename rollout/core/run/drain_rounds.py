@@ -7,6 +7,7 @@ from dataclasses import replace
 from rollout.core.run import drains
 from rollout.core.run.draft import Draft
 from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.pulls import may_be_asked
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Verb
 from rollout.core.run.transitions import Sharp
 
@@ -37,7 +38,7 @@ def _next_round(draft: Draft, name: str) -> None:
     draining = draft.nodes[name].draining
     if not drains.may_go_on(draft.state):
         draft.meet(name, Sharp.NOT_NOW)
-        draft.put(name, want_back=False, pulling=None)
+        draft.put(name, want_back=False, pulling=None, unseen=None)
     elif draining is not None and not draining.done and draft.now >= draining.again:
         draft.ask(name, Verb.DRAIN)
 
@@ -98,7 +99,7 @@ def change_the_empty(draft: Draft, allowed: int) -> int:
 def _may_restart(draft: Draft, record: NodeRecord) -> bool:
     if record.draining is None or not record.draining.done or record.asked:
         return False
-    return record.pulling is None or draft.now >= record.pulling.again
+    return may_be_asked(record, draft.now)
 
 
 def uncordoned(draft: Draft, event: Answered) -> None:

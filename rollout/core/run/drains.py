@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.core.run import pulls
+from rollout.core.run import baselines, pulls
 from rollout.core.run.capacity import IN_MOTION
 from rollout.core.run.state import (
     Draining,
@@ -95,7 +95,8 @@ def unshown(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> list[st
 
     A wave shows what a change does before more nodes get it; of these kinds none has shown anything.
     """
-    skipped = [n for n in order.waves[wave].nodes if pulls.was_skipped(nodes[n]) or was_skipped(nodes[n])]
+    ways = (pulls.was_skipped, was_skipped, baselines.was_skipped)
+    skipped = [n for n in order.waves[wave].nodes if any(way(nodes[n]) for way in ways)]
     if not skipped:
         return []
     shown = {order.nodes[name].kind for name, record in nodes.items() if record.state is NodeState.CONFIRMED}

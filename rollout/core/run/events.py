@@ -29,6 +29,7 @@ class Trigger(StrEnum):
     GATES_FAILED = "gates-failed"
     GATES_UNKNOWN = "gates-unknown"
     PULLING = "pulling"  # it pulls images, or cannot tell: not touched
+    UNSEEN = "unseen"  # its baseline could not be taken: not touched
     DRAINING = "draining"  # pods that are to go are still on it
     DRAINED = "drained"  # they are gone, not only asked to go
     NOT_DRAINED = "not-drained"  # they are there, and it is not waited for them any longer

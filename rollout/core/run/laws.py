@@ -33,6 +33,7 @@ def broken_laws(state: RunState) -> tuple[str, ...]:
             _nothing_beyond_a_hold,
             _waves_in_order,
             _pulls,
+            _unseen,
             _drains,
             _endings,
         )
@@ -156,6 +157,20 @@ def _pulls(state: RunState) -> Iterator[str]:
             yield f"pulls: {name} waits for its pulls while its wave soaks"
         if record.cause is not None:
             yield f"pulls: {name} is charged ({record.cause}) and pulls images"
+
+
+def _unseen(state: RunState) -> Iterator[str]:
+    """Who waits for its baseline is untouched, its wave waits for it, and nobody is charged for that."""
+    soaking = state.order.waves[state.wave].nodes if state.phase is Phase.SOAKING else ()
+    for name, record in state.nodes.items():
+        if record.unseen is None:
+            continue
+        if record.state not in _UNTOUCHED:
+            yield f"baselines: {name} waits for its baseline and is {record.state}"
+        if record.state is NodeState.PENDING and name in soaking:
+            yield f"baselines: {name} waits for its baseline while its wave soaks"
+        if record.cause is not None:
+            yield f"baselines: {name} is charged ({record.cause}) and has no baseline"
 
 
 _UNTOUCHED = frozenset({NodeState.PENDING, NodeState.APPLYING, NodeState.REFUSED})

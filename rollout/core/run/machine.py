@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from rollout.core.model.verdict import Verdict
-from rollout.core.run import drain_rounds, drains, pulls
+from rollout.core.run import baselines, drain_rounds, drains, pulls
 from rollout.core.run.altered import altered
 from rollout.core.run.capacity import burst
 from rollout.core.run.commands import Command
@@ -146,8 +146,8 @@ def _answered(draft: Draft, event: Answered) -> None:
         return
     if event.trigger is Trigger.GATES_PASSED and record.state is NodeState.CONFIRMED:
         draft.put(event.node, passes=record.passes + 1)
-    if event.trigger is Trigger.PULLING:
-        _pulling(draft, event)
+    if event.trigger in _WAITING:
+        _WAITING[event.trigger](draft, event)
         return
     _remember(draft, event)
     draft.meet(event.node, event.trigger, event.reference, event.message)
@@ -174,6 +174,22 @@ def _pulling(draft: Draft, event: Answered) -> None:
         draft.meet(event.node, Sharp.EMPTY_AND_PULLING if record.draining else Trigger.PULLING)
 
 
+def _unseen(draft: Draft, event: Answered) -> None:
+    """Nothing can be told by, so it is not touched: it waits its turn again, or has waited long enough and is left alone."""
+    record = draft.nodes[event.node]
+    unseen = baselines.still_unseen(record, draft.now)
+    draft.did_not_restart(event.node)
+    draft.put(event.node, unseen=unseen, want_back=False)
+    if baselines.is_over(unseen, draft.now):
+        draft.meet(event.node, Sharp.STILL_UNSEEN, event.reference, event.message)
+        return
+    draft.meet(event.node, Sharp.EMPTY_AND_PULLING if record.draining else Trigger.UNSEEN)
+
+
+_WAITING = {Trigger.PULLING: _pulling, Trigger.UNSEEN: _unseen}
+"""What stands in the way of a change before anything was touched."""
+
+
 def _remember(draft: Draft, event: Answered) -> None:
     """What an answer brings before its node meets it: how far a drain is, times, what the API said before."""
     if event.verb is Verb.DRAIN:
@@ -182,7 +198,9 @@ def _remember(draft: Draft, event: Answered) -> None:
         draft.did_not_restart(event.node)
     elif event.verb is Verb.APPLY:
         took = event.seconds if event.trigger is Trigger.ARMED else draft.nodes[event.node].apply_seconds
-        draft.put(event.node, apply_seconds=took, baseline=event.baseline, pulling=None, cancelled=event.pulls)
+        draft.put(
+            event.node, apply_seconds=took, baseline=event.baseline, pulling=None, unseen=None, cancelled=event.pulls
+        )
     elif event.verb is Verb.REVERT and event.trigger is Trigger.TAKEN_BACK_ASKED:
         draft.put(event.node, revert_seconds=event.seconds)
 
@@ -237,8 +255,8 @@ def _continue(draft: Draft) -> None:
         promoted = draft.state.reached if paused.held else draft.state.promoted  # ``wave`` may be an earlier one again
         draft.set(paused=None, promoted=promoted, round=0)
         for name, record in tuple(draft.nodes.items()):
-            if record.state is NodeState.PENDING and record.pulling is not None:
-                draft.put(name, pulling=None)
+            if record.state is NodeState.PENDING and (record.pulling or record.unseen):
+                draft.put(name, pulling=None, unseen=None)
 
 
 def _abort(draft: Draft, event: AbortAsked) -> None:
@@ -258,7 +276,7 @@ def _resumed(draft: Draft, event: Resumed) -> None:
     """A new controller reads every node back, then goes on from where the run stood.
 
     A halt that had ended is accepted by being resumed: its nodes are no longer charged, and who was taken back for
-    others' sake, or left alone for its pulls or its pods, goes again. A halt that was still taking nodes back when its controller died goes on halting. The wave
+    others' sake, or left alone for its pulls, its pods or its baseline, goes again. A halt that was still taking nodes back when its controller died goes on halting. The wave
     is opened again: its silences may be over.
     """
     halt = draft.state.halt
@@ -275,10 +293,12 @@ def _resumed(draft: Draft, event: Resumed) -> None:
             draft.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
         elif again and record.state is NodeState.CONFIRMED:
             draft.put(name, want_back=False, rehearsal=not_begun(record.rehearsal))
-        elif again and (pulls.was_skipped(record) or drains.was_skipped(record)):
+        elif again and (pulls.was_skipped(record) or drains.was_skipped(record) or baselines.was_skipped(record)):
             draft.put(name, state=NodeState.PENDING, reference="", message="", want_back=False)
         if not pulls.was_skipped(draft.nodes[name]):
             draft.put(name, pulling=None)
+        if not baselines.was_skipped(draft.nodes[name]):
+            draft.put(name, unseen=None)
         accept = record.accepted or (accepted and bool(record.cause))
         draft.put(name, asked=None, orphaned=True, reads=0, accepted=accept, uncordons=0)
         if record.reference in FENCES:

@@ -19,15 +19,19 @@ REFERENCE = "pulls-in-flight"
 
 
 def in_turn(names: Iterable[str], nodes: Mapping[str, NodeRecord], now: float) -> list[str]:
-    """Of the nodes that are to go those that may be asked now: in their order, but who was found pulling comes last."""
+    """Of the nodes that are to go those that may be asked now: in their order, but who was asked before comes last."""
     fresh, again = [], []
     for name in names:
-        pulling = nodes[name].pulling
-        if pulling is None:
+        if nodes[name].pulling is None and nodes[name].unseen is None:
             fresh.append(name)
-        elif now >= pulling.again:
+        elif may_be_asked(nodes[name], now):
             again.append(name)
     return fresh + again
+
+
+def may_be_asked(record: NodeRecord, now: float) -> bool:
+    """Whether neither its pulls nor its baseline are to be waited for at this moment."""
+    return all(now >= found.again for found in (record.pulling, record.unseen) if found is not None)
 
 
 def still_pulling(record: NodeRecord, images: tuple[str, ...], now: float) -> Pulling:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rollout.core.model.playbook import RevertScope
-from rollout.core.run import drains
+from rollout.core.run import baselines, drains
 from rollout.core.run.capacity import IN_MOTION
 from rollout.core.run.draft import Draft
-from rollout.core.run.state import Ending, NodeState, Pause, Verb
+from rollout.core.run.state import Ending, NodeRecord, NodeState, Pause, Verb
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted
 
@@ -75,8 +75,13 @@ def _shows_nothing(draft: Draft) -> bool:
 
 
 def _what_for(draft: Draft, names: list[str]) -> str:
-    whats = {"its pods" if drains.was_skipped(draft.nodes[name]) else "the images pulled" for name in names}
-    return " or ".join(sorted(whats))
+    return " or ".join(sorted({_why_alone(draft.nodes[name]) for name in names}))
+
+
+def _why_alone(record: NodeRecord) -> str:
+    if drains.was_skipped(record):
+        return "its pods"
+    return "want of a baseline" if baselines.was_skipped(record) else "the images pulled"
 
 
 def watch_every(nodes: int) -> float:

@@ -161,6 +161,14 @@ class Draining:
     done: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A node whose baseline could not be taken, first at ``since``; it is tried again at ``again``."""
+
+    since: float
+    again: float
+
+
 @dataclass(frozen=True)  # no slots: see ``altered``
 class NodeRecord:
     """One node's standing.
@@ -170,7 +178,7 @@ class NodeRecord:
     change is to be taken back as soon as limits allow. ``orphaned``: its controller died, so a guard that fired is not
     the node's fault. ``accepted``: an operator resumed after the halt this node led to. ``apply_seconds`` and
     ``revert_seconds`` are how long its last apply and revert took, ``baseline`` is what the API said before its apply.
-    ``pulling``: its change waits for its pulls; ``cancelled`` are the images whose pulls its last apply cancelled.
+    ``pulling``: its change waits for its pulls; ``unseen``: it waits for its baseline; ``cancelled`` are the images whose pulls its last apply cancelled.
     ``cordoned``: it may have a cordon of ours, from before the first ask until it is known to have none; ``uncordons``
     counts how often in a row that could not be lifted. ``drained_seconds`` is how long its last drain took. ``tx`` is what a way back
     takes back there where that is not what its order says: what came between the look and the claim.
@@ -198,6 +206,7 @@ class NodeRecord:
     revert_seconds: float = 0.0
     baseline: str = ""
     pulling: Pulling | None = None
+    unseen: Unseen | None = None
     cancelled: tuple[str, ...] = ()
     draining: Draining | None = None
     cordoned: bool = False

@@ -4,7 +4,7 @@ Theory. A node has a state; an answer from it, or a decision of the run, is a *t
 the next state, what to ask of the node next, and what the node is charged for. Whatever is not in the table is
 impossible and raises: silence would hide a bug. Everything that changes a node's state is in this file.
 
-Six rules shape the table:
+Seven rules shape the table:
 
 * An answer that says where the transaction stands (``armed``, ``confirmed``, ``taken back``, ``untouched``) is believed
   whatever we thought: it was read from the node.
@@ -12,6 +12,7 @@ Six rules shape the table:
   its guard must long have fired; then it is ``unreachable`` and *owed*.
 * What goes back is brought to its end: who died on the way there is followed by the next, for as long as a node is read.
 * A node that pulls images was not touched: it is ``pending`` again, and ``pulls`` says when it is asked again.
+* So is one whose baseline could not be taken, and ``baselines`` says so.
 * A node that is drained is ``applying``, and not touched yet: ``drains`` says when it is asked again, and when it is given up.
 * A sick node goes back at once (``reverting``); a healthy one that is to go back waits, ``confirmed``, for the limits.
 
@@ -64,7 +65,8 @@ class Sharp(StrEnum):
     TAKEN_BACK_BY_OTHERS = "taken-back-by-others"  # nobody here has asked for it
     PULLS_ON = "pulls-on"  # as long as the playbook waits, which then leaves it alone
     TO_DRAIN = "to-drain"  # released, and to be emptied first
-    EMPTY_AND_PULLING = "empty-and-pulling"  # drained, and pulls: it keeps its place
+    EMPTY_AND_PULLING = "empty-and-pulling"  # drained, and pulls or has no baseline yet: it keeps its place
+    STILL_UNSEEN = "still-unseen"  # as long as a baseline is waited for
     LEFT_TO_OTHERS = "left-to-others"  # a way back goes on without it: it says that another run has it
     NOT_NOW = "not-now"  # nothing is released any more: who was being emptied is to be left as it was
 
@@ -104,6 +106,8 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.APPLYING, On.REFUSED): Move(S.REFUSED, charge=_FAILED),
     (S.APPLYING, On.PULLING): Move(S.PENDING),
     (S.APPLYING, Sharp.PULLS_ON): Move(S.REFUSED),
+    (S.APPLYING, On.UNSEEN): Move(S.PENDING),
+    (S.APPLYING, Sharp.STILL_UNSEEN): Move(S.REFUSED),
     (S.APPLYING, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
     (S.APPLYING, On.TAKEN_BACK_ALONE): Move(S.REVERTED, charge=_FAILED),
     (S.APPLYING, On.TAKEN_BACK_ASKED): Move(S.REVERTED, charge=_FAILED),

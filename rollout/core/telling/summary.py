@@ -10,7 +10,7 @@ from rollout.core.run import drain_rounds
 from rollout.core.run.budgets import nearest
 from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Phase, RunState
 from rollout.core.telling.rehearsed import rehearsed
-from rollout.core.telling.waiting import cordons, drains, pulls
+from rollout.core.telling.waiting import baselines, cordons, drains, pulls
 from rollout.core.text.nameless import for_all, nameless
 from rollout.core.text.nodesets import fold
 
@@ -66,7 +66,7 @@ class Summary:
     left_out: tuple[LeftOut, ...]
     owed: str
     leftovers: tuple[str, ...]
-    pulling: str  # nodes whose change waits for their pulls
+    pulling: str  # nodes whose change waits for their pulls or their baseline
     cancelled: str  # nodes that were changed although they pulled images
     draining: str  # nodes that are being emptied, and what for is waited
     cordoned: str  # nodes at rest that may still have a cordon of the run
@@ -101,7 +101,7 @@ def summarize(state: RunState) -> Summary:
             *state.leftovers,
             *(f"{name}: {left}" for name, record in state.nodes.items() for left in record.leftovers),
         ),
-        pulling=pulls(state, state.now) if state.phase is Phase.RUNNING else "",
+        pulling=_waiting(state) if state.phase is Phase.RUNNING else "",
         cancelled=fold(name for name, record in state.nodes.items() if record.cancelled),
         draining=drains(state, state.now) if state.phase is Phase.RUNNING else "",
         cordoned=fold(cordons(state)),
@@ -116,6 +116,10 @@ def owed_nodes(state: RunState) -> tuple[str, ...]:
     if state.ending is Ending.PREFLIGHT:
         return ()
     return tuple(name for name, record in state.nodes.items() if record.owed)
+
+
+def _waiting(state: RunState) -> str:
+    return "; ".join(filter(None, (pulls(state, state.now), baselines(state, state.now))))
 
 
 def _paused(state: RunState) -> str:

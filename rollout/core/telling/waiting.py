@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from rollout.core.model.playbook import Busy
+from rollout.core.run.baselines import WITHIN
 from rollout.core.run.budgets import rack_words
 from rollout.core.run.capacity import IN_MOTION, pace_allows, who_may_go
 from rollout.core.run.draft import GRACE
@@ -82,7 +83,7 @@ def _running(state: RunState, now: float) -> str:
     if back:
         return f"the rehearsal: {counted(back, 'node')} of wave {wave.name} to be taken back and changed again"
     brake = _brake(state, now, wave.nodes) if state.paused is None else ""
-    parts = (_moving(state), drains(state, now), pulls(state, now), brake)
+    parts = (_moving(state), drains(state, now), pulls(state, now), baselines(state, now), brake)
     return "; ".join(part for part in parts if part) or "the next look at the clock"
 
 
@@ -106,7 +107,11 @@ def _doing(record: NodeRecord) -> str:
 
 def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
     """Why no more nodes are released at this moment; ``""`` when none wait."""
-    pending = [name for name in names if state.nodes[name].state is NodeState.PENDING and not state.nodes[name].pulling]
+    pending = [
+        name
+        for name in names
+        if (record := state.nodes[name]).state is NodeState.PENDING and not (record.pulling or record.unseen)
+    ]
     if not pending:
         return ""
     limits = state.order.limits
@@ -123,6 +128,20 @@ def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
     racks = {state.order.nodes[name].rack for name in pending}
     full = f"{rack_words(next(iter(racks)))} has" if len(racks) == 1 else f"{len(racks)} racks have"
     return f"{waiting}: {full} no room at once{_settling(state, now)}"
+
+
+def baselines(state: RunState, now: float) -> str:
+    """Who waits for its baseline, and until when at most; ``""`` when nobody does."""
+    waiting = {
+        name: found
+        for name, record in state.nodes.items()
+        if (found := record.unseen) and record.state is not NodeState.REFUSED
+    }
+    if not waiting:
+        return ""
+    left = max(0.0, max(found.since for found in waiting.values()) + WITHIN - now)
+    who = f"{counted(len(waiting), 'node')} ({printable(fold(waiting), 60)})"
+    return f"{who}: the API server tells no baseline; asked again for {seconds_text(left)} at most, then left alone"
 
 
 def pulls(state: RunState, now: float) -> str:

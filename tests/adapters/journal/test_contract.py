@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from rollout.adapters.journal.owner import LEASE_SECONDS, is_alive
 from rollout.app.following import replay
 from rollout.app.ports import Note, RunHeader
 from rollout.app.runs import check_nothing_unfinished
-from rollout.core.run.journal_codec import encode_order
+from rollout.core.run.journal_codec import GENESIS, chain, encode_order
 from rollout.core.run.requests import Request
 from rollout.core.run.state import RULES
 from rollout.errors import StateError
@@ -214,3 +215,72 @@ def test_a_run_of_another_versions_rules_leaves_it_to_the_nodes_whether_it_still
     with pytest.raises(StateError, match="went by rules"):
         replay(journal, "r1")
     check_nothing_unfinished(journal, "rno")
+
+
+HEADER_CHANGES = (
+    "UPDATE runs SET plan='x'", "UPDATE runs SET counter=7", "UPDATE runs SET who='mallory'", "UPDATE runs SET goal='revert'",
+    "UPDATE runs SET reason='other'", "UPDATE runs SET \"order\"='{\"guard\": 3600}'", "UPDATE runs SET at=at+1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("how", HEADER_CHANGES)
+@pytest.mark.parametrize("events", [(), ("a", "b")], ids=["begun", "going"])
+def test_a_header_that_was_changed_is_refused(
+    journal: SqlJournal, change: Change, how: str, events: tuple[str, ...], place: Place, tmp_path: Path
+) -> None:
+    """It is the chain's beginning. A run without events has only the head that is kept in a file."""
+    kept = journal if isinstance(place, Path) else SqlJournal(place, tmp_path)
+    kept.begin(header())
+    if events:
+        kept.acquire("rno", "r1")
+        kept.append("r1", events)
+    change(how)
+    with pytest.raises(StateError, match="header") as error:
+        kept.events("r1")
+    assert error.value.reference == "journal-broken"
+    kept.close()
+
+
+@pytest.mark.parametrize("left", [0, 2])
+def test_a_tail_that_was_cut_off_is_found_by_the_head_that_is_kept_outside(
+    place: Place, tmp_path: Path, change: Change, left: int
+) -> None:
+    with closing(SqlJournal(place, tmp_path / "beside")) as journal:
+        journal.begin(header())
+        journal.acquire("rno", "r1")
+        journal.append("r1", ("a", "b"))
+        journal.append("r1", ("c",))
+        number, hashed = journal.head("r1")
+        file = tmp_path / "beside/heads/r1"
+        assert json.loads(file.read_text()) == [number, hashed] == [3, hashed]
+        assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        change(f"DELETE FROM events WHERE number > {left}")  # noqa: S608 - a number of ours
+        with pytest.raises(StateError, match=f"there are {left}, and .*/r1 knows of 3"):
+            journal.events("r1")
+
+
+def test_a_head_that_is_behind_or_cannot_be_read_is_no_fault(place: Place, tmp_path: Path) -> None:
+    """After a power cut, or where another machine has gone on with the run."""
+    with closing(SqlJournal(place, tmp_path / "one")) as one, closing(SqlJournal(place, tmp_path / "two")) as two:
+        one.begin(header())
+        one.acquire("rno", "r1")
+        one.append("r1", ("a",))
+        kept = (tmp_path / "one/heads/r1").read_text()
+        one.append("r1", ("b",))
+        (tmp_path / "one/heads/r1").write_text(kept)
+        assert one.events("r1") == two.events("r1") == ("a", "b")
+        (tmp_path / "one/heads/r1").write_text("")
+        assert one.events("r1", 1) == ("b",)
+
+
+def test_a_chain_that_an_older_version_began_is_read_and_gone_on_with(
+    place: Place, tmp_path: Path, change: Change
+) -> None:
+    """Its header is not covered: it began with nothing."""
+    with closing(SqlJournal(place, tmp_path)) as journal:
+        journal.begin(header())
+        first = chain(GENESIS, "a")
+        change(f"INSERT INTO events (run, number, body, hash) VALUES ('r1', 1, 'a', '{first}')")  # noqa: S608 - ours
+        journal.acquire("rno", "r1")
+        journal.append("r1", ("b",))
+        assert journal.events("r1") == ("a", "b")

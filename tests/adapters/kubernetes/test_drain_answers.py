@@ -13,7 +13,7 @@ import pytest
 
 from rollout.adapters.kubernetes import cordons
 from rollout.adapters.kubernetes.client import ApiClient
-from rollout.adapters.kubernetes.cluster import KubernetesCluster
+from rollout.adapters.kubernetes.cluster import NEEDED_TO_DRAIN, KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.adapters.kubernetes.objects import COUNTER, MARK
 from rollout.core.model.draining import Cordon, Ending, Eviction, EvictionAnswer, LeavingPod
@@ -216,6 +216,15 @@ def test_a_pod_of_a_namespace_that_is_being_deleted_is_asked_again(stack: ExitSt
     answer = evicted(stack, tmp_path, said(403, {"message": "unable to create new content", "details": details}))
     assert answer.eviction is Eviction.BLOCKED
     assert evicted(stack, tmp_path, said(403, {"message": "may not"})).eviction is Eviction.REFUSED
+
+
+def test_an_eviction_that_is_refused_although_it_was_granted_is_asked_again(stack: ExitStack, tmp_path: Path) -> None:
+    """The server restarts, and does not know its roles yet: the node's other pods are evicted already."""
+    granted = [said(201, {"status": {"allowed": True}})] * len(NEEDED_TO_DRAIN)
+    found = asked(stack, tmp_path, *granted, said(200, DISCOVERED), said(403, {"message": "may not"}))
+    assert found.cluster.missing_to_drain() == ()
+    with pytest.raises(AwayError, match="may not"):
+        found.cluster.evict(POD, SECONDS)
 
 
 @pytest.mark.parametrize("message", ["the pod was changed meanwhile", "Precondition failed: UID"])

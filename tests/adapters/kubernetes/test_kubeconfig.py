@@ -15,8 +15,9 @@ import pytest
 
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
-from rollout.errors import InputError, RemoteError
+from rollout.errors import AwayError, InputError, RemoteError
 from tests.adapters.web import Reply, Web, nobody, web
+from tests.controllers import until
 
 SECRET = "s3cret-t0ken"  # noqa: S105 - what must not be seen
 OK = Reply(body=b'{"kind": "Status"}')
@@ -213,6 +214,20 @@ def test_a_plugin_that_fails_is_named(
 
 
 @pytest.mark.process
+def test_a_plugin_that_hangs_is_killed_with_its_children(
+    stack: ExitStack, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child that keeps the plugin's output open neither outlives it nor holds us up."""
+    monkeypatch.setattr("rollout.adapters.kubernetes.credentials.PLUGIN_SECONDS", 1.0)
+    beat = tmp_path / "child"
+    body = f"import subprocess; child = subprocess.Popen(['sleep', '86400']); open({str(beat)!r}, 'w').write(str(child.pid)); time.sleep(86400)"
+    with pytest.raises(RemoteError, match="did not end in 1 s"):
+        client(stack, config(tmp_path, execs(plugin(body)), nobody())).get("/version", 60)
+    status = Path(f"/proc/{beat.read_text()}/stat")
+    until(lambda: not status.exists() or status.read_text().split()[2] == "Z", 60, "the child is killed")
+
+
+@pytest.mark.process
 def test_a_plugin_that_is_missing_is_named(stack: ExitStack, tmp_path: Path) -> None:
     with pytest.raises(RemoteError, match="the plugin no-such-plugin could not be run: No such file or directory"):
         client(stack, config(tmp_path, execs("no-such-plugin"), nobody())).get("/version", 5)
@@ -280,3 +295,54 @@ def test_an_unverified_server_gets_no_token(stack: ExitStack, tmp_path: Path) ->
         client(stack, config(tmp_path, {"token": SECRET}, f"https://127.0.0.1:{server.server_address[1]}")).get("/", 5)
     assert error.value.reference == "tls"
     assert SECRET not in str(error.value)
+
+
+# ------------------------------------------------------------------------------ refusals that may pass
+
+
+REFUSED = Reply(403, b'{"message": "nodes is forbidden"}')
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("status", "reference"), [(401, "unauthorized"), (403, "forbidden")])
+def test_a_refusal_of_what_was_granted_is_final_only_when_it_persists(
+    stack: ExitStack, tmp_path: Path, status: int, reference: str
+) -> None:
+    """A server that restarts refuses everybody for a moment: its RBAC cache is cold."""
+    clock = [0.0]
+    server = stack.enter_context(web(Reply(status)))
+    asking = ApiClient(load_kubeconfig(config(tmp_path, {"token": SECRET}, server.url)), lambda: clock[0])
+    stack.callback(asking.close)
+    asking.rights_were_checked()
+    for at, final in ((10.0, False), (24.0, False), (25.0, True)):
+        clock[0] = at
+        with pytest.raises(RemoteError) as error:
+            asking.get("/api/v1/nodes?limit=1", 5)
+        assert (error.value.reference, isinstance(error.value, AwayError)) == (reference, not final)
+    server.replies = [OK]
+    asking.get("/api/v1/nodes", 5)
+    server.replies = [Reply(status)]
+    with pytest.raises(AwayError):
+        asking.get("/api/v1/nodes", 5)
+
+
+@pytest.mark.process
+def test_without_a_check_of_rights_a_refusal_is_believed_at_once(stack: ExitStack, tmp_path: Path) -> None:
+    server = stack.enter_context(web(REFUSED))
+    with pytest.raises(RemoteError) as error:
+        client(stack, config(tmp_path, {"token": SECRET}, server.url)).get("/api/v1/nodes", 5)
+    assert not isinstance(error.value, AwayError)
+
+
+@pytest.mark.process
+def test_a_token_file_is_read_again_when_its_token_is_refused(stack: ExitStack, tmp_path: Path) -> None:
+    """It was rotated a moment ago, and is read once a minute otherwise."""
+    (tmp_path / "token").write_text("old")
+    server = stack.enter_context(web())
+    server.answer = lambda seen: OK if seen.headers["authorization"] == "Bearer new" else Reply(401)
+    asking = client(stack, config(tmp_path, {"tokenFile": "token"}, server.url))
+    with pytest.raises(RemoteError, match="401"):
+        asking.get("/version", 5)
+    (tmp_path / "token").write_text("new")
+    asking.get("/version", 5)
+    assert bearer_seen(server)[-2:] == ["Bearer old", "Bearer new"]

@@ -29,7 +29,9 @@ def verdict(touched: list[float], control: list[float], worse: Worse = Worse.HIG
         ([5.0], [1.0, 2.0, 3.0], PASS),  # 3 sigma of the control are 4.4
         ([7.0], [1.0, 2.0, 3.0], FAIL),
         ([2.5], [1.0, 3.0], FAIL),  # two samples have no spread: only the tolerance
-        ([0.001], [0.0, 0.0, 0.0], FAIL),  # nothing is allowed over a steady nothing
+        ([0.001], [0.0, 0.0, 0.0], PASS),  # of nothing there is no share: an absolute floor
+        ([0.02], [0.0, 0.0, 0.0], FAIL),
+        ([0.001], [0.0001] * 3, FAIL),  # of something there is: no floor hides ten times as much
         ([-1.0], [-2.0], FAIL),
         ([], [1.0], UNKNOWN),
         ([1.0], [], UNKNOWN),

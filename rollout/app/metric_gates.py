@@ -1,0 +1,159 @@
+"""The gates that are asked of metrics: every sample within its bounds, no node's samples gone, no kind worse than its control.
+
+The baseline that is taken before the wave holds the nodes that had samples, and each kind's samples. A kind is a change
+group: nodes of two kinds measure differently, and a canary is one node of each kind, where a median over all of them would
+hide a kind that went bad. Each kind is asked for by its nodes' names, so that queries which add nodes up are compared too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rollout.app.backends import Backends, patiently
+from rollout.app.ports import Clock
+from rollout.core.gates.answering import answering, share, vanished
+from rollout.core.gates.comparison import Group, compare
+from rollout.core.gates.measured import SHOWN, Judged, Samples, doubt, judge_samples
+from rollout.core.gates.name_pattern import PatternTooLongError, name_pattern
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import Gate, PrometheusQuery
+from rollout.core.model.verdict import SEVERITY, Verdict
+from rollout.core.run.commands import JudgeWave
+from rollout.core.text.nodesets import NodesetError, expand, fold
+from rollout.core.text.terminal import counted
+from rollout.errors import RemoteError
+
+NODES = "$nodes"
+MOST_KEPT = 500
+"""Samples of one kind's baseline that are written down; of more, every so many in order of size."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricGates:
+    """Asks the metrics of one run."""
+
+    plan: Plan
+    clock: Clock
+    backends: Backends
+
+    def before(self, gate: Gate, query: PrometheusQuery, nodes: Sequence[str]) -> tuple[Verdict, str, Any]:
+        """Before the wave: is it fit to begin, and the baseline to compare with."""
+        answer = self._query(gate, query, nodes)
+        verdict, said = judge_samples(query, answer)
+        if verdict is not Verdict.PASS:
+            return verdict, said, {}
+        kinds = self._kinds_of(gate, query, nodes, answer) if query.worse else {}
+        lacking = [self._label(kind) for kind, found in kinds.items() if not found.samples]
+        if lacking:
+            return Verdict.UNKNOWN, f"no sample of {', '.join(lacking)}: each kind of node is compared with its own", {}
+        kept = {kind: _kept(found.values()) for kind, found in kinds.items()}
+        return verdict, said, {"nodes": fold(answering(answer, nodes)), "kinds": kept}
+
+    def judged(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, before: Any) -> Judged:
+        """In a round of the soak; ``before`` is the baseline."""
+        past = _Past.read(before)
+        if past is None:
+            return Verdict.UNKNOWN, "which nodes had samples before the wave is not known"
+        answer = self._query(gate, query, command.touched)
+        verdict, said = judge_samples(query, answer)
+        if verdict is not Verdict.PASS:
+            return verdict, said
+        now = answering(answer, command.touched)
+        if gone := vanished(now, past.nodes, command.touched):
+            return Verdict.UNKNOWN, gone
+        if query.worse is not None:
+            verdict, said = self._compared(gate, query, command, answer, past)
+        some = f"{share(now, command.touched)}: " if 0 < len(now) < len(command.touched) else ""
+        return verdict, f"{some}{said}"
+
+    def _compared(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, answer: Samples, past: _Past) -> Judged:
+        """Each kind with its own control group: nodes not touched yet; where there are none, the same before the wave."""
+        controls = self._by_kind(command.control)
+        said: dict[str, Judged] = {}
+        for kind, found in self._kinds_of(gate, query, command.touched, answer).items():
+            touched = Group("touched", found.values())
+            if kind in controls:
+                control = Group("control", self._whole(gate, query, controls[kind], "the control group's").values())
+            else:
+                control = Group("the same before the wave (no control left)", past.of(kind))
+            assert query.worse is not None  # noqa: S101 - the caller looked
+            said[kind] = compare(touched, control, query.worse, query.tolerance)
+        return self._worst_kinds(said)
+
+    def _worst_kinds(self, said: Mapping[str, Judged]) -> Judged:
+        verdict = max((verdict for verdict, _ in said.values()), key=SEVERITY.__getitem__, default=Verdict.UNKNOWN)
+        those = [(kind, evidence) for kind, (found, evidence) in said.items() if found is verdict]
+        if len(said) == 1:
+            return verdict, those[0][1]
+        named = "; ".join(f"{self._label(kind)}: {evidence}" for kind, evidence in those[:SHOWN])
+        return verdict, f"{len(those)} of {counted(len(said), 'kind')}: {named}"
+
+    def _whole(self, gate: Gate, query: PrometheusQuery, nodes: Sequence[str], whose: str) -> Samples:
+        """An answer that may be believed."""
+        answer = self._query(gate, query, nodes)
+        if doubted := doubt(answer):
+            raise RemoteError("doubtful", f"{whose} answer: {doubted}")
+        return answer
+
+    def _kinds_of(
+        self, gate: Gate, query: PrometheusQuery, nodes: Sequence[str], whole: Samples
+    ) -> Mapping[str, Samples]:
+        """An answer for each kind of the nodes; of one kind, it is the one that is there."""
+        kinds = self._by_kind(nodes)
+        if len(kinds) == 1:
+            return dict.fromkeys(kinds, whole)
+        return {kind: self._whole(gate, query, names, f"{self._label(kind)}: the") for kind, names in kinds.items()}
+
+    def _by_kind(self, nodes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        kinds: dict[str, list[str]] = {}
+        for name in nodes:
+            kinds.setdefault(self.plan.nodes[name].group, []).append(name)
+        return kinds
+
+    def _label(self, kind: str) -> str:
+        return next((group.label for group in self.plan.groups if group.name == kind), kind)
+
+    def _query(self, gate: Gate, query: PrometheusQuery, nodes: Sequence[str]) -> Samples:
+        asked = query.query.replace(NODES, pattern_of(nodes)) if NODES in query.query else query.query
+        ask: Callable[[float], Samples] = partial(self.backends.metrics.query, query.url, asked)
+        return patiently(ask, gate.timeout, self.clock.now, self.backends.wait)
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """A baseline as it was written down: the nodes that had samples, and the samples of each kind."""
+
+    nodes: frozenset[str]
+    kinds: Mapping[str, Any]
+
+    @staticmethod
+    def read(written: Any) -> _Past | None:
+        """``None``: nobody wrote one down, or it cannot be read."""
+        if not isinstance(written, dict) or not isinstance(written.get("kinds", {}), dict):
+            return None
+        nodes = str(written.get("nodes") or "")
+        try:
+            return _Past(frozenset(expand(nodes) if nodes else ()), written.get("kinds", {}))
+        except NodesetError:
+            return None
+
+    def of(self, kind: str) -> list[float]:
+        found = self.kinds.get(kind)
+        return [float(value) for value in found] if isinstance(found, list) else []
+
+
+def pattern_of(nodes: Sequence[str]) -> str:
+    """The nodes' names as a regular expression for a back end."""
+    try:
+        return name_pattern(nodes)
+    except PatternTooLongError as error:
+        raise RemoteError("pattern-too-long", str(error)) from None
+
+
+def _kept(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    every = -(-len(ordered) // MOST_KEPT) or 1
+    return [float(f"{value:.6g}") for value in ordered[::every]]

@@ -1,0 +1,95 @@
+"""One plugin for many callers: run once, its failure shared, each caller bounded by its own deadline."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pytest
+
+from rollout.adapters.kubernetes import plugin
+from rollout.adapters.kubernetes.credentials import Credential
+from rollout.adapters.kubernetes.plugin import EARLY, PluginCredentials
+from rollout.errors import AwayError, RemoteError
+
+PATIENCE = 60.0
+CALLERS = 4
+
+
+@dataclass
+class Program:
+    """Stands for the plugin: each run takes the next of ``prints``, once it may."""
+
+    prints: list[Credential | RemoteError]
+    may: threading.Event = field(default_factory=threading.Event)
+    runs: int = 0
+
+    def __call__(self) -> Credential:
+        self.runs += 1
+        found = self.prints.pop(0) if len(self.prints) > 1 else self.prints[0]
+        assert self.may.wait(PATIENCE)
+        if isinstance(found, RemoteError):
+            raise found
+        return found
+
+
+def credential(token: str, left: float | None = None) -> Credential:
+    return Credential(token, b"", b"", None if left is None else time.time() + left)
+
+
+def quick(*prints: Credential | RemoteError) -> tuple[Program, PluginCredentials]:
+    program = Program(list(prints))
+    program.may.set()
+    return program, PluginCredentials(program)
+
+
+def test_many_callers_wait_for_one_run() -> None:
+    program = Program([credential("t")])
+    credentials = PluginCredentials(program)
+    with ThreadPoolExecutor(CALLERS) as pool:
+        asked = [pool.submit(credentials.get, PATIENCE) for _ in range(CALLERS)]
+        program.may.set()
+        assert [each.result(PATIENCE).token for each in asked] == ["t"] * CALLERS
+    assert program.runs == 1
+
+
+def test_a_plugin_that_hangs_holds_each_caller_up_for_its_own_deadline_only() -> None:
+    """They used to wait one after the other: 30, 60, 90 and 120 s for four callers with 10 s each."""
+    program = Program([credential("t")])
+    credentials = PluginCredentials(program)
+    for _ in range(CALLERS):
+        with pytest.raises(AwayError, match=r"printed no credential in 0\.01 s"):
+            credentials.get(0.01)
+    assert program.runs == 1
+    program.may.set()
+    assert credentials.get(PATIENCE).token == "t"  # noqa: S105 - no secret
+
+
+def test_a_failure_is_shared_for_some_seconds_and_then_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, credentials = quick(RemoteError("exec-plugin", "not logged in"), credential("t"))
+    for _ in range(CALLERS):
+        with pytest.raises(RemoteError, match="not logged in"):
+            credentials.get(PATIENCE)
+    assert program.runs == 1
+    monkeypatch.setattr(plugin, "SHARED", 0.0)
+    assert credentials.get(PATIENCE).token == "t"  # noqa: S105 - no secret
+
+
+def test_a_credential_that_is_still_valid_is_used_while_a_new_one_is_asked_for() -> None:
+    program, credentials = quick(credential("old", EARLY / 2), credential("new"))
+    assert credentials.get(PATIENCE).token == "old"  # noqa: S105 - no secret
+    program.may.clear()
+    assert credentials.get(0.01).token == "old"  # noqa: S105 - no secret
+    program.may.set()
+
+
+def test_one_that_was_refused_is_asked_for_anew_and_a_newer_one_is_kept() -> None:
+    program, credentials = quick(credential("old"), credential("new"))
+    assert credentials.get(PATIENCE).token == "old"  # noqa: S105 - no secret
+    credentials.forget("old")
+    assert credentials.get(PATIENCE).token == "new"  # noqa: S105 - no secret
+    credentials.forget("old")
+    assert credentials.get(PATIENCE).token == "new"  # noqa: S105 - no secret
+    assert program.runs == 2
