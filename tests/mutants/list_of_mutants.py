@@ -134,4 +134,20 @@ MUTANTS = (
         "a resumed run goes by another clock than the run that died",
         (SEEDS, f"{REPLAY}::test_an_answer_that_was_made_before_a_tick_that_changed_nothing_carries_its_time"),
     ),
+    Mutant(
+        "sent-after-the-end",
+        "rollout/adapters/ssh/outlet.py",
+        "            if self._closed:\n                return\n",
+        "",
+        "a real OpenSSH bastion ends the connection, and every node behind it is lost",
+        ("tests/adapters/ssh/test_outlet.py::test_what_comes_after_the_end_is_not_sent",),
+    ),
+    Mutant(
+        "end-overtakes-data",
+        "rollout/adapters/ssh/outlet.py",
+        "            if self._sending:\n                return\n",
+        "",
+        "a real OpenSSH bastion ends the connection, and every node behind it is lost",
+        ("tests/adapters/ssh/test_outlet.py::test_what_is_being_sent_goes_before_the_end_and_holds_up_nobody",),
+    ),
 )

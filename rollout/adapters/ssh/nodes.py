@@ -20,7 +20,7 @@ from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pool import Link, Pool
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.session import RefusedError, Session, open_channel
-from rollout.adapters.ssh.troubles import printable, translate
+from rollout.adapters.ssh.troubles import carried, printable, translate
 from rollout.adapters.ssh.watchdog import Watchdog
 from rollout.app.ports import Target
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
@@ -93,6 +93,14 @@ class SshNodes:
 
     def _on(self, target: Target, link: Link, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
         """Raises ``RemoteError`` only when the command has certainly not started."""
+        try:
+            return self._use(target, link, command, deadline)
+        except RefusedError:
+            raise
+        except RemoteError as error:
+            raise carried(error, link.wire.blame()) from None
+
+    def _use(self, target: Target, link: Link, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
         keep = False
         try:
             opening = deadline.within(self._limits.channel)
@@ -105,13 +113,19 @@ class SshNodes:
             keep = link.alive and answer.status is not None
             if watch.rang and answer.status is None:
                 return replace(answer, reference="deadline", message=f"no answer after {command.deadline:g} s")
-            return answer
+            return _blaming(answer, link)
         finally:
             self._pool.give_back(target, link, keep=keep)
 
     def _dial(self, target: Target, deadline: Deadline) -> Link:
         transport, wire = self._dialer.dial(self._resolver.resolve(target), deadline)
         return Link(transport, wire)
+
+
+def _blaming(answer: RemoteAnswer, link: Link) -> RemoteAnswer:
+    """A connection that was lost with the bastion's says so; the reference stays, the command's end is unknown."""
+    blame = link.wire.blame() if answer.reference == "connection-lost" else ""
+    return replace(answer, message=f"{answer.message}: {blame}") if blame else answer
 
 
 def _close_quietly(channel: Channel) -> None:
