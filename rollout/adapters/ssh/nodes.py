@@ -79,12 +79,15 @@ class SshNodes:
         self._identities.close()
 
     def _run(self, target: Target, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
-        """A kept connection may have died unseen: as long as no channel is open nothing has started, so once more."""
+        """As long as no channel is open nothing has started, so once more over a new connection.
+
+        A kept connection may have died unseen, and one on which sshd refuses a session may be full (MaxSessions).
+        """
         link, new = self._pool.borrow(target, deadline)
         try:
             return self._on(target, link, command, deadline)
         except RefusedError:
-            raise
+            pass
         except RemoteError:
             if new:
                 raise
@@ -105,7 +108,7 @@ class SshNodes:
         try:
             opening = deadline.within(self._limits.channel)
             with self._watchdog.over(link.wire, opening.at + GRACE):
-                channel = open_channel(link.transport, opening)
+                channel = open_channel(link.transport, opening, self._limits.refusals)
             with self._watchdog.over(link.wire, deadline.at + GRACE) as watch:
                 asking = Elevation(self._proof, target) if self._proof and command.bare else None
                 answer = Session(channel, command, deadline, self._limits, asking).run()
