@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+from paramiko.channel import Channel
 from paramiko.ssh_exception import ChannelException, SSHException
 
 from rollout.adapters.ssh.aside import aside
@@ -21,7 +22,7 @@ from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.resolve import Endpoint
 from rollout.adapters.ssh.transport import CarrierTransport
 from rollout.adapters.ssh.troubles import at_bastion, behind_bastion
-from rollout.adapters.ssh.tunnel import Closer, Tunnel
+from rollout.adapters.ssh.tunnel import Tunnel
 from rollout.adapters.ssh.watchdog import hang_up
 from rollout.adapters.ssh.wire import Line
 from rollout.errors import RemoteError
@@ -37,7 +38,6 @@ class _Carrier:
 
     transport: CarrierTransport
     line: Line
-    closer: Closer
     room: int
     tunnels: int = 0
     answered: float = -math.inf  # when it last gave a sign of life because it was asked for one
@@ -45,7 +45,7 @@ class _Carrier:
 
     @property
     def alive(self) -> bool:
-        return bool(self.transport.is_active())
+        return not self.transport.lost
 
 
 class _Bastion:
@@ -74,8 +74,12 @@ class _Bastion:
                 if not left or not self._worth_another_try(error, carrier, deadline):
                     raise self._named(error, to) from None
             else:
-                return Tunnel(channel, carrier.closer, partial(self._leave, carrier))
+                return self._through(carrier, channel)
         raise RemoteError("bastion-busy", f"bastion {self._endpoint}: no connection was allowed")
+
+    def _through(self, carrier: _Carrier, channel: Channel) -> Tunnel:
+        leave, blame = partial(self._leave, carrier), partial(_blame, self._endpoint, carrier)
+        return Tunnel(channel, carrier.transport.closer, leave, blame)
 
     def _worth_another_try(self, error: Exception, carrier: _Carrier, deadline: Deadline) -> bool:
         if isinstance(error, TimeoutError):
@@ -99,7 +103,7 @@ class _Bastion:
         for carrier in carriers:
             hang_up(carrier.line)
         for carrier in carriers:
-            carrier.closer.stop(deadline.left())
+            carrier.transport.closer.stop(deadline.left())
             carrier.transport.join(deadline.left())
 
     def _board(self, deadline: Deadline) -> _Carrier:
@@ -135,7 +139,8 @@ class _Bastion:
         fair = deadline.left() >= self._limits.connect  # otherwise it was perhaps only we who had no time left
         try:
             transport, line = self._dial(self._endpoint, deadline)
-            carrier = _Carrier(transport, line, Closer(transport), self._limits.tunnels, tunnels=1)
+            transport.closer.start()
+            carrier = _Carrier(transport, line, self._limits.tunnels, tunnels=1)
         except RemoteError as error:
             trouble = at_bastion(self._endpoint, error)
             raise trouble from None
@@ -150,7 +155,7 @@ class _Bastion:
                 self._changed.notify_all()
         if closed:
             hang_up(line)
-            carrier.closer.stop(0)
+            carrier.transport.closer.stop(0)
             raise RemoteError("closed", "SSH was shut down")
         return carrier
 
@@ -190,7 +195,17 @@ class _Bastion:
         if carrier in self._carriers:
             self._carriers.remove(carrier)
         hang_up(carrier.line)
-        carrier.closer.stop(0)
+        carrier.transport.closer.stop(0)
+
+
+def _blame(bastion: Endpoint, carrier: _Carrier) -> str:
+    """What became of a connection: the fault of the bastion before it, if that has lost its own."""
+    if carrier.alive:
+        return ""
+    said = carrier.transport.farewell
+    return carrier.line.blame() or f"bastion {bastion} " + (
+        f"ended its connection: {said}" if said else "lost its connection"
+    )
 
 
 def _ask(transport: CarrierTransport) -> None:

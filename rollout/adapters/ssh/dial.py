@@ -15,7 +15,7 @@ from rollout.adapters.ssh.known_hosts import KnownHostsFiles
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.resolve import Endpoint
 from rollout.adapters.ssh.transport import CarrierTransport, NodeTransport
-from rollout.adapters.ssh.troubles import DroppedError
+from rollout.adapters.ssh.troubles import CarrierLostError, DroppedError, carried
 from rollout.adapters.ssh.wire import Line, await_banner, connect
 from rollout.errors import RemoteError
 
@@ -42,6 +42,16 @@ class Dialer:
         self._bastions.close(deadline)
 
     def _dial(self, endpoint: Endpoint, deadline: Deadline, kind: type[T]) -> tuple[T, Line]:
+        """What is lost with a bastion's connection gets another try, over a new one."""
+        for _ in range(1, self._limits.tries):
+            try:
+                return self._dial_once(endpoint, deadline, kind)
+            except CarrierLostError:
+                if deadline.left() < RETRY[1]:
+                    raise
+        return self._dial_once(endpoint, deadline, kind)
+
+    def _dial_once(self, endpoint: Endpoint, deadline: Deadline, kind: type[T]) -> tuple[T, Line]:
         known = self._known_hosts.of(endpoint.known_hosts)
         try:
             return self._connect(endpoint, known.kinds(endpoint.key_names[0], hashed=False), deadline, kind)
@@ -56,7 +66,14 @@ class Dialer:
             except BaseException:
                 line.close()
                 raise
-            return self._handshake.perform(kind, line, endpoint, prefer, deadline), line  # which ends the line itself
+            try:
+                return self._handshake.perform(
+                    kind, line, endpoint, prefer, deadline
+                ), line  # which ends the line itself
+            except OtherKindError:
+                raise
+            except RemoteError as error:
+                raise carried(error, line.blame()) from None
 
     def _take_places(self, places: ExitStack, endpoint: Endpoint, deadline: Deadline) -> None:
         """In the bastion's gate before everybody's: who waits for a slow bastion keeps nobody else waiting."""
@@ -92,6 +109,9 @@ class Dialer:
             line = self._bastions.tunnel(endpoint, endpoint.via, seconds, deadline)
         try:
             await_banner(line, deadline.within(self._limits.banner))
+        except RemoteError as error:
+            line.close()
+            raise carried(error, line.blame()) from None
         except BaseException:
             line.close()
             raise

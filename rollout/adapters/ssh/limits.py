@@ -27,6 +27,7 @@ class SshLimits:
     auth: float = 20.0
     touch: float = 30.0  # more time to authenticate where a hardware key may wait for a finger
     channel: float = 10.0
+    refusals: float = 2.0  # sshd may not have closed the last session yet (MaxSessions): asked again for so long
     handshakes: int = 48
     sessions: int = 2000
     bastion_handshakes: int = 24

@@ -20,7 +20,7 @@ from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pool import Link, Pool
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.session import RefusedError, Session, open_channel
-from rollout.adapters.ssh.troubles import printable, translate
+from rollout.adapters.ssh.troubles import carried, printable, translate
 from rollout.adapters.ssh.watchdog import Watchdog
 from rollout.app.ports import Target
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
@@ -79,12 +79,15 @@ class SshNodes:
         self._identities.close()
 
     def _run(self, target: Target, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
-        """A kept connection may have died unseen: as long as no channel is open nothing has started, so once more."""
+        """As long as no channel is open nothing has started, so once more over a new connection.
+
+        A kept connection may have died unseen, and one on which sshd refuses a session may be full (MaxSessions).
+        """
         link, new = self._pool.borrow(target, deadline)
         try:
             return self._on(target, link, command, deadline)
         except RefusedError:
-            raise
+            pass
         except RemoteError:
             if new:
                 raise
@@ -93,11 +96,19 @@ class SshNodes:
 
     def _on(self, target: Target, link: Link, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
         """Raises ``RemoteError`` only when the command has certainly not started."""
+        try:
+            return self._use(target, link, command, deadline)
+        except RefusedError:
+            raise
+        except RemoteError as error:
+            raise carried(error, link.wire.blame()) from None
+
+    def _use(self, target: Target, link: Link, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
         keep = False
         try:
             opening = deadline.within(self._limits.channel)
             with self._watchdog.over(link.wire, opening.at + GRACE):
-                channel = open_channel(link.transport, opening)
+                channel = open_channel(link.transport, opening, self._limits.refusals)
             with self._watchdog.over(link.wire, deadline.at + GRACE) as watch:
                 asking = Elevation(self._proof, target) if self._proof and command.bare else None
                 answer = Session(channel, command, deadline, self._limits, asking).run()
@@ -105,13 +116,19 @@ class SshNodes:
             keep = link.alive and answer.status is not None
             if watch.rang and answer.status is None:
                 return replace(answer, reference="deadline", message=f"no answer after {command.deadline:g} s")
-            return answer
+            return _blaming(answer, link)
         finally:
             self._pool.give_back(target, link, keep=keep)
 
     def _dial(self, target: Target, deadline: Deadline) -> Link:
         transport, wire = self._dialer.dial(self._resolver.resolve(target), deadline)
         return Link(transport, wire)
+
+
+def _blaming(answer: RemoteAnswer, link: Link) -> RemoteAnswer:
+    """A connection that was lost with the bastion's says so; the reference stays, the command's end is unknown."""
+    blame = link.wire.blame() if answer.reference == "connection-lost" else ""
+    return replace(answer, message=f"{answer.message}: {blame}") if blame else answer
 
 
 def _close_quietly(channel: Channel) -> None:

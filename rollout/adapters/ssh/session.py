@@ -19,6 +19,7 @@ from rollout.errors import RemoteError
 CHUNK = 64 * KIB
 TICK = 1.0  # an exit status alone wakes nobody
 TURN = 0.2  # nor does another node that has judged the password
+FIRST_PAUSE = 0.05  # before a node that refused a session is asked again; then twice as long each time
 FULL = 0.01  # nor does room for more input, which is rare: a node takes 2 MiB at once
 
 
@@ -54,11 +55,26 @@ class _Capped:
 
 
 class RefusedError(RemoteError):
-    """The node is there and declined to open a session: a new connection would not change that."""
+    """The node is there and declined to open another session on this connection."""
 
 
-def open_channel(transport: Transport, deadline: Deadline) -> Channel:
-    """A session channel. Whatever goes wrong here: the command has certainly not started."""
+def open_channel(transport: Transport, deadline: Deadline, patience: float) -> Channel:
+    """A session channel. Whatever goes wrong here: the command has certainly not started.
+
+    A node that refuses is asked again for ``patience`` seconds: sshd counts a session until it has read its end.
+    """
+    patient, pause = deadline.within(patience), FIRST_PAUSE
+    while True:
+        try:
+            return _open_channel(transport, deadline)
+        except RefusedError:
+            if patient.left() < pause:
+                raise
+        time.sleep(pause)
+        pause *= 2
+
+
+def _open_channel(transport: Transport, deadline: Deadline) -> Channel:
     try:
         return transport.open_session(timeout=deadline.left())
     except ChannelException as error:

@@ -19,6 +19,9 @@ from paramiko.transport import Transport
 
 from rollout.adapters.ssh.certificates import SUFFIX
 from rollout.adapters.ssh.limits import KIB, Deadline
+from rollout.adapters.ssh.outlet import Outlet
+from rollout.adapters.ssh.troubles import printable
+from rollout.adapters.ssh.tunnel import Closer
 from rollout.errors import RemoteError
 
 BIGGEST_PACKET = 256 * KIB
@@ -26,12 +29,21 @@ WINDOW = 256 * KIB
 
 
 class Packets(Packetizer):
-    """Bounded packets, and no timer thread for each handshake: the watchdog is the deadline."""
+    """Bounded packets, and no timer thread for each handshake: the watchdog is the deadline.
+
+    ``ended``: nothing more can be read. paramiko ends the channels first and says later that the transport is not active.
+    """
+
+    ended = False
 
     def read_all(self, n: int, check_rekey: bool = False) -> bytes:  # noqa: FBT001, FBT002
         if n > BIGGEST_PACKET:
             raise SSHException("a packet larger than 256 KiB")
-        return super().read_all(n, check_rekey)
+        try:
+            return super().read_all(n, check_rekey)
+        except (EOFError, OSError):
+            self.ended = True
+            raise
 
     def start_handshake(self, timeout: float) -> None:
         """The watchdog does it."""
@@ -41,6 +53,8 @@ class NodeTransport(Transport):
     """To a node. ``certified``: ask for a host certificate first, which is only of use where an authority vouches."""
 
     certified = False
+    farewell = ""
+    """What the other side said when it ended the connection."""
 
     def __init__(self, wire: Any) -> None:
         super().__init__(wire, default_window_size=WINDOW, packetizer_class=Packets)
@@ -49,6 +63,21 @@ class NodeTransport(Transport):
     def preferred_keys(self) -> tuple[str, ...]:
         plain = tuple(self.get_security_options().key_types)
         return (*(f"{kind}{SUFFIX}" for kind in plain), *plain) if self.certified else plain
+
+    @property
+    def lost(self) -> bool:
+        return bool(self.farewell or self.packetizer.ended or not self.is_active())  # type: ignore[attr-defined]
+
+    def _parse_channel_open_success(self, message: Message) -> None:
+        channel = self._channels.get(message.get_int())  # type: ignore[attr-defined]
+        if channel is not None:
+            Outlet.of(channel, self)
+        message.rewind()
+        super()._parse_channel_open_success(message)  # type: ignore[misc]
+
+    def _parse_disconnect(self, message: Message) -> None:
+        message.get_int()
+        self.farewell = printable(message.get_text())
 
 
 class CarrierTransport(NodeTransport):
@@ -59,6 +88,11 @@ class CarrierTransport(NodeTransport):
         self._mine = threading.local()
         self._refusals: dict[int, tuple[int, str]] = {}
         self._given_up: set[int] = set()
+        self.closer = Closer()
+        self._channel_handler_table = {
+            **self._channel_handler_table,  # type: ignore[has-type]
+            MSG_CHANNEL_CLOSE: self._closed_by_the_other_side,
+        }
 
     def open_tunnel(self, host: str, port: int, deadline: Deadline) -> Channel:
         """Raises ``ChannelException`` with sshd's own words, ``TimeoutError``, or ``RemoteError`` when it is dead."""
@@ -102,7 +136,12 @@ class CarrierTransport(NodeTransport):
             close = Message()
             close.add_byte(bytes([MSG_CHANNEL_CLOSE]))
             close.add_int(theirs)
-            self._send_message(close)  # type: ignore[attr-defined]
+            self.closer.send(self, close)
             return
         message.rewind()
-        super()._parse_channel_open_success(message)  # type: ignore[misc]
+        super()._parse_channel_open_success(message)
+
+    def _closed_by_the_other_side(self, channel: Channel, _message: Message) -> None:
+        """Answered by the closer: this thread, which reads, must not wait until sending is allowed again."""
+        self.closer.end(channel)
+        self._unlink_channel(channel.chanid)  # type: ignore[attr-defined]

@@ -33,6 +33,10 @@ class DroppedError(RemoteError):
     """The node closed the connection before its banner, as sshd does past MaxStartups: worth another try."""
 
 
+class CarrierLostError(RemoteError):
+    """A bastion lost the connection that carried us, whatever it looked like from here: worth another try."""
+
+
 TABLE: tuple[tuple[type[BaseException], str, str], ...] = (
     (ConnectionRefusedError, "connection-refused", "nothing listens there"),
     (ConnectionResetError, "connection-lost", "the connection was reset"),
@@ -95,6 +99,13 @@ def at_bastion(bastion: object, error: RemoteError) -> RemoteError:
     else:
         reference = "bastion-refused" if error.reference in REFUSING else "bastion-unreachable"
     return RemoteError(reference, f"bastion {bastion}: {error.message}")
+
+
+def carried(error: RemoteError, blame: str) -> RemoteError:
+    """The trouble of what goes over a bastion's connection. ``blame`` says what became of that, nothing while it lives."""
+    if not blame or error.reference in OURS or error.reference.startswith(("bastion-", "host-key-", "host-cert")):
+        return error
+    return CarrierLostError("bastion-unreachable", blame)
 
 
 def behind_bastion(bastion: object, node: object, code: int, text: str) -> RemoteError:

@@ -16,9 +16,11 @@ from paramiko.transport import Transport
 class Closer:
     """Sends the ends of a bastion's tunnels: sending may block where the bastion hangs, hanging up must not."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self._ends: queue.SimpleQueue[tuple[Message | None, ...] | None] = queue.SimpleQueue()
+    def __init__(self) -> None:
+        self._ends: queue.SimpleQueue[tuple[Transport, Message] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="ssh-closer", daemon=True)
         self._thread.start()
 
@@ -28,24 +30,32 @@ class Closer:
             messages = channel._close_internal()  # type: ignore[attr-defined]  # noqa: SLF001 - what close() does before it sends
         finally:
             channel.lock.release()
-        self._ends.put(messages)
+        for message in messages:
+            if message is not None:
+                self.send(channel.get_transport(), message)
+
+    def send(self, way: Transport, message: Message) -> None:
+        """``way`` is a channel's outlet, or the transport itself where there is no channel."""
+        self._ends.put((way, message))
 
     def stop(self, seconds: float) -> None:
         self._ends.put(None)
-        self._thread.join(seconds)
+        if self._thread is not None:
+            self._thread.join(seconds)
 
     def _run(self) -> None:
-        while (messages := self._ends.get()) is not None:
-            for message in messages:
-                if message is not None:
-                    with suppress(SSHException, OSError, EOFError):
-                        self._transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001
+        while (end := self._ends.get()) is not None:
+            way, message = end
+            with suppress(SSHException, OSError, EOFError):
+                way._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 class Tunnel:
     """What paramiko and the watchdog want of a socket. Ending it never blocks and may be repeated."""
 
-    def __init__(self, channel: Channel, closer: Closer, ended: Callable[[], None]) -> None:
+    def __init__(self, channel: Channel, closer: Closer, ended: Callable[[], None], blame: Callable[[], str]) -> None:
+        """``ended`` is told once; ``blame`` says what became of the bastion's connection, nothing while it lives."""
+        self.blame = blame
         self.ahead = b""
         self._channel = channel
         self._closer = closer

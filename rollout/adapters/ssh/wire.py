@@ -20,7 +20,10 @@ QUICKACK = getattr(socket, "TCP_QUICKACK", None)
 
 
 class Line(Protocol):
-    """What a connection goes over: a TCP socket, or a tunnel through a bastion. ``ahead`` is read again first."""
+    """What a connection goes over: a TCP socket, or a tunnel through a bastion. ``ahead`` is read again first.
+
+    ``blame`` says which bastion has lost the tunnel's own connection, if one has.
+    """
 
     ahead: bytes
 
@@ -32,6 +35,8 @@ class Line(Protocol):
 
     def close(self) -> None: ...
 
+    def blame(self) -> str: ...
+
 
 class Wire(socket.socket):
     """A TCP socket that gives back what was read ahead of time, and acknowledges at once.
@@ -41,6 +46,9 @@ class Wire(socket.socket):
     """
 
     ahead = b""
+
+    def blame(self) -> str:
+        return ""
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
         if self.ahead:

@@ -133,7 +133,7 @@ def test_a_bastions_connection_that_died_is_made_again(
     one = bastion()
     nodes = make_nodes(behind(shared_sshd, tmp_path, one))
     assert nodes.run(target(), TRUE).status == 0
-    _end_sessions(one)
+    end_sessions(one)
     assert nodes.run(target(), TRUE).status == 0
     assert nodes.run(target("n2"), TRUE).status == 0
     assert one.accepted() == 2
@@ -440,6 +440,6 @@ def _sessions(server: Sshd) -> list[int]:
     return found
 
 
-def _end_sessions(server: Sshd) -> None:
+def end_sessions(server: Sshd) -> None:
     for process in _sessions(server):
         os.kill(process, signal.SIGKILL)
