@@ -165,6 +165,8 @@ MUTANTS = (
         'give_back "$n" || { kept=$f_path && return 1; }',
         "a file that cannot be renamed leaves a node between two configurations",
         ("tests/agent/test_fixed_files.py",),
+    ),
+    Mutant(
         "sent-after-the-end",
         "rollout/adapters/ssh/outlet.py",
         "            if self._closed:\n                return\n",

@@ -31,7 +31,10 @@ def beginning(header: RunHeader) -> str:
     plan = header.plan if isinstance(header.plan, bytes) else repr(header.plan).encode()
     at = float(header.at) if isinstance(header.at, (int, float)) else header.at
     fields = (header.run, header.cluster, header.goal, header.order, header.counter, at, header.who, header.reason)
-    return chain(GENESIS, f"{hashlib.sha256(plan).hexdigest()} {json.dumps([repr(field) for field in fields])}")
+    texts = [
+        repr(str(field) if isinstance(field, str) else field) for field in fields
+    ]  # a word of an enum is read back as a text
+    return chain(GENESIS, f"{hashlib.sha256(plan).hexdigest()} {json.dumps(texts)}")
 
 
 class Heads:
