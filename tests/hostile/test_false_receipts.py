@@ -80,7 +80,8 @@ def test_who_says_claimed_to_a_run_that_takes_claims_over_is_refused_alone() -> 
     said = b"refused claimed by run x\ntoken 6 x live\nend status\n"
     assert asked(taking, outside, said).reference == "false-claim"
     taking.take_over = False
-    assert asked(taking, outside, said).reference == "claimed"
+    looked = b"token 6 x live\nend status\n"
+    assert asked(taking, outside, said, looked).reference == "claimed", "no run of this journal is called so"
 
 
 @pytest.mark.parametrize("name", ["@x", "a:b", "-x", "a@b"])
