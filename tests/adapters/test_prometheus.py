@@ -213,7 +213,7 @@ def test_the_evidence_is_every_number_of_it(stack: ExitStack) -> None:
     verdict, said = one(Asked(stack, asked.url, WORSE).judge(control=("c1",)))
     assert verdict is FAIL
     assert said == (
-        "touched 1.5 (median of 1, 1.5 to 1.5), control 1 (median of 3, 0.9 to 1.1): 1.5 is 0.5 higher; "
+        "1 of 2 nodes: touched 1.5 (median of 1, 1.5 to 1.5), control 1 (median of 3, 0.9 to 1.1): 1.5 is 0.5 higher; "
         "allowed 0.44478 (the larger of 20% = 0.2 and 3 sigma = 0.44478)"
     )
 

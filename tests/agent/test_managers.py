@@ -40,6 +40,7 @@ def test_units_as_they_are(node: Node) -> None:
     node.write("/lib/systemd/system/puppet.service", b"[Service]\n")
     assert facts(node) == {"manager-puppet": "puppet.service"}
     link = node.at("/etc/systemd/system/multi-user.target.wants/puppet.service")
+    link.parent.mkdir()
     link.symlink_to("/lib/systemd/system/puppet.service")
     assert facts(node) == {"manager-puppet": "puppet.service:enabled"}
     invocation = node.at("/run/systemd/units/invocation:puppet.service")

@@ -150,7 +150,10 @@ def test_who_does_not_run_cannot_be_hung_up(mixed: Node) -> None:
 def test_files_that_are_read_anew_by_themselves_touch_no_process(mixed: Node) -> None:
     assert apply(mixed, HOSTS, b'server = "x"\n', units=()).healthy
     assert touched(mixed) == []
-    assert "Before=kubelet.service\n" in mixed.at("/etc/systemd/system/rollout-guard-boot.service").read_text()
+    assert (
+        "Before=basic.target shutdown.target kubelet.service\n"
+        in mixed.at("/etc/systemd/system/rollout-guard-boot.service").read_text()
+    )
     assert mixed.trigger("guard") == 0
     assert not mixed.at("/etc/containerd/certs.d").exists()
     assert touched(mixed) == []
@@ -172,7 +175,7 @@ def test_a_kubelet_that_is_down_is_ill_though_nothing_of_it_was_touched(mixed: N
 def test_the_boot_unit_runs_before_every_unit_of_the_change(mixed: Node) -> None:
     apply(mixed, JSON, b"[]\n", units=(CONTAINERD,), hangups=(DOCKER,))
     unit = mixed.at("/etc/systemd/system/rollout-guard-boot.service")
-    assert f"Before={CONTAINERD} {DOCKER} {KUBELET}\n" in unit.read_text()
+    assert f"Before=basic.target shutdown.target {CONTAINERD} {DOCKER} {KUBELET}\n" in unit.read_text()
     mixed.confirm()
     assert not unit.exists()
 

@@ -46,13 +46,14 @@ def test_an_applied_node_has_the_new_files_and_an_armed_guard(node: Node) -> Non
     assert 50 < report.receipt.left <= 60
     assert node.files() == NEW
     timer = node.at("/run/standin/rollout-guard-t1.timer").read_text()
-    assert "--on-active=60 --timer-property=AccuracySec=100ms --timer-property=RemainAfterElapse=no --collect" in timer
+    assert "--on-active=60 --timer-property=AccuracySec=100ms --timer-property=RemainAfterElapse=no " in timer
+    assert "--timer-property=IgnoreOnIsolate=yes --collect --property=IgnoreOnIsolate=yes" in timer
     assert timer.rstrip().endswith(f"/bin/sh {node.tx()}/agent guard t1")
 
 
 def test_the_boot_unit_runs_before_the_units_and_after_the_mounts(node: Node) -> None:
     text = applied(node).at(BOOT_UNIT).read_text()
-    assert "Before=kubelet.service\n" in text
+    assert "Before=basic.target shutdown.target kubelet.service\n" in text
     assert "RequiresMountsFor=/var/lib/rollout /var/lib/kubelet /etc/default" in text
     assert f"ExecStart=/bin/sh {node.tx()}/agent boot\n" in text
     assert node.at("/etc/systemd/system/basic.target.wants/rollout-guard-boot.service").is_symlink()
