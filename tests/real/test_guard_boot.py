@@ -129,7 +129,7 @@ def test_whatever_the_default_target_is_the_boot_reverts_before_the_kubelet_star
     node, tx = on_node.node, f"tx-{default.removesuffix('.target')}"
     own = Path(node.root, "etc/systemd/system/fleet.target")
     own.write_text(
-        "[Unit]\nRequires=basic.target\nAfter=basic.target\nWants=kubelet.service docker.service\nAllowIsolate=yes\n",
+        "[Unit]\nRequires=basic.target\nAfter=basic.target\nWants=kubelet.service docker.service ssh.service systemd-user-sessions.service\nAllowIsolate=yes\n",
         encoding="utf-8",
     )
     before = node.exec("systemctl", "get-default").strip()

@@ -117,7 +117,9 @@ def test_a_slow_disk_takes_longer_and_one_that_is_too_slow_for_its_guard_is_refu
     few.fault("small-062", "slow-disk", "--for", "1.2")
     done = carried_out(few)
     assert done.code == 4, done.out + done.err
-    assert troubles(few) == {"small-062": ("refused", "guard-not-proven")}
+    ((name, (state, reference)),) = troubles(few).items()
+    assert (name, state) == ("small-062", "refused")
+    assert reference in ("guard-not-proven", "too-late"), "its time was over while it armed, or right after it"
     assert [few.is_new(name) for name in FEW] == [True, True, True, True, False, True]
     taken_back(few, before)
 
