@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -287,11 +288,10 @@ def test_a_boot_unit_that_systemd_ends_for_its_time_leaves_somebody_too(node: No
     with node.at_work("boot") as boot:
         until(late.exists, PATIENCE, "it is at its renames")
         os.killpg(boot.pid, signal.SIGTERM)
-        for entry in Path("/proc").glob(
-            "[0-9]*/cmdline"
-        ):  # timeout has made a group of its own; systemd knows its cgroup
-            if f"{node.root}/".encode() in entry.read_bytes() and int(entry.parent.name) != boot.pid:
-                os.kill(int(entry.parent.name), signal.SIGTERM)
+        for entry in Path("/proc").glob("[0-9]*"):  # timeout has made a group of its own; systemd knows its cgroup
+            with suppress(FileNotFoundError, ProcessLookupError):  # processes of others end meanwhile
+                if f"{node.root}/".encode() in (entry / "cmdline").read_bytes() and int(entry.name) != boot.pid:
+                    os.kill(int(entry.name), signal.SIGTERM)
         assert boot.wait(PATIENCE) == 1
     assert node.receipt()["state"] == "reverting"
     goes_on(node)
