@@ -36,8 +36,6 @@ export LC_ALL=C
 umask 077
 set -f
 trap '' HUP PIPE
-unset http_proxy HTTP_PROXY all_proxy ALL_PROXY # the only question by HTTP is for the node itself
-export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1    # whatever a wgetrc says
 
 case $0 in # the copy that guards a transaction knows its node's root by its own path
   */var/lib/rollout/tx/*/agent) R=${0%/var/lib/rollout/tx/*/agent} ;;
@@ -535,14 +533,20 @@ look() { # UNIT: its properties into u_…
   [ -n "$u_active" ]
 }
 
+directly() { # COMMAND…: by no proxy; in a subshell, since a command gate may need one
+  unset http_proxy HTTP_PROXY all_proxy ALL_PROXY
+  export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1 # whatever a wgetrc says
+  "$@"
+}
+
 probe() { # PORT: health is ok, refused, timeout, status NNN; empty when nothing here can ask
   # curl: Debian, Ubuntu and RHEL servers as a rule. wget: Alpine and busybox, minimal Debian. Where both are missing,
   # as on a minimal RHEL, bash is there and opens the connection itself.
   url=http://127.0.0.1:$1/healthz health=refused
   if command -v curl >/dev/null; then
-    answer=$(bounded 4 curl -q -s -m 3 -w '\n%{http_code}' "$url" 2>/dev/null)
+    answer=$(directly bounded 4 curl -q -s -m 3 -w '\n%{http_code}' "$url" 2>/dev/null)
   elif command -v wget >/dev/null; then
-    answer=$(bounded 4 wget -q -S -T 3 -O - "$url" 2>&1)
+    answer=$(directly bounded 4 wget -q -S -T 3 -O - "$url" 2>&1)
   elif command -v bash >/dev/null; then
     # shellcheck disable=SC2016 # expanded by that bash
     answer=$(bounded 4 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && cat <&3' - "$1" 2>/dev/null)
@@ -1224,8 +1228,9 @@ switch() { # every file from old to new, back to back
 
 arm() {
   become armed || {
+    lost=$undurable
     abandon
-    [ -z "$undurable" ] || refuse not-durable "the disk did not take the receipt: sync failed"
+    [ -z "$lost" ] || refuse not-durable "the disk did not take the receipt: sync failed"
     refuse state-not-writable "the receipt could not be stored"
   }
   start_strings
@@ -1233,7 +1238,9 @@ arm() {
 }
 
 refuse_staging() {
-  [ -z "$undurable" ] || refuse not-durable "the disk did not take what was staged: sync failed"
+  lost=$undurable # what is withdrawn is synced too, and says nothing of what was staged
+  abandon
+  [ -z "$lost" ] || refuse not-durable "the disk did not take what was staged: sync failed"
   refuse no-room "staging failed"
 }
 
@@ -1251,7 +1258,7 @@ apply_locked() {
   here "$asked"
   check_node
   accept || refuse state-not-writable "the token could not be stored"
-  stage || { abandon; refuse_staging; }
+  stage || refuse_staging
   in_time
   arm
   until=$((r_deadline - 2000))

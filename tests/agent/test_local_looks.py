@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rollout.core.model.report import Outcome
+from rollout.kubelet.agent.agent_call import CommandGate, Measure
 from tests.agent.node import OLD, Node
 from tests.agent.test_second_chances import wrap
 
@@ -32,6 +33,15 @@ def test_no_proxy_is_asked_for_the_nodes_own_health(node: Node) -> None:
     node.environment.update(dict.fromkeys(names, "http://proxy.invalid:3128"))
     assert node.apply().healthy
     assert set(said.read_text().splitlines()) == {"-q 127.0.0.1"}
+
+
+def test_a_command_gate_keeps_its_proxy(node: Node) -> None:
+    node.environment["http_proxy"] = "http://proxy.invalid:3128"
+    assert node.apply().healthy
+    gate = CommandGate("c", 5, 'echo "$http_proxy"; false')
+    measured = node.status("t1", measure=Measure(healthz_port=10248, commands=(gate,)))
+    assert measured.measurement is not None
+    assert measured.measurement.outputs["c"] == "http://proxy.invalid:3128"
 
 
 def test_a_node_without_flock_says_so(node: Node, tmp_path: Path) -> None:
