@@ -83,7 +83,7 @@ class NoRestart(Fault):
     """systemd leaves a kubelet that has ended as it is; and one is killed at the instant."""
 
     throughout = True
-    explains = frozenset({"unhealthy", "gate-process", "gate-healthz", "not-confirmed-in-time"})
+    explains = frozenset({"unhealthy", "gate-process", "gate-healthz", "gate-unit", "not-confirmed-in-time"})
 
     def prepare(self) -> None:
         for node in self.nodes:
