@@ -8,12 +8,12 @@ kubelet itself does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rollout.core.model.disruption import Disruption, worst
 from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Change, Left, Standing
-from rollout.core.model.playbook import Policy
+from rollout.core.model.playbook import LOG_UNREADABLE, Policy
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.blobs import digest
@@ -65,7 +65,7 @@ def change_for(
 
 def unfit(snapshot: Snapshot, policy: Policy, assumed: int | None) -> LeftAlone | None:
     """Why this very node must not be touched now, whatever its files say."""
-    refused = fitness.refusal(snapshot, policy.guard, assumed)
+    refused = fitness.refusal(snapshot, policy.guard, assumed, policy.accepted)
     return LeftAlone(Standing.REFUSED, *refused) if refused is not None else None
 
 
@@ -91,7 +91,7 @@ def _propose(
     if not (edits or by_runtime.units or by_runtime.hangups or by_kubelet.restarts):
         said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes)
         return "; ".join(["files and running kubelet are as wanted", *said])
-    change = _change(here, wanted.notes, by_kubelet, by_runtime)
+    change = replace(_change(here, wanted.notes, by_kubelet, by_runtime), log_unread=LOG_UNREADABLE in policy.accepted)
     if change.disruption.rank > policy.disruption.rank:
         raise LayoutError("disruption-capped", _capped(change, policy.disruption, by_kubelet))
     blobs = {digest(content): content for edit in edits for content in edit.contents}
