@@ -567,10 +567,10 @@ probe() { # PORT: health is ok, refused, timeout, status NNN; empty when nothing
 }
 
 find_logs() { # PID: files that its log goes to, into `logs`; a log in the journal has none
-  logs=''
-  for stream in 1 2; do # also where systemd or a script has sent them
-    [ ! -f "$R/proc/$1/fd/$stream" ] || logs="$logs $R/proc/$1/fd/$stream"
-  done
+  logs='' outputs=$R/proc/$1/fd # also where systemd or a script has sent them
+  [ ! -f "$outputs/2" ] || logs="$outputs/2"
+  # shellcheck disable=SC3013 # dash, bash and busybox have -ef
+  [ ! -f "$outputs/1" ] || [ "$outputs/1" -ef "$outputs/2" ] || logs="$logs $outputs/1"
   mentions "$1" logtostderr= || return 0
   command_line "$1"
   option ' --logtostderr '
@@ -1149,9 +1149,9 @@ find_mount() { # FOLDER: of the file system that it lies on, `kind`, `source` an
     set -- "$@" -e "^[^ ]* [^ ]* [^ ]* [^ ]* $path "
     path=${path%/*}
   done
-  longest_point=0
+  lines=$(grep "$@" -e '^[^ ]* [^ ]* [^ ]* [^ ]* / ' "$R/proc/self/mountinfo" 2>/dev/null) longest_point=0
   IFS=$NL
-  for line in $(grep "$@" -e '^[^ ]* [^ ]* [^ ]* [^ ]* / ' "$R/proc/self/mountinfo" 2>/dev/null); do
+  for line in $lines; do
     IFS=' '
     # shellcheck disable=SC2086 # split into fields
     set -- $line
