@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rollout.app.journal_away import AWAY
+from rollout.app.past_plans import plan_of
 from rollout.app.ports import Journal
 from rollout.core.model.way_back import WayBack
 from rollout.core.run.events import Answered, Event, Resumed
@@ -13,11 +14,9 @@ from rollout.core.run.machine import opening, replayed
 from rollout.core.run.state import Goal, NodeState, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.run.ways_back import measured
+from rollout.core.telling.left_silences import LeftSilence, Step, left_silences
 from rollout.core.telling.summary_text import Attendance
 from rollout.errors import StateError
-
-Step = tuple[Event, RunState, RunState]
-"""An event with the state before and after it."""
 
 LOOK_EVERY = 0.5
 """Seconds between two looks into the journal of a run that is followed."""
@@ -149,6 +148,12 @@ def attendance(journal: Journal, cluster: str, run: str) -> Attendance:
     if holder is None or holder.run != run:
         return Attendance(alive=False)
     return Attendance(holder.alive, holder.host, holder.silent)
+
+
+def silences_left(journal: Journal, run: str, now: float) -> tuple[LeftSilence, ...]:
+    """What a run that no controller is at work on has left in Alertmanager, of which ``now`` nothing has ended it yet."""
+    plan = plan_of(journal.header(run))
+    return left_silences(Follower(journal, run).catch_up(), plan, now) if plan else ()
 
 
 def runs_at_work(journal: Journal) -> tuple[str, ...]:

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from rollout.app.following import attendance, replay, rolled_back_since
+from rollout.adapters.clock import SystemClock
+from rollout.app.following import attendance, replay, rolled_back_since, silences_left
 from rollout.app.ports import RunHeader
 from rollout.cli.options import session_options
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session
+from rollout.core.run.state import Phase
+from rollout.core.telling.left_silences import left_silences_document, left_silences_lines
 from rollout.core.telling.summary import summarize
 from rollout.core.telling.summary_text import (
     attendance_lines,
@@ -35,13 +38,25 @@ def status(session: Session, run: str) -> int:
     headers = journal.runs()
     summary = summarize(replay(journal, known_run(session, headers, run)))
     controller = attendance(journal, summary.cluster, summary.run)
+    now = SystemClock().now()
+    alone = summary.phase is not Phase.ENDED and not controller.alive
+    left = silences_left(journal, summary.run, now) if alone else ()
     since = rolled_back_since(journal, summary.run)
     events, head = journal.head(summary.run)
     if session.output == "json":
-        more = {"rolledBack": since_document(since), "journal": {"events": events, "head": head}}
+        more = {
+            "rolledBack": since_document(since),
+            "silences": left_silences_document(left),
+            "journal": {"events": events, "head": head},
+        }
         click.echo(json.dumps({**status_document(summary, controller), **more}, sort_keys=True))
     else:
-        lines = (*summary_lines(summary), *attendance_lines(summary, controller), *since_lines(since))
+        lines = (
+            *summary_lines(summary),
+            *attendance_lines(summary, controller),
+            *left_silences_lines(left, summary.run, now),
+            *since_lines(since),
+        )
         chained = f"  journal: {counted(events, 'event')}, head {head}"
         click.echo("\n".join((*lines, chained, *_others(headers, summary.run))))
     return 0

@@ -19,7 +19,7 @@ from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
 from rollout.kubelet import homes, versions
-from rollout.kubelet.changes import flag_changes, wishes
+from rollout.kubelet.changes import flag_changes, home_files, wishes
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, Wanted, kubelet_change
 from rollout.kubelet.node import fitness, found, layout
 from rollout.kubelet.node.found import Found
@@ -95,6 +95,7 @@ def _propose(
     if change.disruption.rank > policy.disruption.rank:
         raise LayoutError("disruption-capped", _capped(change, policy.disruption, by_kubelet))
     blobs = {digest(content): content for edit in edits for content in edit.contents}
+    _check_files(change, blobs)
     return Proposal(change, _label(here), blobs, here.outcome.effective, by_kubelet.outcome.effective)
 
 
@@ -120,6 +121,12 @@ def _change(here: Found, notes: tuple[str, ...], by_kubelet: KubeletChange, by_r
         hangups=by_runtime.hangups,
         effective=by_kubelet.effective,
     )
+
+
+def _check_files(change: Change, blobs: Mapping[str, bytes]) -> None:
+    """Nothing is planned that apply would refuse to read."""
+    for said in home_files.foreign_files(change, blobs):
+        raise LayoutError("foreign-path", said)
 
 
 def _capped(change: Change, cap: Disruption, by_kubelet: KubeletChange) -> str:
