@@ -41,7 +41,7 @@ class Revisions:
         return self.known[-1]
 
 
-SHIPPED = Revisions(Path(__file__).parent / "migrations", ("0001",))
+SHIPPED = Revisions(Path(__file__).parent / "migrations", ("0001", "0002"))
 
 
 def is_made(connection: sa.Connection) -> bool:

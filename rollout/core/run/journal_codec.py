@@ -64,21 +64,34 @@ def encode_order(order: Order) -> str:
     return json.dumps(dataclass_json.encode(order), sort_keys=True)
 
 
+def rules_of(order: str) -> int | None:
+    """The rules by which the run of an order goes; ``None``: of a version from before they were written down."""
+    body = _object(order)
+    found = body.get("rules") if isinstance(body, dict) else RULES
+    return found if type(found) is int else None
+
+
 def decode_order(text: str) -> Order:
     """The reverse; ``StateError`` for an order of a version that has other rules, or other words."""
+    if (rules := rules_of(text)) != RULES:
+        raise StateError(
+            "another-version",
+            f"this run went by rules {rules or 'of an older version'} of rollout, this one has rules {RULES}",
+            hint="the rollout that began it can tell; the nodes can too: `rollout rollback --cluster C --emergency`",
+        )
     try:
-        body = json_text.parse(text)
-        rules = body.get("rules") if isinstance(body, dict) else RULES
-        if rules != RULES:
-            raise StateError(
-                "another-version",
-                f"this run went by rules {rules or 'of an older version'} of rollout, this one has rules {RULES}",
-                hint="the rollout that began it can tell; the nodes can too: `rollout rollback --cluster C --emergency`",
-            )
-        order: Order = dataclass_json.decode(Order, body)
+        order: Order = dataclass_json.decode(Order, json_text.parse(text))
     except ValueError as exc:
         raise StateError("journal-unreadable", "the order of this run cannot be read by this version") from exc
     return order
+
+
+def _object(text: str) -> object:
+    """``None``: not JSON."""
+    try:
+        return json_text.parse(text)
+    except ValueError:
+        return None
 
 
 def chain(previous: str, text: str) -> str:
