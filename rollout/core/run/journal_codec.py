@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 
 from rollout.core.run.events import (
     AbortAsked,
@@ -23,21 +24,21 @@ from rollout.core.text import dataclass_json, json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError
 
-_EVENTS = {
-    kind.__name__: kind
-    for kind in (
-        Ticked,
-        Answered,
-        WaveOpened,
-        WaveJudged,
-        SilencesLifted,
-        InterruptAsked,
-        PauseAsked,
-        ContinueAsked,
-        AbortAsked,
-        Resumed,
-    )
+EVENTS: Mapping[str, type[Event]] = {
+    "Ticked": Ticked,
+    "Answered": Answered,
+    "WaveOpened": WaveOpened,
+    "WaveJudged": WaveJudged,
+    "SilencesLifted": SilencesLifted,
+    "InterruptAsked": InterruptAsked,
+    "PauseAsked": PauseAsked,
+    "ContinueAsked": ContinueAsked,
+    "AbortAsked": AbortAsked,
+    "Resumed": Resumed,
 }
+"""Name in journals → event. The name stays, whatever the class is called."""
+
+_NAMES = {kind: name for name, kind in EVENTS.items()}
 
 GENESIS = "0" * 64
 """The hash before the first event of a run."""
@@ -45,14 +46,14 @@ GENESIS = "0" * 64
 
 def encode_event(event: Event) -> str:
     """One line of JSON: ``{"event": NAME, …}``."""
-    return json.dumps({"event": type(event).__name__, **dataclass_json.encode(event)}, sort_keys=True)
+    return json.dumps({"event": _NAMES[type(event)], **dataclass_json.encode(event)}, sort_keys=True)
 
 
 def decode_event(text: str) -> Event:
     """The reverse; raises ``StateError`` for what this version does not know."""
     try:
         body = json_text.parse(text)
-        event: Event = dataclass_json.decode(_EVENTS[body.pop("event")], body)
+        event: Event = dataclass_json.decode(EVENTS[body.pop("event")], body)
     except (ValueError, LookupError, TypeError, AttributeError) as exc:
         raise StateError(
             "journal-unreadable", f"an event of the journal cannot be read: {printable(text, 120)}"
