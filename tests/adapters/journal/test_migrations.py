@@ -146,6 +146,39 @@ def test_an_old_journal_is_brought_up_to_date_and_keeps_what_is_in_it(old: Path,
     database.close()
 
 
+def test_an_older_journal_is_kept_for_the_version_that_can_go_on_with_it(old: Path) -> None:
+    """Who has an interrupted run finishes it with that one: ``rollout resume --state FOLDER/before-REVISION``."""
+    SqlJournal(old).close()
+    aside = old / f"before-{SHIPPED.newest}"
+    assert [(file.name, oct(file.stat().st_mode & 0o777)) for file in aside.iterdir()] == [("journal.db", "0o600")]
+    assert aside.stat().st_mode & 0o777 == 0o700
+    with closing(sqlite3.connect(aside / "journal.db")) as connection:
+        as_it_was = list(connection.iterdump())
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(OLD)
+        assert sorted(as_it_was) == sorted(connection.iterdump())
+    of_its_version = Database(aside, Revisions(SHIPPED.folder, ("0001",)))
+    of_its_version.close()
+
+
+def test_a_journal_that_fits_or_is_new_is_not_copied(tmp_path: Path) -> None:
+    for _ in range(2):
+        SqlJournal(tmp_path).close()
+    assert list(tmp_path.glob("before-*")) == []
+
+
+def test_a_journal_that_cannot_be_kept_is_not_changed(old: Path) -> None:
+    before = (old / "journal.db").read_bytes()
+    (old / f"before-{SHIPPED.newest}").write_text("in the way")
+    with pytest.raises(StateError, match="cannot be copied") as raised:
+        SqlJournal(old)
+    assert raised.value.reference == "journal-unusable"
+    with closing(sqlite3.connect(old / "journal.db")) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert "summaries" not in tables
+    assert len((old / "journal.db").read_bytes()) == len(before)
+
+
 def test_a_journal_is_brought_up_to_date_once(place: Place, next_version: Revisions) -> None:
     Database(place).close()
     for _ in range(2):
