@@ -54,7 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     files: dict[str, list[str]] = {}
     for item in items:
         files.setdefault(item.nodeid.partition("::")[0], []).append(item.nodeid)
-    kept, left = [], []
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
     for item in items:
         mark, file = item.get_closest_marker("drawn"), item.nodeid.partition("::")[0]
         (kept if mark is None or item.nodeid in sample(file, files[file], mark.args[0]) else left).append(item)

@@ -31,6 +31,15 @@ def digest(plan: Plan) -> str:
     return _sealed(_body(plan))[0]
 
 
+def digest_in(data: bytes) -> str:
+    """The digest that the bytes of a plan file name, of whatever version they are; ``""``: none."""
+    try:
+        found = _load(data, "").get("digest")
+    except InputError:
+        return ""
+    return found if isinstance(found, str) else ""
+
+
 def file_name(plan: Plan) -> str:
     """``CLUSTER-DIGEST12.plan.json``."""
     return f"{plan.cluster}-{digest(plan)[:12]}.plan.json"
