@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
+from rollout.adapters.clock import SystemClock
 from rollout.app.applied_before import look_before, runs_that_applied
+from rollout.app.cordons import write_down_lifted
 from rollout.app.following import replay
 from rollout.app.load import load_policy
 from rollout.app.plan import check_preflight
@@ -238,9 +240,12 @@ def _lift(session: Session, journal: Journal, run: str) -> int | None:
     inventory = session.inventory(state.order.cluster)
     with leased(journal, state.order.cluster, run):  # whoever resumes it lifts them, and may be emptying nodes again
         lifted = lift_and_tell(session, inventory, cordoned, run, cordoned)
+        if lifted is not None:
+            gone = lifted.without(cordoned)
+            write_down_lifted(journal, state, gone, SystemClock().now(), operator(), session.reason)
     if session.output == "text":
         click.echo(f"run {run} ended {state.ending}; for anything else it owes: rollout resume {run}")
-    return 0 if lifted else 4
+    return 0 if lifted is not None and not lifted.failed else 4
 
 
 def _show(session: Session, waiting: Sequence[Request], heading: str) -> None:

@@ -40,4 +40,4 @@ def _does(changed: Sequence[Change]) -> Iterator[str]:
 def _commands(plan: Plan) -> Iterator[str]:
     for gate in plan.gates:
         if gate.kind is GateKind.COMMAND:
-            yield f"  runs {_WHERE[gate.scope]}: {printable(shlex.join(gate.command), 400)}"
+            yield f"  runs {_WHERE[gate.scope]}: {printable(shlex.join(gate.command), 2000)}"

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.playbook import Shadowed
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.blobs import digest
+from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_call import Measure
 from rollout.kubelet.changes.changes import Proposal
 from rollout.kubelet.changes.home_files import foreign_files, foreign_units
 from rollout.kubelet.changes.new_config import DEFAULTS
@@ -120,6 +124,19 @@ def test_only_plain_absolute_paths(path: str) -> None:
     change = replace(change, files=(entry,), config_path=path)
     (said,) = foreign_files(change, {entry.after: CONFIG_TEXT.encode(), entry.before: b""})
     assert said.endswith("it is not an absolute path of plain letters")
+
+
+@given(st.text(st.sampled_from("/./ab-_:@%+=,~ \n\\'é"), max_size=12))
+def test_a_path_is_plain_when_the_agent_takes_it(path: str) -> None:
+    change, _ = proposed(kubeadm(), SERIAL)
+    entry = replace(change.files[0], path=path)
+    said = foreign_files(replace(change, files=(entry,), config_path=path), {entry.after: CONFIG_TEXT.encode()})
+    try:
+        agent_call.status("", measure=Measure(paths=(path,)), sudo=False, deadline=1.0)
+    except ValueError:
+        assert said
+    else:
+        assert said == ()
 
 
 def test_no_file_is_made_with_another_mode() -> None:
