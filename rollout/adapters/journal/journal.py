@@ -80,7 +80,7 @@ class SqlJournal:
             before = self._heads.setdefault(run, found)
             after, rows = _chained(run, before, events)
             if found == before:
-                connection.execute(sa.insert(EVENTS), rows)
+                _insert(connection, rows)
             elif found != after:
                 raise _broken(f"{run} has events that its only controller did not write")
             if ended is not None:
@@ -214,6 +214,16 @@ def _start(first: tuple[int, str, str], after: int, header: str) -> str:
     if number == after:
         return hashed
     return GENESIS if chain(GENESIS, body) == hashed else header
+
+
+def _insert(connection: sa.Connection, rows: Sequence[Mapping[str, object]]) -> None:
+    """Of a connection that was lost in its commit, the database may end that commit only now, after we have looked."""
+    try:
+        connection.execute(sa.insert(EVENTS), rows)
+    except sa.exc.IntegrityError as exc:
+        raise StateError(
+            AWAY, "an event was written by a connection that had been lost; it is looked at again"
+        ) from exc
 
 
 def _chained(run: str, head: Head, events: Sequence[str]) -> tuple[Head, list[dict[str, object]]]:
