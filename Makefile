@@ -56,7 +56,7 @@ test-inside: setup ## the first half of make test: no process; core, kubelet and
 	@for package in core kubelet app; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
 
 test-outside: setup ## the second half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
-	$(BIN)/pytest -q -n 5 --dist loadgroup --durations=25 -m '$(OUTSIDE)'
+	$(BIN)/pytest -q -n 6 --dist loadgroup --durations=25 -m '$(OUTSIDE)'
 
 real: setup ## only the tests on real systemd nodes (root)
 	$(BIN)/pytest -q -n 2 --dist loadgroup tests/real

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from tests.sampling import DEPTH, Depth, seed
+from tests.sampling import DEPTH, Depth, sample, seed
 
 pytest_plugins = ("tests.bed.plugin",)
 
@@ -45,6 +45,22 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell starts what runs in the background with SIGINT ignored, and whatever is started from there inherits it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.core.global_force_seed = seed()  # type: ignore[assignment]  # what --hypothesis-seed sets
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a file that says ``drawn(N)`` so many tests are run; all of them at night, and where a test is asked for by its name."""
+    if DEPTH is Depth.NIGHT or any("::" in word for word in config.args):
+        return
+    files: dict[str, list[str]] = {}
+    for item in items:
+        files.setdefault(item.nodeid.partition("::")[0], []).append(item.nodeid)
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        mark, file = item.get_closest_marker("drawn"), item.nodeid.partition("::")[0]
+        (kept if mark is None or item.nodeid in sample(file, files[file], mark.args[0]) else left).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

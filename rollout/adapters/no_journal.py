@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rollout.app.ports import Holder, Note, RunHeader
 from rollout.core.run.requests import Request
+from rollout.core.telling.run_summary import RunSummary
 from rollout.errors import StateError
 
 
@@ -15,8 +16,11 @@ class NoJournal:
     def begin(self, header: RunHeader) -> None:
         """Nothing is kept."""
 
-    def append(self, run: str, events: Sequence[str]) -> None:
+    def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
         """Nothing is kept."""
+
+    def summary(self, run: str) -> RunSummary | None:  # noqa: ARG002 - the port's signature
+        return None
 
     def header(self, run: str) -> RunHeader:
         raise StateError("no-such-run", f"there is no journal that could hold {run!r}")

@@ -122,7 +122,7 @@ is_number() { case $1 in '' | *[!0-9]* | ????????????????*) return 1 ;; esac; }
 is_name() { case $1 in '' | [.-]* | *[!A-Za-z0-9_.@-]*) return 1 ;; esac; }
 
 arguments() { # KEY=VALUE…
-  tx='' run='' counter='' machine='' guard=120 keep=3 unit=kubelet.service healthz=0 force=0 claim=0 measure=0
+  tx='' run='' counter='' machine='' guard=120 keep=3 unit=kubelet.service healthz=0 force=0 claim=0 measure=0 unread=0
   for word in "$@"; do
     case $word in *[!A-Za-z0-9_./:@%+=,-]*) refuse bad-argument "a word outside the alphabet" ;; esac
     value=${word#*=}
@@ -138,6 +138,7 @@ arguments() { # KEY=VALUE…
       force=*) force=$value ;;
       claim=*) claim=$value ;;
       measure=*) measure=$value ;;
+      unread=*) unread=$value ;;
       *) refuse bad-argument "$word" ;;
     esac
   done
@@ -328,7 +329,7 @@ here() { # TX: its folder
 
 load() { # TX: its receipt into r_…; false if it has none
   r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_limit=0 r_files=0 r_units='' r_hangups='' r_unit='' r_port=0
-  r_reload=0 r_kubelet=''
+  r_reload=0 r_kubelet='' r_program=''
   here "$1"
   [ -f "$T/receipt" ] && [ ! -L "$T" ] || return 1
   while IFS='=' read -r key value; do
@@ -349,9 +350,11 @@ load() { # TX: its receipt into r_…; false if it has none
       port) r_port=$value ;;
       reload) r_reload=$value ;;
       kubelet) r_kubelet=$value ;;
+      program) r_program=$value ;;
     esac
   done <"$T/receipt"
   [ "$r_limit" -gt 0 ] || r_limit=$((r_deadline + 150000)) # laid down by an earlier version
+  [ -n "$r_program" ] || r_program=$(command -v kubelet) # an earlier version knew it by PATH only
   [ -n "$r_state" ]
 }
 
@@ -563,15 +566,83 @@ probe() { # PORT: health is ok, refused, timeout, status NNN; empty when nothing
   [ "$health" != "status 200" ] || health=ok
 }
 
-count_lenient() { # PID: "lenient decoding" lines of this process; empty when the journal could not be read
+find_logs() { # PID: files that its log goes to, into `logs`; a log in the journal has none
+  logs='' outputs=$R/proc/$1/fd # also where systemd or a script has sent them
+  [ ! -f "$outputs/2" ] || logs="$outputs/2"
+  # shellcheck disable=SC3013 # dash, bash and busybox have -ef
+  [ ! -f "$outputs/1" ] || [ "$outputs/1" -ef "$outputs/2" ] || logs="$logs $outputs/1"
+  mentions "$1" logtostderr= || return 0
+  command_line "$1"
+  option ' --logtostderr '
+  case $value in 0 | [fF] | false | FALSE | False) ;; *) return 0 ;; esac
+  option ' --log-file '
+  if [ -z "$value" ]; then
+    option ' --log-dir '
+    value=${value:-/tmp}/kubelet.INFO
+  fi
+  case $value in *[!A-Za-z0-9_./:@%+=,-]*) ;; *) logs="$logs $R$value" ;; esac
+}
+
+is_said_by() { # PID SINCE LINE: this process wrote it. klog's text names the process; its JSON the moment, and SINCE is the first that counts
+  case $3 in
+    [IWEF][0-9][0-9][0-9][0-9]' '*)
+      pid_said=${3#* }
+      pid_said=${pid_said#"${pid_said%%[! ]*}"}
+      pid_said=${pid_said#* }
+      pid_said=${pid_said#"${pid_said%%[! ]*}"}
+      [ "${pid_said%% *}" = "$1" ]
+      ;;
+    '{"ts":'*)
+      moment=${3#'{"ts":'}
+      moment=${moment%%[!0-9]*}
+      is_number "$moment" && [ "$moment" -ge "$2" ]
+      ;;
+    *) return 1 ;;
+  esac
+}
+
+read_logs() { # PID STARTED: of the files in `logs`, as `read_journal` of the journal. STARTED is in microseconds since boot
+  is_number "${2:-}" || return 0
+  clock
+  first=$((($(date +%s) - now / 1000 + $2 / 1000000 - 2) * 1000))
+  for log in $logs; do
+    said=0
+    IFS=$NL
+    for line in $(bounded 8 tail -c 4194304 -- "$log" 2>/dev/null | grep -e 'lenient decoding'); do
+      ! is_said_by "$1" "$first" "$line" || said=$((said + 1))
+    done
+    unset IFS
+    [ "$said" -gt 0 ] || is_read "$1" "$first" "$log" || continue
+    lenient=$((${lenient:-0} + said))
+  done
+}
+
+is_read() { # PID SINCE FILE: one of its last lines is of this process
+  IFS=$NL
+  for line in $(bounded 8 tail -n 20 -- "$3" 2>/dev/null); do
+    ! is_said_by "$1" "$2" "$line" || { unset IFS && return; }
+  done
+  unset IFS
+  return 1
+}
+
+count_lenient() { # PID STARTED: "lenient decoding" lines of this process; empty as long as no line of it can be read at all
   lenient=''
   lines=$({ bounded 8 journalctl -q -b --no-pager -o cat -n 5000 "_PID=$1" 2>/dev/null || echo '!unreadable'; } |
-    grep -i -e 'lenient decoding' -e '^!unreadable$')
-  case $lines in *!unreadable) return ;; esac
-  lenient=0
-  IFS=$NL
-  for line in $lines; do lenient=$((lenient + 1)); done
-  unset IFS
+    sed -n -e '/^!unreadable$/{p;q;}' -e '/lenient decoding/p' -e '$s/.*/!read/p')
+  case $lines in
+    *'!unreadable') ;;
+    *)
+      IFS=$NL
+      for line in $lines; do
+        case $line in '!read') lenient=${lenient:-0} ;; *) lenient=$((${lenient:-0} + 1)) ;; esac
+      done
+      unset IFS
+      ;;
+  esac
+  find_logs "$1"
+  read_logs "$1" "$2"
+  return 0
 }
 
 has_argument() { # BASE64: the process has it as one word of its command line
@@ -696,6 +767,20 @@ answers() { # /healthz, as long as there is time; off (port 0) and nothing to as
   done
 }
 
+knows_its_fields() { # the process `pid`, by its log. A log that cannot be read says nothing good; klog writes its files every 5 s
+  clock
+  patience=$((now + 20000))
+  while count_lenient "$pid" "$was_started" && [ -z "$lenient" ]; do
+    [ "$unread" = 0 ] || return 0 # the order goes without
+    why="not a line of its log can be read"
+    clock
+    [ "$now" -lt "$patience" ] && [ $((now + 2000)) -lt "$until" ] && [ -e "$R/proc/$pid/cmdline" ] || return 1
+    nap
+  done
+  why="$lenient lines of lenient decoding: a field of its configuration is unknown"
+  [ "$lenient" -eq 0 ]
+}
+
 is_healthy() { # what is remembered is from before the restart; why says what is wrong
   come_up && stay_up || return 1
   recall "$alive" "$unit"
@@ -703,9 +788,8 @@ is_healthy() { # what is remembered is from before the restart; why says what is
   answers || return 1
   words=$NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$pid/cmdline")$NL
   each argument has_argument || return 1
-  lenient=0 # after a revert (nothing is asked of it) the files are whatever they were before us; without a restart unread
-  [ -z "$PAYLOAD" ] || ! is_restarted "$unit" || count_lenient "$pid"
-  [ "${lenient:-0}" -eq 0 ] || { why="$lenient lines of lenient decoding: a field of its configuration is unknown" && return 1; }
+  # after a revert (nothing is asked of it) the files are whatever they were before us; without a restart unread
+  [ -z "$PAYLOAD" ] || ! is_restarted "$unit" || knows_its_fields || return 1
   why="$((longest / 1000)) s without a restart, healthz ${health:-off}"
 }
 
@@ -1022,6 +1106,82 @@ check_mounts() { # what is mounted by itself (a file, a .d folder) cannot be exc
   refuse not-renameable "$5 is a mount of its own"
 }
 
+check_persistence() { # a reboot leaves all files as they are, or none: else it leaves a third state
+  list=$SYSTEM
+  # shellcheck disable=SC2086 # a list of paths
+  set -- $paths
+  for path in "$@"; do
+    path=${path%/*}
+    until [ -d "$path/" ]; do path=${path%/*}; done
+    case " $list " in *" $path "*) ;; *) list="$list $path" ;; esac
+  done
+  # shellcheck disable=SC2086 # a list of paths
+  devices=$(stat -L -c %d -- "$S" $list)
+  is_persistent "$S" 0 || [ "$volatile" = 0 ] || refuse state-not-persistent "$why"
+  own=${devices%%"$NL"*}
+  for folder in $list; do
+    devices=${devices#*"$NL"}
+    [ "${devices%%"$NL"*}" = "$own" ] || is_persistent "$folder" 0 || refuse not-as-persistent "$why; after a reboot it would not agree with $S"
+  done
+}
+
+is_persistent() { # FOLDER DEPTH: its file system outlives a reboot; why, if not or if that cannot be told; `volatile` where it is sure not to
+  volatile=0 why="$1 is on a file system of an unknown kind"
+  find_mount "$1" || return 1
+  why="$1 is on $kind"
+  case $kind,$source in
+    tmpfs,* | ramfs,* | *,/dev/ram* | *,/dev/zram*) volatile=1 && why="$1 is on $kind of $source" && return 1 ;;
+    ext[234],* | xfs,* | btrfs,* | zfs,* | f2fs,* | jfs,* | reiserfs,* | bcachefs,*) return 0 ;;
+    overlay,*) [ "$2" -lt 4 ] || return 1 ;;
+    *) return 1 ;;
+  esac
+  case ,$options, in *,upperdir=*) ;; *) return 1 ;; esac
+  upper=${options##*upperdir=}
+  upper=$R${upper%%,*}
+  why="$1 is on an overlay whose upper directory cannot be seen"
+  [ -d "$upper" ] && is_persistent "$upper" $(($2 + 1))
+}
+
+find_mount() { # FOLDER: of the file system that it lies on, `kind`, `source` and `options`
+  path=${1#"$R"} kind=''
+  set --
+  while [ -n "$path" ]; do
+    set -- "$@" -e "^[^ ]* [^ ]* [^ ]* [^ ]* $path "
+    path=${path%/*}
+  done
+  lines=$(grep "$@" -e '^[^ ]* [^ ]* [^ ]* [^ ]* / ' "$R/proc/self/mountinfo" 2>/dev/null) longest_point=0
+  IFS=$NL
+  for line in $lines; do
+    IFS=' '
+    # shellcheck disable=SC2086 # split into fields
+    set -- $line
+    if [ "${#5}" -ge "$longest_point" ]; then # of two at one point the later one counts
+      longest_point=${#5}
+      while [ "$1" != - ]; do shift; done
+      kind=$2 source=$3 options=${4-}
+    fi
+    IFS=$NL
+  done
+  unset IFS
+  [ -n "$kind" ]
+}
+
+check_homes() { # nothing is written but what this node's kubelet, its unit and its runtimes read now, whatever the order says
+  show_units >/dev/null
+  list=''
+  note_homes >/dev/null
+  each file check_home
+}
+
+check_home() { # N PATH…
+  case " $list " in *" $2 "*) return ;; esac
+  case $2 in
+    *.conf) case " $list " in *" ${2%/*} "*) return ;; esac ;; # a drop-in beside others
+    */hosts.toml) folder=${2%/*} && case " $hosts " in *" ${folder%/*} "*) return ;; esac ;;
+  esac
+  refuse not-a-home "$2 is nothing that the kubelet, its unit or the runtimes read here"
+}
+
 check_before() { is_as "$3" "$2" || { drifted=$2 && return 1; }; }
 
 check_unit() { # NAME: it is as units must be that are touched; remembered as it is
@@ -1051,6 +1211,7 @@ check_node() { # everything that could refuse, before anything is written but th
   each file check_file
   [ "$files" -gt 0 ] || refuse bad-argument "no file"
   check_mounts
+  check_persistence
   [ ! -L "$SYSTEM/$BOOT_UNIT" ] || refuse not-a-regular-file "${SYSTEM#"$R"}/$BOOT_UNIT"
   ! let_go 10 sync "$S/none" 2>/dev/null || refuse sync-without-names "this node's sync takes no file names, so it cannot report a failure"
   # shellcheck disable=SC2046 # type, free blocks, block size
@@ -1062,6 +1223,7 @@ check_node() { # everything that could refuse, before anything is written but th
   concern
   case $memory in *"$NL$unit "*) ;; *) check_unit "$unit" ;; esac
   [ $((longest + 3000)) -le $((guard * 1000)) ] || refuse guard-too-short "RestartSec is $pause, the guard $guard s"
+  check_homes
   # shellcheck disable=SC2086 # a list of paths
   digest $paths
   each file check_before || refuse drifted "$drifted changed since it was read"
@@ -1177,8 +1339,19 @@ staged_is() { # N PATH BEFORE AFTER MODE BASE64
   load_file "$1" && is_as "$4" "$f_new"
 }
 
-mark_kubelet() { # which kubelet this is, without running it
-  kubelet=$(command -v kubelet) && kubelet=$(stat -L -c %s-%Y "$kubelet" 2>/dev/null) || kubelet=unknown
+find_kubelet() { # PID: the program that its unit starts, into `program`. The one that runs, or it may be a script: the one on PATH
+  program=$(readlink "$R/proc/$1/exe" 2>/dev/null) || program=''
+  program=${program% (deleted)} # exchanged since: what lies there now is what starts next
+  case $program in
+    *[!A-Za-z0-9_./:@%+=,-]*) program=kubelet ;;
+    */kubelet) ;;
+    *) ! command -v kubelet >/dev/null || program=kubelet ;;
+  esac
+  program=$(command -v "${program:-kubelet}") || program=''
+}
+
+mark_kubelet() { # PROGRAM: which kubelet this is, without running it
+  kubelet=$(stat -L -c %s-%Y "$1" 2>/dev/null) || kubelet=unknown
 }
 
 stage() { # all that is needed later, and the boot unit; durable when this returns true
@@ -1190,12 +1363,14 @@ stage() { # all that is needed later, and the boot unit; durable when this retur
   # shellcheck disable=SC2086 # a list of paths
   digest $news
   each file staged_is || return 1
-  mark_kubelet
+  recall "$memory" "$unit"
+  find_kubelet "$was_pid"
+  mark_kubelet "$program"
   boot_id
   clock
   r_boot=$boot r_deadline=$((now + guard * 1000)) r_limit=$((now + 270000))
   common="run=$run${NL}counter=$counter${NL}seq=$((top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}limit=$r_limit${NL}files=$files
-units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet"
+units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet${NL}program=$program"
   lay_receipts || return 1
   folders
   true >"$T/guarded" && write_boot_unit "$concerned" "$(logical "$dirs")" || return 1
@@ -1267,7 +1442,7 @@ apply_locked() {
   each file check_before || { abandon; refuse drifted "$drifted changed while staging"; }
   in_time
   r_files=$files r_state=armed why="a rename failed"
-  if switch && why="systemctl daemon-reload failed" && reload_units && restart_units && is_healthy; then
+  if switch && why="systemctl daemon-reload failed" && reload_units && restart_units && is_healthy && is_as_ordered; then
     say "healthy yes $why"
     mv -f "$T/next/finished" "$T/receipt"
   else
@@ -1299,12 +1474,20 @@ prune() { # all but the newest `keep`, the newest confirmed and what is under wa
   for name in $all_tx; do
     load "$name"
     count=$((count + 1))
+    ! keeps_foreign || continue
     case $r_state in
       armed | reverting) continue ;;
       confirmed) [ -n "$confirmed" ] || { confirmed=$name && continue; } ;;
     esac
     [ "$count" -le "$keep" ] || { unstage && flush_near && withdraw_receipt && rm -rf "$T"; }
   done
+}
+
+keeps_foreign() { # the loaded transaction has bytes of somebody else's, which no receipt speaks of: until `forget`
+  set +f
+  set -- "$T"/kept.*
+  set -f
+  [ -e "$1" ] || [ -L "$1" ]
 }
 
 confirm_locked() {
@@ -1336,17 +1519,21 @@ confirm_locked() {
   esac
 }
 
-check_ordered() { # what is confirmed is what was ordered, to its end
-  [ "$r_finished" = 1 ] || refuse not-finished "$tx has not seen its node healthy"
+is_as_ordered() { # every file of the loaded transaction holds what it has written: a unit may rewrite its own before it starts
   targets
   # shellcheck disable=SC2086 # a list of paths
   digest $paths
   n=1
   while [ "$n" -le "$r_files" ]; do
     load_file "$n"
-    is_as "$f_after" "$f_path" || refuse not-as-ordered "$f_path is not what $tx has written"
+    is_as "$f_after" "$f_path" || { why="$f_path is not what $tx has written" && return 1; }
     n=$((n + 1))
   done
+}
+
+check_ordered() { # what is confirmed is what was ordered, to its end
+  [ "$r_finished" = 1 ] || refuse not-finished "$tx has not seen its node healthy"
+  is_as_ordered || refuse not-as-ordered "$why"
 }
 
 settle() { # a confirmed transaction needs no guard, and no twin outside its folder
@@ -1377,7 +1564,7 @@ check_ours() { # a revert that is asked for takes back our bytes only, under the
     is_as "$f_after" "$f_path" || is_as "$f_before" "$f_path" || refuse foreign-bytes "$f_path"
     n=$((n + 1))
   done
-  mark_kubelet
+  mark_kubelet "$r_program"
   [ "$r_kubelet" = "$kubelet" ] || refuse kubelet-changed "since $tx was applied"
 }
 
@@ -1407,7 +1594,12 @@ revert_locked() {
   unit=$r_unit healthz=$r_port
   remember_units
   [ "$r_state" != confirmed ] || rearm_boot_unit
-  take_back asked restart || { say "say revert-unfinished it goes on at boot, or when it is asked for again" && tell_stuck && return; }
+  take_back asked restart || {
+    start_timer 5 --no-block
+    say "say revert-unfinished the node tries again by itself, and at boot"
+    tell_stuck
+    return
+  }
   unwatched=1
 }
 
@@ -1651,7 +1843,7 @@ verb_verify() {
   # shellcheck disable=SC2086 # a list of names
   set -- $all_tx
   if [ "$#" -gt 0 ] && load "$1"; then
-    mark_kubelet
+    mark_kubelet "$r_program"
     say "kubelet $1 ${r_kubelet:-unknown} $kubelet"
   fi
   each path note_path
@@ -1663,9 +1855,16 @@ verb_verify() {
 
 # ------------------------------------------------------------------------------------------------------------- measuring
 
-note_path() { # PATH…: into `list`, each once, only what the alphabet allows
+note_path() { # PATH…: into `list`, each once. What the alphabet does not allow is counted in `odd`, the first of them is kept
   for noted in "$@"; do
-    case $noted in '' | [!/]* | *[!A-Za-z0-9_./:@%+=,-]*) continue ;; esac
+    case $noted in
+      '') continue ;;
+      [!/]* | *[!A-Za-z0-9_./:@%+=,-]*)
+        odd=$((${odd:-0} + 1))
+        [ "$odd" -gt 1 ] || oddest=$noted
+        continue
+        ;;
+    esac
     case " $list " in *" $noted "*) ;; *) list="$list $noted" ;; esac
   done
 }
@@ -1689,7 +1888,7 @@ run_command() { # NAME SECONDS BASE64
   esac
 }
 
-measure_unit() { # the kubelet's unit and the runtimes': properties and processes; healthz, lenient, pulls
+show_units() { # the kubelet's unit and the runtimes': properties and processes; into `unit_files`, `main_pid`, `main_started`, `services`
   # shellcheck disable=SC2086 # a list of units
   blocks=$(bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
@@ -1708,7 +1907,12 @@ measure_unit() { # the kubelet's unit and the runtimes': properties and processe
       show_process "serving $served"
     fi
   done
+}
+
+measure_unit() { # the units, healthz, lenient, pulls
+  show_units
   read_journal
+  read_kubelet_log
   [ -z "$lenient" ] || say "lenient $lenient"
   show_pulls
   if [ "$healthz" = 0 ]; then health=off; else probe "$healthz"; fi
@@ -1737,22 +1941,32 @@ show_process() { # WORDS: the command line of `pid`
   say "$1 $pid $code"
 }
 
+read_kubelet_log() { # into `lenient`, wherever it goes; it stays empty where not a line can be read
+  [ "$main_pid" != 0 ] || return 0
+  if [ -z "$lenient" ] && [ "$readable" = 1 ]; then # a runtime that says much may have crowded it out
+    [ -z "$(bounded 8 journalctl -q -b --no-pager -o cat -n 1 "_PID=$main_pid" 2>/dev/null)" ] || lenient=0
+  fi
+  find_logs "$main_pid"
+  read_logs "$main_pid" "$main_started"
+}
+
 read_journal() { # of the processes that run: how many "lenient decoding" lines the kubelet has; what is being pulled, as
   # NAME#REQUEST, into `pulling`. A pull ends with the kubelet that asked for it: lines since its start count, by a clock that
   # never steps
-  lenient='' pulling='' readable=0 sources='' since=999999999999
+  lenient='' pulling='' readable=0 sources='' since=999999999999 main_lines='^$'
   if [ "$main_pid" != 0 ]; then
-    sources="_PID=$main_pid"
+    sources="_PID=$main_pid" main_lines="\\[$main_pid\\]: "
     ! is_number "$main_started" || since=$((main_started / 1000000))
   fi
   for served in $services; do [ "${served#*:}" = 0 ] || sources="$sources _PID=${served#*:}"; done
   [ -n "$sources" ] || return 0
+  # the first line of the kubelet's own, whatever it says, is told by `!read`
   # shellcheck disable=SC2086 # a list of matches
   lines=$({ bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 8000 $sources 2>/dev/null || echo '!unreadable'; } |
-    grep -e 'lenient decoding' -e 'PullImage' -e 'ulling image' -e 'Pulled image: ' -e '^!unreadable$')
+    sed -n -e '/^!unreadable$/{p;q;}' -e "/$main_lines/{x;/^$/{s/^/!read/;p;};x;}" -e '/lenient decoding/b say' \
+      -e '/PullImage/b say' -e '/ulling image/b say' -e '/Pulled image: /b say' -e d -e ': say' -e p)
   case $lines in *!unreadable) return ;; esac
   readable=1
-  [ "$main_pid" = 0 ] || lenient=0
   IFS=$NL
   for line in $lines; do
     unset IFS
@@ -1760,7 +1974,8 @@ read_journal() { # of the processes that run: how many "lenient decoding" lines 
     moment=${moment%%.*}
     moment=${moment##* }
     case $line in
-      *"[$main_pid]: "*'lenient decoding'*) lenient=$((lenient + 1)) ;;
+      '!read') lenient=${lenient:-0} ;;
+      *"[$main_pid]: "*'lenient decoding'*) lenient=$((${lenient:-0} + 1)) ;;
       *) ! is_number "$moment" || [ "$moment" -lt "$since" ] || follow ;;
     esac
   done
@@ -2002,6 +2217,14 @@ note_matching() { # WHAT PATTERN…: the paths that match, at most 64; also into
   set -f
 }
 
+note_homes() { # what the kubelet, its unit and the runtimes read
+  hosts=''
+  # shellcheck disable=SC2086 # a list of paths
+  note_path $unit_files
+  note_kubelet
+  note_runtimes
+}
+
 note_kubelet() { # what the running kubelet reads, and what it keeps
   command_line "$main_pid"
   option ' --config '
@@ -2222,7 +2445,7 @@ verb_snapshot() {
   allow 60
   show_state ''
   show_managers
-  version kubelet-version kubelet --version
+  version systemd systemctl --version
   version runtime-docker docker --version
   version runtime-containerd containerd --version
   version runtime-crio crio --version
@@ -2237,11 +2460,11 @@ verb_snapshot() {
   show_cgroup
   show_kubeadm
   measure_unit
+  find_kubelet "$main_pid"
+  version kubelet-version "$program" --version
   list=''
-  # shellcheck disable=SC2086 # a list of paths
-  note_path $unit_files
-  note_kubelet
-  note_runtimes
+  note_homes
+  [ "${odd:-0}" = 0 ] || say "fact odd-names $odd $(printf %s "$oddest" | tr -c 'A-Za-z0-9_./:@%+=,-' '?')"
   show_files with
 }
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from rollout.app.ports import Cluster
+from rollout.app.ports import Cluster, Journal
 from rollout.core.model.draining import Cordon
+from rollout.core.run.events import CordonsLifted
+from rollout.core.run.journal_codec import encode_event
+from rollout.core.run.machine import as_journaled
+from rollout.core.run.state import RunState
 from rollout.errors import RemoteError
 
 ASK_SECONDS = 10.0
@@ -18,6 +22,11 @@ class Lifted:
 
     nodes: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
+
+    def without(self, names: Collection[str]) -> tuple[str, ...]:
+        """Those of ``names``, all of which were asked about, that have no such cordon now."""
+        still = dict(self.failed)
+        return tuple(name for name in names if name not in still)
 
 
 def lift_cordons(
@@ -40,3 +49,12 @@ def lift_cordons(
         if whose is not Cordon.OURS:
             lifted.append(node.name)
     return Lifted(tuple(lifted), tuple(failed))
+
+
+def write_down_lifted(
+    journal: Journal, state: RunState, names: tuple[str, ...], at: float, who: str, reason: str
+) -> None:
+    """Into the journal of a run that has ended, under the cluster's lease: its next reader does not look for these cordons."""
+    event = as_journaled(state, CordonsLifted(at, names, who, reason))
+    if names and event is not None:
+        journal.append(state.order.run, [encode_event(event)])

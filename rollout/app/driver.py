@@ -19,6 +19,7 @@ from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.machine import as_journaled, step
 from rollout.core.run.requests import asked, is_known
 from rollout.core.run.state import Order, Phase, RunState, Verb
+from rollout.core.telling.run_summary import run_summary
 from rollout.errors import StateError
 
 TICK = 0.1
@@ -64,8 +65,7 @@ class Driver:
         """Do ``commands``, then go on until the run has ended. ``events`` led to ``state`` and are journaled first."""
         run, cluster = state.order.run, state.order.cluster
         if events:
-            lines = [encode_event(event) for event in events]
-            self._patience.write(state, lambda: self._journal.append(run, lines))
+            self._write(state, [encode_event(event) for event in events])
         self._submit(commands)
         beat = self._clock.now()
         while state.phase is not Phase.ENDED:
@@ -117,13 +117,18 @@ class Driver:
             state = after
         decided = self._clock.now()
         if lines:
-            self._patience.write(state, lambda: self._journal.append(state.order.run, lines))
+            self._write(state, lines)
         self._submit(commands)
         self._keep_the_pace(state.order, commands, late=self._clock.now() - decided)
         for event, before, after in told:
             for observer in self._observers:
                 observer.on_event(event, before, after)
         return state
+
+    def _write(self, state: RunState, lines: Sequence[str]) -> None:
+        """Events that led to ``state``, durable, and the run's summary with those that end it."""
+        ended = run_summary(state) if state.phase is Phase.ENDED else None
+        self._patience.write(state, lambda: self._journal.append(state.order.run, lines, ended))
 
     def _keep_the_pace(self, order: Order, commands: Sequence[Command], late: float) -> None:
         """Restarts that were written down, or given out, late begin late: those of the next tick keep their distance from them."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from rollout import __version__
 from rollout.app.journal_away import AWAY
-from rollout.app.ports import Journal
+from rollout.app.past_plans import plan_of
+from rollout.app.ports import Journal, RunHeader
 from rollout.core.model.way_back import WayBack
 from rollout.core.run.events import Answered, Event, Resumed
-from rollout.core.run.journal_codec import decode_event, decode_order
+from rollout.core.run.journal_codec import decode_event, decode_order, rules_of
 from rollout.core.run.machine import opening, replayed
-from rollout.core.run.state import Goal, NodeState, Phase, RunState, Verb
+from rollout.core.run.state import RULES, Goal, Order, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.run.ways_back import measured
+from rollout.core.telling.left_silences import LeftSilence, Step, left_silences
+from rollout.core.telling.run_summary import reverted
 from rollout.core.telling.summary_text import Attendance
+from rollout.core.text.nodesets import expand
 from rollout.errors import StateError
-
-Step = tuple[Event, RunState, RunState]
-"""An event with the state before and after it."""
 
 LOOK_EVERY = 0.5
 """Seconds between two looks into the journal of a run that is followed."""
@@ -37,7 +39,7 @@ class Follower:
         self._journal = journal
         self._run = run
         self._read = 0
-        self.state, _ = opening(decode_order(header.order), header.counter, header.at)
+        self.state, _ = opening(order_of(header), header.counter, header.at)
 
     def catch_up(self) -> Sequence[Step]:
         """Read what has been written since: each event with the state before and after it."""
@@ -58,6 +60,21 @@ class Follower:
                 f"event {self._read + 1} of {self._run} cannot be followed: {exc}",
                 hint="another version of rollout wrote it: use that one, or `rollout rollback --cluster C --emergency`",
             ) from exc
+
+
+def order_of(header: RunHeader) -> Order:
+    """What a run was to do; ``StateError`` ``another-version`` says who can go on with it, and what can be done without."""
+    rules = rules_of(header.order)
+    if rules == RULES:
+        return decode_order(header.order)
+    began = f"rollout {header.version}" if header.version else "the version of rollout"
+    by = f"rules {rules}" if rules else "older rules"
+    raise StateError(
+        "another-version",
+        f"run {header.run} goes by {by}, this rollout {__version__} by rules {RULES}: it can be shown, not resumed",
+        hint=f"finish it with {began} that began it, or `rollout rollback --cluster {header.cluster} --emergency`; "
+        f"`rollout status {header.run}` shows what is kept of it",
+    )
 
 
 def replay(journal: Journal, run: str) -> RunState:
@@ -126,15 +143,19 @@ def rolled_back_since(journal: Journal, run: str) -> Mapping[str, tuple[str, ...
         if later.run == run:
             break
         takes_it_back = later.goal == Goal.REVERT and f'"{run}-' in later.order
-        state = replay_if_readable(journal, later.run) if takes_it_back else None
-        back = () if state is None else tuple(name for name in state.nodes if _went_back(state, name, run))
+        back = _reverted(journal, later.run, run) if takes_it_back else ()
         if back:
             found = {later.run: back, **found}
     return found
 
 
-def _went_back(state: RunState, name: str, run: str) -> bool:
-    return state.nodes[name].state is NodeState.REVERTED and state.transaction(name).rpartition("-")[0] == run
+def _reverted(journal: Journal, rollback: str, run: str) -> tuple[str, ...]:
+    """The nodes on which a rollback reverted a run's change: by its events, or its summary where another version wrote them."""
+    state = replay_if_readable(journal, rollback)
+    if state is not None:
+        return reverted(state).get(run, ())
+    summary = journal.summary(rollback)
+    return expand(summary.reverted[run]) if summary is not None and run in summary.reverted else ()
 
 
 def is_at_work(journal: Journal, cluster: str, run: str) -> bool:
@@ -149,6 +170,12 @@ def attendance(journal: Journal, cluster: str, run: str) -> Attendance:
     if holder is None or holder.run != run:
         return Attendance(alive=False)
     return Attendance(holder.alive, holder.host, holder.silent)
+
+
+def silences_left(journal: Journal, run: str, now: float) -> tuple[LeftSilence, ...]:
+    """What a run that no controller is at work on has left in Alertmanager, of which ``now`` nothing has ended it yet."""
+    plan = plan_of(journal.header(run))
+    return left_silences(Follower(journal, run).catch_up(), plan, now) if plan else ()
 
 
 def runs_at_work(journal: Journal) -> tuple[str, ...]:

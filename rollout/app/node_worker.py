@@ -317,6 +317,7 @@ class NodeWorker:
             units=change.units,
             arguments=change.arguments,
             hangups=change.hangups,
+            log_unread=change.log_unread,
         )
 
     def _measure(self, node: str) -> Measure:

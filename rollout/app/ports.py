@@ -15,6 +15,7 @@ from rollout.core.run.commands import Command
 from rollout.core.run.events import Event
 from rollout.core.run.requests import Request
 from rollout.core.run.state import RunState
+from rollout.core.telling.run_summary import RunSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,10 @@ class ApiSources(NodeSources, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunHeader:
-    """What is fixed about a run when it is written down, before anything is done. ``plan`` is the plan file's bytes."""
+    """What is fixed about a run when it is written down, before anything is done. ``plan`` is the plan file's bytes.
+
+    ``version`` is the version of rollout that began the run; ``""``: one that did not write it down.
+    """
 
     run: str
     cluster: str
@@ -211,6 +215,7 @@ class RunHeader:
     at: float
     who: str
     reason: str
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +246,13 @@ class Journal(Protocol):
 
     def begin(self, header: RunHeader) -> None: ...
 
-    def append(self, run: str, events: Sequence[str]) -> None: ...
+    def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
+        """``ended``: with these events the run has ended; its summary is written down in the same go."""
+        ...
+
+    def summary(self, run: str) -> RunSummary | None:
+        """How a run ended. ``None``: it has not, it went on since, or a version ran it that wrote no summaries."""
+        ...
 
     def header(self, run: str) -> RunHeader: ...
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from rollout import __version__
 from rollout.app.backends import Backends
 from rollout.app.driver import Driver
 from rollout.app.ended_runs import EndedRuns
@@ -109,7 +110,16 @@ def begin(order: Order, counter: int, plan: bytes, worker: Worker, tools: Tools)
         at = tools.clock.now()
         tools.journal.begin(
             RunHeader(
-                order.run, order.cluster, order.goal, encode_order(order), counter, plan, at, tools.who, tools.reason
+                run=order.run,
+                cluster=order.cluster,
+                goal=order.goal,
+                order=encode_order(order),
+                counter=counter,
+                plan=plan,
+                at=at,
+                who=tools.who,
+                reason=tools.reason,
+                version=__version__,
             )
         )
         state, commands = opening(order, counter, at)
@@ -136,8 +146,16 @@ def _driver(worker: Worker, tools: Tools) -> Driver:
 
 def highest_counter(journal: Journal, cluster: str) -> int:
     """The highest token of the newest runs, also those that a resume or a second claim raised. Nodes may know higher."""
-    states = [state for header in journal.runs(cluster)[:3] if (state := replay_if_readable(journal, header.run))]
-    return max([journal.highest_counter(cluster), *(max(state.counter, state.highest) for state in states)])
+    newest = (_highest_seen(journal, header.run) for header in journal.runs(cluster)[:3])
+    return max(journal.highest_counter(cluster), *newest, 0)
+
+
+def _highest_seen(journal: Journal, run: str) -> int:
+    state = replay_if_readable(journal, run)
+    if state is not None:
+        return max(state.counter, state.highest)
+    summary = journal.summary(run)
+    return summary.counter if summary else 0
 
 
 def resumable(journal: Journal, run: str) -> RunState:

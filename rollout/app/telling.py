@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from rollout.app.following import order_of
 from rollout.app.ports import Journal
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
-from rollout.core.run.journal_codec import decode_event, decode_order
+from rollout.core.run.journal_codec import decode_event
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.telling.pages.story import Past, Story, tell
 from rollout.errors import InputError, StateError
@@ -20,7 +21,7 @@ def tell_run(journal: Journal, run: str) -> Story:
     if header.plan:
         with suppress(InputError):
             plan = plan_codec.decode(header.plan, f"the plan of {run}")
-    past = Past(decode_order(header.order), header.counter, header.at, header.who, header.reason, plan)
+    past = Past(order_of(header), header.counter, header.at, header.who, header.reason, plan)
     try:
         return tell(past, (decode_event(text) for text in journal.events(run)))
     except IllegalMoveError as exc:

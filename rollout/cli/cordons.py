@@ -36,8 +36,8 @@ def lift_and_tell(
     run: str = "",
     known: Collection[str] = (),
     spared: Collection[str] = frozenset(),
-) -> bool:
-    """Of ``run`` (``""``: of any run but the ``spared``). ``known``: nodes that the journal says are cordoned. Whether none is left."""
+) -> Lifted | None:
+    """Of ``run`` (``""``: of any run but the ``spared``). ``known``: nodes that the journal says are cordoned. ``None``: nobody was asked."""
     lifted, why = Lifted(), "no kubeconfig is named" if known else ""
     try:
         with cluster_of(inventory, session.kubeconfig) as cluster:
@@ -53,7 +53,7 @@ def lift_and_tell(
     else:
         for line in _lines(lifted, why, known, by_hand(run, spared)):
             click.echo(line)
-    return not lifted.failed and not why
+    return None if why else lifted
 
 
 def _lines(lifted: Lifted, why: str, known: Collection[str], command: str) -> Iterator[str]:

@@ -10,10 +10,9 @@ import click
 
 from rollout.app.past_plans import newest_plan
 from rollout.cli.options import session_options
-from rollout.cli.plan import read_bounded
+from rollout.cli.plan_file import plan_in
 from rollout.cli.wiring import Session
 from rollout.core.model.plan import Plan
-from rollout.core.plans import plan_codec
 from rollout.core.plans.kubeadm_patches import PATCH_FILE, KubeadmPatch, kubeadm_patches
 from rollout.core.plans.kubeadm_text import kubeadm_document, kubeadm_lines
 from rollout.core.text.nodesets import fold
@@ -49,10 +48,7 @@ def _plan(session: Session, path: str, cluster: str) -> Plan:
         raise UsageError("which-plan", "say a plan file, or --cluster for the plan of its newest run")
     if cluster:
         return newest_plan(session.past(), cluster)
-    try:
-        return plan_codec.decode(read_bounded(Path(path)), path)
-    except OSError as exc:
-        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
+    return plan_in(Path(path))
 
 
 def _write(folder: Path, patches: Sequence[KubeadmPatch]) -> None:

@@ -19,6 +19,7 @@ from rollout.app.ports import Files
 from rollout.app.reading import snapshot_fleet
 from rollout.cli.gate_backends import ask_backends, check_backends, needs_to_plan
 from rollout.cli.options import limit_option, session_options
+from rollout.cli.plan_file import read_bounded
 from rollout.cli.wiring import Session
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -34,7 +35,6 @@ from rollout.errors import InputError, Problem, UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.fields import known_minors
 
-LARGEST = 2**30
 HAS_CHANGES = 10
 """Exit code of ``plan --exit-code`` when there is something to do."""
 NOT_PLANNED = 4
@@ -151,15 +151,6 @@ def preflight_text(preflight: Preflight) -> str:
     return f"{sick}, the playbook's preflight limit is {preflight.most}: {fold(preflight.sick)}"
 
 
-def read_bounded(path: Path) -> bytes:
-    """A regular file of a size that one of ours may have."""
-    if path.exists() and (not path.is_file() or path.stat().st_size > LARGEST):
-        raise InputError(
-            (Problem("file-not-ours", f"{path} is no file of ours: not a regular file, or larger than 1 GiB"),)
-        )
-    return path.read_bytes()
-
-
 def saved_fleet(path: Path) -> FleetSnapshot:
     """What ``--save-snapshot`` kept."""
     try:
@@ -182,6 +173,7 @@ def _show(session: Session, made: Plan, path: Path) -> None:
     if preflight.refused:
         click.echo(f"preflight: {preflight_text(preflight)}; apply would refuse this plan")
     click.echo(f"written: {path}")
+    click.echo(f"digest: {plan_codec.digest(made)}")
     if made.nodes and not preflight.refused:
         said = (("--ssh-config", session.ssh_config), ("--kubeconfig", session.kubeconfig))
         how = "".join(f" {option} {shlex.quote(str(value))}" for option, value in said if value)

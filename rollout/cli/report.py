@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from rollout.adapters.private_files import write_privately
 from rollout.app.following import attendance, rolled_back_since
+from rollout.app.past_runs import past_run
 from rollout.app.telling import tell_run
 from rollout.cli.options import session_options
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session
 from rollout.core.telling.pages.page import page
 from rollout.core.telling.pages.text import report_document, report_lines
+from rollout.core.telling.past_run import past_run_document, past_run_lines
 from rollout.core.telling.summary import summarize
 from rollout.core.telling.summary_text import attendance_lines, controller_document, since_document, since_lines
 
@@ -32,7 +36,12 @@ from rollout.core.telling.summary_text import attendance_lines, controller_docum
 def report(session: Session, run: str, file: Path | None) -> int:
     """Tell a run (the newest, without RUN) from its journal: what happened, why it halted, who went wrong, what is next."""
     journal = session.past()
-    story = tell_run(journal, known_run(session, journal.runs(), run))
+    named = known_run(session, journal.runs(), run)
+    past = past_run(journal, named)
+    if past is not None and file is None:
+        click.echo(_document(past_run_document(past)) if session.output == "json" else "\n".join(past_run_lines(past)))
+        return 0
+    story = tell_run(journal, named)
     if file is not None:
         _write(file, page(story))
     summary = summarize(story.state)
@@ -44,12 +53,16 @@ def report(session: Session, run: str, file: Path | None) -> int:
             "controller": controller_document(summary, controller),
             "rolledBack": since_document(since),
         }
-        click.echo(json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False))
+        click.echo(_document(document))
     elif file is not None:
         click.echo(f"report of run {story.past.order.run}: {file}")
     else:
         click.echo("\n".join((*report_lines(story), *attendance_lines(summary, controller), *since_lines(since))))
     return 0
+
+
+def _document(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False)
 
 
 def _write(file: Path, text: str) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
+from rollout.adapters.clock import SystemClock
 from rollout.app.applied_before import look_before, runs_that_applied
+from rollout.app.cordons import write_down_lifted
 from rollout.app.following import replay
 from rollout.app.load import load_policy
 from rollout.app.plan import check_preflight
@@ -29,13 +31,14 @@ from rollout.app.upkeep import held_by, set_free
 from rollout.cli.cordons import lift_and_tell
 from rollout.cli.gate_backends import check_backends, gate_backends, needs_to_plan
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
-from rollout.cli.plan import make_plan, preflight_text, read_bounded, read_fleet, the_playbook
+from rollout.cli.plan import make_plan, preflight_text, read_fleet, the_playbook
+from rollout.cli.plan_file import check_digest, digest_option, plan_in
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session, operator
 from rollout.core.gates.gate_needs import needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
-from rollout.core.plans import plan_codec
+from rollout.core.plans.does_text import does_lines
 from rollout.core.plans.on_nodes import highest_token
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.plans.standing_now import Answer, Now, Standings
@@ -45,7 +48,7 @@ from rollout.core.run.state import Phase, RunState
 from rollout.core.telling.summary import exit_code
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
-from rollout.errors import InputError, Problem, StateError, UsageError
+from rollout.errors import StateError, UsageError
 
 
 @click.command()
@@ -54,6 +57,7 @@ from rollout.errors import InputError, Problem, StateError, UsageError
 @click.option("--playbook", default="", help="With --cluster: which playbook.")
 @click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="With --cluster: one more setting.")
 @limit_option
+@digest_option
 @yes_option
 @reason_option
 @session_options
@@ -64,6 +68,7 @@ def apply(
     playbook: str,
     overrides: tuple[str, ...],
     limit: str,
+    digest: str,
     yes: bool,  # noqa: FBT001 - click's flag
 ) -> int:
     """Carry a plan out: canary, growing waves, gates; halts and takes back by itself."""
@@ -73,8 +78,10 @@ def apply(
         raise UsageError(
             "plan-is-fixed", "a plan file is applied as it is: --playbook, --set and --limit go with --cluster"
         )
+    if plan_file is None and digest:
+        raise UsageError("plan-is-made-now", "--digest names a plan that was made before: it goes with a plan file")
     if plan_file is not None:
-        plan, inventory = _read_plan(session, plan_file)
+        plan, inventory = _read_plan(session, plan_file, digest)
     else:
         plan, inventory = _plan_now(session, cluster, playbook, overrides, limit)
     preflight = check_preflight(plan)
@@ -87,17 +94,16 @@ def apply(
         return 4 if left_out(plan) else 0
     what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
     with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
+        click.echo("\n".join(does_lines(plan)), err=session.output != "text")
         typed_confirmation(plan.cluster, what, yes=yes)
         with session.tools(session.journal(), plan.limits.in_flight, backends) as tools:
             state = start_apply(plan, session.way(inventory, tuple(plan.nodes)), tools)
     return exit_code(state) or 0
 
 
-def _read_plan(session: Session, path: Path) -> tuple[Plan, Inventory]:
-    try:
-        plan = plan_codec.decode(read_bounded(path), str(path))
-    except OSError as exc:
-        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
+def _read_plan(session: Session, path: Path, digest: str) -> tuple[Plan, Inventory]:
+    plan = plan_in(path)
+    check_digest(plan, digest, path)
     inventory = session.inventory(plan.cluster)
     check_plan(plan, inventory, str(path))
     return plan, inventory
@@ -234,9 +240,12 @@ def _lift(session: Session, journal: Journal, run: str) -> int | None:
     inventory = session.inventory(state.order.cluster)
     with leased(journal, state.order.cluster, run):  # whoever resumes it lifts them, and may be emptying nodes again
         lifted = lift_and_tell(session, inventory, cordoned, run, cordoned)
+        if lifted is not None:
+            gone = lifted.without(cordoned)
+            write_down_lifted(journal, state, gone, SystemClock().now(), operator(), session.reason)
     if session.output == "text":
         click.echo(f"run {run} ended {state.ending}; for anything else it owes: rollout resume {run}")
-    return 0 if lifted else 4
+    return 0 if lifted is not None and not lifted.failed else 4
 
 
 def _show(session: Session, waiting: Sequence[Request], heading: str) -> None:

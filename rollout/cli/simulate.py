@@ -16,12 +16,11 @@ from rollout.adapters.simulation.rehearsal import Rehearsal
 from rollout.adapters.simulation.smallest import smallest
 from rollout.adapters.simulation.tally import Tally, page, played_on_all_cores, rows
 from rollout.app.simulate import foreseen_document, foreseen_lines
-from rollout.cli.plan import read_bounded
+from rollout.cli.plan_file import plan_in
 from rollout.core.model.plan import Plan
-from rollout.core.plans import plan_codec
 from rollout.core.text.nodesets import Names
 from rollout.core.text.terminal import printable
-from rollout.errors import InputError, Problem, UsageError
+from rollout.errors import UsageError
 
 LAW_BROKEN = 70
 """Exit code: a law that breaks is a bug of ours."""
@@ -62,10 +61,7 @@ def simulate(
 
 
 def _rehearse(path: Path, said: tuple[str, ...], output: str) -> int:
-    try:
-        plan = plan_codec.decode(read_bounded(path), str(path))
-    except OSError as exc:
-        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
+    plan = plan_in(path)
     if not plan.nodes:
         raise UsageError("nothing-to-rehearse", f"{path} changes no node")
     found = Rehearsal(plan, faults_of(said, _names(plan))).run()

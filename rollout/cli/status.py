@@ -7,11 +7,16 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from rollout.app.following import attendance, replay, rolled_back_since
+from rollout.adapters.clock import SystemClock
+from rollout.app.following import attendance, replay, rolled_back_since, silences_left
+from rollout.app.past_runs import past_run
 from rollout.app.ports import RunHeader
 from rollout.cli.options import session_options
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session
+from rollout.core.run.state import Phase
+from rollout.core.telling.left_silences import left_silences_document, left_silences_lines
+from rollout.core.telling.past_run import PastRun, past_run_document, past_run_lines
 from rollout.core.telling.summary import summarize
 from rollout.core.telling.summary_text import (
     attendance_lines,
@@ -33,18 +38,46 @@ def status(session: Session, run: str) -> int:
     """Where a run stands (the newest, without RUN), from its journal."""
     journal = session.past()
     headers = journal.runs()
-    summary = summarize(replay(journal, known_run(session, headers, run)))
+    named = known_run(session, headers, run)
+    past = past_run(journal, named)
+    if past is not None:
+        _show_past(session, past, journal.head(named), _others(headers, named))
+        return 0
+    summary = summarize(replay(journal, named))
     controller = attendance(journal, summary.cluster, summary.run)
+    now = SystemClock().now()
+    alone = summary.phase is not Phase.ENDED and not controller.alive
+    left = silences_left(journal, summary.run, now) if alone else ()
     since = rolled_back_since(journal, summary.run)
     events, head = journal.head(summary.run)
     if session.output == "json":
-        more = {"rolledBack": since_document(since), "journal": {"events": events, "head": head}}
+        more = {
+            "rolledBack": since_document(since),
+            "silences": left_silences_document(left),
+            "journal": {"events": events, "head": head},
+        }
         click.echo(json.dumps({**status_document(summary, controller), **more}, sort_keys=True))
     else:
-        lines = (*summary_lines(summary), *attendance_lines(summary, controller), *since_lines(since))
-        chained = f"  journal: {counted(events, 'event')}, head {head}"
-        click.echo("\n".join((*lines, chained, *_others(headers, summary.run))))
+        lines = (
+            *summary_lines(summary),
+            *attendance_lines(summary, controller),
+            *left_silences_lines(left, summary.run, now),
+            *since_lines(since),
+        )
+        click.echo("\n".join((*lines, _chained(events, head), *_others(headers, summary.run))))
     return 0
+
+
+def _show_past(session: Session, past: PastRun, head: tuple[int, str], others: Iterator[str]) -> None:
+    if session.output == "json":
+        more = {"journal": {"events": head[0], "head": head[1]}}
+        click.echo(json.dumps({**past_run_document(past), **more}, sort_keys=True))
+    else:
+        click.echo("\n".join((*past_run_lines(past), _chained(*head), *others)))
+
+
+def _chained(events: int, head: str) -> str:
+    return f"  journal: {counted(events, 'event')}, head {head}"
 
 
 def _others(headers: Sequence[RunHeader], run: str) -> Iterator[str]:

@@ -92,6 +92,7 @@ class Node:
             "/etc/hostname": "tess-node-0001\n",
             "/proc/sys/kernel/random/boot_id": f"{uuid.UUID(int=1)}\n",
             "/proc/uptime": f"{BOOTED_FOR:.2f} 0.00\n",
+            "/proc/self/mountinfo": "29 1 254:0 / / rw - ext4 /dev/vda rw\n",
             "/proc/100/cmdline": "kubelet\0--config=/var/lib/kubelet/config.yaml\0",
             "/run/standin/calls": "",
             "/run/standin/pid.100.running": "",

@@ -49,6 +49,18 @@ def test_all_else_is_given_back_and_restarted(node: Node, way: str, path: str) -
     assert node.status("t1").reference == ""
 
 
+def test_a_confirmed_change_that_cannot_be_taken_back_whole_is_tried_again_by_the_node_itself(node: Node) -> None:
+    """Its guard was disarmed long ago."""
+    assert node.apply().healthy
+    node.confirm()
+    fixed(node, FLAGS)
+    assert node.revert().reference == "not-given-back"
+    assert node.at("/run/standin/rollout-guard-t1.timer").exists()
+    node.at("/run/standin/fixed").unlink()
+    assert node.trigger("guard") == 0
+    assert (node.files(), node.receipt()["state"], node.strays()) == (OLD, "reverted", [])
+
+
 def test_what_may_not_be_linked_is_refused_before_arming(node: Node) -> None:
     wrap(
         node,

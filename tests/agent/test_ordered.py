@@ -8,7 +8,8 @@ from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.run.events import Trigger
 from rollout.core.run.triggers import trigger_of
-from tests.agent.node import CONFIG, DROPIN, FLAGS, OLD, Node
+from tests.agent.node import CONFIG, DROPIN, FLAGS, NEW, OLD, Node, order
+from tests.agent.test_second_chances import wrap
 
 pytestmark = pytest.mark.process
 
@@ -56,3 +57,58 @@ def test_a_confirm_that_is_repeated_asks_for_nothing(node: Node) -> None:
     assert again.receipt is not None
     assert again.receipt.state is ReceiptState.CONFIRMED
     assert trigger_of(again) is Trigger.CONFIRMED
+
+
+def test_a_unit_that_rewrites_its_configuration_before_it_starts_is_seen(node: Node) -> None:
+    """An ``ExecStartPre=`` that renders the file anew: the kubelet is healthy, with other bytes than the plan's."""
+    wrap(node, "systemctl", f'[ "$1" != restart ] || echo rendered >{node.at(CONFIG)}')
+    report = node.apply()
+    assert f"{CONFIG} is not what t1 has written" in report.message
+    assert node.receipt()["state"] == "reverted"
+    assert node.files()[FLAGS] == OLD[FLAGS]
+
+
+def test_bytes_that_were_kept_for_somebody_stay_when_older_transactions_go(node: Node) -> None:
+    assert node.apply().healthy
+    node.confirm()
+    node.write(CONFIG, b"kubeadm was here\n")
+    assert node.revert(force=True).outcome is Outcome.DONE
+    node.cleanup()
+    for number in range(2, 5):
+        tx = f"t{number}"
+        assert node.apply(order(tx, f"run-{number}", number)).healthy
+        assert node.confirm(tx, f"run-{number}", number, keep=1).outcome is Outcome.DONE
+        assert node.revert(tx, f"run-{number}", number).outcome is Outcome.DONE
+        node.cleanup(f"run-{number}", number)
+    assert (node.tx("t1") / "kept.1").read_bytes() == b"kubeadm was here\n"
+    assert not node.tx("t2").exists()
+
+
+@pytest.mark.parametrize("path", ["/etc/cron.d/zz", "/var/lib/kubelet/pki/kubelet.crt", "/etc/default/kubelet2"])
+def test_nothing_is_written_but_what_the_kubelet_and_the_runtimes_read(node: Node, path: str) -> None:
+    """Whatever a plan file says: it may have been made by somebody else."""
+    node.at(path).parent.mkdir(parents=True, exist_ok=True)
+    report = node.apply(order(new={**NEW, path: b"* * * * * root evil\n"}))
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-a-home")
+    assert path in report.message
+    assert (node.files(), node.receipt(), node.read(path)) == (OLD, {}, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/etc/kubernetes/kubelet.conf.d/99-rollout.conf", True),
+        ("/etc/kubernetes/kubelet.conf.d/sub/99-rollout.conf", False),
+        ("/etc/kubernetes/kubelet.conf.d/run.sh", False),
+        ("/etc/containerd/certs.d/docker.io/hosts.toml", True),
+        ("/etc/containerd/certs.d/docker.io/key.pem", False),
+        ("/etc/containerd/config.toml", True),
+        ("/etc/crio/crio.conf.d/99-rollout.conf", False),
+    ],
+)
+def test_a_new_file_beside_those_that_are_read(node: Node, path: str, allowed: bool) -> None:
+    node.write("/proc/100/cmdline", b"kubelet\0--config-dir=/etc/kubernetes/kubelet.conf.d\0")
+    node.at("/etc/kubernetes/kubelet.conf.d").mkdir(parents=True)
+    node.serve("containerd.service", "containerd")
+    report = node.apply(order(new={path: b"x\n"}, arguments=()))
+    assert (report.reference == "") is allowed, report

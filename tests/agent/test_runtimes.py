@@ -212,6 +212,16 @@ def test_a_kubelet_with_more_drop_ins_than_are_told(node: Node) -> None:
     assert "config-dir-truncated" in found.facts
 
 
+@pytest.mark.parametrize("name", ["10 odd.conf", "10-\udcff.conf", "10-\n.conf", "10-$x.conf"])
+def test_a_file_whose_name_cannot_be_told_is_told_of(node: Node, name: str) -> None:
+    """It counts for the kubelet as any other; who plans must know that there is one."""
+    kubelet_runs(node, "--config-dir=/etc/d")
+    node.write("/etc/d/00-plain.conf", b"x")
+    assert "odd-names" not in snapshot(node).facts
+    node.write(f"/etc/d/{name}", b"x")
+    assert snapshot(node).facts["odd-names"].startswith("1 /etc/d/10")
+
+
 def test_what_the_managers_of_cpus_and_memory_remember(node: Node) -> None:
     state = b'{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
     node.write("/var/lib/kubelet/cpu_manager_state", state)

@@ -567,11 +567,12 @@ def test_a_full_disk_at_apply_changes_nothing(node: Node) -> None:
 
 
 def test_revert_removes_the_files_and_folders_it_made(node: Node) -> None:
-    path = "/etc/new/deep/er/file"
+    node.serve("containerd.service", "containerd")
+    path = "/etc/containerd/certs.d/docker.io/hosts.toml"
     applied(node, new={**NEW, path: b"made\n"})
-    assert node.at("/etc/new/deep").stat().st_mode & 0o777 == 0o755
+    assert node.at("/etc/containerd/certs.d").stat().st_mode & 0o777 == 0o755
     node.revert()
-    assert not node.at("/etc/new").exists()
+    assert not node.at("/etc/containerd").exists()
     assert not node.at(DROPIN).parent.exists()
 
 

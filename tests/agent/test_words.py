@@ -270,6 +270,13 @@ def test_an_answer_with_a_line_that_is_not_in_the_protocol_is_lost(line: bytes) 
     assert (got.outcome, got.reference) == (Outcome.LOST, "bad-answer")
 
 
+def test_what_a_login_shell_says_before_the_agent_begins_is_no_answer() -> None:
+    noise = b"Welcome to tess-node-0001\nend apply\nno newline at its end: "
+    begin = b"\nbegin " + b"0" * 64 + b"\n"
+    assert report(noise + begin + b"refused drifted x\nend apply\n").reference == "drifted"
+    assert report(noise + b"refused drifted x\nend apply\n").reference == "bad-answer"
+
+
 def test_an_answer_without_bounds_is_lost() -> None:
     assert report(b"say x\n" * 3_000 + b"end apply\n").reference == "bad-answer"
     assert (

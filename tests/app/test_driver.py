@@ -15,6 +15,7 @@ from rollout.core.run.journal_codec import decode_event
 from rollout.core.run.machine import opening, step
 from rollout.core.run.requests import Request
 from rollout.core.run.state import Ending, NodeState, Order, RunState
+from rollout.core.telling.run_summary import RunSummary, run_summary
 from rollout.errors import StateError
 from tests.orders import make_order
 from tests.plays import Play
@@ -25,6 +26,7 @@ class Log:
 
     def __init__(self, order: Order, fail_at: int = 0) -> None:
         self.lines: list[str] = []
+        self.ended: list[RunSummary] = []
         self.entries: list[str] = []
         self.asked: list[Request] = []
         self.fail_at = fail_at
@@ -33,11 +35,15 @@ class Log:
         self.renewed = 0
 
     # Journal
-    def append(self, run: str, events: Sequence[str]) -> None:
+    def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
         if self.fail_at and len(self.entries) >= self.fail_at:
             raise StateError("journal-away", "no space left on device")
         self.lines += events
+        self.ended += [ended] if ended is not None else []
         self.entries.append("write")
+
+    def summary(self, run: str) -> RunSummary | None:
+        return self.ended[-1] if self.ended else None
 
     def renew(self, cluster: str, run: str) -> None:
         self.renewed += 1
@@ -130,6 +136,13 @@ def test_a_run_goes_to_its_end_and_its_journal_replays_to_the_same_nodes() -> No
     assert len(watcher.seen) == len(log.lines)
     assert watcher.ends == [end]
     assert log.renewed > 0
+
+
+def test_how_it_ended_is_written_down_with_the_events_that_end_it() -> None:
+    order = make_order({"a": 3})
+    log = Log(order)
+    end = run(log, order)
+    assert log.ended == [run_summary(end)]
 
 
 def test_nothing_is_begun_before_its_event_is_durable() -> None:

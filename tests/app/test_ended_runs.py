@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from rollout import __version__
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ended_runs import EndedRuns
 from rollout.app.following import replay
 from rollout.app.ports import Target
 from rollout.app.reading import read_receipts
+from rollout.app.runs import highest_counter, leased
 from rollout.app.upkeep import held_by, set_free
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
-from rollout.core.run.state import Ending, NodeState, Verb
+from rollout.core.run.state import RULES, Ending, NodeState, Verb
+from rollout.core.telling.run_summary import RunSummary, run_summary
 from rollout.core.telling.summary import summarize
 from tests.app.agents import SILENT, Agents
 from tests.app.site import NAMES, SMALL, WAY, Site
@@ -98,3 +102,26 @@ def test_a_run_that_has_not_ended_keeps_its_claim(site: Site) -> None:
     site.resume("r1")
     assert EndedRuns(site.journal, SMALL.cluster)("r1")
     assert not EndedRuns(site.journal, "another")("r1")
+
+
+def of_another_version(site: Site, summary: RunSummary | None) -> None:
+    """What ``r1`` did was done by a version with other rules, and is known as ``r0``."""
+    header = site.journal.header("r1")
+    order = json.dumps(json.loads(header.order) | {"run": "r0", "rules": RULES - 1})
+    site.journal.begin(replace(header, run="r0", order=order))
+    with leased(site.journal, SMALL.cluster, "r0"):
+        site.journal.append("r0", site.journal.events("r1"), summary)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["a summary", "no summary"])
+def test_a_run_of_another_version_has_ended_if_its_summary_says_so(site: Site, kept: bool) -> None:
+    end = replace(run_summary(site.apply()), counter=17)
+    of_another_version(site, end if kept else None)
+    assert EndedRuns(site.journal, SMALL.cluster)("r0") == kept
+    assert (highest_counter(site.journal, SMALL.cluster) == 17) == kept
+
+
+def test_a_run_written_by_a_run_says_how_it_ended_and_who_began_it(site: Site) -> None:
+    end = site.apply()
+    assert site.journal.summary("r1") == run_summary(end)
+    assert site.journal.header("r1").version == __version__

@@ -16,6 +16,7 @@ from rollout.core.run.journal_codec import decode_event
 from rollout.core.run.machine import opening, step
 from rollout.core.run.requests import Request
 from rollout.core.run.state import Ending, Goal, NodeState, Order, RunState, Verb
+from rollout.core.telling.run_summary import RunSummary
 from rollout.errors import StateError
 from tests.app.test_driver import Log, unasked
 from tests.orders import make_order
@@ -33,7 +34,7 @@ class AwayLog(Log):
         self.told: list[str] = []
         self.applied: list[float] = []
 
-    def append(self, run: str, events: Sequence[str]) -> None:
+    def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
         if self.entries.count("write") >= self.after and self.began == float("inf"):
             self.began = self.play.now
         if self.began <= self.play.now < self.began + self.lasts:
@@ -41,7 +42,7 @@ class AwayLog(Log):
             raise StateError("journal-away", "an event could not be written down: no space left on device")
         if self.began < float("inf") and self.then is not None:
             raise self.then
-        super().append(run, events)
+        super().append(run, events, ended)
 
     def renew(self, cluster: str, run: str) -> None:
         if self.began <= self.play.now < self.began + self.lasts:

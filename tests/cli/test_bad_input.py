@@ -124,6 +124,10 @@ CASES = {
         ("apply", "p.json", "--yes"), ("[plan-for-another-inventory]",), edits=((INVENTORY, "v1.20.15", "v1.21.14"),)
     ),
     "missing snapshot": Case((*PLAN, "--snapshot", "q.json"), ("q.json: No such file or directory [file-missing]",)),
+    "another plan than the digest names": Case(("apply", "p.json", "--digest", "0123456789ab", "--yes"), ("[plan-digest]",)),
+    "a digest of too few digits": Case(("apply", "p.json", "--digest", "0123456789a", "--yes"), ("not '0123456789a' (`rollout plan` prints the digest) [digest-not-usable]",)),
+    "an empty digest": Case(("apply", "p.json", "--digest", "", "--yes"), ("[digest-not-usable]",)),
+    "a digest of no plan file": Case(("apply", *PLAN[1:], "--digest", "0123456789ab", "--yes"), ("[plan-is-made-now]",)),
     "plan file for a snapshot": Case((*PLAN, "--snapshot", "p.json"), ("p.json",)),
     "snapshot of another inventory": Case(
         (*PLAN, "--snapshot", "s.json"), ("[snapshot-of-another-inventory]",), edits=((INVENTORY, "v1.20.15", "v1.21.14"),)

@@ -24,6 +24,7 @@ from rollout.core.model.snapshot import Receipt, ReceiptState, Token
 from rollout.core.run.events import Ticked
 from rollout.core.run.machine import opening
 from rollout.core.run.state import Ending, Goal, Order, Phase, RunState
+from rollout.core.telling.run_summary import RunSummary
 from rollout.errors import StateError
 from tests.kubelet.nodes import inventory
 
@@ -43,7 +44,7 @@ class Broken(NoJournal):
     def begin(self, header: RunHeader) -> None:
         self._may("begin")
 
-    def append(self, run: str, events: Sequence[str]) -> None:
+    def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
         self._may("append")
 
     def renew(self, cluster: str, run: str) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim, CommandGate, Measure
+from rollout.kubelet.agent.agent_lines import answered
 from rollout.kubelet.node import env_file, unit_file
 
 SHELLS = [words for words in (("dash", "-c"), ("busybox", "sh", "-c")) if shutil.which(words[0])]
@@ -41,7 +42,7 @@ def test_a_call_arrives_as_it_was_meant_or_is_not_made(shell: tuple[str, ...], n
         return
     assert not MARKS & set(name + path), "what means something to a shell is refused"
     done = subprocess.run([*shell, call.line], input=call.stdin, capture_output=True, check=True, timeout=300)
-    *words, payload, end = done.stdout.decode().split("\0")
+    *words, payload, end = answered(done.stdout).decode().split("\0")
     assert (end, done.stderr) == ("", b"")
     assert words == [
         "status",
@@ -63,7 +64,10 @@ def test_what_was_changed_on_its_way_does_not_run(shell: tuple[str, ...]) -> Non
     call = agent_call.status(PROGRAM, tx="t", sudo=False, deadline=5)
     for bytes_sent in (call.stdin[:-3], call.stdin + b"echo owned\n", b""):
         done = subprocess.run([*shell, call.line], input=bytes_sent, capture_output=True, check=True, timeout=300)
-        assert done.stdout.splitlines() == [b"refused torn-program what arrived is not what was sent", b"end status"]
+        assert answered(done.stdout).splitlines() == [
+            b"refused torn-program what arrived is not what was sent",
+            b"end status",
+        ]
     assert hashlib.sha256(call.stdin).hexdigest() in call.line
 
 

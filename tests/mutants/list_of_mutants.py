@@ -14,8 +14,7 @@ MUTANTS = (
     Mutant(
         "acts-before-writing",
         "rollout/app/driver.py",
-        "            self._patience.write(state, lambda: self._journal.append(state.order.run, lines))\n"
-        "        self._submit(commands)\n",
+        "            self._write(state, lines)\n        self._submit(commands)\n",
         "            pass\n        self._submit(commands)\n",
         "a controller that dies leaves nodes of which no journal knows",
         (SEEDS,),

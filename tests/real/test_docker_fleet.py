@@ -9,7 +9,7 @@ from tests.controllers import until
 from tests.real.daemons import DOCKER, KUBELET, processes, reloaded
 from tests.real.fleet import PATIENCE, Fleet
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.drawn(1)]
 
 DEFAULT, WANTED = 3, 6
 DAEMON_FILE = "etc/docker/daemon.json"

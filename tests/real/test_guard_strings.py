@@ -9,7 +9,7 @@ from tests.controllers import until
 from tests.real.fleet import PATIENCE, Fleet
 from tests.real.guarded import SERVICE, TIMER, TX, WATCH, Guarded, guarded
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.drawn(1)]
 
 
 def test_one_string_may_be_stopped_masked_or_deleted(fleet: Fleet) -> None:

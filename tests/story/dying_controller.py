@@ -15,6 +15,7 @@ from rollout.adapters import journal
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
 from rollout.cli.main import main
+from rollout.core.telling.run_summary import RunSummary
 
 writes = 0
 
@@ -32,9 +33,9 @@ class DyingJournal(SqlJournal):
         super().begin(header)
         at_write("after")
 
-    def append(self, run: str, events: Sequence[str]) -> None:
+    def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
         self._counted()
-        super().append(run, events)
+        super().append(run, events, ended)
         at_write("after")
 
     def _counted(self) -> None:

@@ -32,7 +32,7 @@ from tests.controllers import PATIENCE, Done, until
 from tests.story.conftest import Site, served
 from tests.story.test_faults import begun, nothing_left, policy, said, where
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.drawn(7)]
 
 CHANGED = ("small-001", "small-002", "small-061")
 ROOMY = ("small-003", "small-062", "small-063")
@@ -289,6 +289,11 @@ def test_catching_up_lifts_the_cordons_of_a_run_that_halted(few: Site) -> None:
         == f"cordons lifted: 1 node  {FIRST}\nrun {run} ended halted; for anything else it owes: rollout resume {run}\n"
     )
     assert cordons(few) == {}
+    told = few.rollout("status", run).out
+    assert "may still be cordoned" not in told, "it is written down"
+    assert "cordons lifted later, " in few.rollout("report", run).out
+    again = few.rollout("catch-up", run, "--yes")
+    assert (again.code, f"rollout resume {run}" in again.err) == (5, True), "there is no cordon to lift any more"
 
 
 def ended_halted(site: Site, run: str) -> None:

@@ -20,7 +20,7 @@ from tests.sampling import sample
 from tests.story.conftest import Site, served
 from tests.story.silent import silent
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.drawn(6)]
 
 OURS = {"lock", "holder", "token", "tx"}
 """What may remain on a node, in /var/lib/rollout."""

@@ -14,7 +14,7 @@ from tests.sampling import sample
 from tests.story.conftest import Site
 from tests.story.test_faults import FEW, apply, few, nothing_left, plan, policy, where
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.drawn(4)]
 
 __all__ = ["few"]  # the fixture
 

@@ -41,7 +41,7 @@ class Database:
             with self.writing(_UNUSABLE, "the journal cannot be made or brought up to date") as connection:
                 if self._store.alone:
                     connection.exec_driver_sql(self._store.alone)
-                schema.bring_up(connection, revisions, self.now())
+                schema.bring_up(connection, revisions, self.now(), self._store.keep)
 
     def close(self) -> None:
         self._store.engine.dispose()

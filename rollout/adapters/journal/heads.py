@@ -30,7 +30,18 @@ def beginning(header: RunHeader) -> str:
     """
     plan = header.plan if isinstance(header.plan, bytes) else repr(header.plan).encode()
     at = float(header.at) if isinstance(header.at, (int, float)) else header.at
-    fields = (header.run, header.cluster, header.goal, header.order, header.counter, at, header.who, header.reason)
+    version = (header.version,) if header.version else ()  # older versions wrote none, and hashed none
+    fields = (
+        header.run,
+        header.cluster,
+        header.goal,
+        header.order,
+        header.counter,
+        at,
+        header.who,
+        header.reason,
+        *version,
+    )
     texts = [
         repr(str(field) if isinstance(field, str) else field) for field in fields
     ]  # a word of an enum is read back as a text

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from rollout.adapters.journal import summaries
 from rollout.adapters.journal.address import PostgresUrl
 from rollout.adapters.journal.database import AWAY, Database
 from rollout.adapters.journal.heads import Head, Heads, beginning
@@ -18,6 +19,7 @@ from rollout.adapters.journal.tables import EVENTS, NOTES, REQUESTS, RUNS
 from rollout.app.ports import Holder, Note, RunHeader
 from rollout.core.run.journal_codec import GENESIS, chain
 from rollout.core.run.requests import Request
+from rollout.core.telling.run_summary import RunSummary
 from rollout.errors import StateError
 
 _WITHDRAWN = "withdrawn-"
@@ -62,11 +64,12 @@ class SqlJournal:
                     at=header.at,
                     who=header.who,
                     reason=header.reason,
+                    version=header.version,
                 )
             )
         self._kept.keep(header.run, (0, beginning(header)))
 
-    def append(self, run: str, events: Sequence[str]) -> None:
+    def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
         """After ``journal-away`` nobody knows whether it was written: the same events may be given again, and are there once.
 
         A lease has one writer, so it knows the head it adds to; the hash of the new head tells whether they are there.
@@ -77,11 +80,17 @@ class SqlJournal:
             before = self._heads.setdefault(run, found)
             after, rows = _chained(run, before, events)
             if found == before:
-                connection.execute(sa.insert(EVENTS), rows)
+                _insert(connection, rows)
             elif found != after:
                 raise _broken(f"{run} has events that its only controller did not write")
+            if ended is not None:
+                summaries.put(connection, run, after[0], ended)
         self._heads[run] = after
         self._kept.keep(run, after)
+
+    def summary(self, run: str) -> RunSummary | None:
+        with self._database.reading() as connection:
+            return summaries.get(connection, run, self._head(connection, run)[0])
 
     def acquire(self, cluster: str, run: str) -> None:
         self._leases.acquire(cluster, run)
@@ -205,6 +214,16 @@ def _start(first: tuple[int, str, str], after: int, header: str) -> str:
     if number == after:
         return hashed
     return GENESIS if chain(GENESIS, body) == hashed else header
+
+
+def _insert(connection: sa.Connection, rows: Sequence[Mapping[str, object]]) -> None:
+    """Of a connection that was lost in its commit, the database may end that commit only now, after we have looked."""
+    try:
+        connection.execute(sa.insert(EVENTS), rows)
+    except sa.exc.IntegrityError as exc:
+        raise StateError(
+            AWAY, "an event was written by a connection that had been lost; it is looked at again"
+        ) from exc
 
 
 def _chained(run: str, head: Head, events: Sequence[str]) -> tuple[Head, list[dict[str, object]]]:

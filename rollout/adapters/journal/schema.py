@@ -2,11 +2,12 @@
 
 A journal remembers its revision. One without is of the first: it was made before there were others. A newer one is
 refused, an older one brought up to date in one transaction, but never under a controller that is at work: its version
-could not go on. Alembic does that, and is only imported for it; a new journal is made in the newest shape at once.
+could not go on. An older file is copied aside first, for the version that can finish what it began. Alembic does that, and is only imported for it; a new journal is made in the newest shape at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +42,7 @@ class Revisions:
         return self.known[-1]
 
 
-SHIPPED = Revisions(Path(__file__).parent / "migrations", ("0001",))
+SHIPPED = Revisions(Path(__file__).parent / "migrations", ("0001", "0002"))
 
 
 def is_made(connection: sa.Connection) -> bool:
@@ -54,13 +55,16 @@ def is_due(connection: sa.Connection, revisions: Revisions) -> bool:
     return _revision(connection, revisions) != revisions.newest
 
 
-def bring_up(connection: sa.Connection, revisions: Revisions, now: sa.ColumnElement[float]) -> None:
-    """Within a transaction in which nobody else does the same."""
+def bring_up(
+    connection: sa.Connection, revisions: Revisions, now: sa.ColumnElement[float], keep: Callable[[str], None]
+) -> None:
+    """Within a transaction in which nobody else does the same. ``keep`` copies an older journal aside first, under a name."""
     revision = _revision(connection, revisions)  # again: another may have been first
     if revision == revisions.newest:
         return
     if revision:
         _check_nobody_at_work(connection, now)
+        _keep(keep, revisions.newest)
         _upgrade(connection, revisions, revision)
     else:
         META.create_all(connection)
@@ -78,7 +82,10 @@ def _revision(connection: sa.Connection, revisions: Revisions) -> str:
     if revision not in revisions.known:
         text = f"the journal was brought to revision {revision} by a newer version of rollout; this one knows {revisions.newest}"
         raise StateError(
-            "journal-newer", text, hint="use that version; the nodes know their way back without a journal"
+            "journal-newer",
+            text,
+            hint=f"use that version; a file is kept as it was before, for what this version began: --state FOLDER/before-{revision}; "
+            "the nodes know their way back without a journal",
         )
     return revision
 
@@ -92,6 +99,16 @@ def _check_nobody_at_work(connection: sa.Connection, now: sa.ColumnElement[float
                 f"the journal is an older version's, and run {held.run} on {machine_of(held.owner)} is at work with it",
                 hint="let it end first; then whatever command opens the journal brings it up to date",
             )
+
+
+def _keep(keep: Callable[[str], None], newest: str) -> None:
+    try:
+        keep(f"before-{newest}")
+    except OSError as exc:
+        raise StateError(
+            "journal-unusable",
+            f"the journal is an older version's and cannot be copied before it is brought up to date: {exc}",
+        ) from exc
 
 
 def _upgrade(connection: sa.Connection, revisions: Revisions, revision: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -25,7 +26,24 @@ def sqlite_store(folder: Path) -> Store:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = sa.create_engine(f"sqlite:///{folder / FILE}", isolation_level="AUTOCOMMIT")
     sa.event.listen(engine, "connect", _pragmas)
-    return Store(engine, begin="BEGIN IMMEDIATE", alone="", now=_now, away=_away)
+
+    def keep(name: str) -> None:
+        _copy(engine, folder / name)
+
+    return Store(engine, begin="BEGIN IMMEDIATE", alone="", now=_now, away=_away, keep=keep)
+
+
+def _copy(engine: sa.Engine, aside: Path) -> None:
+    """All that is committed, also while another connection writes, as the journal of the folder ``aside``: 0700, durable."""
+    aside.mkdir(mode=0o700, exist_ok=True)
+    fresh = aside / f"{FILE}.new"
+    fresh.unlink(missing_ok=True)
+    with engine.connect() as connection:
+        connection.exec_driver_sql("VACUUM INTO ?", (str(fresh),))
+    fresh.chmod(0o600)
+    with fresh.open("rb") as written:
+        os.fsync(written.fileno())
+    fresh.replace(aside / FILE)
 
 
 def _pragmas(connection: sa.engine.interfaces.DBAPIConnection, _record: object) -> None:

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 
+def _keep_nothing(_name: str) -> None:
+    """A server's databases are copied by who runs it."""
+
+
 def _never(_error: sa.exc.SQLAlchemyError) -> bool:
     return False
 
@@ -18,6 +22,7 @@ class Store:
 
     ``now`` is seconds since the epoch by the database's own clock, as SQL. ``away`` tells of an error whether the same
     may go well a moment later, ``denied`` whether it says that the journal's address is wrong: who, with what, or which.
+    ``keep`` copies what is committed aside, under a name, before the tables' shape is changed; ``OSError`` where it cannot.
     """
 
     engine: sa.Engine
@@ -26,3 +31,4 @@ class Store:
     now: Callable[[], sa.ColumnElement[float]]
     away: Callable[[sa.exc.SQLAlchemyError], bool]
     denied: Callable[[sa.exc.SQLAlchemyError], bool] = _never
+    keep: Callable[[str], None] = _keep_nothing

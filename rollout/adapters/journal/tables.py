@@ -21,6 +21,7 @@ RUNS = sa.Table(
     sa.Column("at", sa.Float, nullable=False),
     sa.Column("who", sa.String, nullable=False),
     sa.Column("reason", sa.String, nullable=False),
+    sa.Column("version", sa.String, nullable=False, server_default=sa.text("''")),
 )
 EVENTS = sa.Table(
     "events",
@@ -30,6 +31,22 @@ EVENTS = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("hash", sa.String(64), nullable=False),
 )
+SUMMARIES = sa.Table(
+    "summaries",
+    META,
+    sa.Column("run", sa.String, primary_key=True),
+    sa.Column("events", sa.Integer, nullable=False),  # how many the run had when it ended
+    sa.Column("ended", sa.Float, nullable=False),
+    sa.Column("ending", sa.String, nullable=False),
+    sa.Column("exit_code", sa.Integer, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("counter", COUNTER, nullable=False),
+    sa.Column("nodes", sa.Text, nullable=False),  # JSON: {state: {"count": …, "nodes": nodeset}}
+    sa.Column("owed", sa.Text, nullable=False),
+    sa.Column("cordoned", sa.Text, nullable=False),
+    sa.Column("reverted", sa.Text, nullable=False),  # JSON: {run: nodeset}
+)
+"""How runs ended, in words that outlive the rules by which their events are read."""
 LEASES = sa.Table(
     "leases",
     META,

@@ -22,6 +22,7 @@ from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
 from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpened
 from rollout.core.run.state import Order, RunState
+from rollout.core.telling.run_summary import RunSummary
 from rollout.errors import StateError
 
 GATE_SECONDS = 1.0
@@ -272,11 +273,11 @@ class TouchedDesk(Desk):
         super().begin(header)
         self.controller.touch(Moment.AFTER_WRITE)
 
-    def append(self, run: str, events: Sequence[str]) -> None:
+    def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
         self.controller.touch(Moment.BEFORE_WRITE)
         if self.journal.timeline.now < self.journal.slow_until:
             self.controller.write_slowly(self.journal.slow_by)
-        super().append(run, events)
+        super().append(run, events, ended)
         self.controller.touch(Moment.AFTER_WRITE)
 
     def renew(self, cluster: str, run: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from rollout.adapters.simulation.timeline import Timeline
 from rollout.app.ports import Holder, Note, RunHeader
 from rollout.core.run.requests import Request
+from rollout.core.telling.run_summary import RunSummary
 from rollout.errors import StateError
 
 LEASE_SECONDS = 30.0
@@ -39,6 +40,9 @@ class ModelJournal:
     timeline: Timeline
     headers: dict[str, RunHeader] = field(default_factory=dict)
     lines: dict[str, list[str]] = field(default_factory=dict)
+    summaries: dict[str, tuple[int, RunSummary]] = field(
+        default_factory=dict
+    )  # with the number of events that they cover
     words: list[tuple[str, Request]] = field(default_factory=list)
     withdrawn: set[int] = field(default_factory=set)  # numbers of words
     leases: dict[str, Lease] = field(default_factory=dict)
@@ -66,8 +70,10 @@ class ModelJournal:
     def clock(self) -> float:
         return self.timeline.now + self.clock_ahead
 
-    def store(self, run: str, events: Sequence[str]) -> None:
+    def store(self, run: str, events: Sequence[str], ended: RunSummary | None) -> None:
         self.lines.setdefault(run, []).extend(events)
+        if ended is not None:
+            self.summaries[run] = (len(self.lines[run]), ended)
         for text in events:
             if _ANSWER in text:
                 body = json.loads(text)
@@ -89,17 +95,21 @@ class Desk:
         self.journal.headers[header.run] = header
         self.journal.lines[header.run] = []
 
-    def append(self, run: str, events: Sequence[str]) -> None:
+    def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
         """What was tried again after an answer that never came is kept once."""
         self._may_write(self.journal.headers[run].cluster, run)
         if self.journal.unanswered == (run, tuple(events)):
             self.journal.unanswered = None
             return
-        self.journal.store(run, events)
+        self.journal.store(run, events, ended)
         if self.journal.swallows > 0:
             self.journal.swallows -= 1
             self.journal.unanswered = (run, tuple(events))
             raise self.journal.away("the connection was lost while the database committed")
+
+    def summary(self, run: str) -> RunSummary | None:
+        events, found = self.journal.summaries.get(run, (-1, None))
+        return found if events == len(self.journal.lines.get(run, ())) else None
 
     def _may_write(self, cluster: str, run: str) -> None:
         self.journal.check()

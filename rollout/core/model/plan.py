@@ -51,6 +51,7 @@ class Change:
     notes: tuple[str, ...] = ()  # e.g. "maxParallelImagePulls skipped: the field exists from 1.27"
     hangups: tuple[str, ...] = ()  # units whose main process is sent SIGHUP, before any restart
     effective: tuple[tuple[str, str], ...] = ()  # (field, its value as /configz will show it, canonical JSON)
+    log_unread: bool = False  # a kubelet whose log cannot be read may pass: the playbook accepts it
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,6 +264,13 @@ class Templates:
     drop_in_name: str
 
 
+LOG_UNREADABLE = "log-unreadable"
+"""The refusal of a node whose kubelet's log cannot be read: nobody would see that it ignores a field."""
+
+ACCEPTABLE = (LOG_UNREADABLE,)
+"""Refusals that a playbook may accept by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A validated playbook. ``digest`` is the SHA-256 over playbook and template texts."""
@@ -290,3 +297,4 @@ class Policy:
     shadowed: Shadowed = Shadowed.REFUSE
     accepted_defaults: frozenset[str] = frozenset()  # fields that may change by giving a flags-only kubelet a --config
     caps: tuple[RegistryCap, ...] = ()
+    accepted: frozenset[str] = frozenset()  # references of refusals that do not count, of ``ACCEPTABLE``

@@ -17,7 +17,7 @@ from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
-VERSION = 3
+VERSION = 4
 MOST_BYTES = 256 * 1024 * 1024
 
 
@@ -29,6 +29,15 @@ def encode(plan: Plan) -> bytes:
 def digest(plan: Plan) -> str:
     """The plan's SHA-256, hex: what apply asks to be confirmed and the journal records."""
     return _sealed(_body(plan))[0]
+
+
+def digest_in(data: bytes) -> str:
+    """The digest that the bytes of a plan file name, of whatever version they are; ``""``: none."""
+    try:
+        found = _load(data, "").get("digest")
+    except InputError:
+        return ""
+    return found if isinstance(found, str) else ""
 
 
 def file_name(plan: Plan) -> str:

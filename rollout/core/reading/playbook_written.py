@@ -8,7 +8,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from rollout.core.model.disruption import Disruption
-from rollout.core.model.playbook import DEFAULT_DRAIN, DEFAULT_PULLS, Busy, Cause, EvictToo, RevertScope, Shadowed
+from rollout.core.model.playbook import (
+    ACCEPTABLE,
+    DEFAULT_DRAIN,
+    DEFAULT_PULLS,
+    Busy,
+    Cause,
+    EvictToo,
+    RevertScope,
+    Shadowed,
+)
 from rollout.core.reading.gates_written import BUILT_IN_GATES, NodeGate, WaveGate, node_gate, wave_gate
 from rollout.core.reading.schema_words import SETTINGS, OrDuration, OrWord, one_of
 from rollout.core.reading.words import Duration, Name, Percent, Registry, ShareText, between, choice
@@ -81,6 +90,10 @@ def _evict_too(value: object) -> EvictToo:
 
 def _accepted(value: object) -> str:
     return choice(value, NEW_DEFAULTS)
+
+
+def _acceptable(value: object) -> str:
+    return choice(value, ACCEPTABLE)
 
 
 class WrittenWave(Written):
@@ -209,5 +222,8 @@ class Playbook(Written):
     shadowed_by_flag: Annotated[Shadowed, BeforeValidator(_shadowed)] = Field(Shadowed.REFUSE, alias="shadowedByFlag")
     accept_defaults: list[Annotated[str, BeforeValidator(_accepted), WithJsonSchema({"enum": [*NEW_DEFAULTS]})]] = (
         Field(default_factory=list, alias="acceptDefaults")
+    )
+    accept: list[Annotated[str, BeforeValidator(_acceptable), WithJsonSchema({"enum": [*ACCEPTABLE]})]] = Field(
+        default_factory=list
     )
     registry_caps: list[WrittenCap] = Field(default_factory=list, alias="registryCaps")

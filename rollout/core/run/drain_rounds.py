@@ -104,18 +104,25 @@ def _may_restart(draft: Draft, record: NodeRecord) -> bool:
 
 def uncordoned(draft: Draft, event: Answered) -> None:
     """Its cordon is lifted, or is still to be: tried again, and owed when a run has waited long enough."""
+    if event.trigger is Trigger.UNCORDONED:
+        without_cordon(draft, event.node)
+        return
     record = draft.nodes[event.node]
     behind = drains.left_behind(record)
-    if event.trigger is Trigger.UNCORDONED:
-        leftovers = tuple(words for words in record.leftovers if words not in behind)
-        owed = record.owed and not (behind and record.state in _NOTHING_ELSE)
-        draft.put(event.node, cordoned=False, uncordons=0, leftovers=leftovers, owed=owed)
-        return
     tries = record.uncordons + 1
     draft.put(event.node, uncordons=tries, retry_at=draft.now + drains.AGAIN_EVERY)
     if tries >= drains.MOST_TRIES:
         kept = tuple(words for words in record.leftovers if words not in behind)
         draft.put(event.node, owed=True, leftovers=(*kept, drains.left_words(event.message)))
+
+
+def without_cordon(draft: Draft, name: str) -> None:
+    """It has none of ours, so none is owed to it any more, and nothing of it is left behind."""
+    record = draft.nodes[name]
+    behind = drains.left_behind(record)
+    leftovers = tuple(words for words in record.leftovers if words not in behind)
+    owed = record.owed and not (behind and record.state in _NOTHING_ELSE)
+    draft.put(name, cordoned=False, uncordons=0, leftovers=leftovers, owed=owed)
 
 
 def owes_a_cordon(record: NodeRecord) -> bool:

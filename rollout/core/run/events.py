@@ -109,6 +109,16 @@ class SilencesLifted:
 
 
 @dataclass(frozen=True, slots=True)
+class CordonsLifted:
+    """After the run had ended, ``who`` saw to it that none of these nodes has a cordon of the run any more."""
+
+    at: float
+    nodes: tuple[str, ...]
+    who: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class InterruptAsked:
     """The first Ctrl-C: finish what is in flight, release nothing new."""
 
@@ -155,4 +165,4 @@ class Resumed:
 
 
 Asked = PauseAsked | ContinueAsked | AbortAsked
-Event = Ticked | Answered | WaveOpened | WaveJudged | SilencesLifted | InterruptAsked | Asked | Resumed
+Event = Ticked | Answered | WaveOpened | WaveJudged | SilencesLifted | CordonsLifted | InterruptAsked | Asked | Resumed

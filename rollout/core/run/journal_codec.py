@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 
 from rollout.core.run.events import (
     AbortAsked,
     Answered,
     ContinueAsked,
+    CordonsLifted,
     Event,
     InterruptAsked,
     PauseAsked,
@@ -23,21 +25,22 @@ from rollout.core.text import dataclass_json, json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError
 
-_EVENTS = {
-    kind.__name__: kind
-    for kind in (
-        Ticked,
-        Answered,
-        WaveOpened,
-        WaveJudged,
-        SilencesLifted,
-        InterruptAsked,
-        PauseAsked,
-        ContinueAsked,
-        AbortAsked,
-        Resumed,
-    )
+EVENTS: Mapping[str, type[Event]] = {
+    "Ticked": Ticked,
+    "Answered": Answered,
+    "WaveOpened": WaveOpened,
+    "WaveJudged": WaveJudged,
+    "SilencesLifted": SilencesLifted,
+    "CordonsLifted": CordonsLifted,
+    "InterruptAsked": InterruptAsked,
+    "PauseAsked": PauseAsked,
+    "ContinueAsked": ContinueAsked,
+    "AbortAsked": AbortAsked,
+    "Resumed": Resumed,
 }
+"""Name in journals → event. The name stays, whatever the class is called."""
+
+_NAMES = {kind: name for name, kind in EVENTS.items()}
 
 GENESIS = "0" * 64
 """The hash before the first event of a run."""
@@ -45,14 +48,14 @@ GENESIS = "0" * 64
 
 def encode_event(event: Event) -> str:
     """One line of JSON: ``{"event": NAME, …}``."""
-    return json.dumps({"event": type(event).__name__, **dataclass_json.encode(event)}, sort_keys=True)
+    return json.dumps({"event": _NAMES[type(event)], **dataclass_json.encode(event)}, sort_keys=True)
 
 
 def decode_event(text: str) -> Event:
     """The reverse; raises ``StateError`` for what this version does not know."""
     try:
         body = json_text.parse(text)
-        event: Event = dataclass_json.decode(_EVENTS[body.pop("event")], body)
+        event: Event = dataclass_json.decode(EVENTS[body.pop("event")], body)
     except (ValueError, LookupError, TypeError, AttributeError) as exc:
         raise StateError(
             "journal-unreadable", f"an event of the journal cannot be read: {printable(text, 120)}"
@@ -64,21 +67,34 @@ def encode_order(order: Order) -> str:
     return json.dumps(dataclass_json.encode(order), sort_keys=True)
 
 
+def rules_of(order: str) -> int | None:
+    """The rules by which the run of an order goes; ``None``: of a version from before they were written down."""
+    body = _object(order)
+    found = body.get("rules") if isinstance(body, dict) else RULES
+    return found if type(found) is int else None
+
+
 def decode_order(text: str) -> Order:
     """The reverse; ``StateError`` for an order of a version that has other rules, or other words."""
+    if (rules := rules_of(text)) != RULES:
+        raise StateError(
+            "another-version",
+            f"this run went by rules {rules or 'of an older version'} of rollout, this one has rules {RULES}",
+            hint="the rollout that began it can tell; the nodes can too: `rollout rollback --cluster C --emergency`",
+        )
     try:
-        body = json_text.parse(text)
-        rules = body.get("rules") if isinstance(body, dict) else RULES
-        if rules != RULES:
-            raise StateError(
-                "another-version",
-                f"this run went by rules {rules or 'of an older version'} of rollout, this one has rules {RULES}",
-                hint="the rollout that began it can tell; the nodes can too: `rollout rollback --cluster C --emergency`",
-            )
-        order: Order = dataclass_json.decode(Order, body)
+        order: Order = dataclass_json.decode(Order, json_text.parse(text))
     except ValueError as exc:
         raise StateError("journal-unreadable", "the order of this run cannot be read by this version") from exc
     return order
+
+
+def _object(text: str) -> object:
+    """``None``: not JSON."""
+    try:
+        return json_text.parse(text)
+    except ValueError:
+        return None
 
 
 def chain(previous: str, text: str) -> str:

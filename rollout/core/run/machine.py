@@ -34,6 +34,7 @@ from rollout.core.run.events import (
     Answered,
     Asked,
     ContinueAsked,
+    CordonsLifted,
     Event,
     InterruptAsked,
     PauseAsked,
@@ -311,6 +312,14 @@ def _lifted(draft: Draft, event: SilencesLifted) -> None:
     draft.set(lifting=False, silences=(), leftovers=(*draft.state.leftovers, *event.leftovers))
 
 
+def _cordons_lifted(draft: Draft, event: CordonsLifted) -> None:
+    """By nobody's command: a run that goes on lifts its cordons itself, and is told by the answers."""
+    if draft.state.phase is Phase.ENDED:
+        for name in event.nodes:
+            if name in draft.nodes:
+                drain_rounds.without_cordon(draft, name)
+
+
 def _ticked(_draft: Draft, _event: Ticked) -> None:
     """Time passed; what that means is the phases' matter."""
 
@@ -321,6 +330,7 @@ _HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = {
     WaveOpened: _wave_opened,
     WaveJudged: _wave_judged,
     SilencesLifted: _lifted,
+    CordonsLifted: _cordons_lifted,
     InterruptAsked: _interrupt,
     PauseAsked: _asked,
     ContinueAsked: _asked,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rollout.core.run import drain_rounds
@@ -33,7 +33,7 @@ class Trouble:
 class WaveSummary:
     name: str
     total: int
-    counts: dict[str, int]
+    counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Summary:
     paused: str
     rehearsal: str
     budgets: tuple[BudgetSummary, ...]
-    counts: dict[str, int]
+    counts: Mapping[str, int]
     waves: tuple[WaveSummary, ...]
     troubles: tuple[Trouble, ...]
     left_out: tuple[LeftOut, ...]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from rollout.core.model.draining import BY_HAND
 from rollout.core.run.state import Ending, Goal, Phase
 from rollout.core.telling.summary import Summary
+from rollout.core.text import dataclass_json
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
@@ -128,7 +129,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 def summary_document(summary: Summary) -> dict[str, Any]:
     """The same as JSON values, with a ``version``."""
-    return {"version": VERSION, **asdict(summary)}
+    return {"version": VERSION, **dataclass_json.encode(summary)}
 
 
 def status_document(summary: Summary, attendance: Attendance) -> dict[str, Any]:
@@ -137,4 +138,4 @@ def status_document(summary: Summary, attendance: Attendance) -> dict[str, Any]:
 
 
 def controller_document(summary: Summary, attendance: Attendance) -> dict[str, Any] | None:
-    return None if summary.phase is Phase.ENDED else asdict(attendance)
+    return None if summary.phase is Phase.ENDED else dataclass_json.encode(attendance)

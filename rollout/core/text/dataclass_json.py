@@ -1,5 +1,7 @@
 """Frozen dataclasses ↔ plain JSON values, strictly: every key present and known, every type as declared.
 
+Keys are the names that fields have on disk (see ``core.model.names_on_disk``).
+
 One converter is compiled for each type and remembered. Bytes are UTF-8 text where they are, else ``{"base64": …}``.
 """
 
@@ -15,6 +17,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
+from rollout.core.model.names_on_disk import name_on_disk
 from rollout.core.text.terminal import printable
 
 Json = Any
@@ -108,17 +111,17 @@ def _decode_bytes(data: Json, where: str) -> bytes:
 
 def _dataclass(kind: Any) -> Converter:
     hints = typing.get_type_hints(kind)
-    fields: list[tuple[str, Converter]] = []
-    names = [entry.name for entry in dataclasses.fields(kind)]
-    known = frozenset(names)
+    fields: list[tuple[str, str, Converter]] = []
+    names = {entry.name: name_on_disk(entry) for entry in dataclasses.fields(kind)}
+    known = frozenset(names.values())
 
-    def inner() -> list[tuple[str, Converter]]:
+    def inner() -> list[tuple[str, str, Converter]]:
         if not fields:
-            fields.extend((name, converter(hints[name])) for name in names)
+            fields.extend((name, key, converter(hints[name])) for name, key in names.items())
         return fields
 
     def write(value: Any) -> Json:
-        return {name: entry.encode(getattr(value, name)) for name, entry in inner()}
+        return {key: entry.encode(getattr(value, name)) for name, key, entry in inner()}
 
     def read(data: Json, where: str) -> Any:
         if not isinstance(data, dict):
@@ -126,7 +129,9 @@ def _dataclass(kind: Any) -> Converter:
         if data.keys() != known:
             wrong = min(data.keys() ^ known)
             raise ShapeError(f"{_shown(where)}: {wrong[:80]!r} is {'unknown' if wrong in data else 'missing'}")
-        return kind(**{name: entry.decode(data[name], f"{where}.{name}" if where else name) for name, entry in inner()})
+        return kind(
+            **{name: entry.decode(data[key], f"{where}.{key}" if where else key) for name, key, entry in inner()}
+        )
 
     return Converter(write, read)
 

@@ -19,7 +19,10 @@ from rollout.kubelet.agent.sudo import quiet
 ABSENT = "absent"
 
 # `echo .` keeps the shell from dropping newlines at the end; standard input is closed before a line of ours runs.
+# A login shell may have said something of its own before; the answer begins on a line of its own.
 LOADER = (
+    "trap '' HUP PIPE; "
+    'echo; echo "begin $1"; '
     "all=$(timeout 60 cat; echo .); all=${all%.}; "
     'case $(printf %s "$all" | sha256sum) in "$1 "*) ;; '
     '*) echo "refused torn-program what arrived is not what was sent"; echo "end $2"; exit 0;; esac; '
@@ -78,7 +81,7 @@ class ApplyOrder:
     """One node's transaction, in full. ``guard`` is in seconds, ``keep`` is how many transactions stay on the node.
 
     ``unit`` is the kubelet's, whose health counts whether it is restarted or not. ``hangups`` get SIGHUP, before ``units`` are
-    restarted in their order; both may be empty.
+    restarted in their order; both may be empty. ``log_unread``: a kubelet whose log cannot be read may be healthy.
     """
 
     tx: str
@@ -93,6 +96,7 @@ class ApplyOrder:
     units: tuple[str, ...]
     arguments: tuple[str, ...] = ()
     hangups: tuple[str, ...] = ()
+    log_unread: bool = False
 
 
 def snapshot(program: str, *, unit: str, sudo: bool, deadline: float, healthz_port: int = 10248) -> RemoteCommand:
@@ -146,6 +150,7 @@ def apply(program: str, order: ApplyOrder, *, sudo: bool, deadline: float) -> Re
         f"keep={_count(order.keep)}",
         f"unit={_name(order.unit)}",
         f"healthz={_count(order.healthz_port)}",
+        *(["unread=1"] if order.log_unread else []),
     ]
     lines = [_file(number, file) for number, file in enumerate(order.files, start=1)]
     lines += [f"unit {_name(unit)}" for unit in order.units]

@@ -33,6 +33,7 @@ _ID = re.compile(
 )  # of a run or a transaction: what the agent can be asked for again
 _KEY = re.compile(r"[A-Za-z0-9_.@:-]{1,200}")
 _IMAGE = re.compile(r"[A-Za-z0-9_./:@%+=,-]{1,300}|\(unnamed\)")
+_BEGIN = re.compile(rb"^begin [0-9a-f]{64}\n", re.MULTILINE)
 _CONTROL = re.compile(r"[^ -~]")
 
 
@@ -44,7 +45,7 @@ def read(answer: RemoteAnswer) -> Reading:
     """All lines of an answer, or ``BadLineError``."""
     if answer.truncated or len(answer.stdout) > MAX_TOTAL:
         raise BadLineError("the answer is too long")
-    lines = answer.stdout.split(b"\n")
+    lines = answered(answer.stdout).split(b"\n")
     if len(lines) > MAX_LINES:
         raise BadLineError("the answer has too many lines")
     reading = Reading()
@@ -55,6 +56,12 @@ def read(answer: RemoteAnswer) -> Reading:
             raise BadLineError(f"line {number} follows the end")
         _take(reading, line, number)
     return reading
+
+
+def answered(output: bytes) -> bytes:
+    """What follows the first begin marker; a login shell may speak before it. All of it, where there is no marker."""
+    begin = _BEGIN.search(output)
+    return output[begin.end() :] if begin else output
 
 
 def _take(reading: Reading, line: bytes, number: int) -> None:

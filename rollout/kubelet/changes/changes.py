@@ -8,18 +8,18 @@ kubelet itself does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rollout.core.model.disruption import Disruption, worst
 from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Change, Left, Standing
-from rollout.core.model.playbook import Policy
+from rollout.core.model.playbook import LOG_UNREADABLE, Policy
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
 from rollout.kubelet import homes, versions
-from rollout.kubelet.changes import flag_changes, wishes
+from rollout.kubelet.changes import flag_changes, home_files, wishes
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, Wanted, kubelet_change
 from rollout.kubelet.node import fitness, found, layout
 from rollout.kubelet.node.found import Found
@@ -65,7 +65,7 @@ def change_for(
 
 def unfit(snapshot: Snapshot, policy: Policy, assumed: int | None) -> LeftAlone | None:
     """Why this very node must not be touched now, whatever its files say."""
-    refused = fitness.refusal(snapshot, policy.guard, assumed)
+    refused = fitness.refusal(snapshot, policy.guard, assumed, policy.accepted)
     return LeftAlone(Standing.REFUSED, *refused) if refused is not None else None
 
 
@@ -91,10 +91,11 @@ def _propose(
     if not (edits or by_runtime.units or by_runtime.hangups or by_kubelet.restarts):
         said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes)
         return "; ".join(["files and running kubelet are as wanted", *said])
-    change = _change(here, wanted.notes, by_kubelet, by_runtime)
+    change = replace(_change(here, wanted.notes, by_kubelet, by_runtime), log_unread=LOG_UNREADABLE in policy.accepted)
     if change.disruption.rank > policy.disruption.rank:
         raise LayoutError("disruption-capped", _capped(change, policy.disruption, by_kubelet))
     blobs = {digest(content): content for edit in edits for content in edit.contents}
+    _check_files(change, blobs)
     return Proposal(change, _label(here), blobs, here.outcome.effective, by_kubelet.outcome.effective)
 
 
@@ -120,6 +121,12 @@ def _change(here: Found, notes: tuple[str, ...], by_kubelet: KubeletChange, by_r
         hangups=by_runtime.hangups,
         effective=by_kubelet.effective,
     )
+
+
+def _check_files(change: Change, blobs: Mapping[str, bytes]) -> None:
+    """Nothing is planned that apply would refuse to read."""
+    for said in home_files.foreign_files(change, blobs):
+        raise LayoutError("foreign-path", said)
 
 
 def _capped(change: Change, cap: Disruption, by_kubelet: KubeletChange) -> str:

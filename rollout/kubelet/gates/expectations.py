@@ -82,8 +82,8 @@ def _process(change: Change, measurement: Measurement, previous: Measurement | N
     )
     if wrong:
         return Verdict.FAIL, wrong
-    if measurement.lenient is None:
-        return Verdict.UNKNOWN, f"MainPID {pid}, but its journal could not be read"
+    if measurement.lenient is None and not change.log_unread:
+        return Verdict.UNKNOWN, f"MainPID {pid}, but not a line of its log can be read"
     return Verdict.PASS, f"MainPID {pid}, NRestarts {restarts}"
 
 

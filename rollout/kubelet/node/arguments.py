@@ -137,7 +137,7 @@ def merge(line: str, ours: Sequence[str]) -> str:
         name = given([argument])[0].name
         old = last([word.text for word in words], name)
         if old is None:
-            line = f"{line.rstrip(_BLANKS)} {quote(argument)}" if line.strip(_BLANKS) else quote(argument)
+            line = f"{line[: words[-1].end]} {quote(argument)}" if words else quote(argument)
         else:
             line = line[: words[old.start].start] + quote(argument) + line[words[old.end - 1].end :]
     return line
@@ -148,6 +148,6 @@ def without(line: str, names: Collection[str]) -> str:
     words = split(line)
     found = [flag for flag in given([word.text for word in words]) if flag.name in names]
     for flag in reversed(found):
-        start = len(line[: words[flag.start].start].rstrip(_BLANKS))
+        start = words[flag.start - 1].end if flag.start else 0
         line = line[:start] + line[words[flag.end - 1].end :]
     return line.lstrip(_BLANKS) if found and found[0].start == 0 else line

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from rollout.core.model.playbook import LOG_UNREADABLE
 from rollout.core.model.snapshot import ReceiptState, Snapshot
 from rollout.kubelet import fields, versions
 from rollout.kubelet.node import managers
@@ -20,6 +21,10 @@ START = 30.0
 """Seconds allowed for a kubelet to start again after a guard has fired."""
 
 LEAST_ROOM_KIB = 1024
+
+OLDEST_SYSTEMD = 236
+"""The first whose ``systemd-run`` knows ``--collect`` (NEWS of systemd 236)."""
+
 _DEFAULT_STOP = 90.0
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(us|ms|min|s|h|d|w)")
@@ -38,10 +43,15 @@ def timespan(text: str) -> float | None:
     return sum(float(term[1]) * _UNITS[term[2]] for term in terms if term)
 
 
-def refusal(snapshot: Snapshot, guard: float, assumed: int | None = None) -> Refusal | None:
-    """Why this node must be left alone, or ``None``. ``assumed``: the minor that a kubelet too new to be known is taken for."""
-    found = _first(_BEFORE, snapshot) or _version(snapshot, assumed)
-    return found or _first(_AFTER, snapshot) or _guard(snapshot, guard)
+def refusal(
+    snapshot: Snapshot, guard: float, assumed: int | None = None, accepted: frozenset[str] = frozenset()
+) -> Refusal | None:
+    """Why this node must be left alone, or ``None``.
+
+    ``assumed``: the minor that a kubelet too new to be known is taken for. ``accepted``: references that do not count.
+    """
+    found = _first(_BEFORE, snapshot) or _version(snapshot, assumed) or _first(_AFTER, snapshot)
+    return found or (None if LOG_UNREADABLE in accepted else _log(snapshot)) or _guard(snapshot, guard)
 
 
 def _first(checks: Iterable[Callable[[Snapshot], Refusal | None]], snapshot: Snapshot) -> Refusal | None:
@@ -124,6 +134,34 @@ def _alive(snapshot: Snapshot) -> Refusal | None:
     return None
 
 
+def _log(snapshot: Snapshot) -> Refusal | None:
+    """A kubelet accepts a misspelt field and says so in its log only (kubernetes #83204)."""
+    if snapshot.measurement.lenient is not None:
+        return None
+    text = (
+        "not a line of the kubelet's log can be read, in the journal or in a file: nobody would see that it ignores a "
+        f"field. Send its log to the journal, or write `accept: [{LOG_UNREADABLE}]` into the playbook"
+    )
+    return LOG_UNREADABLE, text
+
+
+def _told(snapshot: Snapshot) -> Refusal | None:
+    """Files that the agent cannot name are not in the snapshot, and could say anything."""
+    said = snapshot.facts.get("odd-names", "")
+    if not said:
+        return None
+    count, _, first = said.partition(" ")
+    text = f"the names of {count} files of the kubelet, its unit or its runtime hold blanks or other odd characters"
+    return "odd-names", f"{text}, first {first}; rename or remove them"
+
+
+def _systemd(snapshot: Snapshot) -> Refusal | None:
+    said = re.match(r"systemd (\d+)", snapshot.facts.get("systemd", ""))
+    if said is None or int(said[1]) >= OLDEST_SYSTEMD:
+        return None
+    return "systemd-too-old", f"systemd is {said[1]}; the guard needs {OLDEST_SYSTEMD} or newer"
+
+
 def _guard(snapshot: Snapshot, guard: float) -> Refusal | None:
     stop = timespan(_property(snapshot, "TimeoutStopUSec"))
     stop = _DEFAULT_STOP if stop is None else stop
@@ -136,6 +174,8 @@ def _guard(snapshot: Snapshot, guard: float) -> Refusal | None:
 _BEFORE: tuple[Callable[[Snapshot], Refusal | None], ...] = (managers.refusal, _machine)
 _AFTER: tuple[Callable[[Snapshot], Refusal | None], ...] = (
     _unit,
+    _systemd,
+    _told,
     _transaction,
     _state,
     _alive,

@@ -101,6 +101,15 @@ class Server:
             cursor = connection.execute(text.encode())
             return cursor.fetchall() if cursor.description else []
 
+    @contextmanager
+    def transaction(self, database: str) -> Iterator[psycopg.Cursor[tuple[Any, ...]]]:
+        """Committed at its end."""
+        with (
+            psycopg.connect(host=str(self.folder), port=self.port, user="rollout", dbname=database) as connection,
+            connection.cursor() as cursor,
+        ):
+            yield cursor
+
     @property
     def _folder(self) -> Path:
         return self.folder / "server"

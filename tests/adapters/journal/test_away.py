@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from rollout.adapters.journal import PostgresUrl, SqlJournal, postgres
 from rollout.adapters.journal.database import is_there
 from rollout.app.ports import Note
+from rollout.core.run.journal_codec import chain
 from rollout.errors import StateError
 from tests.adapters.journal.conftest import name_of
 from tests.adapters.journal.proxy import Fault, Proxy, proxied
@@ -64,6 +66,21 @@ def test_an_event_whose_commit_was_cut_is_neither_lost_nor_doubled(far: SqlJourn
     assert far.events("r1") == ("a", "b", "c")
     far.append("r1", ["c"])
     assert far.events("r1") == ("a", "b", "c", "c"), "the same words once more are another event"
+
+
+def test_a_commit_that_ends_after_it_was_looked_for_is_looked_at_again(far: SqlJournal, server: Server) -> None:
+    """The connection was lost, and the server works on: the new connection finds no event, and may not write it either."""
+    database = server.query("SELECT max(datname) FROM pg_stat_activity WHERE application_name = 'rollout'")[0][0]
+    ((first,),) = server.query("SELECT hash FROM events WHERE run = 'r1' AND number = 1", database)
+    waits = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'rollout' AND wait_event_type = 'Lock'"
+    with ThreadPoolExecutor(1) as pool:
+        with server.transaction(database) as lost:
+            lost.execute("INSERT INTO events VALUES ('r1', 2, 'b', %s)", (chain(first, "b"),))
+            ours = pool.submit(away, far, "b")
+            until(lambda: not no_row(server, waits), 120, "it waits for the other transaction")
+        assert "looked at again" in ours.result()
+    far.append("r1", ["b"])
+    assert far.events("r1") == ("a", "b")
 
 
 def test_the_cut_answer_was_that_of_a_commit_that_was_done(far: SqlJournal, way: Proxy, server: Server) -> None:

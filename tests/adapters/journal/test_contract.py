@@ -20,6 +20,7 @@ from rollout.app.runs import check_nothing_unfinished
 from rollout.core.run.journal_codec import GENESIS, chain, encode_order
 from rollout.core.run.requests import Request
 from rollout.core.run.state import RULES
+from rollout.core.telling.run_summary import Nodes, RunSummary
 from rollout.errors import StateError
 from tests.adapters.journal.conftest import Change, Place
 from tests.orders import make_order
@@ -80,6 +81,57 @@ def test_a_journal_that_was_changed_is_refused(journal: SqlJournal, change: Chan
     change(how)
     with pytest.raises(StateError, match="is not the one that was written"):
         journal.events("r1")
+
+
+SUMMARY = RunSummary(
+    9.0, "halted", 3, "2 of 60 nodes [budget]", 7, {"confirmed": Nodes(2, "a-[1-2]")}, "a-3", "a-4", {"r0": "a-[1-2]"}
+)
+
+
+def test_how_a_run_ended_is_written_down_with_its_last_events(journal: SqlJournal, other: SqlJournal) -> None:
+    journal.begin(header())
+    journal.acquire("rno", "r1")
+    journal.append("r1", ["a"])
+    assert other.summary("r1") is None
+    journal.append("r1", ["b"], SUMMARY)
+    assert other.summary("r1") == SUMMARY
+    assert other.summary("r2") is None
+
+
+def test_a_run_that_goes_on_has_no_summary_until_it_ends_again(journal: SqlJournal) -> None:
+    journal.begin(header())
+    journal.acquire("rno", "r1")
+    journal.append("r1", ["a"], SUMMARY)
+    journal.append("r1", ["b"])
+    assert journal.summary("r1") is None
+    again = replace(SUMMARY, ending="done", exit_code=0, counter=8)
+    journal.append("r1", ["c"], again)
+    assert journal.summary("r1") == again
+
+
+def test_a_summary_and_its_events_are_written_both_or_neither(journal: SqlJournal, other: SqlJournal) -> None:
+    journal.begin(header())
+    journal.acquire("rno", "r1")
+    with pytest.raises(StateError):
+        journal.append("r1", ["a"], replace(SUMMARY, ending=None))  # type: ignore[arg-type]
+    assert (other.events("r1"), other.summary("r1")) == ((), None)
+
+
+@pytest.mark.parametrize("how", ["nodes='[]'", "nodes='{\"failed\": {}}'", "reverted='7'", "nodes='{'"])
+def test_a_summary_that_was_changed_is_refused(journal: SqlJournal, change: Change, how: str) -> None:
+    journal.begin(header())
+    journal.acquire("rno", "r1")
+    journal.append("r1", ["a"], SUMMARY)
+    change(f"UPDATE summaries SET {how}")  # noqa: S608 - the table above
+    with pytest.raises(StateError, match="summary of r1 is not the one that was written") as raised:
+        journal.summary("r1")
+    assert raised.value.reference == "journal-broken"
+
+
+def test_the_version_that_began_a_run_is_in_its_header(journal: SqlJournal) -> None:
+    begun = replace(header(), version="0.7.1")
+    journal.begin(begun)
+    assert journal.header("r1") == begun
 
 
 def test_an_unknown_run_is_named(journal: SqlJournal) -> None:
@@ -212,7 +264,7 @@ def test_an_unlocked_cluster_is_free_and_says_who_freed_it(journal: SqlJournal, 
 def test_a_run_of_another_versions_rules_leaves_it_to_the_nodes_whether_it_still_has_them(journal: SqlJournal) -> None:
     order = json.loads(encode_order(make_order({"a": 2}))) | {"rules": RULES + 1, "cluster": "rno"}
     journal.begin(replace(header(), order=json.dumps(order)))
-    with pytest.raises(StateError, match="went by rules"):
+    with pytest.raises(StateError, match=f"goes by rules {RULES + 1}"):
         replay(journal, "r1")
     check_nothing_unfinished(journal, "rno")
 
@@ -220,6 +272,7 @@ def test_a_run_of_another_versions_rules_leaves_it_to_the_nodes_whether_it_still
 HEADER_CHANGES = (
     "UPDATE runs SET plan='x'", "UPDATE runs SET counter=7", "UPDATE runs SET who='mallory'", "UPDATE runs SET goal='revert'",
     "UPDATE runs SET reason='other'", "UPDATE runs SET \"order\"='{\"guard\": 3600}'", "UPDATE runs SET at=at+1",
+    "UPDATE runs SET version='9'",
 )  # fmt: skip
 
 

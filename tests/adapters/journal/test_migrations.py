@@ -89,14 +89,14 @@ def next_version(tmp_path: Path) -> Revisions:
     """The revisions of a version that has one more: runs have a ticket."""
     folder = tmp_path / "migrations"
     shutil.copytree(SHIPPED.folder, folder)
-    (folder / "versions/0002_ticket.py").write_text(
+    (folder / "versions/0003_ticket.py").write_text(
         "import sqlalchemy as sa\nfrom alembic import op\n"
-        f"revision, down_revision = '0002', {SHIPPED.newest!r}\n"
+        f"revision, down_revision = '0003', {SHIPPED.newest!r}\n"
         "def upgrade() -> None:\n"
         "    with op.batch_alter_table('runs') as table:\n"
         "        table.add_column(sa.Column('ticket', sa.String, nullable=False, server_default='none'))\n"
     )
-    return Revisions(folder, (*SHIPPED.known, "0002"))
+    return Revisions(folder, (*SHIPPED.known, "0003"))
 
 
 def test_a_journal_from_before_revisions_is_read_and_goes_on(old: Path) -> None:
@@ -119,15 +119,22 @@ def test_a_journal_from_before_revisions_differs_in_nothing_from_the_first(old: 
     database.close()
 
 
-def test_looking_into_an_old_journal_that_fits_changes_nothing(old: Path) -> None:
-    before = (old / "journal.db").read_bytes()
-    journal = SqlJournal(old)
+def test_looking_into_a_journal_that_fits_changes_nothing(tmp_path: Path) -> None:
+    SqlJournal(tmp_path).close()
+    before = (tmp_path / "journal.db").read_bytes()
+    journal = SqlJournal(tmp_path)
     journal.runs()
     journal.close()
-    with closing(sqlite3.connect(old / "journal.db")) as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert "alembic_version" not in tables
-    assert len((old / "journal.db").read_bytes()) == len(before)
+    assert (tmp_path / "journal.db").read_bytes() == before
+
+
+def test_runs_of_an_old_journal_have_no_version_and_no_summary(old: Path) -> None:
+    """The chain of a run holds as it did: its header is hashed as its own version hashed it."""
+    journal = SqlJournal(old)
+    (header,) = journal.runs()
+    assert (header.version, journal.summary(header.run)) == ("", None)
+    assert len(journal.events(header.run)) == 2
+    journal.close()
 
 
 def test_an_old_journal_is_brought_up_to_date_and_keeps_what_is_in_it(old: Path, next_version: Revisions) -> None:
@@ -135,8 +142,41 @@ def test_an_old_journal_is_brought_up_to_date_and_keeps_what_is_in_it(old: Path,
     with database.reading() as connection:
         assert connection.exec_driver_sql("SELECT run, ticket FROM runs").all() == [("r20261101-120000-a1b2", "none")]
         assert connection.exec_driver_sql("SELECT count(*) FROM events").scalar() == 2
-        assert MigrationContext.configure(connection).get_current_revision() == "0002"
+        assert MigrationContext.configure(connection).get_current_revision() == "0003"
     database.close()
+
+
+def test_an_older_journal_is_kept_for_the_version_that_can_go_on_with_it(old: Path) -> None:
+    """Who has an interrupted run finishes it with that one: ``rollout resume --state FOLDER/before-REVISION``."""
+    SqlJournal(old).close()
+    aside = old / f"before-{SHIPPED.newest}"
+    assert [(file.name, oct(file.stat().st_mode & 0o777)) for file in aside.iterdir()] == [("journal.db", "0o600")]
+    assert aside.stat().st_mode & 0o777 == 0o700
+    with closing(sqlite3.connect(aside / "journal.db")) as connection:
+        as_it_was = list(connection.iterdump())
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(OLD)
+        assert sorted(as_it_was) == sorted(connection.iterdump())
+    of_its_version = Database(aside, Revisions(SHIPPED.folder, ("0001",)))
+    of_its_version.close()
+
+
+def test_a_journal_that_fits_or_is_new_is_not_copied(tmp_path: Path) -> None:
+    for _ in range(2):
+        SqlJournal(tmp_path).close()
+    assert list(tmp_path.glob("before-*")) == []
+
+
+def test_a_journal_that_cannot_be_kept_is_not_changed(old: Path) -> None:
+    before = (old / "journal.db").read_bytes()
+    (old / f"before-{SHIPPED.newest}").write_text("in the way")
+    with pytest.raises(StateError, match="cannot be copied") as raised:
+        SqlJournal(old)
+    assert raised.value.reference == "journal-unusable"
+    with closing(sqlite3.connect(old / "journal.db")) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert "summaries" not in tables
+    assert len((old / "journal.db").read_bytes()) == len(before)
 
 
 def test_a_journal_is_brought_up_to_date_once(place: Place, next_version: Revisions) -> None:
@@ -153,7 +193,7 @@ def test_a_migration_that_fails_leaves_the_journal_as_it_was(
     journal: SqlJournal, place: Place, next_version: Revisions
 ) -> None:
     journal.begin(header())
-    script = next_version.folder / "versions/0002_ticket.py"
+    script = next_version.folder / "versions/0003_ticket.py"
     script.write_text(script.read_text() + "    op.drop_column('runs', 'no_such_column')\n")
     with pytest.raises(StateError, match="brought up to date") as raised:
         Database(place, next_version)
@@ -178,7 +218,7 @@ def test_nothing_is_changed_under_a_controller_that_is_at_work(
 
 def test_a_newer_journal_is_refused_by_everything_that_opens_it(place: Place, next_version: Revisions) -> None:
     Database(place, next_version).close()
-    with pytest.raises(StateError, match="revision 0002 by a newer version") as raised:
+    with pytest.raises(StateError, match="revision 0003 by a newer version") as raised:
         SqlJournal(place)
     assert (raised.value.reference, raised.value.exit_code) == ("journal-newer", 5)
 

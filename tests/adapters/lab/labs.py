@@ -14,6 +14,7 @@ from rollout.adapters.lab import control
 from rollout.adapters.lab.spec import LabSpec, NodeSpec, addresses
 from rollout.core.model.remote import RemoteCommand
 from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
+from rollout.kubelet.agent.agent_lines import answered
 from tests.controllers import until
 
 KINDS = (
@@ -58,10 +59,10 @@ class Lab:
         return subprocess.run(command, input=stdin, capture_output=True, timeout=300, check=False)
 
     def verb(self, node: str, command: RemoteCommand) -> list[str]:
-        """An agent's verb: its output's lines."""
+        """An agent's verb: the lines of its answer."""
         answer = self.ssh(node, command.line, command.stdin)
         assert answer.returncode == 0, answer
-        return answer.stdout.decode().splitlines()
+        return answered(answer.stdout).decode().splitlines()
 
     def fault(self, node: str, kind: str, after: float | None = None, **order: float | str) -> None:
         """``order``: ``lasting``, ``at``, ``add``."""

@@ -19,7 +19,7 @@ def test_commands_one_after_the_other(own_sshd: Sshd, make_nodes: Make) -> None:
     own_sshd.options = "MaxSessions 1\n"
     own_sshd.start()
     nodes = make_nodes(own_sshd.ssh_config)
-    assert {nodes.run(target(), TRUE).reference for _ in range(40)} == {""}
+    assert {nodes.run(target(), TRUE).reference for _ in range(15)} == {""}
 
 
 def test_a_session_that_stays_is_left_in_peace_and_another_connection_made(

@@ -26,7 +26,7 @@ from tests.adapters.ssh.test_bastions import Bastion, bastion, behind, end_sessi
 from tests.adapters.ssh.test_troubles import refused
 from tests.controllers import until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.drawn(4)]
 
 NODES = 24
 ROUNDS = 3

@@ -14,7 +14,16 @@ from rollout.adapters.simulation.node_parts import OLD
 from rollout.core.model.playbook import Budget, Busy, Cause, Limits, PullsInFlight, RevertScope, Scope, Share
 from rollout.core.run.capacity import unavailable, who_may_go, who_may_return
 from rollout.core.run.drains import AGAIN_EVERY, MOST_TRIES
-from rollout.core.run.events import AbortAsked, Answered, ContinueAsked, Event, InterruptAsked, PauseAsked, Trigger
+from rollout.core.run.events import (
+    AbortAsked,
+    Answered,
+    ContinueAsked,
+    CordonsLifted,
+    Event,
+    InterruptAsked,
+    PauseAsked,
+    Trigger,
+)
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
 from tests.orders import make_order
 from tests.plays import EVER, Play, confirmed_before
@@ -312,6 +321,28 @@ def test_one_that_cannot_be_lifted_at_all_is_owed_and_named_and_the_run_ends() -
     game.crash_and_resume()
     end = game.go_on()
     assert (end.nodes["a-1"].owed, end.nodes["a-1"].leftovers) == (False, ())
+    as_found(game)
+
+
+def test_what_somebody_else_lifted_after_the_end_is_owed_no_longer() -> None:
+    game = play({"a": 1, "b": 1})
+    for name in ("a-1", "b-1"):
+        game.nodes[name].cordon_stays_until = EVER
+    end = game.run()
+    assert [record.owed for record in end.nodes.values()] == [True, True]
+    game.feed(CordonsLifted(game.now + 600.0, ("a-1", "no-node"), "ann@desk", "OPS-7"))
+    one, other = game.state.nodes["a-1"], game.state.nodes["b-1"]
+    assert (one.cordoned, one.owed, one.leftovers, one.state) == (False, False, (), S.CONFIRMED)
+    assert (other.cordoned, other.owed) == (True, True)
+    assert (game.state.phase, game.state.ending) == (Phase.ENDED, Ending.DONE)
+
+
+def test_a_run_that_goes_on_is_told_of_its_cordons_by_nobody_else() -> None:
+    game = play({"a": 1})
+    game.run(until=lambda state: state.nodes["a-1"].cordoned)
+    game.feed(CordonsLifted(game.now, ("a-1",), "ann@desk"))
+    assert game.state.nodes["a-1"].cordoned
+    game.go_on()
     as_found(game)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout.core.model.verdict import Verdict
-from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed, Ticked, Trigger, WaveJudged
+from rollout.core.run.events import Answered, CordonsLifted, Event, InterruptAsked, Resumed, Ticked, Trigger, WaveJudged
 from rollout.core.run.journal_codec import GENESIS, chain, decode_event, decode_order, encode_event, encode_order
 from rollout.core.run.state import RULES, Goal, Verb
 from rollout.errors import StateError
@@ -15,6 +15,7 @@ EVENTS: list[Event] = [
     Ticked(1.5),
     Answered(2.0, "n", 3, Verb.APPLY, Trigger.REFUSED, "drifted", "é", 7, ("a", "b")),
     WaveJudged(3.0, 1, Verdict.UNKNOWN, "could not be asked"),
+    CordonsLifted(3.5, ("n", "m"), "me@here", "OPS-7"),
     InterruptAsked(4.0),
     Resumed(5.0, 9),
 ]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rollout.core.run.journal_codec import decode_event, decode_order
+from rollout.core.run.journal_codec import decode_event, decode_order, encode_event, encode_order
 from rollout.core.run.machine import opening, step
 from rollout.core.run.state import RULES, Ending
 from rollout.errors import StateError
@@ -20,6 +20,14 @@ def test_a_run_that_was_recorded_by_these_rules_ends_where_it_ended_then() -> No
         state, _ = step(state, decode_event(text))
     assert state.ending is Ending.DONE
     assert told(state) == recorded, "other rules: raise RULES, then python -m tests.core.run.recorded.make"
+
+
+def test_a_journal_that_was_recorded_is_written_today_as_it_was_then() -> None:
+    """Names of code may change; names on disk do not."""
+    order, *events, _ = FILE.read_text().splitlines()
+    assert encode_order(decode_order(order)) == order
+    for text in events:
+        assert encode_event(decode_event(text)) == text, "a field or an event was renamed: see core.model.names_on_disk"
 
 
 @pytest.mark.parametrize("rules", [RULES + 1, RULES - 1, None])

@@ -6,7 +6,9 @@ import json
 from functools import cache
 
 from rollout.app.plan import build_plan
+from rollout.app.plan_files import read_plan
 from rollout.core.plans import plan_codec, snapshot_codec
+from rollout.core.plans.does_text import does_lines
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.run.journal_codec import decode_event, decode_order, encode_event, encode_order
@@ -55,6 +57,8 @@ def _read_sealed_plan(data: bytes) -> tuple[str, ...]:
     apply_order("r1", plan)
     plan_json(plan, "p.json")
     text = plan_text(plan)
+    does_lines(plan)
+    read_plan(sealed, "p.json")
     return tuple(text.replace(CANARY, "").splitlines())  # a diff shows the comments of a file
 
 

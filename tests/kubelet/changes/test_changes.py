@@ -228,6 +228,9 @@ def broken(found: Snapshot, **measured: object) -> Snapshot:
         (broken(kubeadm(), healthz="refused"), "kubelet-unhealthy"),
         (broken(kubeadm(), healthz="status 500"), "kubelet-unhealthy"),
         (broken(kubeadm(), lenient=2), "config-lenient"),
+        (broken(kubeadm(), lenient=None), "log-unreadable"),
+        (replace(kubeadm(), facts={"systemd": "systemd 219"}), "systemd-too-old"),
+        (replace(kubeadm(), facts={"odd-names": "1 /etc/d/10?odd.conf"}), "odd-names"),
         (with_unit(kubeadm(), TimeoutStopUSec="5min"), "guard-eviction"),
         (with_unit(kubeadm(), TimeoutStopUSec="infinity"), "guard-eviction"),
         (with_file(kubeadm(), FileState(CONFIG, "symlink")), "not-a-regular-file"),
@@ -258,6 +261,14 @@ def test_refused(found: Snapshot, reference: str) -> None:
     got = left(found)
     assert (got.standing, got.reference) == (Standing.REFUSED, reference)
     assert got.reason
+
+
+def test_a_playbook_may_accept_a_log_that_cannot_be_read() -> None:
+    unread = broken(kubeadm(), lenient=None)
+    policy = replace(POLICY, accepted=frozenset({"log-unreadable"}))
+    made = change_for(unread, IMAGE_PULLS, policy, nodes.node(unread.node))
+    assert isinstance(made, Proposal)
+    assert made.change.log_unread
 
 
 @pytest.mark.parametrize("span", ["", "1min 30s", "2min 500ms", "never heard of"])

@@ -69,7 +69,7 @@ def test_nothing_read_is_unknown(kind: GateKind) -> None:
         (GateKind.PROCESS, unit(NRestarts="1"), Verdict.FAIL, "restarted: MainPID 7 → 7, NRestarts 0 → 1"),
         (GateKind.PROCESS, replace(GOOD, lenient=3), Verdict.FAIL,
          '3 "lenient decoding" lines: the kubelet ignores something in its configuration'),
-        (GateKind.PROCESS, replace(GOOD, lenient=None), Verdict.UNKNOWN, "MainPID 7, but its journal could not be read"),
+        (GateKind.PROCESS, replace(GOOD, lenient=None), Verdict.UNKNOWN, "MainPID 7, but not a line of its log can be read"),
         (GateKind.PROCESS, replace(GOOD, process=Process(7, ("k", "--config=/c"))), Verdict.FAIL, "the command line does not hold --x=1"),
         (GateKind.HEALTHZ, replace(GOOD, healthz="timeout"), Verdict.FAIL, "timeout"),
         (GateKind.HEALTHZ, replace(GOOD, healthz="off"), Verdict.FAIL, "off, port 10248 was planned"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.kubelet.node import arguments
-from rollout.kubelet.node.arguments import Given, last, merge, quote, split
+from rollout.kubelet.node.arguments import Given, last, merge, quote, split, without
 
 
 def test_flags_as_pflag_reads_them() -> None:
@@ -83,8 +83,22 @@ def test_quoted_words_come_back(words: list[str]) -> None:
         ("--a=0  --v=2", ["--a=1"], "--a=1  --v=2"),
         ("--a=0 --node-ip '1' --a 5", ["--a=1"], "--a=0 --node-ip '1' --a=1"),
         ("--v=2", ["--a=x y"], '--v=2 "--a=x y"'),
+        ("--b=\\ ", ["--a=1"], "--b=\\  --a=1"),  # a blank that belongs to the word before
     ],
 )
 def test_merge_changes_only_ours(line: str, ours: list[str], merged: str) -> None:
     assert merge(line, ours) == merged
     assert merge(merged, ours) == merged
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("--a=1", ""),
+        (" --a=1  --v=2", "--v=2"),
+        ("--v=2  --a 1 --w", "--v=2 --w"),
+        ("--b=\\  --a=1", "--b=\\ "),  # a blank that belongs to the word before
+    ],
+)
+def test_what_is_taken_out_leaves_all_other_words_as_they_were(line: str, left: str) -> None:
+    assert without(line, {"--a"}) == left

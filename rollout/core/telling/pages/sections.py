@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
@@ -19,16 +18,11 @@ from rollout.core.telling.pages.story import Story
 from rollout.core.telling.rehearsed import rehearsed
 from rollout.core.telling.summary import exit_code, summarize
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import counted, printable, seconds_text
+from rollout.core.text.terminal import counted, printable, seconds_text, wall
 
 MOST_ROWS = 60
 MOST_KINDS = 12
 LONGEST_NODESET = 400
-
-
-def wall(at: float) -> str:
-    """Seconds since the epoch as people write them."""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def banner(story: Story) -> Html:

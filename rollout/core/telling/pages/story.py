@@ -16,6 +16,7 @@ from rollout.core.run.events import (
     AbortAsked,
     Answered,
     ContinueAsked,
+    CordonsLifted,
     Event,
     InterruptAsked,
     PauseAsked,
@@ -27,7 +28,8 @@ from rollout.core.run.events import (
 from rollout.core.run.machine import opening, replayed
 from rollout.core.run.state import Goal, Halt, NodeState, Order, Phase, RunState, Verb
 from rollout.core.telling.waiting import extended
-from rollout.core.text.terminal import printable
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import printable, wall
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,9 @@ class _Fold:
 
     def take(self, event: Event) -> None:
         before, self.state = self.state, replayed(self.state, event)
+        if isinstance(event, CordonsLifted):
+            self._without_cordons(event)
+            return
         self.at = max(self.at, event.at)
         self._moved(event, before)
         self._heard(event, before)
@@ -244,6 +249,12 @@ class _Fold:
         if why and (node, self.controllers) not in self.slow:
             self.slow.add((node, self.controllers))
             self.said.append(Said(self.at, "extended", f"{node} is drained beyond its time: {printable(why, 300)}"))
+
+    def _without_cordons(self, event: CordonsLifted) -> None:
+        """The run had ended, and ended no later by this."""
+        why = f": {printable(event.reason)}" if event.reason else ""
+        words = f"cordons lifted later, {wall(event.at)}, by {printable(event.who)}{why}: {printable(fold(event.nodes), 200)}"
+        self.said.append(Said(self.at, "uncordoned", words))
 
     def _word(self, event: PauseAsked | ContinueAsked | AbortAsked) -> None:
         word = {PauseAsked: "paused", ContinueAsked: "continued", AbortAsked: "aborted"}[type(event)]

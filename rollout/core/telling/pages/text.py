@@ -9,12 +9,12 @@ from rollout.core.telling.pages.axis import clock
 from rollout.core.telling.pages.gates import evidence_rows
 from rollout.core.telling.pages.moments import fallen, moments
 from rollout.core.telling.pages.next_steps import next_steps
-from rollout.core.telling.pages.sections import taken_back, used_budgets, wall
+from rollout.core.telling.pages.sections import taken_back, used_budgets
 from rollout.core.telling.pages.story import Story
 from rollout.core.telling.summary import summarize
 from rollout.core.telling.summary_text import summary_document, summary_lines
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import printable
+from rollout.core.text.terminal import printable, wall
 
 VERSION = 1
 """Of the JSON document."""

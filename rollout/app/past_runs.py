@@ -1,0 +1,37 @@
+"""Runs that went by the rules of another version of rollout: they are shown by their summaries, never resumed.
+
+Their events would tell another story by this version's rules, so nobody reads them; that none was changed is checked.
+"""
+
+from __future__ import annotations
+
+from rollout import __version__
+from rollout.app.following import rolled_back_since
+from rollout.app.ports import Journal
+from rollout.core.plans import plan_codec
+from rollout.core.run.journal_codec import rules_of
+from rollout.core.run.state import RULES
+from rollout.core.telling.past_run import PastRun
+
+
+def past_run(journal: Journal, run: str) -> PastRun | None:
+    """What is kept of a run of another version; ``None``: this version can read it. ``StateError`` ``journal-broken``."""
+    header = journal.header(run)
+    rules = rules_of(header.order)
+    if rules == RULES:
+        return None
+    journal.events(run)  # refused where one is not as it was written
+    return PastRun(
+        run=run,
+        cluster=header.cluster,
+        goal=header.goal,
+        began=header.at,
+        who=header.who,
+        reason=header.reason,
+        plan=plan_codec.digest_in(header.plan),
+        version=header.version,
+        rules=rules,
+        ours=(__version__, RULES),
+        summary=journal.summary(run),
+        rolled_back=rolled_back_since(journal, run),
+    )

@@ -1,0 +1,32 @@
+"""A plan file as it came: whoever sealed it, it may do no more than a plan that rollout makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rollout.core.model.plan import ChangeGroup, Plan
+from rollout.core.plans import plan_codec
+from rollout.core.text.terminal import printable
+from rollout.errors import InputError, Problem
+from rollout.kubelet.changes.home_files import foreign_files, foreign_units
+
+MOST_PROBLEMS = 12
+_AGAIN = "make the plan again with `rollout plan`; a plan of rollout's own has nothing of the kind"
+
+
+def read_plan(data: bytes, file: str) -> Plan:
+    """The plan in a file, or ``InputError``: no plan of ours, or one that writes or restarts what holds no settings."""
+    plan = plan_codec.decode(data, file)
+    problems = tuple(problem for group in plan.groups for problem in _foreign(plan, group, file))
+    if problems:
+        raise InputError(problems[:MOST_PROBLEMS])
+    return plan
+
+
+def _foreign(plan: Plan, group: ChangeGroup, file: str) -> Iterator[Problem]:
+    where = f"{file}: group {printable(group.name, 40)} ({printable(group.label, 120)})"
+    for said in foreign_files(group.change, plan.blobs):
+        yield Problem("plan-foreign-path", f"{where} writes {said}", hint=_AGAIN)
+    for unit in foreign_units(group.change):
+        message = f"{where} restarts or signals {unit}, which is neither the kubelet's unit nor a container runtime's"
+        yield Problem("plan-foreign-unit", message, hint=_AGAIN)

@@ -1,0 +1,66 @@
+"""A plan file that somebody names on the command line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from rollout.app.plan_files import read_plan
+from rollout.core.model.plan import Plan
+from rollout.core.plans import plan_codec
+from rollout.errors import InputError, Problem, UsageError
+
+LARGEST = 2**30
+_DIGEST = re.compile(r"[0-9a-f]{12,64}")
+
+
+def read_bounded(path: Path) -> bytes:
+    """A regular file of a size that one of ours may have."""
+    if path.exists() and (not path.is_file() or path.stat().st_size > LARGEST):
+        raise InputError(
+            (Problem("file-not-ours", f"{path} is no file of ours: not a regular file, or larger than 1 GiB"),)
+        )
+    return path.read_bytes()
+
+
+def plan_in(path: Path) -> Plan:
+    """The plan in a file, or ``InputError``."""
+    try:
+        return read_plan(read_bounded(path), str(path))
+    except OSError as exc:
+        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
+
+
+def _given_digest(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
+    """An empty one is a mistake, such as a shell variable that is not set; it never means any plan."""
+    if value is None:
+        return ""
+    if not _DIGEST.fullmatch(value.lower()):
+        raise UsageError(
+            "digest-not-usable",
+            f"--digest takes 12 to 64 hexadecimal digits of the plan's digest, not {value[:80]!r}",
+            hint="`rollout plan` prints the digest",
+        )
+    return value.lower()
+
+
+digest_option = click.option(
+    "--digest",
+    default=None,
+    metavar="HEX",
+    callback=_given_digest,
+    help="Only this plan: its digest as `rollout plan` printed it, at least 12 digits.",
+)
+
+
+def check_digest(plan: Plan, digest: str, path: Path) -> None:
+    """``UsageError`` where the file holds another plan than the one that ``digest`` (its beginning; ``""``: any) names."""
+    found = plan_codec.digest(plan)
+    if not found.startswith(digest):
+        raise UsageError(
+            "plan-digest",
+            f"nothing was touched: {path} is the plan {found}, not the plan {digest} that --digest names",
+            hint="apply the file that was looked at, or look at this one",
+        )

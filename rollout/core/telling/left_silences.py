@@ -1,0 +1,84 @@
+"""Silences that a run whose controller is gone has left in Alertmanager, and until when they last, by its journal and plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import GateScope
+from rollout.core.run.events import Event, Resumed, SilencesLifted, WaveOpened
+from rollout.core.run.state import RunState
+from rollout.core.text.terminal import printable, seconds_text, wall
+
+Step = tuple[Event, RunState, RunState]
+"""An event with the state before and after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftSilence:
+    """``until``: seconds since the epoch. ``identity`` is ``""`` where the controller ended before it could write it down, if it set one."""
+
+    identity: str
+    url: str
+    wave: str
+    until: float
+
+
+def left_silences(steps: Iterable[Step], plan: Plan, now: float) -> tuple[LeftSilence, ...]:
+    """What has not ended by ``now``, of a run with these steps. A resume lifts all of it at the run's end."""
+    lengths = _lengths(plan)
+    longest = max(lengths.values(), default=0.0)
+    left: dict[str, LeftSilence] = {}
+    newest: RunState | None = None
+    for event, before, after in steps:
+        newest = after
+        if isinstance(event, SilencesLifted):
+            left.clear()
+        elif isinstance(event, Resumed):
+            left |= _not_written_down(before, plan, longest)
+        elif isinstance(event, WaveOpened):
+            for said in event.silences:
+                identity, _, url = said.partition(" ")
+                until = event.at + lengths.get(url, longest)
+                left[said] = LeftSilence(identity, url, plan.waves[event.wave].name, until)
+    if newest is not None:
+        left |= _not_written_down(newest, plan, longest)
+    return tuple(each for each in left.values() if each.until > now)
+
+
+def _lengths(plan: Plan) -> Mapping[str, float]:
+    """URL → seconds of the longest silence that is set there."""
+    found: dict[str, float] = {}
+    for gate in plan.gates:
+        query = gate.alertmanager
+        if query is not None and query.silence:
+            found[query.url] = max(query.silence, found.get(query.url, 0.0))
+    return found
+
+
+def _not_written_down(state: RunState, plan: Plan, longest: float) -> dict[str, LeftSilence]:
+    """The answer that names a wave's silences never came. They are set last, once every gate was asked for its baseline."""
+    if not longest or not state.wave_is_opening:
+        return {}
+    asking = 2 * sum(gate.timeout for gate in plan.gates if gate.scope is GateScope.WAVE)
+    until = state.now + asking + longest
+    return {f" {until}": LeftSilence("", "", plan.waves[state.wave].name, until)}
+
+
+def left_silences_lines(left: Iterable[LeftSilence], run: str, now: float) -> Iterator[str]:
+    """For people: which alerts nobody hears, and until when."""
+    for each in left:
+        until = f"{wall(each.until)} ({seconds_text(each.until - now)} from now)"
+        wave = printable(each.wave, 60)
+        if each.identity:
+            at = f" at {printable(each.url, 200)}" if each.url else ""
+            yield f"  alerts of wave {wave} stay silenced until {until}: silence {printable(each.identity, 80)}{at}; a resumed run lifts it at its end"
+        else:
+            yield f"  alerts of wave {wave} may stay silenced until {until} at the latest: the controller ended while it set"
+            yield f"    silences; Alertmanager shows them with the comment `rollout {run}, wave {wave}`"
+
+
+def left_silences_document(left: Iterable[LeftSilence]) -> list[dict[str, Any]]:
+    return [{**asdict(each), "until": wall(each.until)} for each in left]

@@ -1,0 +1,107 @@
+"""Which files a change may write and which units it may touch: homes of settings, told by their names and contents.
+
+A plan is a file that travels. Its digest finds damage, not a forger who seals it anew. So a plan that is read from a file is
+held against these rules, which are rollout's own: nothing in the plan can widen them. They are wider than a node, since a
+unit may name its files as it likes; the agent holds each path against what its own node names, right before the write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from rollout.core.model.plan import Change, FileChange
+from rollout.core.text import splice
+from rollout.core.text.terminal import printable
+from rollout.kubelet.changes.field_homes import KIND, OWN_DROP_IN
+from rollout.kubelet.edits import MODE
+from rollout.kubelet.node import arguments, env_file, layout
+from rollout.kubelet.node.layout import LayoutError
+from rollout.kubelet.runtimes import containerd, cri_dockerd, crio, dockerd, hosts_toml, json_edit, toml_edit
+
+RESTARTED = frozenset({layout.UNIT, containerd.UNIT, crio.UNIT, cri_dockerd.UNIT})
+HUNG_UP = frozenset({dockerd.UNIT})
+
+_OUR_DROP_INS = frozenset({layout.DROP_IN, cri_dockerd.DROP_IN, crio.DROP_IN})
+_PLAIN = re.compile(r"(?:/[A-Za-z0-9_.:@%+=,-]+){2,}")  # what the agent takes
+_MOST_VARIABLES = 16  # a kubelet's flags stand in a few; each costs a reading of the file
+_NO_HOME = (
+    "it is no home of a setting: neither a configuration of the kubelet, of a container runtime or of a registry, nor an"
+    " environment file in which only flags change, nor a systemd drop-in of rollout's own"
+)
+
+
+def foreign_files(change: Change, blobs: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Of each file that no change of ours writes: which and why not. ``blobs``: digest → content."""
+    found = ((file.path, _why_not(file, change, blobs)) for file in change.files)
+    return tuple(f"{printable(path)}: {why}" for path, why in found if why)
+
+
+def foreign_units(change: Change) -> tuple[str, ...]:
+    """The units that no change of ours restarts or sends a SIGHUP."""
+    units = [*(unit for unit in change.units if unit not in RESTARTED)]
+    return tuple(printable(unit) for unit in [*units, *(unit for unit in change.hangups if unit not in HUNG_UP)])
+
+
+def _why_not(file: FileChange, change: Change, blobs: Mapping[str, bytes]) -> str:
+    path = file.path
+    if not _PLAIN.fullmatch(path) or {".", ".."} & set(path.split("/")):
+        return "it is not an absolute path of plain letters"
+    if file.mode != MODE:
+        return f"it would be made with mode {printable(file.mode, 20)}; rollout makes files with {MODE}"
+    if path in _OUR_DROP_INS or _is_kubelet_config(path, blobs[file.after], change):
+        return ""
+    try:
+        before, after = (blobs[name].decode() if name else "" for name in (file.before, file.after))
+    except UnicodeDecodeError:
+        return _NO_HOME
+    return "" if any(_holds(kind, path, before, after) for kind in _KINDS) else _NO_HOME
+
+
+def _is_kubelet_config(path: str, content: bytes, change: Change) -> bool:
+    if path != change.config_path and not path.endswith(f"/{OWN_DROP_IN}"):
+        return False
+    try:
+        document = splice.read(content)
+    except splice.SpliceError:
+        return False
+    return all(document.get(name) == value for name, value in KIND.items())
+
+
+def _holds(kind: Callable[[str, str, str], bool], path: str, before: str, after: str) -> bool:
+    try:
+        return kind(path, before, after)
+    except (LayoutError, ValueError):
+        return False
+
+
+def _is_hosts(path: str, _before: str, after: str) -> bool:
+    return path.endswith("/hosts.toml") and bool(hosts_toml.hosts(after, path))
+
+
+def _is_containerd_config(path: str, _before: str, after: str) -> bool:
+    return isinstance(toml_edit.read(after, path).get("plugins"), dict)
+
+
+def _is_daemon_json(path: str, _before: str, after: str) -> bool:
+    return dockerd.KEY in json_edit.read(after, path)
+
+
+def _is_environment(_path: str, before: str, after: str) -> bool:
+    """Whether nothing but assignments of flags, or of nothing any more, tells the two apart."""
+    old, new = env_file.values(before), env_file.values(after)
+    changed = {name: value for name, value in new.items() if old.get(name) != value}
+    if len(changed) > _MOST_VARIABLES:
+        return False
+    text = before
+    for name, value in changed.items():
+        text = env_file.assign(text, name, value)
+    return bool(changed) and text == after and all(_only_flags(value) for value in changed.values())
+
+
+def _only_flags(value: str) -> bool:
+    words = arguments.split(value)
+    return not words or words[0].text.startswith("-")
+
+
+_KINDS = (_is_hosts, _is_environment, _is_daemon_json, _is_containerd_config)

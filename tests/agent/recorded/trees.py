@@ -1,0 +1,54 @@
+"""Nodes as agents of older commits left them: a tree of files for each commit and state, in one archive a commit.
+
+``make`` records them; ``node_as_left`` puts one back. Where a tree says the folder that it was recorded in, it says ``HERE``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+from pathlib import Path
+
+from tests.agent.node import Node
+
+FOLDER = Path(__file__).parent
+HERE = "/recorded"
+"""As short as that: in a recorded tree it is the node's root."""
+
+COMMITS = {
+    "30c6390": "the first agent",
+    "dbd1e97": "before runtimes, and before a guard had a limit",
+    "51b96ba": "a guard of two strings",
+    "e04e9b0": "the last whose boot unit multi-user.target wanted",
+}
+STATES = ("armed", "half-confirmed", "confirmed", "reverting", "reverted")
+
+KUBELET_MADE = 1_700_000_000
+"""The modification time of the kubelet's binary: receipts hold it."""
+
+
+def archive(commit: str) -> Path:
+    return FOLDER / f"{commit}.tar.xz"
+
+
+def said_root(root: Path, old: str, new: str) -> None:
+    """Units and timers name the node's root: it is another folder now."""
+    for file in (*root.glob("etc/systemd/system/rollout-*"), *root.glob("run/standin/rollout-*")):
+        file.write_text(file.read_text().replace(old, new))
+
+
+def node_as_left(fresh: Node, commit: str, state: str) -> Node:
+    """``fresh``, with the files that the agent of ``commit`` left in ``state``."""
+    shutil.rmtree(fresh.root)
+    with tarfile.open(archive(commit)) as trees:
+        members = [member for member in trees if member.name.split("/")[0] == state]
+        trees.extractall(fresh.root.parent, members, filter="fully_trusted")  # noqa: S202 - recorded by us
+    (fresh.root.parent / state).rename(fresh.root)
+    said_root(fresh.root, HERE, str(fresh.root))
+    same_kubelet(fresh)
+    return fresh
+
+
+def same_kubelet(node: Node) -> None:
+    os.utime(node.bin / "kubelet", (KUBELET_MADE, KUBELET_MADE))

@@ -1,0 +1,122 @@
+"""A kubelet says in its log only that it ignores a field. The log is read where it goes; one that cannot be read says nothing good."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.report import Report
+from rollout.core.model.snapshot import Snapshot
+from rollout.kubelet.agent.agent_call import Measure
+from tests.agent.node import BOOTED_FOR, NEW, OLD, Node, order
+
+pytestmark = pytest.mark.process
+
+IGNORES = '"Using lenient decoding as strict decoding failed" err="unknown field"'
+
+
+@pytest.fixture
+def elsewhere(node: Node) -> Node:
+    """The kubelet's lines are not in the journal. It began a hundred seconds ago."""
+    node.standin("elsewhere")
+    node.kubelet_started(100)
+    return node
+
+
+def measured(node: Node) -> int | None:
+    report = node.status(measure=Measure(healthz_port=10248))
+    assert report.measurement is not None
+    return report.measurement.lenient
+
+
+def klog(text: str, pid: int = 100) -> str:
+    return f"I1120 09:00:00.000000 {pid:7} server.go:188] {text}\n"
+
+
+def json_line(text: str, ago: float) -> str:
+    return f'{{"ts":{(time.time() - ago) * 1000:.4f},"caller":"app/server.go:188","msg":"{text}","v":0}}\n'
+
+
+def to_stderr(node: Node, text: str) -> None:
+    node.write("/var/log/kubelet.log", text.encode())
+    (node.at("/proc/100/fd")).mkdir(exist_ok=True)
+    node.at("/proc/100/fd/2").symlink_to(node.at("/var/log/kubelet.log"))
+
+
+def to_log_file(node: Node, text: str) -> None:
+    node.write("/proc/100/cmdline", b"kubelet\0--logtostderr=false\0--log-file=/var/log/k.log\0")
+    node.write("/var/log/k.log", text.encode())
+
+
+def to_log_dir(node: Node, text: str) -> None:
+    node.write("/proc/100/cmdline", b"kubelet\0--logtostderr=false\0--log-dir\0/var/log/k\0")
+    node.write("/var/log/k/kubelet.n.root.log.INFO.1", text.encode())
+    node.at("/var/log/k/kubelet.INFO").symlink_to("kubelet.n.root.log.INFO.1")
+
+
+WAYS = pytest.mark.parametrize("sent", [to_stderr, to_log_file, to_log_dir])
+
+
+@WAYS
+def test_it_is_read_from_a_file(elsewhere: Node, sent: Callable[[Node, str], None]) -> None:
+    sent(
+        elsewhere,
+        klog(IGNORES, pid=99) + klog("Flag --x has been deprecated") + klog(IGNORES) + klog("Started kubelet"),
+    )
+    assert measured(elsewhere) == 1, "the process before it said so too, which is not this one's"
+
+
+@WAYS
+def test_a_file_that_says_nothing_of_it_is_good_news(elsewhere: Node, sent: Callable[[Node, str], None]) -> None:
+    sent(elsewhere, klog(IGNORES, pid=99) + klog("Started kubelet"))
+    assert measured(elsewhere) == 0
+
+
+@WAYS
+def test_a_file_of_an_older_process_is_no_news(elsewhere: Node, sent: Callable[[Node, str], None]) -> None:
+    sent(elsewhere, klog("Started kubelet", pid=99))
+    assert measured(elsewhere) is None
+
+
+@pytest.mark.parametrize(("ago", "count"), [(10_000.0, None), (1.0, 1)])
+def test_json_lines_are_told_apart_by_their_moment(elsewhere: Node, ago: float, count: int | None) -> None:
+    to_stderr(elsewhere, json_line("Using lenient decoding as strict decoding failed", ago))
+    assert measured(elsewhere) == count
+
+
+def test_a_snapshot_without_a_line_says_so(elsewhere: Node) -> None:
+    snapshot = elsewhere.snapshot()
+    assert isinstance(snapshot, Snapshot)
+    assert snapshot.measurement.lenient is None
+
+
+def applied(node: Node, *, log_unread: bool = False) -> Report:
+    return node.apply(replace(order(), log_unread=log_unread))
+
+
+def test_a_kubelet_without_a_readable_log_is_not_healthy(node: Node) -> None:
+    node.standin("elsewhere")
+    report = applied(node)
+    assert node.receipt()["state"] == "reverted"
+    assert "not a line of its log can be read" in report.message
+    assert node.files() == OLD
+    assert node.now() < BOOTED_FOR + 60, "it is waited for, not for long"
+
+
+def test_but_it_is_where_the_playbook_accepts_that(node: Node) -> None:
+    node.standin("elsewhere")
+    assert applied(node, log_unread=True).healthy
+    assert node.files() == NEW
+
+
+def test_a_field_that_is_ignored_is_found_in_the_file_after_the_restart(node: Node) -> None:
+    node.standin("elsewhere")
+    words = ("kubelet", "--config=/var/lib/kubelet/config.yaml", "--logtostderr=false", "--log-file=/var/log/k.log", "")
+    node.write("/proc/100/cmdline", "\0".join(words).encode())
+    node.write("/var/log/k.log", (klog(IGNORES, pid=101) + klog("Started kubelet", pid=101)).encode())
+    report = applied(node)
+    assert "1 lines of lenient decoding" in report.message
+    assert node.files() == OLD

@@ -1,0 +1,31 @@
+"""What is written down of cordons that were lifted after a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.cordons import Lifted, write_down_lifted
+from rollout.app.following import replay
+from rollout.app.runs import leased
+from rollout.core.run.events import CordonsLifted
+from rollout.core.run.journal_codec import decode_event
+from rollout.core.run.state import Phase
+from tests.app.site import SMALL, Site
+
+
+def test_only_who_still_has_one_is_left_out() -> None:
+    lifted = Lifted(("n1",), (("n2", "forbidden"),))
+    assert lifted.without(("n1", "n2", "n3")) == ("n1", "n3"), "somebody has lifted that of n3 by hand"
+
+
+def test_it_is_the_runs_last_event_with_who_and_why_and_no_earlier_than_its_end(tmp_path: Path) -> None:
+    journal = SqlJournal(tmp_path)
+    end = Site(journal).apply()
+    with leased(journal, SMALL.cluster, "r1"):
+        write_down_lifted(journal, end, (), 9e9, "ann@desk", "")
+        write_down_lifted(journal, end, ("n1", "n2"), 1.0, "ann@desk", "OPS-7")
+    events = [decode_event(text) for text in journal.events("r1")]
+    assert events[-1] == CordonsLifted(end.now, ("n1", "n2"), "ann@desk", "OPS-7"), "this machine's clock is behind"
+    assert not any(isinstance(event, CordonsLifted) for event in events[:-1]), "nothing was lifted, nothing is written"
+    assert replay(journal, "r1").phase is Phase.ENDED

@@ -1,0 +1,124 @@
+"""What a controller that was killed has left in Alertmanager, as the journal alone tells it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.backends import Backends
+from rollout.app.following import replay, silences_left
+from rollout.app.ports import Worker
+from rollout.app.runs import Tools, start_apply
+from rollout.cli.main import run
+from rollout.core.run.commands import Command, OpenWave
+from rollout.core.run.state import Phase, RunState, Verb
+from rollout.core.telling.left_silences import LeftSilence, left_silences_document, left_silences_lines
+from tests.app.site import SMALL, WAY, KilledError, Site
+from tests.app.test_wave_gates import SILENCING, Around, alerts
+
+URL = "http://alerts.example:9093"
+PLAN = replace(SMALL, gates=(*SMALL.gates, alerts(replace(SILENCING, url=URL))))
+SECONDS = SILENCING.silence
+
+
+@dataclass
+class Silencing(Site):
+    """Its plan silences each wave's nodes. ``unheard``: it is killed when the silences are set, before that is written down."""
+
+    around: Around = field(default_factory=Around)
+    unheard: bool = False
+
+    def submit(self, worker: Worker, command: Command) -> None:
+        super().submit(worker, command)
+        if self.unheard and isinstance(command, OpenWave):
+            raise KilledError
+
+    def tools(self) -> Tools:
+        return replace(super().tools(), backends=Backends(alerts=self.around, wait=self.around.clock.wait))
+
+    def apply(self) -> RunState:
+        return start_apply(PLAN, WAY, self.tools())
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> SqlJournal:
+    return SqlJournal(tmp_path / "state")
+
+
+def lines(left: Sequence[LeftSilence], now: float) -> list[str]:
+    return list(left_silences_lines(left, "r1", now))
+
+
+def test_a_silence_lasts_as_long_as_its_gate_says_from_when_it_was_set(journal: SqlJournal) -> None:
+    site = Silencing(journal)
+    state = site.killed("n1", Verb.CONFIRM)
+    assert state.phase is not Phase.ENDED
+    assert list(site.around.standing_now) == ["s1"]
+    (left,) = silences_left(journal, "r1", site.at)
+    assert (left.identity, left.url, left.wave) == ("s1", URL, "canary")
+    assert site.at < left.until < site.at + SECONDS, "it was set before now"
+    assert silences_left(journal, "r1", left.until - 1.0) == (left,)
+    assert silences_left(journal, "r1", left.until) == (), "Alertmanager has ended it"
+    until = left_silences_document([left])[0]["until"]
+    (said,) = lines([left], left.until - 200.0)
+    assert said.startswith(f"  alerts of wave canary stay silenced until {until} (3 min 20 s from now): ")
+    assert said.endswith(f"silence s1 at {URL}; a resumed run lifts it at its end")
+
+
+def test_a_silence_that_nobody_wrote_down_is_told_as_what_may_be(journal: SqlJournal) -> None:
+    site = Silencing(journal, unheard=True)
+    with pytest.raises(KilledError):
+        site.apply()
+    assert replay(journal, "r1").silences == ()
+    assert list(site.around.standing_now) == ["s1"]
+    (left,) = silences_left(journal, "r1", site.at)
+    assert (left.identity, left.wave) == ("", "canary")
+    assert left.until > site.at + SECONDS, "at the latest"
+    said = " ".join(lines([left], site.at))
+    assert "alerts of wave canary may stay silenced until " in said
+    assert "with the comment `rollout r1, wave canary`" in said
+    assert site.around.standing_now["s1"].comment.startswith("rollout r1, wave canary")
+
+
+def test_a_resumed_run_that_dies_too_has_left_what_both_of_its_controllers_set(journal: SqlJournal) -> None:
+    site = Silencing(journal, unheard=True)
+    with pytest.raises(KilledError):
+        site.apply()
+    site.answers, site.unheard, site.dies_at = [], False, ("n1", Verb.CONFIRM)
+    with pytest.raises(KilledError):
+        site.resume("r1")
+    assert sorted(site.around.standing_now) == ["s1", "s2"]
+    assert {each.identity for each in silences_left(journal, "r1", site.at)} == {"", "s2"}
+
+
+def test_a_run_that_has_ended_has_lifted_what_it_set(journal: SqlJournal) -> None:
+    site = Silencing(journal)
+    assert site.apply().phase is Phase.ENDED
+    assert site.around.standing_now == {}
+    assert silences_left(journal, "r1", site.at) == ()
+
+
+def test_a_run_whose_plan_silences_nobody_has_left_nothing(journal: SqlJournal) -> None:
+    site = Site(journal)
+    site.killed("n1", Verb.CONFIRM)
+    assert silences_left(journal, "r1", site.at) == ()
+
+
+def test_status_tells_of_a_dead_controllers_silence_and_not_of_one_that_is_over(
+    journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its journal's times are far in the future, so that this clock is before the silence's end; then far in the past."""
+    for run_id, at, told in (("r1", 4e9, True), ("r2", 1000.0, False)):
+        folder = tmp_path / run_id
+        site = Silencing(SqlJournal(folder), at=at, runs=int(run_id[1:]) - 1)
+        site.killed("n1", Verb.CONFIRM)
+        assert run(["status", "--state", str(folder)]) == 0
+        assert ("alerts of wave canary stay silenced until 2096-" in capsys.readouterr().out) is told
+        assert run(["status", "-o", "json", "--state", str(folder)]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert [each["identity"] for each in document["silences"]] == (["s1"] if told else [])

@@ -1,0 +1,174 @@
+"""The names that leave the program: what is on disk, what nodes and programs are told. ``wire_names.json`` freezes them.
+
+``python -m tests.wire_names`` adds what is new to the table. A name that is gone, or a format that changed under an old
+number, it refuses: journals, nodes and people still have it.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+import re
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rollout.core.model.names_on_disk import name_on_disk
+from rollout.core.model.plan import Plan
+from rollout.core.model.snapshot import ReceiptState, Snapshot, Unread
+from rollout.core.plans import plan_codec, snapshot_codec
+from rollout.core.run.journal_codec import EVENTS
+from rollout.core.run.requests import Word
+from rollout.core.run.state import RULES, Order
+from rollout.core.telling.summary import Summary
+from rollout.core.telling.summary_text import Attendance
+from tests.places import ROOT
+
+FILE = Path(__file__).with_suffix(".json")
+AGENT = ROOT / "rollout/agent/agent.sh"
+
+FORMATS = {"journal": RULES, "plan": plan_codec.VERSION, "snapshot": snapshot_codec.VERSION}
+"""Section → the number that must rise when a line of it changes, in whichever way: these are read strictly."""
+
+Table = dict[str, list[str]]
+
+_REFERENCE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_RAISED = re.compile(r"(Usage|State|Input|Remote|Away)Error|Problem|Flaw|Halt")
+_PASSED_ON = re.compile(r"_\w+|\w+Error")
+
+
+@cache
+def names() -> Table:
+    """Section → its lines, as the code has them now."""
+    return {
+        "journal": sorted({*_journal()}),
+        "plan": sorted({*shape("", Plan)}),
+        "snapshot": sorted({*shape("read.*", Snapshot), *shape("unread.*", Unread)}),
+        "status": sorted({*shape("", Summary), *shape("controller", Attendance)}),
+        "requests": sorted(word.value for word in Word),
+        "receipt keys": sorted(_of_agent(r"^      (\w+)\) r_\w+=\$value ;;$")),
+        "receipt states": sorted(state.value for state in ReceiptState),
+        "agent verbs": sorted(_verbs()),
+        "agent answers": sorted(_of_agent(r'\bsay "([a-z-]+) ')),
+        "references": sorted(
+            {*_references(), *_of_agent(r"\brefuse ([a-z-]+) "), *_of_agent(r'say "refused ([a-z-]+) ')}
+        ),
+    }
+
+
+def _journal() -> Iterator[str]:
+    for name, kind in EVENTS.items():
+        yield from shape(name, kind)
+    yield from shape("order", Order)
+
+
+def shape(where: str, kind: Any) -> Iterator[str]:
+    """A line for each key of a type as it is written: where it is, and what."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        for field in dataclasses.fields(kind):
+            yield from shape(f"{where}.{name_on_disk(field)}".lstrip("."), hints[field.name])
+    elif origin in (types.UnionType, typing.Union):
+        yield from (f"{line}?" for line in shape(where, arguments[0]))
+    elif origin in (tuple, frozenset):
+        yield from shape(f"{where}[]", arguments[0])
+    elif origin is not None and issubclass(origin, Mapping):
+        yield from shape(f"{where}.*", arguments[1])
+    elif isinstance(kind, type) and issubclass(kind, Enum):
+        yield f"{where}: {' | '.join(sorted(str(member.value) for member in kind))}"
+    else:
+        yield f"{where}: {kind.__name__}"
+
+
+def _of_agent(pattern: str) -> set[str]:
+    return set(re.findall(pattern, AGENT.read_text(), re.MULTILINE))
+
+
+def _verbs() -> set[str]:
+    (dispatch,) = re.findall(r"\n  case \$verb in\n(.*?)\n  esac\n", AGENT.read_text(), re.DOTALL)
+    return {word for line in re.findall(r"^    ([a-z |]+)\)$", dispatch, re.MULTILINE) for word in line.split(" | ")}
+
+
+def _references() -> Iterator[str]:
+    """What errors and refusals are called: words that code raises, and words with a hyphen that the documentation names."""
+    documented = {
+        word for page in (ROOT / "docs").glob("*.md") for word in re.findall(r"`([a-z0-9-]+)`", page.read_text())
+    }
+    for tree in _code():
+        for node in ast.walk(tree):
+            for word in (*_said(node), *(word for word in _word(node) if "-" in word and word in documented)):
+                if _REFERENCE.fullmatch(word):
+                    yield word
+
+
+@cache
+def _code() -> tuple[ast.Module, ...]:
+    files = sorted((ROOT / "rollout").rglob("*.py"))
+    return tuple(
+        ast.parse(file.read_text()) for file in files if not {"lab", "simulation", "migrations"} & set(file.parts)
+    )
+
+
+def _said(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.keyword) and node.arg == "reference":
+        yield from _word(node.value)
+    if isinstance(node, ast.Call) and node.args:
+        called = ast.unparse(node.func).rpartition(".")[2]
+        if _RAISED.fullmatch(called):
+            yield from _word(node.args[0])
+        elif _PASSED_ON.fullmatch(called):
+            yield from (word for word in _word(node.args[0]) if "-" in word)
+
+
+def _word(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+
+
+def words() -> set[str]:
+    """Every text that the code holds: a reference that moved within it is not gone."""
+    return {word for tree in _code() for node in ast.walk(tree) for word in _word(node)} | _of_agent(r"([a-z0-9-]+)")
+
+
+# ------------------------------------------------------------------------------------------------- against the table
+
+
+def read() -> tuple[Mapping[str, int], Table]:
+    """The numbers of the formats, and the lines, as they are frozen."""
+    document = json.loads(FILE.read_text())
+    return document["numbers"], document["names"]
+
+
+def breaks(numbers: Mapping[str, int], frozen: Table, now: Table) -> Iterator[str]:
+    """What would no longer be understood, and what to do."""
+    for section, lines in frozen.items():
+        gone = sorted(set(lines) - set(now.get(section, ())) - (words() if section == "references" else set()))
+        more = sorted(set(now.get(section, ())) - set(lines))
+        if section not in FORMATS:
+            if gone:
+                yield f"{section}: {', '.join(gone)} is gone. Such a name never changes: keep it, whatever code calls the thing"
+        elif (gone or more) and FORMATS[section] == numbers[section]:
+            yield (
+                f"{section}: no longer {gone}, but {more}. A field that was renamed keeps its name: "
+                'field(metadata=on_disk("old name")), see core.model.names_on_disk; an event keeps its key in '
+                f"journal_codec.EVENTS. If what is written has changed, raise the number of this format ({numbers[section]})"
+            )
+
+
+def main() -> None:
+    now = names()
+    found = list(breaks(*read(), now)) if FILE.exists() else []
+    if found:
+        sys.exit("\n".join(found))
+    FILE.write_text(json.dumps({"numbers": FORMATS, "names": now}, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()
