@@ -7,9 +7,7 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.clock import SystemClock
 from rollout.app.applied_before import look_before, runs_that_applied
-from rollout.app.cordons import write_down_lifted
 from rollout.app.following import replay
 from rollout.app.load import load_policy
 from rollout.app.plan import check_preflight
@@ -28,7 +26,7 @@ from rollout.app.runs import (
 )
 from rollout.app.runs import resume as resume_run
 from rollout.app.upkeep import held_by, set_free
-from rollout.cli.cordons import lift_and_tell
+from rollout.cli.cordons import lift_those_of
 from rollout.cli.gate_backends import check_backends, gate_backends, needs_to_plan
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import make_plan, preflight_text, read_fleet, the_playbook
@@ -239,10 +237,7 @@ def _lift(session: Session, journal: Journal, run: str) -> int | None:
         return None
     inventory = session.inventory(state.order.cluster)
     with leased(journal, state.order.cluster, run):  # whoever resumes it lifts them, and may be emptying nodes again
-        lifted = lift_and_tell(session, inventory, cordoned, run, cordoned)
-        if lifted is not None:
-            gone = lifted.without(cordoned)
-            write_down_lifted(journal, state, gone, SystemClock().now(), operator(), session.reason)
+        lifted = lift_those_of(session, journal, inventory, state, cordoned)
     if session.output == "text":
         click.echo(f"run {run} ended {state.ending}; for anything else it owes: rollout resume {run}")
     return 0 if lifted is not None and not lifted.failed else 4
