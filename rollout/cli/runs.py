@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,9 +41,15 @@ from rollout.core.plans.does_text import does_lines
 from rollout.core.plans.on_nodes import highest_token
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.plans.standing_now import Answer, Now, Standings
-from rollout.core.run.order import left_out
 from rollout.core.run.requests import Request, Word
 from rollout.core.run.state import Phase, RunState
+from rollout.core.telling.nothing_to_do import (
+    NothingToDo,
+    Why,
+    nothing_document,
+    nothing_lines,
+    nothing_to_change,
+)
 from rollout.core.telling.summary import exit_code
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
@@ -86,10 +93,10 @@ def apply(
     if preflight.refused:
         raise UsageError("preflight", f"nothing was touched: {preflight_text(preflight)}")
     if not plan.nodes:
-        return _nothing_to_do(session, plan)
+        return _tell(session, nothing_to_change(plan))
     check_nothing_unfinished(session.past(), plan.cluster)
     if plan_file is not None and _is_applied(session, plan, inventory):
-        return 4 if left_out(plan) else 0
+        return _tell(session, NothingToDo(plan, Why.ALREADY_APPLIED, runs_that_applied(session.past(), plan)))
     what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
     with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
         click.echo("\n".join(does_lines(plan)), err=session.output != "text")
@@ -108,23 +115,16 @@ def _read_plan(session: Session, path: Path, digest: str) -> tuple[Plan, Invento
 
 
 def _is_applied(session: Session, plan: Plan, inventory: Inventory) -> bool:
-    """Whether every node has the plan's bytes, which is said. ``UsageError``: no node can be applied any more."""
+    """Whether every node has the plan's bytes. ``UsageError``: no node can be applied any more."""
     nodes = session.nodes()
     try:
         found = look_before(plan, session.way(inventory, tuple(plan.nodes)), nodes)
     finally:
         nodes.close()
-    match found.answer():
-        case Answer.BEGIN:
-            return False
-        case Answer.PLAN_AGAIN:
-            raise UsageError("plan-is-stale", _stale(found), hint=f"plan again: rollout plan --cluster {plan.cluster}")
-    if session.output == "text":
-        runs = runs_that_applied(session.past(), plan)
-        by = f"by {'run' if len(runs) == 1 else 'runs'} {', '.join(runs)}" if runs else "by no run of this journal"
-        click.echo(f"nothing to do: already applied {by}; every node has the plan's files")
-        _tell_left_out(plan)
-    return True
+    answer = found.answer()
+    if answer is Answer.PLAN_AGAIN:
+        raise UsageError("plan-is-stale", _stale(found), hint=f"plan again: rollout plan --cluster {plan.cluster}")
+    return answer is Answer.ALREADY_APPLIED
 
 
 def _stale(found: Standings) -> str:
@@ -153,16 +153,13 @@ def _plan_now(
     return plan, inventory
 
 
-def _nothing_to_do(session: Session, plan: Plan) -> int:
-    if session.output == "text":
-        click.echo("no node can be changed" if plan.left_out else "nothing to do")
-        _tell_left_out(plan)
-    return 4 if left_out(plan) else 0
-
-
-def _tell_left_out(plan: Plan) -> None:
-    for left in left_out(plan):
-        click.echo(f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}")
+def _tell(session: Session, nothing: NothingToDo) -> int:
+    """The exit code."""
+    if session.output == "json":
+        click.echo(json.dumps(nothing_document(nothing), sort_keys=True))
+    else:
+        click.echo("\n".join(nothing_lines(nothing)))
+    return nothing.exit_code
 
 
 @click.command()
