@@ -70,6 +70,7 @@ def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
         (vector(warnings=("remote store away",)), "the query's result is empty; warning: remote store away"),
         (vector("NaN"), "the sample {node=n1} is NaN"),
         (vector(0.01, warnings=("a store did not answer",)), "it may be partial: a store did not answer"),
+        (Reply(body=vector(0.01).body[:-1] + b',"isPartial":true}'), "it may be partial: isPartial"),
         (Reply(body=vector(0.01).body[:-20]), "could not be asked: the answer is not JSON [bad-answer]"),
         (Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{\"status\":"), None),
         (Reply(body=b"\x00\xff\xfe", headers=(("Content-Type", "image/png"),)), "could not be asked: the answer is not JSON [bad-answer]"),
@@ -84,7 +85,7 @@ def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
         (Reply(body=b"x" * (17 << 20)), "could not be asked: the answer is larger than 16 MiB [too-large]"),
         (Reply(body=b"\x1f\x8b", headers=(("Content-Encoding", "gzip"),)), "could not be asked: the answer is compressed, which was not asked for [bad-answer]"),
     ],
-    ids=["nothing", "nothing, with a warning", "NaN", "partial", "truncated", "cut off", "an image", "a page", "deep", "no success", "range", "number", "bad query", "unauthorized", "redirect", "huge", "compressed"],
+    ids=["nothing", "nothing, with a warning", "NaN", "partial", "partial by its own mark", "truncated", "cut off", "an image", "a page", "deep", "no success", "range", "number", "bad query", "unauthorized", "redirect", "huge", "compressed"],
 )  # fmt: skip
 def test_what_is_no_answer_is_unknown(stack: ExitStack, reply: Reply, said: str | None) -> None:
     verdict, evidence = judged(stack, reply)
