@@ -61,6 +61,9 @@ def load() -> None:
     from rollout.adapters.lab import launch
 
     launch.served = forked_lab  # type: ignore[assignment]
+    from tests import shadowed
+
+    shadowed.install()
 
 
 @dataclass

@@ -317,6 +317,11 @@ fence() { # the caller's token is at least the node's, and no other run holds it
   fi
 }
 
+refuse_token() {
+  [ -z "$undurable" ] || refuse not-durable "the disk did not take the token: sync failed"
+  refuse state-not-writable "the token could not be stored"
+}
+
 accept() { # after fence: remember a newer token
   [ "$counter $run" = "$k_counter $k_run" ] || write_token live
 }
@@ -794,7 +799,10 @@ is_healthy() { # what is remembered is from before the restart; why says what is
 }
 
 tell_health() { # of the old files, after a restart with them
-  [ "$how" != nothing ] || return 0
+  case $how in
+    nothing) say "healthy yes no file had been exchanged" && return ;;
+    finished) return ;;
+  esac
   if is_healthy; then say "healthy yes $why"; else say "healthy no $why"; fi
 }
 
@@ -1001,8 +1009,8 @@ take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when th
   folders
   # shellcheck disable=SC2086 # a list of paths
   flush $dirs
-  [ "$given,$stuck" != 0,not-given-back ] || how=nothing # the attempt before this one has done the rest
-  [ "$how" = nothing ] || reload_surely
+  [ "$given,$stuck" != 0,not-given-back ] || how=finished # by the attempt before this one
+  case $how in restart | files) reload_surely ;; esac
   case $how in restart) restart_again ;; files) restart_running ;; esac
   is_whole || return 1
   become "reverted-$r_cause" || return 1
@@ -1187,8 +1195,8 @@ check_before() { is_as "$3" "$2" || { drifted=$2 && return 1; }; }
 check_unit() { # NAME: it is as units must be that are touched; remembered as it is
   is_name "$1" || refuse bad-argument "unit $1"
   look "$1" || refuse systemd-not-answering "systemctl show $1"
+  case $u_load/$u_file in masked/* | */masked*) refuse unit-masked "$1" ;; esac # its drop-ins stay unread, whoever reloads
   [ "$u_reload" != yes ] || refuse need-daemon-reload "$1: its unit files changed since systemd read them"
-  case $u_load/$u_file in masked/* | */masked*) refuse unit-masked "$1" ;; esac
   [ "$u_load" = loaded ] || refuse unit-not-found "$1 is $u_load"
   remember "$1"
 }
@@ -1432,7 +1440,7 @@ apply_locked() {
   sweep
   here "$asked"
   check_node
-  accept || refuse state-not-writable "the token could not be stored"
+  accept || refuse_token
   stage || refuse_staging
   in_time
   arm
@@ -1460,6 +1468,7 @@ verb_apply() {
   unwatched=0
   apply_locked 9>&-
   exec 9>&- # what is looked at from here on changes nothing
+  allow $((longest / 900 + 20)) # the controller waits no longer
   [ "$unwatched" = 0 ] || { PAYLOAD='' && tell_health; }
   read_token
   say "token $k_counter $k_run $k_state"
@@ -1493,7 +1502,7 @@ keeps_foreign() { # the loaded transaction has bytes of somebody else's, which n
 confirm_locked() {
   fence
   load "$tx" || refuse no-transaction "$tx"
-  accept || refuse state-not-writable "the token could not be stored"
+  accept || refuse_token
   case $r_state in
     reverting | reverted)
       say "refused too-late $tx is $r_state"
@@ -1666,13 +1675,15 @@ forget_guards() { # of transactions that are over, in systemd's memory: a confir
   # shellcheck disable=SC2086 # a list of units
   [ -z "$idle" ] || { bounded 10 systemctl stop $idle; bounded 10 systemctl reset-failed $idle; } >/dev/null 2>&1 || : # failed: its file was deleted
   case $busy,$guards in
-    0,*"$BOOT_UNIT"*) # a reload with a new drop-in had read it too; and one that failed is remembered without its file
-      bounded 30 systemctl daemon-reload >/dev/null 2>&1
-      bounded 5 systemctl reset-failed "$BOOT_UNIT" >/dev/null 2>&1 || :
-      ;;
+    0,*"$BOOT_UNIT"*) forget_boot_unit ;;
     *) [ -n "$idle" ] || return 0 ;;
   esac
   list_guards
+}
+
+forget_boot_unit() { # in systemd's memory: a reload with a new drop-in had read it too; and one that failed is remembered without its file
+  bounded 30 systemctl daemon-reload >/dev/null 2>&1
+  bounded 5 systemctl reset-failed "$BOOT_UNIT" >/dev/null 2>&1 || :
 }
 
 withdraw() { # what lies outside $S of transactions that are over
@@ -1744,7 +1755,7 @@ verb_forget() {
 
 claim_locked() {
   fence
-  [ "$counter $run live" = "$k_counter $k_run $k_state" ] || write_token live || refuse state-not-writable "$S/token"
+  [ "$counter $run live" = "$k_counter $k_run $k_state" ] || write_token live || refuse_token
 }
 
 show_state() { # token, receipts, facts that cost nothing
@@ -2476,10 +2487,17 @@ guard_locked() {
       armed | reverting) take_back guard restart || [ "$stuck" = not-durable ] || exit 1 ;;
       *) disarm ;;
     esac
+    leave_no_boot_unit
   else
     here "$tx"
     [ ! -d "$T" ] || abandon
   fi
+}
+
+leave_no_boot_unit() { # nobody may come to clean up after a guard
+  [ ! -e "$SYSTEM/$BOOT_UNIT" ] || return 0
+  list_guards
+  case $guards in *"$BOOT_UNIT"*) forget_boot_unit ;; esac
 }
 
 verb_guard() { # TX: the time is over

@@ -15,6 +15,7 @@ from rollout.core.run.machine import opening, replayed
 from rollout.core.run.state import RULES, Goal, Order, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.run.ways_back import measured
+from rollout.core.telling.afterwards import Afterwards
 from rollout.core.telling.left_silences import LeftSilence, Step, left_silences
 from rollout.core.telling.run_summary import reverted
 from rollout.core.telling.summary_text import Attendance
@@ -176,6 +177,15 @@ def silences_left(journal: Journal, run: str, now: float) -> tuple[LeftSilence, 
     """What a run that no controller is at work on has left in Alertmanager, of which ``now`` nothing has ended it yet."""
     plan = plan_of(journal.header(run))
     return left_silences(Follower(journal, run).catch_up(), plan, now) if plan else ()
+
+
+def afterwards(journal: Journal, state: RunState, now: float) -> Afterwards:
+    """What the events of a run, replayed to this state, do not say of it."""
+    run = state.order.run
+    controller = attendance(journal, state.order.cluster, run)
+    alone = state.phase is not Phase.ENDED and not controller.alive
+    left = silences_left(journal, run, now) if alone else ()
+    return Afterwards(now, controller, left, rolled_back_since(journal, run))
 
 
 def runs_at_work(journal: Journal) -> tuple[str, ...]:

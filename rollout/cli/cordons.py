@@ -7,13 +7,17 @@ from collections.abc import Collection, Iterator
 
 import click
 
-from rollout.app.cordons import Lifted, lift_cordons
+from rollout.adapters.clock import SystemClock
+from rollout.app.cordons import Lifted, lift_cordons, write_down_lifted
+from rollout.app.ports import Journal
+from rollout.app.runs import leased
 from rollout.cli.gate_backends import cluster_of
-from rollout.cli.wiring import Session
+from rollout.cli.wiring import Session, operator
 from rollout.core.model.inventory import Inventory
+from rollout.core.run.state import Phase, RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
-from rollout.errors import RolloutError
+from rollout.errors import RolloutError, StateError
 
 
 def by_hand(run: str, spared: Collection[str]) -> str:
@@ -54,6 +58,23 @@ def lift_and_tell(
         for line in _lines(lifted, why, known, by_hand(run, spared)):
             click.echo(line)
     return None if why else lifted
+
+
+def lift_those_of(
+    session: Session, journal: Journal, inventory: Inventory, state: RunState, names: Collection[str]
+) -> Lifted | None:
+    """Of one run, on these nodes; of a run that has ended it is written down, as ``state`` is its journal's."""
+    run = state.order.run
+    known = tuple(name for name, record in state.nodes.items() if record.cordoned)
+    lifted = lift_and_tell(session, inventory, names, run, known)
+    gone = lifted.without([name for name in known if name in names]) if lifted is not None else ()
+    if gone and state.phase is Phase.ENDED:
+        try:
+            with leased(journal, state.order.cluster, run):
+                write_down_lifted(journal, state, gone, SystemClock().now(), operator(), session.reason)
+        except StateError as error:  # the nodes are free all the same
+            click.echo(f"that cordons of run {run} are lifted was not written down: {error}", err=True)
+    return lifted
 
 
 def _lines(lifted: Lifted, why: str, known: Collection[str], command: str) -> Iterator[str]:

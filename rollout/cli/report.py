@@ -9,18 +9,19 @@ from typing import Any
 
 import click
 
+from rollout.adapters.clock import SystemClock
 from rollout.adapters.private_files import write_privately
-from rollout.app.following import attendance, rolled_back_since
+from rollout.app.following import afterwards
 from rollout.app.past_runs import past_run
 from rollout.app.telling import tell_run
 from rollout.cli.options import session_options
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session
+from rollout.core.telling.afterwards import afterwards_document, afterwards_lines
 from rollout.core.telling.pages.page import page
 from rollout.core.telling.pages.text import report_document, report_lines
 from rollout.core.telling.past_run import past_run_document, past_run_lines
 from rollout.core.telling.summary import summarize
-from rollout.core.telling.summary_text import attendance_lines, controller_document, since_document, since_lines
 
 
 @click.command()
@@ -42,22 +43,16 @@ def report(session: Session, run: str, file: Path | None) -> int:
         click.echo(_document(past_run_document(past)) if session.output == "json" else "\n".join(past_run_lines(past)))
         return 0
     story = tell_run(journal, named)
+    after = afterwards(journal, story.state, SystemClock().now())
     if file is not None:
-        _write(file, page(story))
+        _write(file, page(story, after))
     summary = summarize(story.state)
-    controller = attendance(journal, summary.cluster, summary.run)
-    since = rolled_back_since(journal, summary.run)
     if session.output == "json":
-        document = {
-            **report_document(story),
-            "controller": controller_document(summary, controller),
-            "rolledBack": since_document(since),
-        }
-        click.echo(_document(document))
+        click.echo(_document({**report_document(story), **afterwards_document(summary, after)}))
     elif file is not None:
         click.echo(f"report of run {story.past.order.run}: {file}")
     else:
-        click.echo("\n".join((*report_lines(story), *attendance_lines(summary, controller), *since_lines(since))))
+        click.echo("\n".join((*report_lines(story), *afterwards_lines(summary, after))))
     return 0
 
 

@@ -13,7 +13,7 @@ from rollout.app.following import replay
 from rollout.app.proofs import prove
 from rollout.app.rollbacks import Wanted, rollback_order
 from rollout.app.runs import highest_counter, start_revert
-from rollout.cli.cordons import lift_and_tell
+from rollout.cli.cordons import lift_and_tell, lift_those_of
 from rollout.cli.emergency import EmergencyHands, left_behind, tell_proofs, to_be_proven, way_back_known
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.which_run import known_run
@@ -139,9 +139,8 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
             click.echo(
                 "its silences are not lifted, they end by themselves: " + printable(", ".join(source.silences), 300)
             )
-    cordoned = tuple(name for name, record in source.nodes.items() if record.cordoned)
     if not order.nodes:
-        lift_and_tell(session, inventory, chosen, source.order.run, cordoned)
+        lift_those_of(session, journal, inventory, source, chosen)
         return 0
     typed_confirmation(
         order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be taken back", yes=yes
@@ -149,7 +148,7 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     counter = max(highest_counter(journal, order.cluster), source.counter, source.highest) + 1
     with session.tools(journal, limits.in_flight) as tools:
         state = start_revert(order, counter, session.way(inventory, tuple(order.nodes)), tools)
-        lift_and_tell(session, inventory, chosen, source.order.run, cordoned)
+        lift_those_of(session, journal, inventory, source, chosen)
         if state.ending is not Ending.DONE:
             return exit_code(state) or 0
         asked = to_be_proven(state)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from rollout.adapters.clock import SystemClock
 from rollout.app.applied_before import look_before, runs_that_applied
-from rollout.app.cordons import write_down_lifted
 from rollout.app.following import replay
 from rollout.app.load import load_policy
 from rollout.app.plan import check_preflight
@@ -28,7 +27,7 @@ from rollout.app.runs import (
 )
 from rollout.app.runs import resume as resume_run
 from rollout.app.upkeep import held_by, set_free
-from rollout.cli.cordons import lift_and_tell
+from rollout.cli.cordons import lift_those_of
 from rollout.cli.gate_backends import check_backends, gate_backends, needs_to_plan
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import make_plan, preflight_text, read_fleet, the_playbook
@@ -42,9 +41,15 @@ from rollout.core.plans.does_text import does_lines
 from rollout.core.plans.on_nodes import highest_token
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.plans.standing_now import Answer, Now, Standings
-from rollout.core.run.order import left_out
 from rollout.core.run.requests import Request, Word
 from rollout.core.run.state import Phase, RunState
+from rollout.core.telling.nothing_to_do import (
+    NothingToDo,
+    Why,
+    nothing_document,
+    nothing_lines,
+    nothing_to_change,
+)
 from rollout.core.telling.summary import exit_code
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
@@ -88,10 +93,10 @@ def apply(
     if preflight.refused:
         raise UsageError("preflight", f"nothing was touched: {preflight_text(preflight)}")
     if not plan.nodes:
-        return _nothing_to_do(session, plan)
+        return _tell(session, nothing_to_change(plan))
     check_nothing_unfinished(session.past(), plan.cluster)
     if plan_file is not None and _is_applied(session, plan, inventory):
-        return 4 if left_out(plan) else 0
+        return _tell(session, NothingToDo(plan, Why.ALREADY_APPLIED, runs_that_applied(session.past(), plan)))
     what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
     with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
         click.echo("\n".join(does_lines(plan)), err=session.output != "text")
@@ -110,23 +115,16 @@ def _read_plan(session: Session, path: Path, digest: str) -> tuple[Plan, Invento
 
 
 def _is_applied(session: Session, plan: Plan, inventory: Inventory) -> bool:
-    """Whether every node has the plan's bytes, which is said. ``UsageError``: no node can be applied any more."""
+    """Whether every node has the plan's bytes. ``UsageError``: no node can be applied any more."""
     nodes = session.nodes()
     try:
         found = look_before(plan, session.way(inventory, tuple(plan.nodes)), nodes)
     finally:
         nodes.close()
-    match found.answer():
-        case Answer.BEGIN:
-            return False
-        case Answer.PLAN_AGAIN:
-            raise UsageError("plan-is-stale", _stale(found), hint=f"plan again: rollout plan --cluster {plan.cluster}")
-    if session.output == "text":
-        runs = runs_that_applied(session.past(), plan)
-        by = f"by {'run' if len(runs) == 1 else 'runs'} {', '.join(runs)}" if runs else "by no run of this journal"
-        click.echo(f"nothing to do: already applied {by}; every node has the plan's files")
-        _tell_left_out(plan)
-    return True
+    answer = found.answer()
+    if answer is Answer.PLAN_AGAIN:
+        raise UsageError("plan-is-stale", _stale(found), hint=f"plan again: rollout plan --cluster {plan.cluster}")
+    return answer is Answer.ALREADY_APPLIED
 
 
 def _stale(found: Standings) -> str:
@@ -155,16 +153,13 @@ def _plan_now(
     return plan, inventory
 
 
-def _nothing_to_do(session: Session, plan: Plan) -> int:
-    if session.output == "text":
-        click.echo("no node can be changed" if plan.left_out else "nothing to do")
-        _tell_left_out(plan)
-    return 4 if left_out(plan) else 0
-
-
-def _tell_left_out(plan: Plan) -> None:
-    for left in left_out(plan):
-        click.echo(f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}")
+def _tell(session: Session, nothing: NothingToDo) -> int:
+    """The exit code."""
+    if session.output == "json":
+        click.echo(json.dumps(nothing_document(nothing), sort_keys=True))
+    else:
+        click.echo("\n".join(nothing_lines(nothing)))
+    return nothing.exit_code
 
 
 @click.command()
@@ -239,10 +234,7 @@ def _lift(session: Session, journal: Journal, run: str) -> int | None:
         return None
     inventory = session.inventory(state.order.cluster)
     with leased(journal, state.order.cluster, run):  # whoever resumes it lifts them, and may be emptying nodes again
-        lifted = lift_and_tell(session, inventory, cordoned, run, cordoned)
-        if lifted is not None:
-            gone = lifted.without(cordoned)
-            write_down_lifted(journal, state, gone, SystemClock().now(), operator(), session.reason)
+        lifted = lift_those_of(session, journal, inventory, state, cordoned)
     if session.output == "text":
         click.echo(f"run {run} ended {state.ending}; for anything else it owes: rollout resume {run}")
     return 0 if lifted is not None and not lifted.failed else 4

@@ -8,23 +8,16 @@ from collections.abc import Iterator, Sequence
 import click
 
 from rollout.adapters.clock import SystemClock
-from rollout.app.following import attendance, replay, rolled_back_since, silences_left
+from rollout.app.following import afterwards, replay
 from rollout.app.past_runs import past_run
 from rollout.app.ports import RunHeader
 from rollout.cli.options import session_options
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session
-from rollout.core.run.state import Phase
-from rollout.core.telling.left_silences import left_silences_document, left_silences_lines
+from rollout.core.telling.afterwards import afterwards_document, afterwards_lines
 from rollout.core.telling.past_run import PastRun, past_run_document, past_run_lines
 from rollout.core.telling.summary import summarize
-from rollout.core.telling.summary_text import (
-    attendance_lines,
-    since_document,
-    since_lines,
-    status_document,
-    summary_lines,
-)
+from rollout.core.telling.summary_text import summary_document, summary_lines
 from rollout.core.text.terminal import counted
 
 MOST_OTHERS = 8
@@ -43,27 +36,14 @@ def status(session: Session, run: str) -> int:
     if past is not None:
         _show_past(session, past, journal.head(named), _others(headers, named))
         return 0
-    summary = summarize(replay(journal, named))
-    controller = attendance(journal, summary.cluster, summary.run)
-    now = SystemClock().now()
-    alone = summary.phase is not Phase.ENDED and not controller.alive
-    left = silences_left(journal, summary.run, now) if alone else ()
-    since = rolled_back_since(journal, summary.run)
+    state = replay(journal, named)
+    summary, after = summarize(state), afterwards(journal, state, SystemClock().now())
     events, head = journal.head(summary.run)
     if session.output == "json":
-        more = {
-            "rolledBack": since_document(since),
-            "silences": left_silences_document(left),
-            "journal": {"events": events, "head": head},
-        }
-        click.echo(json.dumps({**status_document(summary, controller), **more}, sort_keys=True))
+        more = {**afterwards_document(summary, after), "journal": {"events": events, "head": head}}
+        click.echo(json.dumps({**summary_document(summary), **more}, sort_keys=True))
     else:
-        lines = (
-            *summary_lines(summary),
-            *attendance_lines(summary, controller),
-            *left_silences_lines(left, summary.run, now),
-            *since_lines(since),
-        )
+        lines = (*summary_lines(summary), *afterwards_lines(summary, after))
         click.echo("\n".join((*lines, _chained(events, head), *_others(headers, summary.run))))
     return 0
 

@@ -8,6 +8,7 @@ from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.run.events import Trigger
 from rollout.core.run.triggers import reference_of, trigger_of
+from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import NEW, OLD, Node
 
 pytestmark = pytest.mark.process
@@ -33,6 +34,13 @@ def test_a_node_whose_sync_takes_no_names_is_refused(node: Node) -> None:
     node.standin("no-names")
     assert node.apply().reference == "sync-without-names"
     assert (node.files(), node.strays()) == (OLD, [])
+
+
+@pytest.mark.parametrize("verb", ["claim", "apply"])
+def test_a_token_that_was_lost_is_not_taken(node: Node, verb: str) -> None:
+    lose(node, "*/rollout/token")
+    report = node.status(claim=Claim(1, "run-1")) if verb == "claim" else node.apply()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
 
 
 def test_new_files_that_were_lost_are_reverted_at_once(node: Node) -> None:

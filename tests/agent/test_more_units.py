@@ -183,7 +183,12 @@ def test_the_boot_unit_runs_before_every_unit_of_the_change(mixed: Node) -> None
 @pytest.mark.parametrize("concerned", [{"units": (CONTAINERD,)}, {"units": (), "hangups": (CONTAINERD,)}])
 @pytest.mark.parametrize(
     ("state", "reference"),
-    [("reload=yes", "need-daemon-reload"), ("file=masked", "unit-masked"), ("load=not-found", "unit-not-found")],
+    [
+        ("reload=yes", "need-daemon-reload"),
+        ("file=masked", "unit-masked"),
+        ("load=masked reload=yes", "unit-masked"),  # its drop-ins stay unread, whoever reloads
+        ("load=not-found", "unit-not-found"),
+    ],
 )
 def test_every_unit_of_the_change_must_be_fit(
     mixed: Node, concerned: dict[str, object], state: str, reference: str

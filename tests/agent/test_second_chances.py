@@ -226,6 +226,23 @@ def test_a_boot_unit_that_failed_is_not_kept_in_memory_without_its_file(node: No
     assert node.strays() == []
 
 
+def test_a_guard_leaves_no_boot_unit_in_memory(node: Node) -> None:
+    """A reload with a new drop-in had read it too, and nobody may come to clean up after a guard."""
+    armed(node)
+    node.standin("rollout-guard-boot.service")
+    before = node.calls().count("daemon-reload")
+    assert node.trigger("guard") == 0
+    assert node.calls().count("daemon-reload") == before + 2, "for the old drop-in, and for the boot unit that is gone"
+
+
+def test_a_change_of_which_nothing_was_exchanged_ends_with_a_healthy_node(node: Node) -> None:
+    wrap(node, "mv", f'case "$*" in *"{node.at(CONFIG)}") exit 1 ;; esac')
+    report = node.apply()
+    assert "a rename failed" in report.message
+    assert report.healthy
+    assert (node.files(), node.receipt()["state"], node.strays()) == (OLD, "reverted", [])
+
+
 def test_a_disk_that_lost_what_was_written_at_boot_is_looked_at_again_at_the_next_one(node: Node) -> None:
     """Linux reports a lost write once: a second sync would succeed without the bytes. Only what a boot finds on the disk is true."""
     armed(node)

@@ -109,7 +109,7 @@ def test_a_run_whose_plan_silences_nobody_has_left_nothing(journal: SqlJournal) 
     assert silences_left(journal, "r1", site.at) == ()
 
 
-def test_status_tells_of_a_dead_controllers_silence_and_not_of_one_that_is_over(
+def test_status_and_report_tell_of_a_dead_controllers_silence_and_not_of_one_that_is_over(
     journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its journal's times are far in the future, so that this clock is before the silence's end; then far in the past."""
@@ -122,3 +122,9 @@ def test_status_tells_of_a_dead_controllers_silence_and_not_of_one_that_is_over(
         assert run(["status", "-o", "json", "--state", str(folder)]) == 0
         document = json.loads(capsys.readouterr().out)
         assert [each["identity"] for each in document["silences"]] == (["s1"] if told else [])
+        assert run(["report", "--state", str(folder)]) == 0
+        assert ("alerts of wave canary stay silenced until 2096-" in capsys.readouterr().out) is told
+        page = tmp_path / f"{run_id}.html"
+        assert run(["report", "--html", str(page), "-o", "json", "--state", str(folder)]) == 0
+        assert json.loads(capsys.readouterr().out)["silences"] == document["silences"]
+        assert ("alerts of wave canary stay silenced until 2096-" in page.read_text()) is told

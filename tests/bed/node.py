@@ -170,6 +170,13 @@ class Node:
     def resume(self) -> None:
         (self.cgroup / "cgroup.freeze").write_text("0")
 
+    def stop_systemd(self) -> None:
+        """Its PID 1 stands still, everything else goes on. Only from outside: a namespace's init takes no SIGSTOP from within."""
+        os.kill(self._leader(), signal.SIGSTOP)
+
+    def continue_systemd(self) -> None:
+        os.kill(self._leader(), signal.SIGCONT)
+
     def hold(self, pattern: str) -> None:
         """Every rename whose words match this pattern of the shell's waits, until ``let_go`` or the next boot."""
         self.exec("sh", "-c", f"rm -f /run/bed-held; printf '%s\\n' '{pattern}' >/run/bed-hold")

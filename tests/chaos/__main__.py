@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bed.bed import why_not
-from tests.chaos.draws import draw
+from tests.chaos.draws import KINDS, MANY_NODES, NODES, Kind, draw
 from tests.chaos.faults import keep
 from tests.chaos.machine import FAKETIME
 from tests.chaos.report import Conditions, conditions, story, table, write
@@ -25,11 +25,12 @@ KEPT = Path(tempfile.gettempdir()) / "rollout-chaos"
 
 
 class Crew:
-    """Several fleets, each a thread; they take the numbers of runs from one queue."""
+    """Several fleets of so many nodes, each a thread; they take the numbers of runs from one queue."""
 
-    def __init__(self, seed: int, numbers: Sequence[int], fleets: int) -> None:
+    def __init__(self, seed: int, numbers: Sequence[int], nodes: int, fleets: int) -> None:
         self.results: list[Result] = []
         self._seed = seed
+        self._nodes = nodes
         self._numbers: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in numbers:
             self._numbers.put(number)
@@ -48,7 +49,7 @@ class Crew:
         while not self._numbers.empty():
             with (
                 tempfile.TemporaryDirectory(prefix=f"rollout-chaos-{index}-") as folder,
-                make_site(Path(folder) / "site") as site,
+                make_site(Path(folder) / "site", self._nodes) as site,
             ):
                 while (number := self._next()) is not None:
                     result = trial(site, draw(self._seed, number))
@@ -66,11 +67,24 @@ class Crew:
             return None
 
 
+def carry_out(seed: int, numbers: Sequence[int], fleets: int) -> Sequence[Result]:
+    """The small fleets side by side; then a large one, which takes as much of the machine as all of them."""
+    few = [number for number in numbers if draw(seed, number).nodes == NODES]
+    many = [number for number in numbers if draw(seed, number).nodes != NODES]
+    return [
+        *Crew(seed, few, NODES, min(fleets, len(few))).work(),
+        *Crew(seed, many, MANY_NODES, min(1, len(many))).work(),
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))  # noqa: S311 - any will do
     parser.add_argument("--run", type=int, action="append", help="only this one of the seed's runs; writes no page")
+    parser.add_argument(
+        "--kind", choices=[kind.name for kind in KINDS], help="only the seed's runs of this one; writes no page"
+    )
     parser.add_argument("--fleets", type=int, default=2, help="of three nodes each, side by side")
     given = parser.parse_args()
     reason = why_not() or (
@@ -79,12 +93,15 @@ def main() -> int:
     if reason:
         print(reason, file=sys.stderr)  # noqa: T201
         return 2
-    numbers = given.run or range(given.runs)
+    only = KINDS.index(Kind[given.kind]) if given.kind else 0
+    numbers = given.run or range(
+        only, only + given.runs * (len(KINDS) if given.kind else 1), len(KINDS) if given.kind else 1
+    )
     began = time.monotonic()
-    results = Crew(given.seed, numbers, min(given.fleets, len(numbers))).work()
+    results = carry_out(given.seed, numbers, given.fleets)
     around: Conditions = conditions(given.seed, given.runs, given.fleets, time.monotonic() - began)
     print("\n".join(table(results)))  # noqa: T201
-    if not given.run and len(results) == len(numbers):
+    if not (given.run or given.kind) and len(results) == len(numbers):
         write(results, around)
     bad = [result for result in results if result.findings]
     return 1 if bad or len(results) < len(numbers) else 0

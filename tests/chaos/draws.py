@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 NODES = 3
+MANY_NODES = 12
+"""In one run of twenty: their names are not padded, so that they sort otherwise than they stand."""
 GUARD = 8
 """Seconds until a node takes itself back, in these runs."""
+DEFAULT_GUARD = 120
+"""What a playbook has that says nothing: in one run of ten."""
 
 
 class Kind(StrEnum):
@@ -30,6 +34,21 @@ class Kind(StrEnum):
     LATE = "confirm on its way while the guard fires"
     TWO = "a second controller at once"
     FROZEN = "controller frozen through its lease, thawed"
+    AGENT = "kill -9 of the agent, its node lives"
+    MEMORY = "no memory left for the agent"
+    SYSTEMD = "PID 1 frozen, then thawed"
+    ISOLATE = "isolate rescue.target, then back"
+    TARGET = "power cut, boot into another default target"
+    IMMUTABLE = "files of the change made immutable, then not"
+    SYNC = "sync reports lost writes"
+    MANAGER = "configuration manager writes old bytes back"
+    REWRITE = "ExecStartPre that rewrites the configuration"
+    MASKED = "kubelet masked, then not"
+    NO_RESTART = "kubelet with Restart=no"
+    STARTS = "kubelet's StartLimitBurst used up"
+    SESSIONS = "sshd with MaxSessions 1"
+    PROXY = "http_proxy on the node"
+    BASTION = "nodes behind a real bastion"
 
 
 KINDS = tuple(Kind)
@@ -47,18 +66,48 @@ VARIANTS = {
     Kind.LATE: ("",),
     Kind.TWO: ("apply", "rollback", "apply, another journal", "emergency, another journal"),
     Kind.FROZEN: ("lease ran out", "unlocked"),
+    Kind.AGENT: ("its shell", "what it started", "its guard", "all of it"),
+    Kind.MEMORY: ("its verbs", "the guard too"),
+    Kind.SYSTEMD: ("shorter than the guard", "longer than the guard"),
+    Kind.ISOLATE: ("",),
+    Kind.TARGET: ("graphical.target", "fleet.target"),
+    Kind.IMMUTABLE: ("+i", "+a"),
+    Kind.SYNC: ("once", "each time"),
+    Kind.MANAGER: ("in place", "by rename"),
+    Kind.REWRITE: ("old bytes", "other bytes"),
+    Kind.MASKED: ("before the run", "in the middle"),
+    Kind.NO_RESTART: ("", "and the kubelet killed"),
+    Kind.STARTS: ("",),
+    Kind.SESSIONS: ("",),
+    Kind.PROXY: ("",),
+    Kind.BASTION: ("", "killed"),
 }
 """How it happens; one of them is drawn."""
 
 SECONDS = {
     Kind.SSHD: (0.0, 0.0),
     Kind.LINK_SHORT: (0.5, GUARD - 3.0),
-    Kind.LINK_LONG: (GUARD + 2.0, GUARD + 4.0),
     Kind.DISK: (1.0, GUARD + 4.0),
     Kind.READ_ONLY: (1.0, GUARD + 4.0),
     Kind.CLOCK: (2.0, GUARD + 2.0),
+    Kind.IMMUTABLE: (1.0, GUARD + 4.0),
+    Kind.SYNC: (1.0, GUARD + 4.0),
+    Kind.MANAGER: (2.0, GUARD + 4.0),
+    Kind.MASKED: (1.0, GUARD + 4.0),
 }
 """How long a fault lasts; what is not here has its own way to end."""
+
+BY_SYSTEMD = frozenset({Kind.MASKED})
+"""Only nodes whose unit lies below /usr, as packages put it there, can be masked until the next boot."""
+
+WITHOUT_POWER = frozenset({Kind.POWER, Kind.TARGET})
+"""Nothing on the node waits any more afterwards."""
+
+MENDED_BY_ITSELF = frozenset({Kind.IMMUTABLE, Kind.SYNC, Kind.SYSTEMD, Kind.MASKED, Kind.REWRITE})
+"""The node goes on with its revert some seconds after the fault is healed: nobody judges it before."""
+
+LONGER = {Kind.LINK_LONG: (2.0, 4.0), Kind.FREEZE: (1.0, 3.0), Kind.SYSTEMD: (1.0, 3.0)}
+"""Seconds by which a fault outlasts the guard; of the last two the variant that says so."""
 
 STEPS = {
     "before the receipt": "*/next/armed *",
@@ -83,6 +132,8 @@ class Draw:
     variant: str
     moment: str
     fraction: float
+    nodes: int
+    guard: int
     struck: tuple[int, ...]
     seconds: float
     late: int
@@ -93,7 +144,9 @@ class Draw:
         when = self.moment or f"at {self.fraction:.0%} of the run"
         what = f"{self.kind}{f' ({self.variant})' if self.variant else ''}"
         where = ", ".join(f"node {number + 1}" for number in self.struck)
-        return f"run {self.number} of seed {self.seed}: {what}, {when}, {where}"
+        among = f" of {self.nodes}" if self.nodes != NODES else ""
+        guard = f", guard {self.guard} s" if self.guard != GUARD else ""
+        return f"run {self.number} of seed {self.seed}: {what}, {when}, {where}{among}{guard}"
 
 
 def draw(seed: int, number: int) -> Draw:
@@ -104,7 +157,9 @@ def draw(seed: int, number: int) -> Draw:
     variant = variants[number // len(KINDS) % len(variants)]  # each in its turn, so that all come in a few runs
     moment = dice.choice([*STEPS, *ANSWERS]) if dice.random() < 0.5 else ""
     fraction = dice.random()
-    order = dice.sample(range(NODES), NODES)
+    nodes = MANY_NODES if number % 20 == 4 else NODES
+    guard = DEFAULT_GUARD if number % 10 == 9 else GUARD
+    order = [n for n in dice.sample(range(nodes), nodes) if n % 2 == 0 or kind not in BY_SYSTEMD]
     struck = order[: dice.choice((1, 1, 1, 2, 3))]
     return Draw(
         seed=seed,
@@ -113,16 +168,18 @@ def draw(seed: int, number: int) -> Draw:
         variant=variant,
         moment=moment,
         fraction=fraction,
+        nodes=nodes,
+        guard=guard,
         struck=tuple(struck),
-        seconds=_seconds(dice, kind, variant),
+        seconds=_seconds(dice, kind, variant, guard),
         late=round(dice.gauss(-150, 250)),
-        alone=dice.random() < 0.5,
+        alone=dice.random() < 0.5 or kind in MENDED_BY_ITSELF,
         emergency=dice.random() < 0.5,
     )
 
 
-def _seconds(dice: random.Random, kind: Kind, variant: str) -> float:
+def _seconds(dice: random.Random, kind: Kind, variant: str, guard: int) -> float:
     least, most = SECONDS.get(kind, (0.0, 3.0))
-    if kind is Kind.FREEZE and variant.startswith("longer"):
-        least, most = GUARD + 1.0, GUARD + 3.0
+    if kind in LONGER and not variant.startswith("shorter"):
+        least, most = (guard + more for more in LONGER[kind])
     return round(dice.uniform(least, most), 2)

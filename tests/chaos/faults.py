@@ -7,40 +7,22 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bed.node import Node
 from tests.bed.shell import BedError
+from tests.chaos.agent_faults import KillAgent, OutOfMemory
 from tests.chaos.draws import Draw, Kind
+from tests.chaos.fault import Fault
+from tests.chaos.file_faults import LoseSync, MakeImmutable, WriteBack
 from tests.chaos.site import CLUSTER, PATIENCE, Site
-from tests.controllers import Process, until
+from tests.chaos.surroundings import Bastion, OneSession, Proxy
+from tests.chaos.systemd_faults import Isolate, OtherTarget, StopSystemd
+from tests.chaos.unit_faults import LimitStarts, Mask, NoRestart, Rewrite
+from tests.controllers import until
 
 DAY = 86400
-
-
-@dataclass
-class Fault:
-    """``prepare`` comes before the run, ``strike`` at the instant, ``heal`` after so many seconds. By default nothing happens."""
-
-    site: Site
-    draw: Draw
-    controller: Process | None = None
-
-    @property
-    def nodes(self) -> Sequence[Node]:
-        return [self.site.nodes[number] for number in self.draw.struck]
-
-    def prepare(self) -> None:
-        """So that it can strike."""
-
-    def strike(self) -> None:
-        """At the instant."""
-
-    def heal(self) -> None:
-        """Everything is well again, but for what the run itself must mend."""
 
 
 class KillController(Fault):
@@ -167,6 +149,8 @@ class StepClock(Fault):
 class LateConfirm(Fault):
     """Every confirm of these nodes arrives around its deadline."""
 
+    throughout = True
+
     def prepare(self) -> None:
         for node in self.nodes:
             node.exec("sh", "-c", f"echo {self.draw.late} >/run/bed-late")
@@ -226,6 +210,21 @@ FAULTS: Mapping[Kind, Callable[[Site, Draw], Fault]] = {
     Kind.LATE: LateConfirm,
     Kind.TWO: SecondController,
     Kind.FROZEN: FreezeController,
+    Kind.AGENT: KillAgent,
+    Kind.MEMORY: OutOfMemory,
+    Kind.SYSTEMD: StopSystemd,
+    Kind.ISOLATE: Isolate,
+    Kind.TARGET: OtherTarget,
+    Kind.IMMUTABLE: MakeImmutable,
+    Kind.SYNC: LoseSync,
+    Kind.MANAGER: WriteBack,
+    Kind.REWRITE: Rewrite,
+    Kind.MASKED: Mask,
+    Kind.NO_RESTART: NoRestart,
+    Kind.STARTS: LimitStarts,
+    Kind.SESSIONS: OneSession,
+    Kind.PROXY: Proxy,
+    Kind.BASTION: Bastion,
 }
 
 

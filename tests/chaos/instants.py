@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from tests.chaos.draws import ANSWERS, STEPS, Draw, Kind
+from tests.chaos.draws import ANSWERS, STEPS, WITHOUT_POWER, Draw
 from tests.chaos.site import CLUSTER, Site
 from tests.controllers import Process
 
@@ -43,7 +43,7 @@ def _share(site: Site, fraction: float, controller: Process) -> bool:
 
 def let_go(site: Site, draw: Draw) -> None:
     """The step goes on, unless the node lost its power there."""
-    if draw.moment in STEPS and draw.kind is not Kind.POWER:
+    if draw.moment in STEPS and draw.kind not in WITHOUT_POWER:
         site.nodes[draw.struck[0]].let_go()
 
 

@@ -58,6 +58,11 @@ def is_under_way(node: Node) -> bool:
     return any(receipt["state"] in UNDER_WAY for receipt in receipts(node))
 
 
+def is_confirmed(seen: Seen) -> bool:
+    """By its newest receipt."""
+    return [receipt["state"] for receipt in seen.receipts[-1:]] == ["confirmed"]
+
+
 def _folders(state: Path) -> Iterator[tuple[str, frozenset[str]]]:
     if not state.exists():
         return

@@ -1,4 +1,4 @@
-"""What is different about these nodes: a kubelet 1.36, and an sh that can tell a verb another time, or hold a confirm back."""
+"""What is different about these nodes: a kubelet 1.36, an sh that can tell a verb another time or hold a confirm back, a sync that can fail."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ def prepare(node: Node) -> None:
             for old, new in exchanges.items():
                 text = text.replace(old, new)
             path.write_text(text)
-    for source, target, mode in ((HERE / "sh", "bin/sh", 0o755), (FAKETIME, f"lib/{FAKETIME.name}", 0o644)):
+    for source, target, mode in (
+        (HERE / "sh", "bin/sh", 0o755),
+        (HERE / "sync", "bin/sync", 0o755),
+        (FAKETIME, f"lib/{FAKETIME.name}", 0o644),
+    ):
         place = node.root / "usr/local" / target
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, place)

@@ -93,7 +93,8 @@ def story(result: Result, site: Site) -> str:
     when = f"after {result.at:.1f} s" + ("" if result.reached else ", when it was over")
     head = (
         f"{'ok ' if not result.findings else 'BAD'} {result.draw}; struck {when}; resumed {result.resumed}, "
-        f"saved themselves {result.saved_themselves}, new {result.confirmed}, {result.longest:.1f} s, took {result.took:.0f} s"
+        f"saved themselves {result.saved_themselves}, new {result.confirmed}, {result.longest:.1f} s, took {result.took:.0f} s; "
+        f"{', '.join(word for word in result.words.values() if word != 'confirmed []')}"
     )
     return "\n".join([head, *_whole_story(result, site)]) if result.findings else head
 

@@ -1,4 +1,4 @@
-"""Three real nodes of either layout in two racks, and a folder to run ``rollout`` in; used for many runs, one after the other."""
+"""Real nodes of either layout in two racks, and a folder to run ``rollout`` in; used for many runs, one after the other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from rollout.cli.wiring import Session
 from rollout.core.run.state import RunState
 from tests.bed.bed import Bed
 from tests.bed.node import Node
-from tests.chaos.draws import GUARD, NODES
+from tests.chaos.draws import GUARD, NODES, Draw
 from tests.chaos.findings import Known, Limits, Seen
 from tests.chaos.look import look
 from tests.chaos.machine import prepare
@@ -57,16 +57,20 @@ class Site:
     undisturbed: float = 0.0
     guard: int = GUARD
     """Seconds until a node takes itself back."""
+    brief: int = GUARD
+    """The same, in runs that are to be short, on this machine."""
+    ssh_config: Path | None = None
+    """Another way to the nodes than the bed's own."""
 
     @property
     def limits(self) -> Limits:
-        names = [node.name for node in self.nodes]
-        return Limits({"a": frozenset({names[0], names[2]}), "b": frozenset({names[1]})}, per_rack=1, in_flight=2)
+        racks = {rack: frozenset(names) for rack, names in racked(self.nodes).items()}
+        return Limits(racks, per_rack=1, in_flight=2)
 
     # ------------------------------------------------------------------------------------------------ the command line
 
     def command(self, *words: str, state: str = "") -> list[str]:
-        way = ["--ssh-config", str(self.bed.ssh_config), "--state", state or self.state]
+        way = ["--ssh-config", str(self.ssh_config or self.bed.ssh_config), "--state", state or self.state]
         return anew([sys.executable, "-m", "rollout.cli", *words, *way])
 
     def rollout(self, *words: str, state: str = "") -> Done:
@@ -158,6 +162,12 @@ class Site:
         (self.folder / "playbooks/pulls.yaml").write_text(PLAYBOOK.replace("GUARDs", f"{seconds}s"))
         self.plan()
 
+    def plan_for(self, draw: Draw) -> None:
+        """With the guard's time that the run wants."""
+        wanted = self.brief if draw.guard == GUARD else draw.guard
+        if wanted != self.guard:
+            self.set_guard(wanted)
+
     def learn(self) -> None:
         """What the nodes are like with old and with new files, and how long it takes when nothing disturbs it."""
         self.fresh("undisturbed")
@@ -179,23 +189,29 @@ class Site:
             raise RuntimeError(f"undisturbed: {done.all}")
 
 
+def racked(nodes: Sequence[Node]) -> Mapping[str, Sequence[str]]:
+    """Rack → names of its nodes."""
+    names = [node.name for node in nodes]
+    return {"a": names[::2], "b": names[1::2]}
+
+
 @contextmanager
-def make_site(folder: Path) -> Iterator[Site]:
+def make_site(folder: Path, count: int = NODES) -> Iterator[Site]:
     """Booted, planned and learnt, on a bed of its own."""
     with Bed() as bed:
-        site = site_on(bed, folder)
+        site = site_on(bed, folder, count)
         site.learn()
         yield site
 
 
-def site_on(bed: Bed, folder: Path) -> Site:
-    """Three more nodes, booted."""
-    nodes = bed.add(NODES)
+def site_on(bed: Bed, folder: Path, count: int = NODES) -> Site:
+    """So many more nodes, booted."""
+    nodes = bed.add(count)
     for node in nodes:
         prepare(node)
     shutil.rmtree(folder, ignore_errors=True)
     names = [node.name for node in nodes]
-    racks = f"racks:\n  a: {names[0]},{names[2]}\n  b: {names[1]}\n"
+    racks = "racks:\n" + "".join(f"  {rack}: {','.join(of)}\n" for rack, of in racked(nodes).items())
     inventory = f"cluster: {CLUSTER}\napiServer: v1.36.1\n{racks}nodes:\n" + "".join(f"  {n}: {{}}\n" for n in names)
     for name in ("inventories", "playbooks"):
         (folder / name).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Three runs of ``make chaos``, each aimed: nothing is found, the fault really struck, and the nodes are as they were."""
+"""Four runs of ``make chaos``, each aimed: nothing is found, the fault really struck, and the nodes are as they were."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.bed.bed import Bed
-from tests.chaos.draws import GUARD, KINDS, Draw, Kind, draw
+from tests.chaos.draws import GUARD, KINDS, NODES, Draw, Kind, draw
 from tests.chaos.machine import FAKETIME
 from tests.chaos.site import Site, site_on
 from tests.chaos.trial import Result, trial
@@ -23,14 +23,25 @@ def site(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Site:
     made = site_on(bed, tmp_path_factory.mktemp("chaos") / "site")
     made.guard = 120
     made.learn()
-    made.set_guard(max(GUARD, round(2 * made.undisturbed)))
+    made.brief = max(GUARD, round(2 * made.undisturbed))
     return made
 
 
 def aimed(kind: Kind, moment: str, node: int) -> Draw:
     """By the nodes alone it is taken back at the end, which is the harder way."""
     drawn = draw(0, KINDS.index(kind))
-    return replace(drawn, moment=moment, struck=(node,), variant="", alone=True, emergency=True, late=50, seconds=0.0)
+    return replace(
+        drawn,
+        moment=moment,
+        struck=(node,),
+        variant="",
+        nodes=NODES,
+        guard=GUARD,
+        alone=True,
+        emergency=True,
+        late=50,
+        seconds=0.0,
+    )
 
 
 def test_the_controller_is_killed_between_two_renames_of_a_node(site: Site) -> None:
@@ -49,6 +60,12 @@ def test_a_confirm_that_comes_after_the_deadline_is_no_success(site: Site) -> No
     result = well(trial(site, aimed(Kind.LATE, "", 2)))
     assert result.saved_themselves >= 1
     assert result.confirmed == 2, "the run says reverted, which is what the node is"
+
+
+def test_pid_1_stands_still_in_the_middle_of_an_apply_until_its_guard_has_fired(site: Site) -> None:
+    """What runs with the new files is restarted as soon as systemd goes on, and not told as reverted before."""
+    drawn = replace(aimed(Kind.SYSTEMD, "between two renames", 0), seconds=site.brief + 2.0)
+    assert well(trial(site, drawn)).confirmed < 3
 
 
 def well(result: Result) -> Result:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rollout.core.run.state import Ending, Phase, RunState
 from tests.chaos.draws import Draw, Kind
-from tests.chaos.faults import FAULTS, OTHER_STATE, Fault
+from tests.chaos.fault import Fault
+from tests.chaos.faults import FAULTS, OTHER_STATE
 from tests.chaos.findings import Finding, Harm, Seen, fenced, findings, is_new
 from tests.chaos.instants import LOOK_EVERY, let_go, reach, set_up
 from tests.chaos.look import is_under_way
@@ -36,6 +37,7 @@ class Result:
     confirmed: int = 0
     longest: float = 0.0  # seconds from the strike until nobody was armed or going back any more who was so then
     took: float = 0.0
+    words: Mapping[str, str] = field(default_factory=dict)  # what the run says of each node in the end
     findings: tuple[Finding, ...] = ()
     seen: tuple[Seen, ...] = field(default=(), repr=False)
 
@@ -47,15 +49,17 @@ def trial(site: Site, draw: Draw) -> Result:
     """Carry it out; what is found is told in the result. The nodes are as before afterwards, unless something is found."""
     result, began = Result(draw), time.monotonic()
     site.fresh(f"run-{draw.number}")
+    site.plan_for(draw)
     fault = FAULTS[draw.kind](site, draw)
     with Watch(site.nodes, site.limits) as watch:
         try:
             found = _disturbed(site, draw, fault, watch, result)
-            found += _judged(site, draw, result)
+            found += _judged(site, draw, fault, result)
         except Exception as error:  # noqa: BLE001 - whatever it is, the run is no success, and the others go on
             found = (Finding(Harm.BROKEN, "run", f"{type(error).__name__}: {error}"),)
     if not found:
-        found = _taken_back(site, draw)
+        found = _taken_back(site, draw, fault)
+    fault.end()
     result.saved_themselves, result.longest = watch.saved_themselves(), watch.longest()
     result.findings = (*found, *watch.findings())
     result.took = time.monotonic() - began
@@ -77,21 +81,26 @@ def _disturbed(site: Site, draw: Draw, fault: Fault, watch: Watch, result: Resul
         found: tuple[Finding, ...] = ()
         if draw.kind is Kind.FROZEN and controller.poll() is None:
             found = _thawed(site, draw, fault, controller)
-        elif draw.kind is Kind.LATE:
+        elif fault.throughout:
             _wait(controller)
         else:
             _sleep(draw.seconds)
         fault.heal()
         _wait(controller)
     if draw.alone:
-        _saved(site)
+        _saved(site, fault)
     result.resumed = _to_its_end(site)
     return found
 
 
-def _saved(site: Site) -> None:
-    """Whoever is armed has taken its change back."""
-    until(lambda: not any(map(is_under_way, site.nodes)), site.guard + PATIENCE, "the nodes save themselves")
+def _saved(site: Site, fault: Fault) -> None:
+    """Whoever is armed has taken its change back, with what its operator is asked to do for it."""
+
+    def have_saved_themselves() -> bool:
+        fault.mend()
+        return not any(map(is_under_way, site.nodes))
+
+    until(have_saved_themselves, site.guard + PATIENCE, "the nodes save themselves")
 
 
 def _sleep(seconds: float) -> None:
@@ -124,7 +133,7 @@ def _thawed(site: Site, draw: Draw, fault: Fault, controller: Process) -> tuple[
             _wait(other)
             return fenced(controller.wait(), site.said(), (), ())
         _wait(other)
-    _saved(site)  # the other may leave what is armed to its guards: what they do is not the controller's doing
+    _saved(site, fault)  # the other may leave what is armed to its guards: what they do is not the controller's doing
     before = site.look()
     fault.heal()
     _wait(controller)
@@ -141,18 +150,22 @@ def _takes_over(site: Site, other: Process) -> bool:
     return False
 
 
-def next_words(run: RunState | None, resumed: int) -> tuple[str, ...]:
-    """What the tool itself says is to be done with the newest run; nothing when it is at its end."""
+def next_words(run: RunState | None, resumed: int, said: Collection[str] = ()) -> tuple[str, ...]:
+    """What the tool itself says is to be done with the newest run; nothing when it is at its end.
+
+    ``said``: the commands given so far. What was left behind is still told of the run that has ended; the nodes say whether it is true.
+    """
     if run is None:
         return ("apply", "p.json", "--yes")
     if run.phase is not Phase.ENDED:
         return ("resume", "--yes")
-    if any(record.leftovers for record in run.nodes.values()):
+    if any(record.leftovers for record in run.nodes.values()) and "unlock" not in said:
         return ("unlock", "--cluster", CLUSTER, "--yes", "--reason", "its run has ended")
     if run.ending is Ending.PREFLIGHT:
         return ("apply", "p.json", "--yes")
     if run.ending is Ending.DONE:
-        return ("catch-up", "--yes") if any(record.owed for record in run.nodes.values()) else ()
+        owed = any(record.owed for record in run.nodes.values()) and "catch-up" not in said
+        return ("catch-up", "--yes") if owed else ()
     if run.ending is Ending.HALTED and resumed >= 2:
         return ()  # it was accepted twice, and halts again
     return ("resume", "--yes")
@@ -160,43 +173,48 @@ def next_words(run: RunState | None, resumed: int) -> tuple[str, ...]:
 
 def _to_its_end(site: Site) -> int:
     """How often somebody had to go on with the run."""
-    said: tuple[str, ...] = ()
+    said: list[str] = []
     for turn in range(MOST_TURNS):
-        words = next_words(site.newest(), turn)
-        if not words or (words[0], said[:1]) == ("unlock", ("unlock",)):
-            return (
-                turn  # what was left behind is still told of the run that has ended; the nodes say whether it is true
-            )
-        said = words
+        words = next_words(site.newest(), turn, said)
+        if not words:
+            return turn
+        said.append(words[0])
         site.rollout(*words)
     raise RuntimeError(f"after {MOST_TURNS} times it has still not ended")
 
 
-def _judged(site: Site, draw: Draw, result: Result) -> tuple[Finding, ...]:
+def _judged(site: Site, draw: Draw, fault: Fault, result: Result) -> tuple[Finding, ...]:
     others = _others(draw)
-    result.seen, found = _lasting(site, lambda seen: site.word(seen, others))
+    result.seen, found = _lasting(site, fault, lambda seen: site.word(seen, others))
     result.confirmed = sum(is_new(seen, site.known[seen.node]) for seen in result.seen)
-    return found
+    run = site.newest()
+    result.words = {name: f"{record.state} [{record.reference}]" for name, record in run.nodes.items()} if run else {}
+    said = [(node.name, fault.unexplained(run.nodes[node.name])) for node in fault.nodes] if run else []
+    return (*found, *(Finding(Harm.UNTRUE, name, text) for name, text in said if text))
 
 
-def _lasting(site: Site, word: Callable[[Seen], str]) -> tuple[tuple[Seen, ...], tuple[Finding, ...]]:
+def _lasting(site: Site, fault: Fault, word: Callable[[Seen], str]) -> tuple[tuple[Seen, ...], tuple[Finding, ...]]:
     """What is still so a few seconds later: a process that has just been told to go needs a moment."""
     end = time.monotonic() + max(MOMENT, site.undisturbed)  # less than the guard has: what that takes back is found
     while True:
-        every = site.look()
+        every = _own(site, fault)
         found = tuple(each for seen in every for each in findings(seen, site.known[seen.node], word(seen)))
         if not found or time.monotonic() > end:
             return every, found
         _sleep(0.5)
 
 
+def _own(site: Site, fault: Fault) -> tuple[Seen, ...]:
+    return tuple(fault.own(seen, site.known[seen.node]) for seen in site.look())
+
+
 def _others(draw: Draw) -> Sequence[str]:
     return (OTHER_STATE,) if draw.kind is Kind.TWO and "another journal" in draw.variant else ()
 
 
-def _taken_back(site: Site, draw: Draw) -> tuple[Finding, ...]:
+def _taken_back(site: Site, draw: Draw, fault: Fault) -> tuple[Finding, ...]:
     """Everything, by the journal or by the nodes alone; then every node is as it was found."""
-    changed = [seen for seen in site.look() if is_new(seen, site.known[seen.node])]
+    changed = [seen for seen in _own(site, fault) if is_new(seen, site.known[seen.node])]
     if not changed:
         return ()
     runs = {seen.receipts[-1]["run"] for seen in changed}  # a later one may have found nothing that it could do
@@ -204,7 +222,7 @@ def _taken_back(site: Site, draw: Draw) -> tuple[Finding, ...]:
         back = site.rollout("rollback", "--cluster", CLUSTER, "--emergency", *QUICK, state="emergency")
     else:
         back = site.rollout("rollback", *runs, *QUICK)
-    _, found = _lasting(site, lambda _: "reverted")
+    _, found = _lasting(site, fault, lambda _: "reverted")
     if back.code != 0:
         found = (Finding(Harm.BROKEN, "rollback", f"it ended with {back.code}: {back.all[-400:]}"), *found)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -153,7 +154,9 @@ def test_json_is_all_that_a_program_is_told(pair: Site) -> None:
     assert f'"run": "{run}"' in done.out.splitlines()[-1]
     nothing = pair.rollout("apply", "--cluster", "small", "--yes", "-o", "json", "--limit", "small-001")
     assert (nothing.code, nothing.err) == (0, "")
-    assert all(line.startswith("{") for line in nothing.out.splitlines())
+    said = nothing.json()
+    assert (said["version"], said["event"], said["why"]) == (1, "NothingToDo", "as-wanted")
+    assert (said["cluster"], said["runs"], said["left_out"], said["exit_code"]) == ("small", [], [], 0)
     back = pair.rollout(
         "rollback", "--cluster", "small", "--emergency", "--limit", "small-[001-002]", "--yes", "-o", "json"
     )
@@ -170,6 +173,19 @@ def test_a_plan_that_is_applied_twice_is_no_failure(pair: Site) -> None:
     again = pair.rollout("apply", "p.json", "--yes")
     assert (again.code, again.err) == (0, "")
     assert again.out == f"nothing to do: already applied by run {run}; every node has the plan's files\n"
+    told = pair.rollout("apply", "p.json", "--yes", "-o", "json")
+    assert (told.code, told.err) == (0, "")
+    digest = json.loads((pair.folder / "p.json").read_bytes())["digest"]
+    assert told.json() == {
+        "version": 1,
+        "event": "NothingToDo",
+        "cluster": "small",
+        "plan": digest,
+        "why": "already-applied",
+        "runs": [run],
+        "left_out": [],
+        "exit_code": 0,
+    }
     assert pair.rollout("status", "-o", "json").json()["run"] == run, "no run was begun"
 
     (pair.node("small-001") / "etc/default/kubelet").write_text("KUBELET_EXTRA_ARGS=\n")

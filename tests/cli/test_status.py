@@ -87,5 +87,9 @@ def test_a_controller_that_was_killed_is_not_at_work(
     assert (last["event"], last["run"], last["controller"]["alive"]) == ("NoController", "r1", False)
     assert run(["report", "--state", at]) == 0
     assert "no controller is at work on this run: the last heartbeat came " in capsys.readouterr().out
+    assert run(["report", "--state", at, "--html", str(tmp_path / "run.html")]) == 0
+    page = (tmp_path / "run.html").read_text()
+    assert "<p>no controller is at work on this run: the last heartbeat came " in page
+    assert "<p>To continue: rollout resume r1</p>" in page
     assert run(["pause", "--state", at]) == 5
     assert "no controller is at work on run r1: the last heartbeat came " in capsys.readouterr().err

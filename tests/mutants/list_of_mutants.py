@@ -181,4 +181,38 @@ MUTANTS = (
         "a real OpenSSH bastion ends the connection, and every node behind it is lost",
         ("tests/adapters/ssh/test_outlet.py::test_what_is_being_sent_goes_before_the_end_and_holds_up_nobody",),
     ),
+    Mutant(
+        "header-outside-the-chain",
+        "rollout/adapters/journal/journal.py",
+        "        return beginning(RunHeader(*row[1:])) if row else GENESIS\n",
+        "        return GENESIS\n",
+        "who changes a run's order or its reason in the database is not found out",
+        ("tests/adapters/journal/test_contract.py::test_a_header_that_was_changed_is_refused",),
+    ),
+    Mutant(
+        "head-not-looked-at",
+        "rollout/adapters/journal/journal.py",
+        "        self._check_kept(run, kept, after + len(bodies), hashes)\n",
+        "",
+        "a journal whose last events were cut off is taken for the whole run",
+        (
+            "tests/adapters/journal/test_contract.py::test_a_tail_that_was_cut_off_is_found_by_the_head_that_is_kept_outside",
+        ),
+    ),
+    Mutant(
+        "sorted-keys",
+        "rollout/core/run/state.py",
+        "        names = sorted(self.nodes, key=lambda name: (place.get(name, len(place)), name))\n",
+        "        names = sorted(self.nodes)\n",
+        "nodes go as their names sort in the journal, not as their waves stand in the plan",
+        (f"{REPLAY}::test_nodes_go_in_the_order_of_the_waves_however_the_mapping_came",),
+    ),
+    Mutant(
+        "stuck-is-busy",
+        "rollout/core/run/triggers.py",
+        "        return Trigger.STILL_SICK\n    return _of_receipt",
+        "        return Trigger.BUSY\n    return _of_receipt",
+        "a node whose revert cannot come to its end is told as being at work, and no reason is given",
+        ("tests/core/run/test_triggers.py::test_the_meaning_of_an_answer",),
+    ),
 )

@@ -296,6 +296,25 @@ def test_catching_up_lifts_the_cordons_of_a_run_that_halted(few: Site) -> None:
     assert (again.code, f"rollout resume {run}" in again.err) == (5, True), "there is no cordon to lift any more"
 
 
+def test_a_rollback_that_lifts_a_halted_runs_cordons_writes_that_down_too(few: Site) -> None:
+    few.fault(FIRST, "pdb-blocks")
+    with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
+        until(lambda: drained_now(few) and cordons(few), PATIENCE, "it is drained")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE)
+    run = run_of(few)
+    ended_halted(few, run)
+    assert "may still be cordoned by this run" in few.rollout("status", run).out
+    back = few.rollout("rollback", run, "--yes", "--reason", "OPS-7")
+    assert back.code == 0, back.all
+    assert f"cordons lifted: 1 node  {FIRST}" in back.out
+    assert cordons(few) == {}
+    assert "may still be cordoned" not in few.rollout("status", run).out
+    told = few.rollout("report", run).out
+    assert "cordons lifted later, " in told
+    assert f": OPS-7: {FIRST}" in told
+
+
 def ended_halted(site: Site, run: str) -> None:
     """Write down that the run halted and could not lift its cordon: what its controller would have written."""
     with closing(SqlJournal(site.folder / site.state)) as journal, leased(journal, "small", run):

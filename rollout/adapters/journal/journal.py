@@ -129,11 +129,13 @@ class SqlJournal:
             return
         number, hashed = kept
         file = self._kept.file(run)
+        restored = f"was the journal restored from a backup? Then move {file} away and run the command again; if not: {_NODES_KNOW}"
         if number > last:
-            raise _broken(f"the last events of {run} are missing: there are {last}, and {file} knows of {number}")
+            message = f"the last events of {run} are missing: there are {last}, and {file} knows of {number}"
+            raise _broken(message, restored)
         if number in hashes and hashes[number] != hashed and (number or last == 0):
-            what = f"event {number}" if number else "the header"
-            raise _broken(f"{what} of {run} is not the one that was written: {file} knows of another")
+            what, hint = (f"event {number}", restored) if number else ("the header", _NODES_KNOW)
+            raise _broken(f"{what} of {run} is not the one that was written: {file} knows of another", hint)
 
     def head(self, run: str) -> tuple[int, str]:
         with self._database.reading() as connection:
@@ -204,8 +206,8 @@ class SqlJournal:
             connection.execute(change.values(word=_WITHDRAWN + REQUESTS.c.word))
 
 
-def _broken(message: str) -> StateError:
-    return StateError("journal-broken", message, hint=_NODES_KNOW)
+def _broken(message: str, hint: str = _NODES_KNOW) -> StateError:
+    return StateError("journal-broken", message, hint=hint)
 
 
 def _start(first: tuple[int, str, str], after: int, header: str) -> str:

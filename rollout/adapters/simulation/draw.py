@@ -201,6 +201,14 @@ def _words(dice: Random, kind: Kind) -> str:
 
 _OF_NODES = frozenset(tuple(Kind)[: tuple(Kind).index(Kind.NODE_BASELINE) + 1]) | {Kind.NODE_CLOCK}
 _FROM_THE_START = frozenset(
-    {Kind.NODE_CLOCK, Kind.LATENT, Kind.ANSWER_LATE, Kind.SLOW, Kind.SICK_AFTER_CHANGE, Kind.SICK_EITHER_WAY}
+    {
+        Kind.NODE_CLOCK,
+        Kind.LATENT,
+        Kind.ANSWER_LATE,
+        Kind.RESTART_FAILS,
+        Kind.SLOW,
+        Kind.SICK_AFTER_CHANGE,
+        Kind.SICK_EITHER_WAY,
+    }
 )
 _WEIGHTED = (*Kind, *(Kind.KILLED,) * 6, *(Kind.CUT,) * 3, Kind.ANSWER_LOST, Kind.ANSWER_LOST, Kind.REBOOTS)

@@ -86,6 +86,14 @@ def _freeze(node: ModelNode, fault: Fault) -> None:
     node.freeze(fault.lasting)
 
 
+def _kill_agent(node: ModelNode, _fault: Fault) -> None:
+    node.kill_next()
+
+
+def _keep_process(node: ModelNode, fault: Fault) -> None:
+    node.kubelet.stays_until = fault.at + fault.lasting
+
+
 def _slow(node: ModelNode, fault: Fault) -> None:
     node.pace = fault.amount
 
@@ -126,6 +134,8 @@ _OF_NODES: Mapping[Kind, Callable[[ModelNode, Fault], None]] = {
     Kind.DIES: _die,
     Kind.REBOOTS: _reboot,
     Kind.FREEZES: _freeze,
+    Kind.AGENT_KILLED: _kill_agent,
+    Kind.RESTART_FAILS: _keep_process,
     Kind.SLOW: _slow,
     Kind.SICK_AFTER_CHANGE: _sick_with_new,
     Kind.SICK_EITHER_WAY: _sick_with_both,

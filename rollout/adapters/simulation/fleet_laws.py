@@ -94,10 +94,12 @@ def is_away(node: ModelNode) -> bool:
     """By our doing: it is cordoned, a transaction is under way, or the kubelet is not back from a restart of ours.
 
     A machine that has no power, or stands still, or saves itself when it wakes long after its time, is away by itself.
+    One that cannot end its revert has failed: it takes room until an operator goes on all the same, which the machine counts.
     """
     if not node.powered or node.timeline.now < node.frozen_until or node.overslept:
         return False
-    return node.cordoned or node.under_way is not None or node.timeline.now < node.away_until
+    going = node.under_way is not None and not node.under_way.stuck
+    return node.cordoned or going or node.timeline.now < node.away_until
 
 
 @dataclass
@@ -209,8 +211,8 @@ def untruths(state: RunState, nodes: Mapping[str, ModelNode]) -> list[str]:
             found.append(
                 f"law 1: the journal says {name} is {record.state}{' and owed' * record.owed}; it has {node.files} files, {receipts}"
             )
-        if not record.owed and (node.under_way or node.guards):
-            found.append(f"law 8: a guard is left on {name}, which is {record.state}")
+        if not (record.owed or record.leftovers) and (node.under_way or node.guards):
+            found.append(f"law 8: a guard is left on {name}, which is {record.state}, and nothing says so")
         if node.cordoned and not (record.owed and record.leftovers) and state.ending is not Ending.CLAIMED:
             found.append(f"law 8: a cordon of ours is left on {name}, which is {record.state}, and nothing says so")
         if _is_held(state, record, node):

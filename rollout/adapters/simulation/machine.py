@@ -28,6 +28,7 @@ class Machine:
     frozen_until: float = 0.0
     holder: Process | None = None  # of the lock
     processes: list[Process] = field(default_factory=list)
+    kills: int = 0  # so many processes are killed where they pause next
     struck: Callable[[Process], bool] = lambda _process: (
         False
     )  # asked wherever a verb pauses: whether it is killed there
@@ -58,7 +59,8 @@ class Machine:
             self.processes.remove(process)
             process.done(end.value)
         else:
-            if self.struck(process):
+            if self.kills or self.struck(process):
+                self.kills = max(0, self.kills - 1)
                 self.kill(process)
             else:
                 self.timeline.after(nap * self.pace, lambda: self._go_on(process))
@@ -79,6 +81,14 @@ class Machine:
             self.holder = None
         self.processes.remove(process)
         process.done(None)
+
+    def kill_next(self) -> None:
+        """What is at work there, or else the next that is; the machine lives."""
+        self.told("has its agent killed")
+        if not self.processes:
+            self.kills += 1
+        for process in tuple(self.processes):
+            self.kill(process)
 
     def lose_power(self, back_after: float) -> None:
         """Now; it boots ``back_after`` seconds later."""

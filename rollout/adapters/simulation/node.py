@@ -83,7 +83,7 @@ class ModelNode(Machine):
             if found.state is ReceiptState.ARMED:
                 self._become(found, ReceiptState.REVERTING, "boot")
             if found.state is ReceiptState.REVERTING:
-                self.files = OLD
+                self.files, found.stuck = OLD, ""
                 self._become(found, ReceiptState.REVERTED, found.cause)
         self.pulls_until = 0.0
         self.kubelet.up_at = self.timeline.now + self.kubelet.start
@@ -198,6 +198,8 @@ class ModelNode(Machine):
         finally:
             self._unlock()
         left = tuple(f"rollout-guard-{tx}.timer" for tx in sorted(self.guards))
+        if self.under_way:
+            left = ("rollout-guard-boot.service", *left)
         return Report(self.name, "cleanup", Outcome.DONE, token=self.token, leftovers=left)
 
     def guard(self, tx: str) -> Work:
@@ -212,7 +214,8 @@ class ModelNode(Machine):
             found = self.transactions[tx]
             if found.state in (ReceiptState.ARMED, ReceiptState.REVERTING):
                 yield from self._take_back(found, "guard")
-            self.guards.discard(tx)
+            if not found.stuck:
+                self.guards.discard(tx)
         finally:
             self._unlock()
         return self._report("guard", tx)
@@ -264,7 +267,7 @@ class ModelNode(Machine):
         self.begin("guard", self.guard(tx), lambda report: self._again(tx, boot, report))
 
     def _again(self, tx: str, boot: int, report: Report | None) -> None:
-        if report is None and self.powered:
+        if (report is None or report.reference) and self.powered:
             self.timeline.after(GUARD_AGAIN, lambda: self._fire(tx, boot))
 
     def _take_back(self, found: Transaction, cause: str, by: Token | None = None) -> Generator[float, None, None]:
@@ -276,8 +279,13 @@ class ModelNode(Machine):
             self.files = MIXED
             yield 0.01
             self.files = OLD
+            if self.timeline.now < self.kubelet.stays_until:
+                found.stuck = "not-restarted"
+                self.told("its kubelet is not restarted with the old files")
+                return
             self._restart(cause, by)
             yield (self.kubelet.up_at - self.timeline.now) / self.pace
+        found.stuck = ""
         self._become(found, ReceiptState.REVERTED, found.cause)
         self.guards.discard(found.tx)
 
@@ -310,8 +318,16 @@ class ModelNode(Machine):
 
     def _report(self, verb: str, tx: str, *, healthy: bool | None = None) -> Report:
         newest = tuple(found for name in reversed(self.transactions) if (found := self.receipt(name)))
+        stuck = self.transactions[tx].stuck if tx in self.transactions else ""
         return Report(
-            self.name, verb, Outcome.DONE, receipt=self.receipt(tx), receipts=newest, token=self.token, healthy=healthy
+            self.name,
+            verb,
+            Outcome.DONE,
+            stuck,
+            receipt=self.receipt(tx),
+            receipts=newest,
+            token=self.token,
+            healthy=healthy,
         )
 
     def _refused(self, verb: str, tx: str, error: RefusedError) -> Report:

@@ -29,6 +29,7 @@ class Transaction:
     state: ReceiptState = ReceiptState.ARMED
     cause: str = ""
     finished: bool = False
+    stuck: str = ""  # why it cannot come to its end in this boot, as a reference
 
 
 @dataclass
@@ -42,6 +43,7 @@ class Kubelet:
     heals: float = float("inf")
     up_at: float = 0.0
     sick_once_restarted: bool = False  # with whatever files
+    stays_until: float = 0.0  # until then no restart with the old files is seen
 
     def sick(self, files: str, now: float) -> bool:
         late = self.falls_sick is not None and self.falls_sick <= now < self.heals and files == NEW

@@ -15,6 +15,8 @@ class Kind(StrEnum):
     DIES = "node-dies"
     REBOOTS = "node-reboots"
     FREEZES = "node-freezes"
+    AGENT_KILLED = "agent-killed"
+    RESTART_FAILS = "restart-fails-in-the-revert"
     SLOW = "node-slow"
     SICK_AFTER_CHANGE = "sick-with-new-files"
     SICK_EITHER_WAY = "sick-with-both"

@@ -76,8 +76,10 @@ def left_silences_lines(left: Iterable[LeftSilence], run: str, now: float) -> It
             at = f" at {printable(each.url, 200)}" if each.url else ""
             yield f"  alerts of wave {wave} stay silenced until {until}: silence {printable(each.identity, 80)}{at}; a resumed run lifts it at its end"
         else:
-            yield f"  alerts of wave {wave} may stay silenced until {until} at the latest: the controller ended while it set"
-            yield f"    silences; Alertmanager shows them with the comment `rollout {run}, wave {wave}`"
+            yield (
+                f"  alerts of wave {wave} may stay silenced until {until} at the latest: the controller ended while it set "
+                f"silences; Alertmanager shows them with the comment `rollout {run}, wave {wave}`"
+            )
 
 
 def left_silences_document(left: Iterable[LeftSilence]) -> list[dict[str, Any]]:

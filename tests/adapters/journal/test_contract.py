@@ -312,6 +312,44 @@ def test_a_tail_that_was_cut_off_is_found_by_the_head_that_is_kept_outside(
             journal.events("r1")
 
 
+def test_a_journal_restored_from_a_backup_says_which_file_to_move_away_and_goes_on_without_it(
+    place: Place, tmp_path: Path, change: Change
+) -> None:
+    """A backup is the chain as it was: its tail is missing as if somebody had cut it off, which only a person can tell."""
+    with closing(SqlJournal(place, tmp_path / "beside")) as journal:
+        journal.begin(header())
+        journal.acquire("rno", "r1")
+        journal.append("r1", ("a", "b", "c"))
+        journal.release("rno", "r1")
+    change("DELETE FROM events WHERE number > 2")
+    file = tmp_path / "beside/heads/r1"
+    with closing(SqlJournal(place, tmp_path / "beside")) as restored:
+        with pytest.raises(StateError) as raised:
+            restored.events("r1")
+        assert raised.value.reference == "journal-broken"
+        assert f"was the journal restored from a backup? Then move {file} away" in str(raised.value)
+        assert "`rollout rollback --cluster C --emergency`" in str(raised.value), "nobody restored it: do not trust it"
+        file.rename(tmp_path / "r1.before-restore")
+        assert restored.events("r1") == ("a", "b")
+        restored.acquire("rno", "r1")
+        restored.append("r1", ("d",))
+        assert restored.events("r1") == ("a", "b", "d")
+        assert json.loads(file.read_text())[0] == 3, "its head is kept again"
+
+
+def test_a_head_of_another_ending_is_told_with_its_file_too(place: Place, tmp_path: Path, change: Change) -> None:
+    """Restored, and gone on with from another machine before this one looked."""
+    with closing(SqlJournal(place, tmp_path / "one")) as one, closing(SqlJournal(place, tmp_path / "two")) as two:
+        one.begin(header())
+        one.acquire("rno", "r1")
+        one.append("r1", ("a", "b"))
+        change("DELETE FROM events WHERE number > 1")
+        two.acquire("rno", "r1")
+        two.append("r1", ("c", "d"))
+        with pytest.raises(StateError, match=r"Then move .*/one/heads/r1 away"):
+            one.events("r1")
+
+
 def test_a_head_that_is_behind_or_cannot_be_read_is_no_fault(place: Place, tmp_path: Path) -> None:
     """After a power cut, or where another machine has gone on with the run."""
     with closing(SqlJournal(place, tmp_path / "one")) as one, closing(SqlJournal(place, tmp_path / "two")) as two:

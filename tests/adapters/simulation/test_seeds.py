@@ -53,7 +53,28 @@ def test_a_controller_that_thaws_lifts_no_cordon_of_its_successor() -> None:
 
 
 def test_restarts_that_were_written_down_late_keep_their_distance() -> None:
-    assert Play(scenario(1535)).run().broken == ""
+    slow = Fault(Kind.WRITE_FAILS, at=11.4, lasting=2.0, amount=1.0)
+    assert Play(replace(scenario(1535), faults=(slow,))).run().broken == ""
+
+
+def test_an_agent_that_is_killed_anywhere_in_an_apply_or_a_confirm_leaves_its_node_to_its_guard() -> None:
+    for tenth in range(100):
+        played = Play(replace(scenario(58), faults=(_of_a_node(58, Kind.AGENT_KILLED, at=tenth / 10),))).run()
+        assert (played.broken, "agent killed" in str(played.story)) == ("", True)
+
+
+def test_a_restart_that_fails_in_the_revert_fails_its_node_until_it_is_seen() -> None:
+    """Its gates fail, so it goes back; its kubelet's process stays as it is."""
+    sick = _of_a_node(58, Kind.SICK_AFTER_CHANGE)
+    kept = _of_a_node(58, Kind.RESTART_FAILS, lasting=250.0)
+    played = Play(replace(scenario(58), faults=(sick, kept))).run()
+    assert played.broken == ""
+    assert "is not restarted with the old files" in " ".join(map(str, played.story))
+
+
+def _of_a_node(seed: int, kind: Kind, *, at: float = 0.0, lasting: float = 0.0) -> Fault:
+    """Which is changed first."""
+    return Fault(kind, min(scenario(seed).order.nodes.items(), key=lambda item: item[1].wave)[0], at, lasting)
 
 
 def test_what_is_written_down_is_what_was_counted() -> None:

@@ -22,9 +22,12 @@ from rollout.core.model.playbook import Cause, Limits, Share
 from rollout.core.model.verdict import Reading, Verdict
 from rollout.core.run.events import Resumed
 from rollout.core.run.state import Goal, NodeRecord, NodeState
+from rollout.core.telling.afterwards import Afterwards
+from rollout.core.telling.left_silences import LeftSilence
 from rollout.core.telling.pages.markup import Html, tag
 from rollout.core.telling.pages.page import page
 from rollout.core.telling.pages.story import Story
+from rollout.core.telling.summary_text import Attendance
 from tests.core.telling import journals
 from tests.core.telling.journals import story_of
 from tests.orders import make_order
@@ -146,6 +149,21 @@ def test_whatever_a_node_or_a_person_says_stays_text() -> None:
     assert outline.fetches == []
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
     assert html.escape("<script>alert(1)</script>") in text
+
+
+def test_what_came_after_the_run_stands_with_how_it_ended() -> None:
+    dead = Afterwards(
+        2_000_000_000.0,
+        Attendance(alive=False, host="desk<b>", silent=41.2),
+        (LeftSilence("s1", "", "canary", 2_000_000_060.0),),
+    )
+    text = page(under_way(), dead)
+    assert "<p>no controller is at work on this run: the last heartbeat came 41 s ago from desk&lt;b&gt;</p>" in text
+    assert "<p>alerts of wave canary stay silenced until 2033-05-18" in text
+    ended = page(done(), replace(dead, silences=(), rolled_back={"r9": ("a-1", "a-2")}))
+    assert "<p>since then run r9 rolled it back on 2 nodes a-[1-2]</p>" in ended
+    assert "no controller" not in ended, "nobody is missing from a run that has ended"
+    assert "no controller" not in page(under_way()), "one is at work"
 
 
 def test_markup_escapes_whatever_is_not_markup() -> None:

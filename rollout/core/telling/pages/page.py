@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout.core.run.state import Goal
+from rollout.core.telling.afterwards import NOTHING_SINCE, Afterwards
 from rollout.core.telling.pages import sections
 from rollout.core.telling.pages.changes import changes
 from rollout.core.telling.pages.gates import gates
@@ -19,7 +20,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 """Nothing is fetched and nothing runs, whatever text a node has sent."""
 
 
-def page(story: Story) -> str:
+def page(story: Story, after: Afterwards = NOTHING_SINCE) -> str:
     """The whole document."""
     head = tag(
         "head",
@@ -29,7 +30,7 @@ def page(story: Story) -> str:
         tag("title", _title(story)),
         tag("style", raw(STYLE)),
     )
-    body = tag("body", *_header(story), *_sections(story), _footer(story))
+    body = tag("body", *_header(story, after), *_sections(story), _footer(story))
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
@@ -39,12 +40,12 @@ def _title(story: Story) -> str:
     return f"{what} {order.run} on {order.cluster}"
 
 
-def _header(story: Story) -> Iterator[Html]:
+def _header(story: Story, after: Afterwards) -> Iterator[Html]:
     order = story.past.order
     what = "Rollback" if order.goal is Goal.REVERT else "Rollout"
     yield tag("h1", f"{what} of {counted(len(order.nodes), 'node')} on {order.cluster}")
     yield tag("p", f"run {order.run}", class_="dim")
-    yield sections.banner(story)
+    yield sections.banner(story, after)
     yield sections.numbers(story)
     yield sections.facts(story)
 

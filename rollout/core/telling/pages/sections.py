@@ -9,6 +9,7 @@ from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.budgets import Distance, distances, wrong
 from rollout.core.run.state import Ending, Goal, NodeState, RunState
+from rollout.core.telling.afterwards import Afterwards, afterwards_lines
 from rollout.core.telling.pages.axis import clock
 from rollout.core.telling.pages.gates import evidence_rows
 from rollout.core.telling.pages.markup import Html, raw, tag
@@ -25,10 +26,11 @@ MOST_KINDS = 12
 LONGEST_NODESET = 400
 
 
-def banner(story: Story) -> Html:
-    """How it ended, why, what was taken back and what is owed, in a few lines."""
+def banner(story: Story, after: Afterwards) -> Html:
+    """How it ended, why, what was taken back, what is owed and what came afterwards, in a few lines."""
     state = story.state
     texts = [tag("p", text, class_=name) for name, text in _verdict(story)]
+    texts += [tag("p", line.strip()) for line in afterwards_lines(summarize(state), after)]
     return tag("div", texts, class_=f"banner {_mood(state)}".strip())
 
 

@@ -1,0 +1,70 @@
+"""An apply that begins no run, because nothing is left to do: as lines for people and as a JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from rollout.core.model.plan import Plan
+from rollout.core.plans import plan_codec
+from rollout.core.run.order import left_out
+from rollout.core.text.terminal import printable
+
+VERSION = 1
+"""Of the JSON document."""
+
+
+class Why(StrEnum):
+    """Why no run is begun."""
+
+    ALREADY_APPLIED = "already-applied"  # every node of the plan read back with the plan's files
+    AS_WANTED = "as-wanted"  # the plan changes no node, and leaves none out that should be changed
+    NONE_CAN = "none-can-be-changed"  # every node that should be changed is left out
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """``runs``: those that applied the plan, newest first, as far as this journal knows."""
+
+    plan: Plan
+    why: Why
+    runs: Sequence[str] = ()
+
+    @property
+    def exit_code(self) -> int:
+        return 4 if left_out(self.plan) else 0
+
+
+def nothing_to_change(plan: Plan) -> NothingToDo:
+    """Of a plan without a node."""
+    return NothingToDo(plan, Why.NONE_CAN if plan.left_out else Why.AS_WANTED)
+
+
+def nothing_lines(nothing: NothingToDo) -> Iterator[str]:
+    match nothing.why:
+        case Why.ALREADY_APPLIED:
+            runs = f"{'run' if len(nothing.runs) == 1 else 'runs'} {', '.join(nothing.runs)}"
+            by = runs if nothing.runs else "no run of this journal"
+            yield f"nothing to do: already applied by {by}; every node has the plan's files"
+        case Why.AS_WANTED:
+            yield "nothing to do"
+        case Why.NONE_CAN:
+            yield "no node can be changed"
+    for left in left_out(nothing.plan):
+        yield f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
+
+
+def nothing_document(nothing: NothingToDo) -> dict[str, Any]:
+    """The only line of such an apply, where a run prints one an event."""
+    return {
+        "version": VERSION,
+        "event": "NothingToDo",
+        "cluster": nothing.plan.cluster,
+        "plan": plan_codec.digest(nothing.plan),
+        "why": nothing.why,
+        "runs": list(nothing.runs),
+        "left_out": [asdict(left) for left in left_out(nothing.plan)],
+        "exit_code": nothing.exit_code,
+    }

@@ -1,0 +1,102 @@
+"""The agent ends while its node lives: killed by somebody, or by a kernel that has no memory left for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tests.bed.node import Node
+from tests.bed.shell import BedError
+from tests.chaos.fault import Fault
+from tests.chaos.instants import LOOK_EVERY
+
+MEMORY = Path("/sys/fs/cgroup/memory")
+"""The kernel's controller of memory, of the first version: there a process can be put under a limit without systemd's knowledge."""
+KIB = 200
+"""Less than a process needs to start another."""
+
+
+class KillAgent(Fault):
+    """``kill -9`` of what runs for a verb on the node; its sshd, its systemd and its guard live."""
+
+    def strike(self) -> None:
+        for node in self.nodes:
+            for pid in self._chosen(at_work(self, node)):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _chosen(self, found: Mapping[int, str]) -> list[int]:
+        """By the variant, of PID → role."""
+        wanted = {"its shell": ("shell",), "what it started": ("child",), "its guard": ("guard",)}.get(
+            self.draw.variant
+        )
+        return [pid for pid, role in found.items() if wanted is None or role in wanted]
+
+
+class OutOfMemory(Fault):
+    """Whatever runs for a verb may take no more memory, and the kernel's killer chooses among it."""
+
+    def strike(self) -> None:
+        for number, node in enumerate(self.nodes):
+            group = self._group(number)
+            group.mkdir(exist_ok=True)
+            (group / "memory.limit_in_bytes").write_text(str(KIB * 1024))
+            for pid, role in at_work(self, node).items():
+                if role != "guard" or self.draw.variant == "the guard too":
+                    with suppress(OSError):  # it has just ended
+                        (group / "cgroup.procs").write_text(str(pid))
+
+    def heal(self) -> None:
+        for number, _ in enumerate(self.nodes):
+            group = self._group(number)
+            if not group.exists():
+                continue
+            (group / "memory.limit_in_bytes").write_text("-1")
+            while members := (group / "cgroup.procs").read_text().split():
+                for pid in members:
+                    with suppress(OSError):
+                        (MEMORY / "cgroup.procs").write_text(pid)
+            group.rmdir()
+
+    def _group(self, number: int) -> Path:
+        if not (MEMORY / "memory.limit_in_bytes").exists():
+            raise BedError(f"this machine has no memory controller at {MEMORY}")
+        return MEMORY / f"{self.site.bed.bridge}-{number}"
+
+
+def at_work(fault: Fault, node: Node) -> Mapping[int, str]:
+    """Its processes of the agent as soon as there are some, by PID; none if the run is over before."""
+    while not (found := dict(agents(node))) and fault.controller and fault.controller.poll() is None:
+        time.sleep(LOOK_EVERY)
+    return found
+
+
+def agents(node: Node) -> Iterator[tuple[int, str]]:
+    """Its processes of the agent, as this machine numbers them, with their roles: guard, sudo, the shell that runs a verb, child."""
+    for procs in node.cgroup.rglob("cgroup.procs"):
+        yield from _agents([int(pid) for pid in procs.read_text().split()])
+
+
+def _agents(pids: Iterable[int]) -> Iterator[tuple[int, str]]:
+    """Whoever was started by one of the agent's without a role of its own is its child, or a guard as that is one."""
+    roles: dict[int, str] = {}
+    for pid in sorted(pids):  # a process is younger than its parent
+        with suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            role = _role(words) or {"guard": "guard", "shell": "child", "child": "child"}.get(roles.get(parent, ""))
+            if role:
+                roles[pid] = role
+                yield pid, role
+
+
+def _role(words: Sequence[str]) -> str:
+    if words[0] == "sudo":
+        return "sudo"
+    if words[1:2] and words[1].startswith("/var/lib/rollout/tx/"):
+        return "guard"
+    return "shell" if "rollout" in words else ""

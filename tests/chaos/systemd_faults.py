@@ -1,0 +1,77 @@
+"""systemd itself: it stands still, it is sent to another target and back, or it boots into another one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tests.bed.node import Node
+from tests.chaos.fault import Fault
+from tests.chaos.site import PATIENCE
+from tests.controllers import until
+
+SYSTEM = "etc/systemd/system"
+OWN_TARGET = """\
+[Unit]
+Requires=basic.target
+After=basic.target
+Wants=kubelet.service docker.service ssh.service systemd-user-sessions.service
+AllowIsolate=yes
+"""
+"""As appliances have them: multi-user.target is never reached."""
+
+
+class StopSystemd(Fault):
+    """PID 1 stands still: services run, and nothing that is asked of systemd is answered."""
+
+    def strike(self) -> None:
+        for node in self.nodes:
+            node.stop_systemd()
+
+    def heal(self) -> None:
+        for node in self.nodes:
+            node.continue_systemd()
+
+
+class Isolate(Fault):
+    """Every service that the target does not want is stopped; then the usual ones are started again."""
+
+    def strike(self) -> None:
+        for node in self.nodes:
+            node.exec("systemctl", "isolate", "--no-block", "rescue.target")
+
+    def heal(self) -> None:
+        for node in self.nodes:
+            node.exec("systemctl", "isolate", "--no-block", "multi-user.target")
+        for node in self.nodes:
+            node.wait()
+            until(node.is_up, PATIENCE, "its kubelet runs")
+
+
+class OtherTarget(Fault):
+    """The node loses its power, and boots into the variant."""
+
+    def prepare(self) -> None:
+        for node in self.nodes:
+            own = Path(node.root, SYSTEM, "fleet.target")
+            own.write_text(OWN_TARGET, encoding="utf-8")
+            node.exec("sh", "-c", f"systemctl daemon-reload && systemctl -q set-default {self.draw.variant} && sync")
+
+    def strike(self) -> None:
+        for node in self.nodes:
+            node.powercut()
+        time.sleep(self.draw.seconds)
+        for node in self.nodes:
+            node.heal()
+            node.boot()
+
+    def heal(self) -> None:
+        for node in self.nodes:
+            node.wait()
+            until(node.is_up, PATIENCE, "its kubelet runs")
+            self._undo(node)
+
+    def _undo(self, node: Node) -> None:
+        for name in ("fleet.target", "default.target"):
+            Path(node.root, SYSTEM, name).unlink(missing_ok=True)
+        node.exec("systemctl", "daemon-reload")

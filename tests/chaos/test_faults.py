@@ -1,0 +1,65 @@
+"""What a run may say of a node that was struck: the words that the fault explains, and no others."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from rollout.core.run.state import NodeRecord, NodeState
+from tests.bed.node import Node
+from tests.chaos.draws import Kind, draw
+from tests.chaos.fault import Fault
+from tests.chaos.faults import FAULTS
+from tests.chaos.site import Site
+
+PATH = "/var/lib/kubelet/config.yaml"
+
+
+class _Site:
+    """All that is asked of it: its nodes, and what a change exchanges there."""
+
+    nodes = (cast(Node, "n1"),) * 3
+
+    @staticmethod
+    def targets(_: Node) -> frozenset[str]:
+        return frozenset({PATH})
+
+
+def fault(kind: Kind) -> Fault:
+    drawn = next(
+        each for each in (draw(1, number) for number in range(3 * len(Kind))) if each.kind is kind and each.nodes == 3
+    )
+    return FAULTS[kind](cast(Site, _Site()), drawn)
+
+
+def record(state: NodeState, reference: str, message: str = "") -> NodeRecord:
+    return NodeRecord(state=state, reference=reference, message=message)
+
+
+EXPLAINED = [
+    (Kind.IMMUTABLE, record(NodeState.FAILED, "not-given-back", f"{PATH} is immutable")),
+    (Kind.SYNC, record(NodeState.FAILED, "not-durable")),
+    (Kind.MASKED, record(NodeState.REFUSED, "unit-masked")),
+    (Kind.SESSIONS, record(NodeState.CONFIRMED, "no-channel")),  # it was only a hitch
+    (Kind.PROXY, record(NodeState.REVERTED, "taken-back-with-others")),
+]
+NOT_EXPLAINED = [
+    (Kind.IMMUTABLE, record(NodeState.FAILED, "not-given-back", "it cannot be renamed")),
+    (Kind.IMMUTABLE, record(NodeState.FAILED, "unhealthy-with-old-files", "a rename failed")),
+    (Kind.SYNC, record(NodeState.REFUSED, "no-room")),
+    (Kind.MASKED, record(NodeState.REFUSED, "need-daemon-reload")),
+    (Kind.SESSIONS, record(NodeState.UNREACHABLE, "no-channel")),
+    (Kind.PROXY, record(NodeState.REVERTED, "unhealthy")),
+    (Kind.BASTION, record(NodeState.REVERTED, "not-confirmed-in-time")),
+]
+
+
+@pytest.mark.parametrize(("kind", "said"), EXPLAINED)
+def test_what_a_fault_explains_is_no_finding(kind: Kind, said: NodeRecord) -> None:
+    assert fault(kind).unexplained(said) == ""
+
+
+@pytest.mark.parametrize(("kind", "said"), NOT_EXPLAINED)
+def test_what_it_does_not_explain_is_one(kind: Kind, said: NodeRecord) -> None:
+    assert said.reference in fault(kind).unexplained(said)
