@@ -34,7 +34,9 @@ class Alertmanager:
         asked = [("active", "true"), ("silenced", quiet), ("inhibited", quiet), ("unprocessed", "true")]
         path = "/api/v2/alerts?" + urlencode([*asked, *(("filter", matcher) for matcher in matchers)])
         answer = self._endpoint.ask("GET", url, path, timeout=timeout, most=MOST_BYTES)
-        found = listing(_expected(answer), "the answer")
+        found = _expected(answer)
+        if not isinstance(found, list):  # `null` too: Alertmanager says `[]` where nothing fires
+            raise RemoteError("bad-answer", "the answer is not a list")
         return tuple(_alert(entry) for entry in found)
 
     def silence(self, url: str, silence: Silence, timeout: float) -> str:

@@ -39,6 +39,8 @@ class Prometheus:
             raise RemoteError("bad-answer", "the answer is not Prometheus'")
         data = mapping(document.get("data"), "data")
         warnings = tuple(text(warning, "a warning") for warning in listing(document.get("warnings"), "warnings"))
+        if document.get("isPartial") is True:  # VictoriaMetrics' word for a store that did not answer
+            warnings += ("isPartial",)
         return Samples(_samples(data), warnings, _age(answer, data))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from rollout.app.backends import Backends, patiently
 from rollout.app.ports import Clock
-from rollout.core.gates.answering import answering, share, vanished
+from rollout.core.gates.answering import answering, seen, vanished
 from rollout.core.gates.comparison import Group, compare
 from rollout.core.gates.measured import SHOWN, Judged, Samples, doubt, judge_samples
 from rollout.core.gates.name_pattern import PatternTooLongError, name_pattern
@@ -66,8 +66,7 @@ class MetricGates:
             return Verdict.UNKNOWN, gone
         if query.worse is not None:
             verdict, said = self._compared(gate, query, command, answer, past)
-        some = f"{share(now, command.touched)}: " if 0 < len(now) < len(command.touched) else ""
-        return verdict, f"{some}{said}"
+        return verdict, f"{seen(answer, now, command.touched)}{said}"
 
     def _compared(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, answer: Samples, past: _Past) -> Judged:
         """Each kind with its own control group: nodes not touched yet; where there are none, the same before the wave."""

@@ -47,6 +47,7 @@ def judged(stack: ExitStack, before: Reply, after: Reply) -> tuple[Verdict, str]
         (alerts("DiskFull"), alerts("DiskFull", "KubeletDown"), FAIL, "1 new alert: KubeletDown on n1"),
         (alerts("DiskFull"), BROKEN, UNKNOWN, "could not be asked: answered 503: no quorum [http-503]"),
         (alerts(), Reply(body=b"{}"), UNKNOWN, "could not be asked: the answer is not a list [bad-answer]"),
+        (alerts(), Reply(body=b"null"), UNKNOWN, "could not be asked: the answer is not a list [bad-answer]"),
         (
             alerts(),
             Reply(body=b'[{"labels":{}}]'),

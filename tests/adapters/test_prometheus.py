@@ -60,7 +60,8 @@ def test_at_least_is_the_other_way_round(stack: ExitStack) -> None:
 
 def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
     scalar = Reply(body=b'{"status":"success","data":{"resultType":"scalar","result":[%b,"0.05"]}}' % NOW)
-    assert judged(stack, scalar) == (PASS, "1 sample, 0.05 to 0.05; at most 0.1")
+    told = "1 sample, of no node: it cannot be told how many of 2 touched nodes it has seen: "
+    assert judged(stack, scalar) == (PASS, f"{told}1 sample, 0.05 to 0.05; at most 0.1")
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,7 @@ def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
         (vector(warnings=("remote store away",)), "the query's result is empty; warning: remote store away"),
         (vector("NaN"), "the sample {node=n1} is NaN"),
         (vector(0.01, warnings=("a store did not answer",)), "it may be partial: a store did not answer"),
+        (Reply(body=vector(0.01).body[:-1] + b',"isPartial":true}'), "it may be partial: isPartial"),
         (Reply(body=vector(0.01).body[:-20]), "could not be asked: the answer is not JSON [bad-answer]"),
         (Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{\"status\":"), None),
         (Reply(body=b"\x00\xff\xfe", headers=(("Content-Type", "image/png"),)), "could not be asked: the answer is not JSON [bad-answer]"),
@@ -84,7 +86,7 @@ def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
         (Reply(body=b"x" * (17 << 20)), "could not be asked: the answer is larger than 16 MiB [too-large]"),
         (Reply(body=b"\x1f\x8b", headers=(("Content-Encoding", "gzip"),)), "could not be asked: the answer is compressed, which was not asked for [bad-answer]"),
     ],
-    ids=["nothing", "nothing, with a warning", "NaN", "partial", "truncated", "cut off", "an image", "a page", "deep", "no success", "range", "number", "bad query", "unauthorized", "redirect", "huge", "compressed"],
+    ids=["nothing", "nothing, with a warning", "NaN", "partial", "partial by its own mark", "truncated", "cut off", "an image", "a page", "deep", "no success", "range", "number", "bad query", "unauthorized", "redirect", "huge", "compressed"],
 )  # fmt: skip
 def test_what_is_no_answer_is_unknown(stack: ExitStack, reply: Reply, said: str | None) -> None:
     verdict, evidence = judged(stack, reply)

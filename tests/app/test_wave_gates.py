@@ -455,6 +455,13 @@ def test_a_node_that_never_had_series_is_none_that_vanished_and_the_evidence_cou
     assert (verdict, said) == (PASS, "1 of 2 nodes: 1 sample, 1 to 1; at most 10")
 
 
+def test_a_query_that_adds_nodes_up_says_that_it_names_none() -> None:
+    around, gate = Around(metrics=lambda _query: Samples((Sample("", 1.0),))), metric(BELOW_TEN)
+    verdict, said = one(around, gate, Asked(around, (gate,)).open().baseline)
+    told = "1 sample, of no node: it cannot be told how many of 2 touched nodes it has seen: "
+    assert (verdict, said) == (PASS, f"{told}1 sample, 1 to 1; at most 10")
+
+
 def test_what_is_beyond_its_bound_fails_also_where_series_vanished() -> None:
     around, gate = Around(metrics=lambda _query: of_nodes(n1=1.0, n2=1.0)), metric(BELOW_TEN)
     baseline = Asked(around, (gate,)).open().baseline

@@ -71,7 +71,7 @@ class KubernetesCluster:
         return tuple(each for each in found if each.node in nodes)
 
     def _pods_of(self, node: str, until: float) -> list[Any]:
-        return listing(self._pod_list(node, until).get("items"), "items")
+        return _items(self._pod_list(node, until))
 
     def _pod_list(self, node: str, until: float) -> Mapping[str, Any]:
         query = urlencode({"fieldSelector": f"spec.nodeName={node}", "resourceVersion": "0"})
@@ -93,7 +93,7 @@ class KubernetesCluster:
         for _ in range(MOST_PAGES):
             asked = urlencode({**query, "limit": PAGE, **({"continue": going_on} if going_on else {})})
             page = self._client.get(f"{path}?{asked}", _left(until))
-            found += map(made, listing(page.get("items"), "items"))
+            found += map(made, _items(page))
             going_on = text(mapping(page.get("metadata"), "metadata").get("continue"), "continue")
             if not going_on:
                 return found
@@ -112,7 +112,7 @@ class KubernetesCluster:
         name = quote(node, safe="")
         found = self._node(node, until)
         listed = self._pod_list(node, until)
-        pods = tuple(map(pod, listing(listed.get("items"), "items")))
+        pods = tuple(map(pod, _items(listed)))
         version = text(mapping(listed.get("metadata"), "metadata").get("resourceVersion"), "resourceVersion")
         return Sight(found, self._lease(name, until), pods, int(version) if version.isdecimal() else 0)
 
@@ -147,9 +147,7 @@ class KubernetesCluster:
     def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:
         """From the store: what was evicted a moment ago is not looked for in a cache that has not heard of it."""
         query = urlencode({"fieldSelector": f"spec.nodeName={node}"})
-        return tuple(
-            map(leaving_pod, listing(self._client.get(f"/api/v1/pods?{query}", timeout).get("items"), "items"))
-        )
+        return tuple(map(leaving_pod, _items(self._client.get(f"/api/v1/pods?{query}", timeout))))
 
     def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:
         return self._evictions.ask(pod, time.monotonic() + timeout)
@@ -184,6 +182,13 @@ class KubernetesCluster:
 
     def close(self) -> None:
         self._client.close()
+
+
+def _items(document: Mapping[str, Any]) -> list[Any]:
+    """A list's entries. An answer that is no list at all is not an empty one: a gate that saw nothing must not pass."""
+    if "items" not in document:
+        raise RemoteError("bad-answer", "the answer is not a list: it has no items")
+    return listing(document["items"], "items")
 
 
 def _left(until: float, now: Callable[[], float] = time.monotonic) -> float:

@@ -31,6 +31,15 @@ def vanished(now: Set[str], before: Set[str], touched: Collection[str]) -> str:
     return f"samples of {share(now, touched)}: {named}{more} {have} none now and had some before the wave"
 
 
+def seen(answer: Samples, now: Collection[str], touched: Collection[str]) -> str:
+    """How many of the touched nodes an answer speaks of, to be said before its evidence; ``""``: all of them."""
+    if not now:
+        of = counted(len(touched), "touched node")
+        number = counted(len(answer.samples), "sample")
+        return f"{number}, of no node: it cannot be told how many of {of} it has seen: "
+    return f"{share(now, touched)}: " if len(now) < len(touched) else ""
+
+
 def share(now: Collection[str], touched: Collection[str]) -> str:
     """``1 of 7 nodes``."""
     return f"{len(now)} of {counted(len(touched), 'node')}"

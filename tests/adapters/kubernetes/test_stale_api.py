@@ -50,6 +50,7 @@ class Api:
     lease_at: int = 100
     pods_at: str = "90"
     pods: list[Any] = field(default_factory=lambda: [POD])
+    no_list: bool = False  # 200 with something else in the place of the list of pods
     hung: frozenset[str] = frozenset()
     status: int = 200
     body: bytes | None = None
@@ -68,6 +69,8 @@ class Api:
         return Reply(body=json.dumps(self._document(path.path, name)).encode())
 
     def _document(self, path: str, name: str) -> dict[str, Any]:
+        if path == "/api/v1/pods" and self.no_list:
+            return {"kind": "Status", "metadata": {}, "status": "Failure", "message": "no store"}
         if path == "/api/v1/pods":
             return {"metadata": {"resourceVersion": self.pods_at}, "items": self.pods}
         if "/leases/" in path:
@@ -129,6 +132,19 @@ def test_a_node_whose_clock_is_far_off_passes_by_its_renewals_all_the_same(
     assert gate.now()[0] is UNKNOWN
     api.renewed, api.lease_at = renewed, 101
     assert gate.now()[0] is PASSED
+
+
+@pytest.mark.parametrize("kind", [GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS])
+def test_an_answer_that_is_no_list_of_pods_is_not_taken_for_an_empty_one(
+    api: Api, cluster: KubernetesCluster, kind: GateKind
+) -> None:
+    gate = Asked(kind, "n1", cluster).before()
+    assert gate.now()[0] is PASSED
+    api.no_list = True
+    verdict, said = gate.now()
+    assert (verdict, "has no items" in said) == (UNKNOWN, True), said
+    with pytest.raises(UntouchableError, match="has no items"):
+        Asked(kind, "n1", cluster).before()
 
 
 def test_an_older_lease_from_a_server_that_is_behind_is_no_renewal(api: Api, cluster: KubernetesCluster) -> None:
