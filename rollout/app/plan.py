@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
 
 from rollout.app.foreseen import Foresight
 from rollout.core.model.draining import BY_HAND
@@ -17,7 +19,7 @@ from rollout.core.plans import history
 from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
 from rollout.core.text.terminal import printable
-from rollout.errors import InputError, Problem
+from rollout.errors import InputError, Problem, RolloutError
 from rollout.kubelet import homes
 from rollout.kubelet.changes.alike import Alike
 from rollout.kubelet.changes.changes import Proposal
@@ -39,10 +41,12 @@ def build_plan(
     way_back: WayBack | None = None,
     around: Around = NOTHING_KNOWN,
     assumed: int | None = None,
+    trace: Callable[[str, str], str] = lambda _node, _text: "",
 ) -> Plan:
     """The plan for the selected nodes (names of the inventory). Mistakes in settings are one ``InputError``.
 
     ``assumed``: the minor (37 is 1.37) that kubelets newer than every known one are taken for; ``None``: they are refused.
+    ``trace`` keeps the trace of what went wrong inside rollout with one node, and says where.
     """
     _check_fleet(inventory, fleet)
     _check_settings(settings, selection)
@@ -54,7 +58,13 @@ def build_plan(
     alike = Alike(policy, assumed)
     proposals: dict[str, Proposal] = {}
     for name in selection:
-        found = passed_over.get(name) or _decide(foresight, alike, inventory.nodes[name], settings.get(name, {}))
+        node, mine = inventory.nodes[name], settings.get(name, {})
+        try:
+            found = passed_over.get(name) or _decide(foresight, alike, node, mine)
+        except RolloutError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever one node's files hold, the others are planned
+            found = _failed(node, error, trace)
         if isinstance(found, Left):
             left.append(found)
             continue
@@ -120,6 +130,15 @@ def _decide(
     if isinstance(drain, Left):
         return drain
     return snapshot.machine_id, found, drain, foresight.less_room(node, snapshot, found)
+
+
+def _failed(node: Node, error: Exception, trace: Callable[[str, str], str]) -> Left:
+    """Where it failed is told, but not the error's own words: they may hold what a file of the node holds."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{type(error).__name__} in {PurePath(frame.filename).name}:{frame.lineno}"
+    kept = trace(node.name, "".join(traceback.format_exception(error)))
+    reason = f"rollout itself failed on what this node's files hold ({place}); please report it{kept and f'. {kept}'}"
+    return Left(node.name, node.rack, Standing.REFUSED, "planning-failed", reason)
 
 
 def _check_fleet(inventory: Inventory, fleet: FleetSnapshot) -> None:
