@@ -75,7 +75,10 @@ class KubernetesCluster:
 
     def _pod_list(self, node: str, until: float) -> Mapping[str, Any]:
         query = urlencode({"fieldSelector": f"spec.nodeName={node}", "resourceVersion": "0"})
-        return mapping(self._client.get(f"/api/v1/pods?{query}", _left(until)), "the list of pods")
+        found = mapping(self._client.get(f"/api/v1/pods?{query}", _left(until)), "the list of pods")
+        if mapping(found.get("metadata"), "metadata").get("continue"):  # nobody asked for pages: some are missing
+            raise RemoteError("bad-answer", f"the list of the pods of {node} is only a part of it")
+        return found
 
     def _every(self, path: str, query: Mapping[str, str], made: Callable[[Any], T]) -> list[T]:
         """A list in pages; one whose pages have expired on the way is begun again once."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import isinf, isnan
 
 from rollout.core.model.playbook import HttpQuery, PrometheusQuery
 from rollout.core.model.verdict import Verdict
@@ -84,6 +84,9 @@ def judge_samples(query: PrometheusQuery, answer: Samples) -> Judged:
     beyond = [sample for sample in answer.samples if not _within(query, sample.value)]
     if beyond:
         return Verdict.FAIL, f"{_listed(beyond, len(answer.samples))}; {_bounds(query)}{warned}"
+    endless = next((sample for sample in answer.samples if isinf(sample.value)), None)
+    if endless is not None:  # something was divided by nothing: no measurement, however well it fits
+        return Verdict.UNKNOWN, f"the sample {{{endless.labels}}} is {endless.value:+g}{warned}"
     values = answer.values()
     doubted = doubt(answer)
     if doubted:

@@ -50,6 +50,7 @@ class Api:
     lease_at: int = 100
     pods_at: str = "90"
     pods: list[Any] = field(default_factory=lambda: [POD])
+    more: str = ""  # the list of pods goes on elsewhere
     no_list: bool = False  # 200 with something else in the place of the list of pods
     hung: frozenset[str] = frozenset()
     status: int = 200
@@ -72,7 +73,7 @@ class Api:
         if path == "/api/v1/pods" and self.no_list:
             return {"kind": "Status", "metadata": {}, "status": "Failure", "message": "no store"}
         if path == "/api/v1/pods":
-            return {"metadata": {"resourceVersion": self.pods_at}, "items": self.pods}
+            return {"metadata": {"resourceVersion": self.pods_at, "continue": self.more}, "items": self.pods}
         if "/leases/" in path:
             spec = {"holderIdentity": name, "renewTime": self.renewed}
             return {"metadata": {"name": name, "resourceVersion": str(self.lease_at)}, "spec": spec}
@@ -145,6 +146,14 @@ def test_an_answer_that_is_no_list_of_pods_is_not_taken_for_an_empty_one(
     assert (verdict, "has no items" in said) == (UNKNOWN, True), said
     with pytest.raises(UntouchableError, match="has no items"):
         Asked(kind, "n1", cluster).before()
+
+
+@pytest.mark.parametrize("kind", [GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS])
+def test_a_part_of_a_list_is_not_taken_for_all_of_it(api: Api, cluster: KubernetesCluster, kind: GateKind) -> None:
+    gate = Asked(kind, "n1", cluster).before()
+    api.more = "page 2"
+    verdict, said = gate.now()
+    assert (verdict, "only a part" in said) == (UNKNOWN, True), said
 
 
 def test_an_older_lease_from_a_server_that_is_behind_is_no_renewal(api: Api, cluster: KubernetesCluster) -> None:

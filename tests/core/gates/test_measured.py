@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from rollout.core.gates.measured import Alert, Page, Sample, Samples, judge_alerts, judge_page, judge_samples
 from rollout.core.model.playbook import HttpQuery, PrometheusQuery
 from rollout.core.model.verdict import Verdict
@@ -30,6 +33,29 @@ def test_nan_is_no_number_and_warnings_are_shown() -> None:
     answer = Samples((Sample("node=n1", 0), Sample("node=n2", math.nan)), ("a store is away",))
     said = "the sample {node=n2} is NaN; warning: a store is away"
     assert judge_samples(PrometheusQuery("q", at_most=1), answer) == (Verdict.UNKNOWN, said)
+
+
+def test_what_was_divided_by_nothing_fits_no_bound() -> None:
+    assert judge_samples(PrometheusQuery("q", at_least=1), samples(2, math.inf)) == (
+        Verdict.UNKNOWN,
+        "the sample {node=n2} is +inf",
+    )
+    assert judge_samples(PrometheusQuery("q", at_most=1), samples(-math.inf))[0] is Verdict.UNKNOWN
+    assert judge_samples(PrometheusQuery("q", at_most=1), samples(math.inf))[0] is Verdict.FAIL
+
+
+@given(
+    st.lists(st.floats(), max_size=5),
+    st.sampled_from([PrometheusQuery("q"), PrometheusQuery("q", at_most=0), PrometheusQuery("q", at_least=0)]),
+)
+def test_a_pass_means_that_there_were_numbers_and_that_all_of_them_fit(
+    values: list[float], query: PrometheusQuery
+) -> None:
+    if judge_samples(query, samples(*values))[0] is Verdict.PASS:
+        assert values
+        assert all(map(math.isfinite, values))
+        assert query.at_most is None or max(values) <= query.at_most
+        assert query.at_least is None or min(values) >= query.at_least
 
 
 def test_alerts_that_fired_before_do_not_count() -> None:
