@@ -222,6 +222,11 @@ class Drive:
         for name in names:
             self.nodes[name].kubelet.sick_with = with_files
 
+    def stick(self, name: str, until: float = EVER) -> None:
+        """It is sick with the new files, and no restart with the old ones is seen."""
+        self.sicken(name)
+        self.nodes[name].kubelet.stays_until = until
+
     def fall_sick(self, name: str, after: float = 0.0) -> None:
         """With the new files only, so many seconds from now."""
         self.nodes[name].kubelet.falls_sick = self.timeline.now + after

@@ -588,6 +588,10 @@ find_logs() { # PID: files that its log goes to, into `logs`; a log in the journ
   case $value in *[!A-Za-z0-9_./:@%+=,-]*) ;; *) logs="$logs $R$value" ;; esac
 }
 
+is_thrown_away() { # PID: what it says in text goes to nobody: lines of it in the journal are its standard output, and not its log
+  [ "$(readlink -- "$R/proc/$1/fd/2" 2>/dev/null)" = /dev/null ]
+}
+
 is_said_by() { # PID SINCE LINE: this process wrote it. klog's text names the process; its JSON the moment, and SINCE is the first that counts
   case $3 in
     [IWEF][0-9][0-9][0-9][0-9]' '*)
@@ -613,7 +617,7 @@ read_logs() { # PID STARTED: of the files in `logs`, as `read_journal` of the jo
   for log in $logs; do
     said=0
     IFS=$NL
-    for line in $(bounded 8 tail -c 4194304 -- "$log" 2>/dev/null | grep -e 'lenient decoding'); do
+    for line in $(bounded 8 tail -c 67108864 -- "$log" 2>/dev/null | grep -e 'lenient decoding'); do
       ! is_said_by "$1" "$first" "$line" || said=$((said + 1))
     done
     unset IFS
@@ -632,9 +636,10 @@ is_read() { # PID SINCE FILE: one of its last lines is of this process
 }
 
 count_lenient() { # PID STARTED: "lenient decoding" lines of this process; empty as long as no line of it can be read at all
-  lenient=''
-  lines=$({ bounded 8 journalctl -q -b --no-pager -o cat -n 5000 "_PID=$1" 2>/dev/null || echo '!unreadable'; } |
-    sed -n -e '/^!unreadable$/{p;q;}' -e '/lenient decoding/p' -e '$s/.*/!read/p')
+  lenient='' its_log='^'
+  ! is_thrown_away "$1" || its_log='^{"ts":'
+  lines=$({ bounded 8 journalctl -q -b --no-pager -o cat -n 50000 "_PID=$1" 2>/dev/null || echo '!unreadable'; } |
+    sed -n -e '/^!unreadable$/{p;q;}' -e "/$its_log/{x;/^\$/{s/^/!read/;p;};x;}" -e '/lenient decoding/p')
   case $lines in
     *'!unreadable') ;;
     *)
@@ -1954,7 +1959,7 @@ show_process() { # WORDS: the command line of `pid`
 
 read_kubelet_log() { # into `lenient`, wherever it goes; it stays empty where not a line can be read
   [ "$main_pid" != 0 ] || return 0
-  if [ -z "$lenient" ] && [ "$readable" = 1 ]; then # a runtime that says much may have crowded it out
+  if [ -z "$lenient" ] && [ "$readable" = 1 ] && ! is_thrown_away "$main_pid"; then # a runtime that says much may have crowded it out
     [ -z "$(bounded 8 journalctl -q -b --no-pager -o cat -n 1 "_PID=$main_pid" 2>/dev/null)" ] || lenient=0
   fi
   find_logs "$main_pid"
@@ -1967,6 +1972,7 @@ read_journal() { # of the processes that run: how many "lenient decoding" lines 
   lenient='' pulling='' readable=0 sources='' since=999999999999 main_lines='^$'
   if [ "$main_pid" != 0 ]; then
     sources="_PID=$main_pid" main_lines="\\[$main_pid\\]: "
+    ! is_thrown_away "$main_pid" || main_lines="$main_lines{\"ts\":"
     ! is_number "$main_started" || since=$((main_started / 1000000))
   fi
   for served in $services; do [ "${served#*:}" = 0 ] || sources="$sources _PID=${served#*:}"; done

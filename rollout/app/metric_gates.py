@@ -2,7 +2,8 @@
 
 The baseline that is taken before the wave holds the nodes that had samples, and each kind's samples. A kind is a change
 group: nodes of two kinds measure differently, and a canary is one node of each kind, where a median over all of them would
-hide a kind that went bad. Each kind is asked for by its nodes' names, so that queries which add nodes up are compared too.
+hide a kind that went bad. Each kind is asked for by its nodes' names. A query for ``$nodes`` whose samples name none of them
+is UNKNOWN: it may add up fewer nodes than were asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from rollout.app.backends import Backends, patiently
 from rollout.app.ports import Clock
-from rollout.core.gates.answering import answering, seen, vanished
+from rollout.core.gates.answering import answering, seen, unnamed, vanished
 from rollout.core.gates.comparison import Group, compare
 from rollout.core.gates.measured import SHOWN, Judged, Samples, doubt, judge_samples
 from rollout.core.gates.name_pattern import PatternTooLongError, name_pattern
@@ -45,12 +46,15 @@ class MetricGates:
         verdict, said = judge_samples(query, answer)
         if verdict is not Verdict.PASS:
             return verdict, said, {}
+        found = answering(answer, nodes)
+        if NODES in query.query and not found:
+            return Verdict.UNKNOWN, unnamed(answer, nodes), {}
         kinds = self._kinds_of(gate, query, nodes, answer) if query.worse else {}
         lacking = [self._label(kind) for kind, found in kinds.items() if not found.samples]
         if lacking:
             return Verdict.UNKNOWN, f"no sample of {', '.join(lacking)}: each kind of node is compared with its own", {}
         kept = {kind: _kept(found.values()) for kind, found in kinds.items()}
-        return verdict, said, {"nodes": fold(answering(answer, nodes)), "kinds": kept}
+        return verdict, said, {"nodes": fold(found), "kinds": kept}
 
     def judged(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, before: Any) -> Judged:
         """In a round of the soak; ``before`` is the baseline."""
@@ -62,11 +66,13 @@ class MetricGates:
         if verdict is not Verdict.PASS:
             return verdict, said
         now = answering(answer, command.touched)
+        if NODES in query.query and not now:
+            return Verdict.UNKNOWN, unnamed(answer, command.touched)
         if gone := vanished(now, past.nodes, command.touched):
             return Verdict.UNKNOWN, gone
         if query.worse is not None:
             verdict, said = self._compared(gate, query, command, answer, past)
-        return verdict, f"{seen(answer, now, command.touched)}{said}"
+        return verdict, f"{seen(now, command.touched)}{said}"
 
     def _compared(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, answer: Samples, past: _Past) -> Judged:
         """Each kind with its own control group: nodes not touched yet; where there are none, the same before the wave."""
@@ -133,7 +139,9 @@ class _Past:
         """``None``: nobody wrote one down, or it cannot be read."""
         if not isinstance(written, dict) or not isinstance(written.get("kinds", {}), dict):
             return None
-        nodes = str(written.get("nodes") or "")
+        nodes = written.get("nodes")
+        if not isinstance(nodes, str):
+            return None
         try:
             return _Past(frozenset(expand(nodes) if nodes else ()), written.get("kinds", {}))
         except NodesetError:

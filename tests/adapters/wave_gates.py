@@ -40,7 +40,7 @@ class Asked:
         run_plan = plan("n1", *gates)
         nodes = dict.fromkeys(("n1", "n2", "n3", "n9", "c1", "c2"), run_plan.nodes["n1"])
         run_plan = replace(run_plan, nodes=nodes, waves=(Wave("canary", ("n1", "n2"), 1.0),))
-        self.nothing_known = json.dumps({gate.name: {} for gate in gates})
+        self.nothing_known = json.dumps({gate.name: {"nodes": ""} for gate in gates})
         self.gates = WaveGates("r1", run_plan, LocalCommands(), clock, backends, "me@here")
 
     def open(self, *nodes: str) -> WaveOpened:

@@ -36,7 +36,7 @@ def test_all_else_is_given_back_and_restarted(node: Node, way: str, path: str) -
         report = node.revert()
     assert node.files() == {**OLD, path: NEW[path]}
     assert node.calls().count(RESTART) == before + 1
-    assert trigger_of(report) is Trigger.STILL_SICK
+    assert trigger_of(report) is Trigger.STUCK
     assert reference_of(report, trigger_of(report)) == "not-given-back"
     assert path in report.message
     assert node.receipt()["state"] == "reverting"

@@ -74,7 +74,7 @@ def test_a_systemd_that_hangs_delays_no_file_and_ends_at_the_limit(brief: Node) 
     assert took < BRIEF + SPARE
     assert (status, brief.receipt()["state"]) == (1, "reverting")
     told = brief.status("t1")
-    assert (told.reference, trigger_of(told)) == ("not-restarted", Trigger.STILL_SICK)
+    assert (told.reference, trigger_of(told)) == ("not-restarted", Trigger.STUCK)
     (brief.bin / "systemctl").unlink()
     (brief.bin / "systemctl.real").rename(brief.bin / "systemctl")
     before = brief.calls().count("restart kubelet.service")

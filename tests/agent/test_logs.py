@@ -87,6 +87,21 @@ def test_json_lines_are_told_apart_by_their_moment(elsewhere: Node, ago: float, 
     assert measured(elsewhere) == count
 
 
+@pytest.mark.parametrize(("line", "count"), [("Starting the node agent\n", None), (json_line("Started", 1.0), 0)])
+def test_lines_in_the_journal_are_no_log_where_the_log_is_thrown_away(
+    elsewhere: Node, line: str, count: int | None
+) -> None:
+    """Its standard error is /dev/null: what the journal has of it is its standard output."""
+    elsewhere.standin("journal", f"[       1.000000] node kubelet[100]: {line}")
+    assert measured(elsewhere) == 0
+    elsewhere.at("/proc/100/fd").mkdir(exist_ok=True)
+    elsewhere.at("/proc/100/fd/2").symlink_to("/dev/null")
+    assert measured(elsewhere) == count
+    snapshot = elsewhere.snapshot()
+    assert isinstance(snapshot, Snapshot)
+    assert snapshot.measurement.lenient == count
+
+
 def test_a_snapshot_without_a_line_says_so(elsewhere: Node) -> None:
     snapshot = elsewhere.snapshot()
     assert isinstance(snapshot, Snapshot)
@@ -104,6 +119,18 @@ def test_a_kubelet_without_a_readable_log_is_not_healthy(node: Node) -> None:
     assert "not a line of its log can be read" in report.message
     assert node.files() == OLD
     assert node.now() < BOOTED_FOR + 60, "it is waited for, not for long"
+
+
+@pytest.mark.parametrize(("line", "healthy"), [("Starting the node agent\n", False), (json_line("Started", 1.0), True)])
+def test_nor_is_one_whose_log_is_thrown_away_though_the_journal_has_lines_of_it(
+    node: Node, line: str, healthy: bool
+) -> None:
+    node.standin("elsewhere")
+    node.standin("journal", line)
+    node.at("/proc/100/fd").mkdir()  # it is another process after its restart
+    node.at("/proc/100/fd/2").symlink_to("/dev/null")
+    applied(node)
+    assert node.files() == (NEW if healthy else OLD)
 
 
 def test_but_it_is_where_the_playbook_accepts_that(node: Node) -> None:

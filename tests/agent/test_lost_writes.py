@@ -65,7 +65,7 @@ def test_old_files_that_were_lost_fail_their_node_and_nobody_tries_again(node: N
     assert node.confirm().outcome is Outcome.DONE
     lose(node, name)
     report = node.revert()
-    assert trigger_of(report) is Trigger.STILL_SICK
+    assert trigger_of(report) is Trigger.STUCK
     assert reference_of(report, trigger_of(report)) == "not-durable"
     assert report.receipt is not None
     assert report.receipt.state is ReceiptState.REVERTING

@@ -210,7 +210,7 @@ MUTANTS = (
     Mutant(
         "stuck-is-busy",
         "rollout/core/run/triggers.py",
-        "        return Trigger.STILL_SICK\n    return _of_receipt",
+        "        return Trigger.STUCK\n    return _of_receipt",
         "        return Trigger.BUSY\n    return _of_receipt",
         "a node whose revert cannot come to its end is told as being at work, and no reason is given",
         ("tests/core/run/test_triggers.py::test_the_meaning_of_an_answer",),

@@ -282,12 +282,20 @@ class ModelNode(Machine):
             if self.timeline.now < self.kubelet.stays_until:
                 found.stuck = "not-restarted"
                 self.told("its kubelet is not restarted with the old files")
+                self._try_again_alone(found.tx)
                 return
             self._restart(cause, by)
             yield (self.kubelet.up_at - self.timeline.now) / self.pace
         found.stuck = ""
         self._become(found, ReceiptState.REVERTED, found.cause)
         self.guards.discard(found.tx)
+
+    def _try_again_alone(self, tx: str) -> None:
+        """A revert that was asked for has no guard any more: one is set, so that it ends whoever is away."""
+        if tx not in self.guards:
+            self.guards.add(tx)
+            boot = self.boot
+            self.timeline.after(GUARD_AGAIN, lambda: self._fire(tx, boot))
 
     def _become(self, found: Transaction, state: ReceiptState, cause: str = "") -> None:
         found.state, found.cause = state, cause

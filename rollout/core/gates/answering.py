@@ -1,7 +1,7 @@
 """Which nodes an instant query's answer speaks of, so that nodes whose series vanish are missed.
 
 A sample is a node's when one of its labels holds the node's name: alone, with a port (``n1:9100``), or as the beginning of
-a longer name (``n1.example.net``). A query that adds its nodes up has no such label; nothing can be counted in it.
+a longer name (``n1.example.net``). A query that adds nodes up has no such label: nothing can be counted in it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,19 @@ def vanished(now: Set[str], before: Set[str], touched: Collection[str]) -> str:
     return f"samples of {share(now, touched)}: {named}{more} {have} none now and had some before the wave"
 
 
-def seen(answer: Samples, now: Collection[str], touched: Collection[str]) -> str:
-    """How many of the touched nodes an answer speaks of, to be said before its evidence; ``""``: all of them."""
+def unnamed(answer: Samples, touched: Collection[str]) -> str:
+    """What to say of an answer to a query for nodes that names none of them."""
+    number, of = counted(len(answer.samples), "sample"), counted(len(touched), "touched node")
+    return f"{number}, of no node: it cannot be told how many of {of} were counted; keep their label, as in `sum by (node) (…)`"
+
+
+def seen(now: Collection[str], touched: Collection[str]) -> str:
+    """How many of the touched nodes an answer speaks of, to be said before its evidence; ``""``: all of them.
+
+    A query without ``$nodes`` may speak of the whole cluster.
+    """
     if not now:
-        of = counted(len(touched), "touched node")
-        number = counted(len(answer.samples), "sample")
-        return f"{number}, of no node: it cannot be told how many of {of} it has seen: "
+        return "not of single nodes: "
     return f"{share(now, touched)}: " if len(now) < len(touched) else ""
 
 

@@ -22,6 +22,7 @@ class Trigger(StrEnum):
     TAKEN_BACK_ALONE = "taken-back-alone"  # the guard or the boot unit did: no confirm came in time
     TAKEN_BACK_ASKED = "taken-back-asked"  # we asked for it
     STILL_SICK = "still-sick"  # old files, yet unhealthy
+    STUCK = "stuck"  # its revert is not at its end, and cannot come to it yet
     REFUSED = "refused"
     UNREACHED = "unreached"  # no command was started on the node
     LOST = "lost"  # a command was started, its end was not seen

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
 
-RULES = 4
+RULES = 5
 """The machine's rules by which a run goes. A journal is events only: replayed by other rules it would tell another story.
 Raise it with every change after which ``tests/core/run/recorded`` replays to another state.
 """

@@ -11,6 +11,7 @@ Seven rules shape the table:
 * No answer is no answer: after ``unreached`` or ``lost`` the node is ``unknown`` and is read until it speaks, or until
   its guard must long have fired; then it is ``unreachable`` and *owed*.
 * What goes back is brought to its end: who died on the way there is followed by the next, for as long as a node is read.
+  A node whose revert cannot end (``stuck``) is ``failed`` and *owed*: its own guard goes on, and a new controller reads it.
 * A node that pulls images was not touched: it is ``pending`` again, and ``pulls`` says when it is asked again.
 * So is one whose baseline could not be taken, and ``baselines`` says so.
 * A node that is drained is ``applying``, and not touched yet: ``drains`` says when it is asked again, and when it is given up.
@@ -68,6 +69,7 @@ class Sharp(StrEnum):
     EMPTY_AND_PULLING = "empty-and-pulling"  # drained, and pulls or has no baseline yet: it keeps its place
     STILL_UNSEEN = "still-unseen"  # as long as a baseline is waited for
     LEFT_TO_OTHERS = "left-to-others"  # a way back goes on without it: it says that another run has it
+    STILL_OWED = "still-owed"  # failed with its revert not at its end: its guard may have ended it since
     NOT_NOW = "not-now"  # nothing is released any more: who was being emptied is to be left as it was
 
 
@@ -85,6 +87,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.PENDING, On.TAKEN_BACK_ALONE): Move(S.PENDING, Next.RETRY),
     (S.PENDING, On.TAKEN_BACK_ASKED): Move(S.PENDING, Next.RETRY),
     (S.PENDING, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
+    (S.PENDING, On.STUCK): Move(S.FAILED, charge=_SICK, owed=True),
     (S.PENDING, On.REFUSED): Move(S.REFUSED, charge=_FAILED),
     (S.PENDING, On.UNREACHED): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     (S.PENDING, On.LOST): Move(S.UNREACHABLE, charge=_GONE, owed=True),
@@ -112,6 +115,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.APPLYING, On.TAKEN_BACK_ALONE): Move(S.REVERTED, charge=_FAILED),
     (S.APPLYING, On.TAKEN_BACK_ASKED): Move(S.REVERTED, charge=_FAILED),
     (S.APPLYING, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
+    (S.APPLYING, On.STUCK): Move(S.FAILED, charge=_SICK, owed=True),
     (S.APPLYING, On.UNREACHED): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     (S.APPLYING, On.LOST): Move(S.UNKNOWN, Next.READ),
     (S.APPLYING, On.RESUMED): Move(S.UNKNOWN, Next.READ),
@@ -130,6 +134,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.APPLIED, Sharp.ORPHAN_TAKEN_BACK): Move(S.PENDING, Next.RETRY),
     (S.APPLIED, On.TAKEN_BACK_ASKED): Move(S.REVERTED, charge=_FAILED),
     (S.APPLIED, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
+    (S.APPLIED, On.STUCK): Move(S.FAILED, charge=_SICK, owed=True),
     (S.APPLIED, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.APPLIED, On.LOST): Move(S.UNKNOWN, Next.READ),
     (S.APPLIED, On.RESUMED): Move(S.UNKNOWN, Next.READ),
@@ -149,12 +154,14 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.CONFIRMED, On.TAKEN_BACK_ASKED): Move(S.REVERTED),
     (S.CONFIRMED, Sharp.TAKEN_BACK_BY_OTHERS): Move(S.REVERTED, charge=_FAILED),
     (S.CONFIRMED, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
+    (S.CONFIRMED, On.STUCK): Move(S.FAILED, charge=_SICK, owed=True),
     (S.CONFIRMED, On.RESUMED): Move(S.CONFIRMED, Next.READ),
     # Being taken back: to its end, never forward.
     (S.REVERTING, On.TAKEN_BACK_SICK): Move(S.REVERTED),
     (S.REVERTING, On.TAKEN_BACK_ALONE): Move(S.REVERTED),
     (S.REVERTING, On.TAKEN_BACK_ASKED): Move(S.REVERTED),
     (S.REVERTING, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
+    (S.REVERTING, On.STUCK): Move(S.FAILED, charge=_SICK, owed=True),
     (S.REVERTING, On.UNTOUCHED): Move(S.REVERTED),
     (S.REVERTING, On.REFUSED): Move(S.FAILED, charge=_FAILED, owed=True),
     (S.REVERTING, Sharp.OTHERS_AT_WORK): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
@@ -182,6 +189,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.UNKNOWN, On.TAKEN_BACK_ASKED): Move(S.REVERTED),
     (S.UNKNOWN, Sharp.TAKEN_BACK_BY_OTHERS): Move(S.REVERTED, charge=_FAILED),
     (S.UNKNOWN, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
+    (S.UNKNOWN, On.STUCK): Move(S.FAILED, charge=_SICK, owed=True),
     (S.UNKNOWN, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, On.LOST): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, On.RESUMED): Move(S.UNKNOWN, Next.READ),
@@ -194,6 +202,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.UNREACHABLE, On.RESUMED): Move(S.UNKNOWN, Next.READ),
     (S.REVERTED, On.RESUMED): Move(S.REVERTED),
     (S.FAILED, On.RESUMED): Move(S.FAILED),
+    (S.FAILED, Sharp.STILL_OWED): Move(S.UNKNOWN, Next.READ, owed=True),
     (S.REFUSED, On.RESUMED): Move(S.REFUSED),
     (S.SKIPPED, On.RESUMED): Move(S.SKIPPED),
 }
@@ -213,13 +222,19 @@ def sharpen(trigger: On, reference: str, record: NodeRecord, goal: Goal) -> On |
         return Sharp.HELD
     if trigger is On.TAKEN_BACK_ASKED:
         return _asked_back(record, goal)
-    if record.state is S.UNKNOWN:
-        if trigger is On.BUSY and record.want_back:
-            return Sharp.UNFINISHED
-        if trigger is On.UNTOUCHED and goal is Goal.REVERT:
-            return Sharp.NEVER_TOUCHED
     if trigger is On.TAKEN_BACK_ALONE and record.state in (S.UNKNOWN, S.APPLIED) and _is_orphan(record):
         return Sharp.ORPHAN_TAKEN_BACK
+    if record.state is S.FAILED and record.owed and trigger is On.RESUMED:
+        return Sharp.STILL_OWED
+    return _read_back(trigger, record, goal) if record.state is S.UNKNOWN else trigger
+
+
+def _read_back(trigger: On, record: NodeRecord, goal: Goal) -> On | Sharp:
+    """What an answer of a node that nobody knew anything of means."""
+    if trigger is On.BUSY and record.want_back:
+        return Sharp.UNFINISHED
+    if trigger is On.UNTOUCHED and goal is Goal.REVERT:
+        return Sharp.NEVER_TOUCHED
     return trigger
 
 

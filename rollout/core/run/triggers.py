@@ -22,7 +22,7 @@ def trigger_of(report: Report) -> Trigger:
 
     A refusal means that nothing was touched; when the node holds a receipt all the same (``too-late``, ``not-durable``),
     the receipt speaks: what is on the node is the outcome. A revert that cannot come to its end has a reference
-    (``not-given-back``, ``not-restarted``, ``not-durable``): the node failed, whoever goes on with it.
+    (``not-given-back``, ``not-restarted``, ``not-durable``): the node failed, and its guard goes on by itself.
     """
     if report.outcome is Outcome.UNREACHED:
         return Trigger.UNREACHED
@@ -33,7 +33,7 @@ def trigger_of(report: Report) -> Trigger:
     if report.receipt is None:
         return Trigger.UNTOUCHED
     if report.outcome is Outcome.DONE and report.reference and report.receipt.state is ReceiptState.REVERTING:
-        return Trigger.STILL_SICK
+        return Trigger.STUCK
     return _of_receipt(report.receipt, healthy=report.healthy)
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -311,21 +312,36 @@ def test_a_bastion_that_is_down(own_sshd: Sshd, shared_sshd: Sshd, make_nodes: M
     assert f"bastion 127.0.0.1:{own_sshd.port}" in answer.message
 
 
-def test_a_bastion_that_hangs_costs_its_nodes_one_wait_and_others_none(
+def test_a_bastion_that_hangs_holds_up_no_node_behind_another(
     shared_sshd: Sshd, bastion: Bastion, own_sshd: Sshd, make_nodes: Make, tmp_path: Path
 ) -> None:
-    good = bastion()
-    with scripted(scripts.hang) as hung:
+    good, over = bastion(), threading.Event()
+
+    def hang(_connection: socket.socket) -> None:
+        over.wait()
+
+    with scripted(hang) as hung, ThreadPoolExecutor(20) as pool:
         own_sshd.port = hung.port
         config = behind(shared_sshd, tmp_path, good, own_sshd, jump="b0", more="Host n-hung-*\n  ProxyJump b1\n")
+        nodes = make_nodes(config, limits=patient(handshakes=2))
+        stuck = [pool.submit(nodes.run, target(f"n-hung-{n}"), TRUE) for n in range(12)]
+        until(lambda: hung.count, 60, "it hangs")
+        assert nodes.run(target("n1"), TRUE).status == 0
+        assert not any(job.done() for job in stuck)
+        over.set()
+
+
+def test_a_bastion_that_hangs_costs_all_of_its_nodes_one_wait(
+    own_sshd: Sshd, shared_sshd: Sshd, make_nodes: Make, tmp_path: Path
+) -> None:
+    with scripted(scripts.hang) as hung:
+        own_sshd.port = hung.port
+        config = behind(shared_sshd, tmp_path, own_sshd)
         nodes = make_nodes(config, limits=patient(banner=2, handshakes=2, bastion_rest=3600))
-        with ThreadPoolExecutor(20) as pool:
-            stuck = [pool.submit(nodes.run, target(f"n-hung-{n}"), TRUE) for n in range(12)]
-            until(lambda: hung.count, 60, "it hangs")
-            assert nodes.run(target("n1"), TRUE).status == 0
-            assert not any(job.done() for job in stuck)
-            assert {refused(job.result()) for job in stuck} == {"bastion-unreachable"}
-        assert refused(nodes.run(target("n-hung-late"), TRUE)) == "bastion-unreachable"
+        with ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(lambda n: nodes.run(target(f"n{n}"), TRUE), range(12)))
+        assert {refused(answer) for answer in answers} == {"bastion-unreachable"}
+        assert refused(nodes.run(target("n-late"), TRUE)) == "bastion-unreachable"
         assert hung.count == 1, "all of them have waited for one connection, and who came late for none"
 
 

@@ -660,6 +660,7 @@ STRIKES: Mapping[str, Callable[[Play, str], None]] = {
     "lose-apply": lambda play, name: play.links[name].loses.add(Verb.APPLY),
     "lose-confirm": lambda play, name: play.links[name].loses.add(Verb.CONFIRM),
     "lose-revert": lambda play, name: play.links[name].loses.add(Verb.REVERT),
+    "stuck": lambda play, name: play.stick(name, until=300.0),
     "pulls": lambda play, name: play.pull(name, ("img",), until=40.0),
     "pulls-on": lambda play, name: play.pull(name, ("img",)),
 }

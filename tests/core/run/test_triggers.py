@@ -35,8 +35,8 @@ CASES = [
     ("ill with old files too", report(receipt=receipt(R.REVERTED, "health"), healthy=False), Trigger.STILL_SICK),
     ("the guard fired", report(receipt=receipt(R.REVERTED, "guard")), Trigger.TAKEN_BACK_ALONE),
     ("the boot unit did it", report(receipt=receipt(R.REVERTED, "boot")), Trigger.TAKEN_BACK_ALONE),
-    ("a file stays new", report(reference="not-given-back", receipt=receipt(R.REVERTING, "guard")), Trigger.STILL_SICK),
-    ("its restart was not seen", report(reference="not-restarted", receipt=receipt(R.REVERTING, "asked")), Trigger.STILL_SICK),
+    ("a file stays new", report(reference="not-given-back", receipt=receipt(R.REVERTING, "guard")), Trigger.STUCK),
+    ("its restart was not seen", report(reference="not-restarted", receipt=receipt(R.REVERTING, "asked")), Trigger.STUCK),
     ("its confirmation was lost", report(Outcome.REFUSED, receipt(R.REVERTED, "health"), reference="not-durable"), Trigger.TAKEN_BACK_SICK),
     ("we asked", report(receipt=receipt(R.REVERTED, "asked")), Trigger.TAKEN_BACK_ASKED),
 ]  # fmt: skip
