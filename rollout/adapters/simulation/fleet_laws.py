@@ -93,10 +93,10 @@ class Watch:
 def is_away(node: ModelNode) -> bool:
     """By our doing: it is cordoned, a transaction is under way, or the kubelet is not back from a restart of ours.
 
-    A machine that has no power, or stands still, or saves itself when it wakes long after its time, is away by itself.
-    One that cannot end its revert has failed: it takes room until an operator goes on all the same, which the machine counts.
+    A machine that has no power, or stands still, or saves itself long after its guard's time, is away by itself.
+    One that cannot end its revert takes room as long as it is failed, which the machine counts.
     """
-    if not node.powered or node.timeline.now < node.frozen_until or node.overslept:
+    if not node.powered or node.timeline.now < node.frozen_until or node.late:
         return False
     going = node.under_way is not None and not node.under_way.stuck
     return node.cordoned or going or node.timeline.now < node.away_until

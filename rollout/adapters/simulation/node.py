@@ -49,7 +49,9 @@ class ModelNode(Machine):
     restarts: list[Restart] = field(default_factory=list)
     guards: set[str] = field(default_factory=set)
     away_until: float = 0.0  # from a restart of ours
-    overslept: bool = False  # it stood still through its guard's time
+    late: bool = (
+        False  # it saves itself after its guard's time: it stood still through that, or its revert could not end
+    )
     cordoned: bool = False  # by us
     cordoned_by_others: bool = False
     cordon_stays_until: float = 0.0  # until then the API server does not lift a cordon
@@ -130,7 +132,7 @@ class ModelNode(Machine):
         self._compare()
         if self.timeline.now - began > STAGING_SECONDS:
             raise RefusedError("too-late", "it stood still while it staged")
-        self.overslept = False
+        self.late = False
         found = Transaction(tx, by.run, by.counter, self.boot, self.uptime + guard)
         self.transactions[tx] = found
         self.arm(found)
@@ -260,7 +262,7 @@ class ModelNode(Machine):
         if tx not in self.guards or not self.powered or self.boot != boot:
             return
         if self.timeline.now < self.frozen_until:
-            self.overslept = True
+            self.late = True
             self.timeline.at(self.frozen_until, lambda: self._fire(tx, boot))
             return
         self.told(f"the guard of {tx} fires")
@@ -280,7 +282,7 @@ class ModelNode(Machine):
             yield 0.01
             self.files = OLD
             if self.timeline.now < self.kubelet.stays_until:
-                found.stuck = "not-restarted"
+                found.stuck, self.late = "not-restarted", True
                 self.told("its kubelet is not restarted with the old files")
                 self._try_again_alone(found.tx)
                 return

@@ -20,9 +20,13 @@ BROKEN = frozenset({NodeState.FAILED, NodeState.UNREACHABLE})
 
 
 def unavailable(record: NodeRecord, now: float) -> bool:
-    """Whether pods on this node may be unserved by our doing (``accepted``: it was so before)."""
+    """Whether pods on this node may be unserved by our doing (``accepted``: it was so before).
+
+    One that failed and is owed restarts at any time, when its guard can end its revert: whoever has accepted that.
+    """
     if record.state in BROKEN:
-        return record.cordoned or not record.accepted
+        may_restart = record.state is NodeState.FAILED and record.owed
+        return record.cordoned or may_restart or not record.accepted
     return record.cordoned or record.state in IN_MOTION or now < record.busy_until
 
 

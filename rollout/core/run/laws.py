@@ -89,7 +89,10 @@ def _rack_budget(state: RunState) -> Iterator[str]:
     lost = Counter(
         state.order.nodes[name].rack
         for name, record in state.nodes.items()
-        if record.state in _TAKEN_BACK and wrong(record) is not None and not record.passes
+        if record.state in _TAKEN_BACK
+        and wrong(record) is not None
+        and not record.passes
+        and not _stuck_on_its_way(record)
     )
     if not lost:
         return
@@ -99,6 +102,11 @@ def _rack_budget(state: RunState) -> Iterator[str]:
             for rack, count in lost.items():
                 if count > budget.share.of(size[rack]):
                     yield f"law 4: {count} nodes of {rack} went wrong, budget {budget.share.of(size[rack])}"
+
+
+def _stuck_on_its_way(record: NodeRecord) -> bool:
+    """Its revert could not end: it went back for others' sake, or was charged before."""
+    return record.state is NodeState.FAILED and record.owed and record.want_back
 
 
 def _nothing_after_halt(state: RunState) -> Iterator[str]:

@@ -116,7 +116,7 @@ def test_who_stood_still_through_its_guards_time_is_away_by_itself_until_it_is_c
     site.timeline.run(site.timeline.now + 3 * GUARD)
     assert (started, node.files) == ([("guard", False)], OLD)
     site.arm("a-1", tx="r1-2")
-    assert is_away(node), "what it overslept was another change's guard"
+    assert is_away(node), "what it was late for was another change's guard"
 
 
 # --------------------------------------------------------------------------------------------------------------- limits

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rollout.core.model.playbook import Cause
 from rollout.core.model.snapshot import ReceiptState
-from rollout.core.run.state import Ending, Goal, NodeState
+from rollout.core.run.capacity import unavailable
+from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState
 from tests.orders import make_order
 from tests.plays import Play, confirmed_before
 
@@ -54,3 +57,10 @@ def test_a_rollback_goes_on_without_it_and_a_later_one_finds_it_reverted(stuck_f
     }
     game.crash_and_resume(3600.0)
     assert (game.go_on().nodes["a-1"].state, game.state.nodes["a-1"].owed) == (NodeState.REVERTED, False)
+
+
+def test_whoever_goes_on_without_it_keeps_its_room_free() -> None:
+    """It restarts at any time, when its guard can end its revert."""
+    stuck = NodeRecord(NodeState.FAILED, cause=Cause.UNHEALTHY, accepted=True, owed=True)
+    assert unavailable(stuck, 0.0)
+    assert not unavailable(replace(stuck, owed=False), 0.0)
