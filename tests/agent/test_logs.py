@@ -57,6 +57,7 @@ def to_log_dir(node: Node, text: str) -> None:
     node.at("/var/log/k/kubelet.INFO").symlink_to("kubelet.n.root.log.INFO.1")
 
 
+A_PRINT, A_JSON_LINE = "Starting the node agent\n", json_line("Started", 1.0)
 WAYS = pytest.mark.parametrize("sent", [to_stderr, to_log_file, to_log_dir])
 
 
@@ -87,7 +88,7 @@ def test_json_lines_are_told_apart_by_their_moment(elsewhere: Node, ago: float, 
     assert measured(elsewhere) == count
 
 
-@pytest.mark.parametrize(("line", "count"), [("Starting the node agent\n", None), (json_line("Started", 1.0), 0)])
+@pytest.mark.parametrize(("line", "count"), [(A_PRINT, None), (A_JSON_LINE, 0)], ids=["a print", "a JSON line"])
 def test_lines_in_the_journal_are_no_log_where_the_log_is_thrown_away(
     elsewhere: Node, line: str, count: int | None
 ) -> None:
@@ -121,7 +122,7 @@ def test_a_kubelet_without_a_readable_log_is_not_healthy(node: Node) -> None:
     assert node.now() < BOOTED_FOR + 60, "it is waited for, not for long"
 
 
-@pytest.mark.parametrize(("line", "healthy"), [("Starting the node agent\n", False), (json_line("Started", 1.0), True)])
+@pytest.mark.parametrize(("line", "healthy"), [(A_PRINT, False), (A_JSON_LINE, True)], ids=["a print", "a JSON line"])
 def test_nor_is_one_whose_log_is_thrown_away_though_the_journal_has_lines_of_it(
     node: Node, line: str, healthy: bool
 ) -> None:
