@@ -13,8 +13,8 @@ from rollout.core.model.plan import Plan, Standing
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans import plan_codec
-from rollout.core.text import splice
 from rollout.errors import InputError
+from rollout.kubelet.changes import splice
 from tests.cost import calls
 from tests.kubelet.nodes import CONFIG_TEXT, IMAGE_PULLS, POLICY, applied, fleet, inventory, kubeadm, mixed, settings
 

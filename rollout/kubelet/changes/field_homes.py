@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rollout.core.model.settings import Setting, Value
-from rollout.core.text import splice
 from rollout.kubelet import values
+from rollout.kubelet.changes import splice
 from rollout.kubelet.configuration.outcome import File, Layer
 from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.homes import InFlag

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from rollout.core.model.plan import Change, FileChange
-from rollout.core.text import splice
 from rollout.core.text.terminal import printable
+from rollout.kubelet.changes import splice
 from rollout.kubelet.changes.field_homes import KIND, OWN_DROP_IN
 from rollout.kubelet.edits import MODE
 from rollout.kubelet.node import arguments, env_file, layout

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from rollout.core.model.playbook import Shadowed
 from rollout.core.model.settings import Value
-from rollout.core.text import splice
 from rollout.kubelet import values
+from rollout.kubelet.changes import splice
 from rollout.kubelet.node import arguments, shadows
 from rollout.kubelet.node.found import Found
 from rollout.kubelet.node.layout import VARIABLE, Layout, LayoutError

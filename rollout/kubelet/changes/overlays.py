@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from rollout.core.model.playbook import Templates
 from rollout.core.model.settings import Setting, Value
-from rollout.core.text import splice
 from rollout.kubelet import fields, homes, in_force, values
+from rollout.kubelet.changes import splice
 from rollout.kubelet.changes.rendered import rendered
 from rollout.kubelet.configuration.outcome import Layer, Outcome
 from rollout.kubelet.node.found import Found

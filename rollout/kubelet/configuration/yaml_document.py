@@ -3,7 +3,7 @@
 The first document alone is read, whatever follows it. Anchors, aliases and merge keys (``<<``) work; the last of two equal
 keys wins, and each one that came before is reported, since only the strict reading objects. Keys become text as Go does it
 (``yes:`` is ``"true"``). Source: ``vendor/gopkg.in/yaml.v2/decode.go`` and ``vendor/sigs.k8s.io/yaml/yaml.go`` of 1.20.2.
-libyaml, which yaml.v2 is a port of, does the parsing.
+libyaml, which yaml.v2 is a port of, does the parsing; ``yaml_scanner`` knows where the two differ.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from rollout.kubelet.configuration import yaml_scanner
 from rollout.kubelet.configuration.go_floats import float_key
 from rollout.kubelet.configuration.yaml_words import Scalar, ScalarError, resolve
 
@@ -55,7 +56,9 @@ class Document:
 
 def read(content: bytes) -> Document:
     """The first document, or ``DocumentError``."""
-    loader = _LOADER(content)
+    if yaml_scanner.STAND_IN.encode() in content:
+        raise DocumentError("rollout cannot judge a document with the letter U+E000")
+    loader = _LOADER(yaml_scanner.prepared(content))
     try:
         return _Reader(loader.get_event).document()
     except yaml.MarkedYAMLError as error:
@@ -96,6 +99,7 @@ class _Reader:
 
     def __init__(self, next_event: Callable[[], Any]) -> None:
         self._next = next_event
+        self._inside: list[str] = []  # the brackets that close the flow collections around
         self._anchors: dict[str, _Anchor] = {}
         self._duplicates: list[Duplicate] = []
         self._path: list[str | int] = []
@@ -111,7 +115,7 @@ class _Reader:
             raise self._error("found incompatible YAML document", event)
         value = self._value(self._next())
         self._next()  # the document's end: an error right behind the document is one of the document
-        return Document(_jsonable(value), tuple(self._duplicates))
+        return Document(as_json(value), tuple(self._duplicates))
 
     def _value(self, event: Any) -> Json:
         self._values += 1
@@ -126,10 +130,14 @@ class _Reader:
         return self._alias(event)
 
     def _scalar(self, event: Any) -> Scalar:
+        text = yaml_scanner.restored(str(event.value))
         if event.tag is None and not event.implicit[0]:
-            return str(event.value)
+            return text
+        if self._inside and not event.style and yaml_scanner.stops_at(text):
+            closing = self._inside[-1]
+            raise DocumentError(f"yaml: {_counted(event)}did not find expected ',' or '{closing}'", *_at(event))
         try:
-            return resolve(event.tag or "", event.value)
+            return resolve(event.tag or "", text)
         except ScalarError as error:
             raise self._error(str(error), event) from None
 
@@ -144,7 +152,11 @@ class _Reader:
         if event.anchor is not None:
             self._anchors[event.anchor] = anchor
         self._depth += 1
+        if event.flow_style:
+            self._inside.append("]" if isinstance(event, yaml.SequenceStartEvent) else "}")
         anchor.value = read_inside()
+        if event.flow_style:
+            self._inside.pop()
         self._depth -= 1
         anchor.whole, anchor.size = True, self._values - before + 1
         return anchor.value
@@ -194,7 +206,7 @@ class _Reader:
             raise self._error("invalid map key", event)
         if value is None:
             raise DocumentError("Unsupported map key of type: %!s(<nil>), key: <nil>", *_at(event))
-        return _key_text(value)
+        return key_text(value)
 
     def _alias(self, event: Any) -> Json:
         anchor = self._anchors.get(event.anchor)
@@ -215,11 +227,17 @@ def _at(event: Any) -> tuple[int, int]:
     return event.start_mark.line + 1, event.start_mark.column + 1
 
 
+def _counted(event: Any) -> str:
+    """The line as yaml.v2 counts it in errors of its parser: from 0, and line 0 is left out."""
+    return f"line {event.start_mark.line}: " if event.start_mark.line else ""
+
+
 def _is_merge(tag: str | None) -> bool:
     return tag == "tag:yaml.org,2002:merge"
 
 
-def _key_text(value: Scalar) -> str:
+def key_text(value: Scalar) -> str:
+    """A key as Go makes a text of it; ``None`` is none, which the reader refuses."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -227,12 +245,12 @@ def _key_text(value: Scalar) -> str:
     return str(value)
 
 
-def _jsonable(value: Json) -> Json:
+def as_json(value: Json) -> Json:
     """encoding/json writes whole floats without a point, so that they pass for integers; NaN and infinity it refuses."""
     if isinstance(value, dict):
-        return {key: _jsonable(inner) for key, inner in value.items()}
+        return {key: as_json(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_jsonable(inner) for inner in value]
+        return [as_json(inner) for inner in value]
     if isinstance(value, float):
         return _json_number(value)
     return value

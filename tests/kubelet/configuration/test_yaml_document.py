@@ -1,4 +1,4 @@
-"""How deep a document may be, whatever it is made of."""
+"""Documents as Go's scanner and parser read them, where libyaml does otherwise, and how deep one may be."""
 
 import pytest
 
@@ -10,4 +10,34 @@ from rollout.kubelet.configuration.yaml_document import DocumentError, read
 )
 def test_a_document_that_is_too_deep_is_an_error(text: str) -> None:
     with pytest.raises(DocumentError, match=r"too large or too deep|yaml"):
+        read(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: [fd00::]", {"a": ["fd00::"]}),
+        ("a: [fd00::, fd00::1]", {"a": ["fd00::", "fd00::1"]}),
+        ("a: {b:}", {"a": {"b:": None}}),
+        ("a: {b:[c]}", None),
+        ("a: {b: c:}", {"a": {"b": "c:"}}),
+        ('a: {"b":[c]}', {"a": {"b": ["c"]}}),
+        ('a: ["b:,c"] # d:,e', {"a": ["b:,c"]}),
+        ("a: b:,c", {"a": "b:,c"}),
+        ("a: |\n  b:,c\n", {"a": "b:,c\n"}),
+        ("a: b?c", {"a": "b?c"}),
+        ("a: ['b?c']", {"a": ["b?c"]}),
+    ],
+)
+def test_plain_words_in_brackets_as_gos_scanner_reads_them(text: str, value: object) -> None:
+    if value is None:
+        with pytest.raises(DocumentError):
+            read(text.encode())
+    else:
+        assert read(text.encode()).value == value
+
+
+@pytest.mark.parametrize(("text", "closing"), [("a: [b?c]", "]"), ("a:\n- {b?c: 1}", "}")])
+def test_a_question_mark_ends_a_plain_word_in_brackets(text: str, closing: str) -> None:
+    with pytest.raises(DocumentError, match=f"did not find expected ',' or '{closing}'"):
         read(text.encode())

@@ -1,8 +1,9 @@
 """Merge settings into somebody else's YAML file without touching a byte that is not ours.
 
 A ruamel round trip changes spacing, flow maps and list indents, so ruamel only *locates*: its composer says where every
-key and value stands. The new text is spliced in and proven: read again, it must equal the old document with the
-overlay merged, read the way a kubelet reads it (go-yaml v2 behind sigs.k8s.io/yaml: YAML 1.1, ``no`` is false).
+key and value stands. What the document means is what a kubelet reads (``configuration.yaml_document``); a file in which
+the two differ is refused. The new text is spliced in and proven: read again, it must be the old document with the overlay
+merged.
 
 Maps are merged key by key; scalars and lists are replaced. What cannot be spliced safely is refused with a reason:
 duplicate keys, anchors and tags on the way, several documents, a root that is not a map.
@@ -21,6 +22,9 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from rollout.core.model.settings import Value
+from rollout.kubelet.configuration import yaml_document, yaml_scanner
+from rollout.kubelet.configuration.yaml_document import DocumentError
+from rollout.kubelet.configuration.yaml_words import resolve
 
 Same = Callable[[tuple[str, ...], Value, Value], bool]
 """Do two values at this path mean the same?"""
@@ -28,14 +32,9 @@ Same = Callable[[tuple[str, ...], Value, Value], bool]
 MOST_NODES = 20_000
 MOST_DEPTH = 40
 
-_TRUE = frozenset(["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"])
-_FALSE = frozenset(["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"])
-_NULL = frozenset(["", "~", "null", "Null", "NULL"])
-_INT = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|[1-9][0-9_]*|0)")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?:[Tt ].*)?|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./%+-]*")
+_LAST_OF_ONE = 0xFFFF
 _STR, _MAP, _SEQ = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"
 
 
@@ -76,7 +75,7 @@ def exactly(_path: tuple[str, ...], old: Value, new: Value) -> bool:
 def read(content: bytes) -> Mapping[str, Value]:
     """A document's root map as a kubelet reads it. An empty document is an empty map."""
     _, root = _compose(content)
-    return {} if root is None else _mapping(root)
+    return {} if root is None else _document(content, root)
 
 
 @lru_cache(maxsize=4096)
@@ -84,7 +83,7 @@ def splice(old: bytes, overlay: bytes, same: Same = exactly) -> Spliced:
     """``old`` with ``overlay`` (a YAML map) merged in. Remembered: a fleet has few distinct pairs."""
     wanted = read(overlay)
     text, root = _compose(old)
-    before = {} if root is None else _mapping(root)
+    before = {} if root is None else _document(old, root)
     work = _Work(text, "\r\n" if "\r\n" in text else "\n", same)
     if root is None:
         raise SpliceError("yaml-empty", "the file is empty")
@@ -92,8 +91,7 @@ def splice(old: bytes, overlay: bytes, same: Same = exactly) -> Spliced:
     content = _apply(text, work.edits).encode()
     expected = merged(before, wanted, same)
     try:
-        _, again = _compose(content)
-        proven = again is not None and exactly((), _mapping(again), expected)
+        proven = exactly((), dict(read(content)), expected)
     except SpliceError:
         proven = False
     if not proven:
@@ -105,7 +103,7 @@ def splice(old: bytes, overlay: bytes, same: Same = exactly) -> Spliced:
 
 def written(document: Mapping[str, Value]) -> bytes:
     """A YAML text that says ``document``: what an overlay is made of."""
-    return json.dumps(document, ensure_ascii=False).encode()
+    return _flow(dict(document)).encode()
 
 
 def merged(
@@ -127,16 +125,9 @@ def merged(
 
 
 def _compose(content: bytes) -> tuple[str, MappingNode | None]:
+    text = _text(content)
     try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        raise SpliceError("yaml-not-utf8", "the file is not UTF-8") from None
-    if text.startswith("\ufeff"):
-        raise SpliceError("yaml-bom", "the file begins with a byte order mark")
-    if "%" in text and re.search(r"^%", text, re.MULTILINE):
-        raise SpliceError("yaml-directive", "the file holds a YAML directive")
-    try:
-        roots = [root for root in _documents(text) if root is not None]
+        roots = [root for root in _documents(yaml_scanner.prepared(content).decode("utf-8")) if root is not None]
     except (YAMLError, RecursionError, ValueError) as error:
         raise SpliceError("yaml-unreadable", f"not YAML that can be read: {_first_line(error)}") from None
     if len(roots) > 1:
@@ -146,6 +137,20 @@ def _compose(content: bytes) -> tuple[str, MappingNode | None]:
     if not isinstance(roots[0], MappingNode):
         raise SpliceError("yaml-not-a-map", "the file's root is not a map")
     return text, roots[0]
+
+
+def _text(content: bytes) -> str:
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise SpliceError("yaml-not-utf8", "the file is not UTF-8") from None
+    if text.startswith("\ufeff"):
+        raise SpliceError("yaml-bom", "the file begins with a byte order mark")
+    if yaml_scanner.STAND_IN in text:
+        raise SpliceError("yaml-unreadable", "the file holds the letter U+E000")
+    if "%" in text and re.search(r"^%", text, re.MULTILINE):
+        raise SpliceError("yaml-directive", "the file holds a YAML directive")
+    return text
 
 
 def _documents(text: str) -> list[Node | None]:
@@ -167,9 +172,17 @@ def _first_line(error: Exception) -> str:
     return f"{what[0] if what else 'unknown'}{where}".replace("\t", "\\t")
 
 
-def _mapping(root: MappingNode) -> dict[str, Value]:
+def _document(content: bytes, root: MappingNode) -> dict[str, Value]:
+    """What a kubelet reads there, if it is also what stands at the places that are edited."""
     _expect_tag(root, _MAP)
-    return _pairs(root, [MOST_NODES], 0)
+    located = _pairs(root, [MOST_NODES], 0)
+    try:
+        found = yaml_document.read(content).value
+    except DocumentError as error:
+        raise SpliceError("yaml-unreadable", f"a kubelet does not read it: {error.text}") from None
+    if not isinstance(found, dict) or not exactly((), located, found):
+        raise SpliceError("yaml-two-readings", "a kubelet may read it in another way than other readers of YAML")
+    return found
 
 
 def _value(node: Node, left: list[int], depth: int) -> Value:
@@ -198,7 +211,12 @@ def _pairs(node: MappingNode, left: list[int], depth: int) -> dict[str, Value]:
 def _key(node: Node) -> str:
     if not isinstance(node, ScalarNode) or node.value == "<<" or node.anchor:
         raise SpliceError("yaml-key", f"a key that is not plain text (line {node.start_mark.line + 1})")
-    return str(node.value)
+    text = yaml_scanner.restored(str(node.value))
+    return text if _is_quoted(node) else yaml_document.key_text(resolve("", text))
+
+
+def _is_quoted(node: Node) -> bool:
+    return getattr(node, "style", None) in {"'", '"', "|", ">"}
 
 
 def _expect_tag(node: Node, tag: str) -> None:
@@ -207,40 +225,22 @@ def _expect_tag(node: Node, tag: str) -> None:
 
 
 def _scalar(node: Node) -> Value:
-    text = str(node.value)
-    if getattr(node, "style", None) in {"'", '"', "|", ">"}:
+    text = yaml_scanner.restored(str(node.value))
+    if _is_quoted(node):
         _expect_tag(node, _STR)
         return text
     if _written(node).startswith("!"):
         raise SpliceError("yaml-tag", f"the tag {node.tag} (line {node.start_mark.line + 1})")
-    return plain(text)
+    try:
+        return yaml_document.as_json(resolve("", text))
+    except DocumentError as error:
+        raise SpliceError("yaml-unreadable", f"a kubelet does not read it: {error.text}") from None
 
 
 def _written(node: Node) -> str:
     """The text from where the node begins."""
     mark = node.start_mark
     return str(mark.buffer[mark.pointer :][:1])
-
-
-def plain(text: str) -> Value:
-    """An unquoted scalar as go-yaml v2 resolves it."""
-    if text in _NULL:
-        return None
-    if text in _TRUE or text in _FALSE:
-        return text in _TRUE
-    if _INT.fullmatch(text):
-        return _int(text.replace("_", ""))
-    if _FLOAT.fullmatch(text):
-        return float(text)
-    return text
-
-
-def _int(text: str) -> int:
-    sign = -1 if text.startswith("-") else 1
-    digits = text.lstrip("+-").lower()
-    if digits.startswith(("0x", "0b", "0o")):
-        return sign * int(digits, 0)
-    return sign * int(digits, 8 if len(digits) > 1 and digits.startswith("0") else 10)
 
 
 # Editing
@@ -351,14 +351,18 @@ def _flow(value: Value) -> str:
         return "{" + ", ".join(f"{_flow(name)}: {_flow(entry)}" for name, entry in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(_flow(entry) for entry in value) + "]"
-    if isinstance(value, str) and _bare(value):
-        return value
+    if isinstance(value, str):
+        return value if _bare(value) else f'"{"".join(map(_escaped, value))}"'
     return json.dumps(value)
 
 
+def _escaped(letter: str) -> str:
+    """As in JSON, but for letters that JSON writes as two: YAML knows no surrogates."""
+    return letter if ord(letter) > _LAST_OF_ONE else json.dumps(letter)[1:-1]
+
+
 def _bare(text: str) -> bool:
-    special = _DATE.fullmatch(text) or _SPECIAL.fullmatch(text)
-    return bool(_PLAIN.fullmatch(text)) and plain(text) == text and not special
+    return bool(_PLAIN.fullmatch(text)) and resolve("", text) == text and not _DATE.fullmatch(text)
 
 
 def _apply(text: str, edits: list[tuple[int, int, str]]) -> str:

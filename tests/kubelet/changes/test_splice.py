@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.core.model.settings import Value
-from rollout.core.text import splice
-from rollout.core.text.splice import SpliceError, merged, plain, read
+from rollout.kubelet.changes import splice
+from rollout.kubelet.changes.splice import SpliceError, merged, read
+from rollout.kubelet.configuration import yaml_document
 
 OLD = b"""\
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -120,6 +121,7 @@ def test_a_pair_is_merged_once_however_many_nodes_have_it() -> None:
         ("ä: ü\na: 1\n".encode(), "ä: ü\na: 5\nc:\n  d: 1\n".encode()),
         (b"  a: 1\n  z: 2\n", b"  a: 5\n  z: 2\n  c:\n    d: 1\n"),
         (b"c: {}\na: 5\n", b"c: {d: 1}\na: 5\n"),
+        (b"dns: [fd00::, fd01::]\na: 1\nc: {d: 1}\n", b"dns: [fd00::, fd01::]\na: 5\nc: {d: 1}\n"),
     ],
 )
 def test_layouts(old: bytes, new: bytes) -> None:
@@ -168,15 +170,37 @@ def test_refused(old: bytes, reference: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
+    "word",
     [
-        ("y", True), ("NO", False), ("~", None), ("", None), ("12", 12), ("-1_000", -1000), ("0x1F", 31), ("0b11", 3), ("017", 15),
-        ("0o17", 15), ("1.5", 1.5), (".5e3", 500.0), ("5m", "5m"), ("10%", "10%"), ("1.2.3.4", "1.2.3.4"), ("yES", "yES"), ("0", 0),
+        "y", "NO", "~", "null", "12", "-1_000", "0x1F", "0b11", "017", "0o17", "1.5", ".5e3", "5m", "10%", "1.2.3.4", "yES", "0", "0x_",
+        "1_000.5", "0_8", "08", "4e999", "1e3", "1:30", "2001-01-01", "+1", "18446744073709551615", "18446744073709551616", "._1", "0o", "1__2",
     ],
 )  # fmt: skip
-def test_scalars_as_go_yaml_resolves_them(text: str, value: Value) -> None:
-    assert plain(text) == value
-    assert type(plain(text)) is type(value)
+def test_a_word_is_what_a_kubelet_reads(word: str) -> None:
+    document = yaml_document.read(f"b: {word}\n".encode()).value
+    assert isinstance(document, dict)
+    assert splice.exactly((), dict(read(f"b: {word}\n".encode())), document)
+    assert splice.exactly((), dict(read(spliced(f"b: {word}\n".encode(), "a: 1\n"))), {**document, "a": 1})
+
+
+@pytest.mark.parametrize("word", [".inf", "-.INF", ".nan"])
+def test_a_number_that_json_does_not_know_stops_a_kubelet_and_is_refused(word: str) -> None:
+    with pytest.raises(SpliceError, match="json: unsupported value"):
+        read(f"b: {word}\n".encode())
+
+
+@pytest.mark.parametrize("text", ["b: [a?b]\n", "b: 1 # here\u2028c: 2\n", 'b: "\\ud83d\\ude00"\n'])
+def test_what_readers_of_yaml_do_not_agree_on_is_refused(text: str) -> None:
+    with pytest.raises(SpliceError) as caught:
+        spliced(text.encode(), "a: 1\n")
+    assert caught.value.reference in {"yaml-two-readings", "yaml-unreadable"}
+
+
+def test_letters_beyond_the_first_plane_are_written_as_they_are() -> None:
+    assert yaml_document.read(spliced(b"b: 1\n", json.dumps({"a": "\U0001f600"}, ensure_ascii=False))).value == {
+        "b": 1,
+        "a": "\U0001f600",
+    }
 
 
 def test_texts_that_would_read_as_something_else_are_quoted() -> None:
@@ -207,7 +231,9 @@ def block(value: dict[str, Value], indent: str = "") -> str:
         if isinstance(inner, dict) and inner:
             lines.append(f"{indent}{json.dumps(key)}:\n{block(inner, indent + '  ')}")
         else:
-            lines.append(f"{indent}{json.dumps(key)}: {json.dumps(inner)}   # about {len(lines)}\n")
+            lines.append(
+                f"{indent}{json.dumps(key)}: {splice.written({'': inner}).decode()[5:-1]}   # about {len(lines)}\n"
+            )
     return "".join(lines)
 
 
@@ -232,7 +258,7 @@ def test_the_result_is_the_merge_and_comments_survive(
     text = block(old).replace("\n", end)
     before = (text if final else text.removesuffix(end)).encode()
     try:
-        after = splice.splice(before, json.dumps(overlay).encode())
+        after = splice.splice(before, splice.written(overlay))
     except SpliceError:
         assert may_lose_comments(old, overlay)
         return
@@ -243,13 +269,13 @@ def test_the_result_is_the_merge_and_comments_survive(
         line for line in before.splitlines() if line.split(b":")[0] not in {json.dumps(key).encode() for key in overlay}
     ]
     assert all(line in after.content.splitlines() for line in untouched if not line.startswith(b" "))
-    assert splice.splice(after.content, json.dumps(overlay).encode()).content == after.content
+    assert splice.splice(after.content, splice.written(overlay)).content == after.content
 
 
 @given(MAPS)
 def test_merging_what_is_there_changes_no_byte(old: dict[str, Value]) -> None:
     before = block(old).encode()
-    assert splice.splice(before, json.dumps(old).encode()).content == before
+    assert splice.splice(before, splice.written(old)).content == before
 
 
 @given(st.text(max_size=60))

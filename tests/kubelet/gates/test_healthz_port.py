@@ -1,0 +1,45 @@
+"""Where a kubelet is asked for its health: by its flag, else by the last file that says it, else at its default port."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.snapshot import FileState, Process, Snapshot
+from rollout.kubelet.gates.healthz_port import healthz_port
+from tests.kubelet.nodes import kubeadm
+
+CONFIG, DROP_IN = "/var/lib/kubelet/config.yaml", "/etc/kubernetes/kubelet.conf.d/10-port.conf"
+
+
+def running(*flags: str, **files: bytes) -> Snapshot:
+    found = kubeadm()
+    process = Process(1, ("/usr/bin/kubelet", f"--config={CONFIG}", *flags))
+    states = {path: FileState(path, "regular", content=content) for path, content in files.items()}
+    return replace(found, measurement=replace(found.measurement, process=process), files=states)
+
+
+@pytest.mark.parametrize(
+    ("flags", "port"),
+    [
+        (("--healthz-port=1",), 1),
+        (("--healthz-port", "1"), 1),
+        (("--healthz_port=1",), 1),
+        (("--healthz-port=2", "--healthz-port=1"), 1),
+        (("--healthz-port=words",), 5),
+        ((), 5),
+    ],
+)
+def test_the_flag_beats_the_file(flags: tuple[str, ...], port: int) -> None:
+    assert healthz_port(running(*flags, **{CONFIG: b"healthzPort: 5\n"})) == port
+
+
+def test_a_drop_in_beats_the_file_where_the_kubelet_reads_drop_ins() -> None:
+    files = {CONFIG: b"healthzPort: 5\n", DROP_IN: b"healthzPort: 7\n"}
+    assert healthz_port(running("--config-dir=/etc/kubernetes/kubelet.conf.d/", **files)) == 7
+    assert healthz_port(running(**files)) == 5
+
+
+def test_where_nothing_is_said_it_is_the_default() -> None:
+    assert healthz_port(running()) == 10248
