@@ -6,6 +6,7 @@ No shell, no input, no descriptors of ours, a process group of its own that is e
 from __future__ import annotations
 
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -21,6 +22,9 @@ PATIENCE = 30.0
 MOST_BYTES = 64 * 1024 * 1024
 _MOST_COMPLAINT = 64 * 1024
 _TOOL = "ansible-inventory"
+_WHOLE = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true"}
+"""Else Ansible ends well with what it could read, and says on standard error only that the rest is missing."""
+_UNPARSED = re.compile(r"Failed to parse .* plugin: (.+)")
 
 
 class InventoryScripts:
@@ -40,6 +44,7 @@ class InventoryScripts:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
+                env={**os.environ, **_WHOLE},
             )
         except OSError as error:
             hint = "does its first line name a program that is here?"
@@ -56,9 +61,7 @@ class InventoryScripts:
                 raise
         if status != 0:
             how = f"exit status {status}" if status > 0 else f"signal {-status}"
-            said = complaint.strip().splitlines()
-            last = f": {printable(said[-1], 200)}" if said else ", without a word"
-            raise _error("script-failed", path, f"it failed ({how}){last}")
+            raise _error("script-failed", path, f"it failed ({how}){_last_words(complaint)}")
         try:
             return out.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -87,6 +90,15 @@ class InventoryScripts:
                 if len(out) > self._most:
                     raise _error("script-output-too-long", path, f"it printed more than {self._most} bytes")
         return bytes(out), complaint.decode("utf-8", "replace")
+
+
+def _last_words(complaint: str) -> str:
+    """The last line, and why a file could not be read, which Ansible says before it."""
+    said = complaint.strip().splitlines()
+    if not said:
+        return ", without a word"
+    why = _UNPARSED.findall("\n".join(said[:-1]))
+    return f": {printable(said[-1], 200)}" + (f": {printable(why[-1], 200)}" if why else "")
 
 
 def _command(path: Path) -> list[str]:

@@ -162,10 +162,13 @@ ansible_user=sre
 BIN = str(Path(sys.executable).parent)  # a virtual environment that nobody has activated has it too
 
 
-@pytest.mark.skipif(
+WITH_ANSIBLE = pytest.mark.skipif(
     shutil.which("ansible-inventory", path=f"{BIN}:{os.environ['PATH']}") is None,
     reason="NOT TESTED with Ansible: ansible-inventory is not installed",
 )
+
+
+@WITH_ANSIBLE
 def test_what_only_ansible_can_read_is_read_by_ansible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
     (tmp_path / "hosts.ini").write_text(INI)
@@ -180,3 +183,17 @@ def test_what_only_ansible_can_read_is_read_by_ansible(tmp_path: Path, monkeypat
         ("n2", "n2", "sre", 2222, "rack_a", ("kube_node",)),
         ("n3", "10.0.0.3", "sre", None, "rack_b", ("gpu", "kube_node")),
     ]
+
+
+@WITH_ANSIBLE
+def test_an_inventory_that_ansible_reads_in_part_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands after the bad line would be lost: a group of control-plane nodes, say."""
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
+    folder = tmp_path / "inventory"
+    folder.mkdir()
+    (folder / "good.ini").write_text("[kube_node]\nn1\n")
+    InventoryScripts().ansible(str(folder))
+    (folder / "hosts.ini").write_text("[kube_node]\nn2 oops\n[control-plane]\nc1\n")
+    said = complaint(str(folder))
+    assert "hosts.ini" in said
+    assert "Expected key=value host variable assignment, got: oops" in said
