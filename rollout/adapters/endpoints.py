@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ssl
 import time
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Endpoint:
-    """Asks below ``home`` with the token of ``token_file``; a playbook's own URL elsewhere never sees the token."""
+    """Asks below ``home`` with the token (or ``user:password``) of ``token_file``; a playbook's own URL elsewhere never sees it."""
 
     def __init__(self, home: str, token_file: str = "", ca_file: str = "") -> None:
         self._home = home
@@ -45,7 +46,7 @@ class Endpoint:
         until = time.monotonic() + timeout
 
         def once(seconds: float) -> Answer:
-            said = {**(headers or {}), **({"Authorization": f"Bearer {token.read()}"} if token else {})}
+            said = {**(headers or {}), **({"Authorization": _credentials(token.read())} if token else {})}
             return self._http.ask(method, base.rstrip("/") + path, timeout=seconds, headers=said, body=body, most=most)
 
         answer = once(timeout)
@@ -65,6 +66,11 @@ def authorities(ca_file: str) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as exc:
         reason = exc.strerror or "no certificate in it"
         raise InputError((Problem("bad-ca-file", f"{ca_file}: {reason}"),)) from None
+
+
+def _credentials(said: str) -> str:
+    """A bearer token has no colon (RFC 6750, section 2.1); ``user:password`` has one (RFC 7617)."""
+    return f"Basic {base64.b64encode(said.encode()).decode()}" if ":" in said else f"Bearer {said}"
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

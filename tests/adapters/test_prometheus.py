@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from contextlib import ExitStack
@@ -258,6 +259,14 @@ def test_the_token_goes_to_the_inventorys_back_end_and_nowhere_else(stack: ExitS
     Asked(stack, home.url, other, token_file=str(token)).judge()
     assert home.seen[0].headers["authorization"] == "Bearer s3cret"
     assert "authorization" not in elsewhere.seen[0].headers
+
+
+def test_a_file_with_a_user_and_a_password_is_basic_authentication(stack: ExitStack, tmp_path: Path) -> None:
+    secret = tmp_path / "password"
+    secret.write_text("sre:s3cret:2\n")
+    home = stack.enter_context(web(vector(0.05)))
+    Asked(stack, home.url, AT_MOST, token_file=str(secret)).judge()
+    assert home.seen[0].headers["authorization"] == "Basic " + base64.b64encode(b"sre:s3cret:2").decode()
 
 
 def test_a_token_that_was_rotated_is_read_again_when_it_is_refused(stack: ExitStack, tmp_path: Path) -> None:
