@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from rollout.kubelet.configuration import go_values
 from rollout.kubelet.configuration.flags import Flags
@@ -10,7 +11,9 @@ from rollout.kubelet.configuration.go_values import GoValueError, quoted
 from rollout.kubelet.configuration.tls_names import CIPHER_SUITES, REQUIRED_BY_HTTP2, VERSIONS
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint
 
-_CLOUDS = frozenset({"", "external", "aws", "azure", "gce", "openstack", "vsphere"})
+_CLOUDS = {"aws": 26, "openstack": 25, "azure": 29, "vsphere": 29, "gce": 30}
+_BUILT_IN_UNTIL, _CLOUDS_UNTIL = 30, 33
+"""The last minor in which a provider is built in: openstack went in 1.26, aws in 1.27, azure and vsphere by 1.30."""
 
 
 def tls(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -49,13 +52,67 @@ def authorization(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def cloud_provider(checked: Checked, flags: Flags) -> Iterator[Complaint]:
-    """Until 1.30 a name that no provider ever had; 1.31 to 1.33 take none but ``external``, later ones any."""
+    """Until 1.30 a name that no provider of this minor has; 1.31 to 1.33 take none but ``external``, later ones any."""
     name = flags.text("--cloud-provider")
-    if checked.minor <= 30 and name not in _CLOUDS:
-        yield Complaint("", f"unknown cloud provider {quoted(name)}")
-    if 31 <= checked.minor <= 33 and name not in {"", "external"}:
+    if name in {"", "external"} or checked.minor > _CLOUDS_UNTIL:
+        return
+    disabled = checked.minor > _BUILT_IN_UNTIL or (name in _CLOUDS and checked.gate_on("DisableCloudProviders"))
+    if disabled:
         said = "was specified, but built-in cloud providers are disabled. Please set --cloud-provider=external"
         yield Complaint("", f"cloud provider {quoted(name)} {said} and migrate to an external cloud provider")
+    elif _CLOUDS.get(name, 0) < checked.minor:
+        yield Complaint("", f"unknown cloud provider {quoted(name)}")
+
+
+def node_ips(checked: Checked, flags: Flags) -> Iterator[Complaint]:
+    """``--node-ip``: one address, or one of each family where two may be. What is no address is left out with a warning."""
+    said, cloud = flags.text("--node-ip"), flags.text("--cloud-provider")
+    found = [known for word in said.split(",") if (known := _address(word.strip())) is not None]
+    if len(found) < 2:
+        return
+    gate = "CloudDualStackNodeIPs"
+    allowed = cloud == "" or (cloud == "external" and (checked.gate_on(gate) or checked.minor > _GATED_UNTIL))
+    if len(found) == 2 and checked.gate_off("IPv6DualStack"):
+        yield Complaint(
+            "", f"dual-stack --node-ip {quoted(said)} not supported in a cluster where dual-stack is disabled"
+        )
+    elif len(found) > 2 or found[0].version == found[1].version:
+        yield Complaint(
+            "", f"bad --node-ip {quoted(said)}: must contain either a single IP or a dual-stack pair of IPs"
+        )
+    elif not allowed:
+        yield Complaint("", f"bad --node-ip {quoted(said)}: dual-stack not supported in this configuration")
+    elif any(each.is_unspecified for each in found):
+        yield Complaint("", f"bad --node-ip {quoted(said)}: dual-stack node IP cannot include '0.0.0.0' or '::'")
+
+
+_GATED_UNTIL = 31
+"""The gate CloudDualStackNodeIPs, stable and on since 1.30, is gone after this."""
+
+
+def _address(word: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(word)
+    except ValueError:
+        return None
+
+
+def seccomp(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """A gate of its own from 1.22 to 1.26, off until 1.25."""
+    if checked.flag("seccompDefault") and checked.gate_off("SeccompDefault"):
+        said = "the SeccompDefault feature gate must be enabled in order to use the SeccompDefault configuration"
+        yield Complaint("seccompDefault", said)
+
+
+def endpoints(checked: Checked, flags: Flags) -> Iterator[Complaint]:
+    """Runtime and image service are asked through Unix sockets only (``GetAddressAndDialer``)."""
+    for field, flag in (
+        ("containerRuntimeEndpoint", "--container-runtime-endpoint"),
+        ("imageServiceEndpoint", "--image-service-endpoint"),
+    ):
+        said = checked.text(field) or flags.text(flag)
+        if said.startswith("tcp://"):
+            yield Complaint(field, "only support unix socket endpoint")
 
 
 def address(checked: Checked, _: Flags) -> Iterator[Complaint]:

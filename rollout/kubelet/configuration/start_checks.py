@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from rollout.kubelet.configuration import quantities, resource_maps, serving_checks
+from rollout.kubelet.configuration import manager_checks, quantities, resource_maps, serving_checks
 from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.go_values import GoValueError, quoted
 from rollout.kubelet.configuration.validation.allocatable import cpus
@@ -19,6 +19,9 @@ from rollout.kubelet.configuration.validation.checked import MILLISECOND, Checke
 _REMOTE_ONLY_SINCE = 24
 _ANSWERABLE = MILLISECOND
 """No runtime answers in less: a kubelet 1.20.2 with 100µs never got up."""
+
+_SLASHES_SINCE = 23
+"""From here on ``net/ipv4/x`` is ``net.ipv4.x``: normalized before it is looked at."""
 
 _NAMESPACED = ("kernel.shm", "kernel.msg", "fs.mqueue.", "net.")
 _SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -103,6 +106,17 @@ def _allocatable(checked: Checked, _: Flags) -> Iterator[Complaint]:
         yield Complaint("evictionHard", "Failed to start ContainerManager invalid Node Allocatable configuration")
 
 
+def _system_cgroups(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """Processes that are in no container are not moved into the root, where they are."""
+    if checked.text("systemCgroups") == "/":
+        yield Complaint("systemCgroups", 'Failed to start ContainerManager system container cannot be root ("/")')
+
+
+def _endpoints(checked: Checked, flags: Flags) -> Iterator[Complaint]:
+    if _remote(checked, flags):
+        yield from serving_checks.endpoints(checked, flags)
+
+
 def _eviction(checked: Checked, _: Flags) -> Iterator[Complaint]:
     said = resource_maps.eviction(
         checked.inner("evictionHard"),
@@ -164,13 +178,20 @@ def _runtime(checked: Checked, flags: Flags) -> Iterator[Complaint]:
 def _sysctls(checked: Checked, _: Flags) -> Iterator[Complaint]:
     if checked.gate_off("Sysctls"):
         return
-    for pattern in checked.entries("allowedUnsafeSysctls"):
+    for written in checked.entries("allowedUnsafeSysctls"):
+        pattern = _dotted(written) if checked.minor >= _SLASHES_SINCE else written
         if len(pattern) > 253 or not _SYSCTL.fullmatch(pattern):
             said = f"sysctl {quoted(pattern)} must have at most 253 characters and match regex {_PATTERN}"
             yield Complaint("allowedUnsafeSysctls", said)
         elif pattern != "kernel.sem" and not pattern.startswith(_NAMESPACED):
             subject = "the sysctls" if pattern.endswith("*") else "the sysctl"
             yield Complaint("allowedUnsafeSysctls", f"{subject} {quoted(pattern)} are not known to be namespaced")
+
+
+def _dotted(name: str) -> str:
+    """sysctl takes a dot or a slash between the parts, whichever comes first; the other one is a part's own letter."""
+    first = next((letter for letter in name if letter in "./"), ".")
+    return name if first == "." else name.translate(str.maketrans("./", "/."))
 
 
 def _run_once(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -185,9 +206,11 @@ _STEPS: tuple[tuple[str, tuple[Check, ...]], ...] = (
     ("", (serving_checks.tls,)),
     (_RUN, (serving_checks.lock, serving_checks.cloud_provider, serving_checks.authorization)),
     ("", (_cpus,)),
-    (_RUN, (_reservations, _hard_eviction, _qos, _cpu_policy, _answer_in_time)),
+    (_RUN, (_reservations, _hard_eviction, _qos, manager_checks.options_without_gate, manager_checks.topology_options)),
+    (_RUN, (_cpu_policy, manager_checks.cpu_options, manager_checks.memory_policy, _answer_in_time)),
+    (_RUN, (_endpoints, serving_checks.node_ips, serving_checks.seccomp)),
     (_NEW, (_runtime, _sync, _iptables, _eviction, _change_detection, _log_manager, _sysctls)),
-    ("", (_allocatable, serving_checks.http2)),
+    ("", (_allocatable, _system_cgroups, serving_checks.http2)),
     (_RUN, (_run_once,)),
     ("", (serving_checks.address, serving_checks.ports)),
 )

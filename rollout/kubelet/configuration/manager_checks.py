@@ -1,0 +1,168 @@
+"""What the managers of CPUs, memory and topology ask of the configuration when they are made.
+
+Sources: ``cmd/kubelet/app/server.go``, ``pkg/kubelet/cm/cpumanager/policy_options.go``, ``…/topologymanager/policy_options.go``
+and ``…/memorymanager/memory_manager.go`` of 1.22, 1.26 and 1.34. What depends on the host's topology is not asked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from fractions import Fraction
+
+from rollout.kubelet.configuration import go_values, quantities
+from rollout.kubelet.configuration.flags import Flags
+from rollout.kubelet.configuration.go_values import GoValueError, quoted
+from rollout.kubelet.configuration.validation.checked import Checked, Complaint
+
+
+class _Stage(StrEnum):
+    """Alpha and beta options have a gate each; a stable one has none."""
+
+    ALPHA = "Alpha"
+    BETA = "Beta"
+    STABLE = ""
+
+
+_A, _B, _G = _Stage.ALPHA, _Stage.BETA, _Stage.STABLE
+Stages = Mapping[str, tuple[tuple[int, _Stage], ...]]
+"""Option → the minors from which it is in a stage, the last one first."""
+
+_CPU_OPTIONS: Stages = {
+    "full-pcpus-only": ((33, _G), (23, _B), (22, _G)),  # 1.22 has no gates for single options
+    "distribute-cpus-across-numa": ((33, _B), (23, _A)),
+    "align-by-socket": ((25, _A),),
+    "distribute-cpus-across-cores": ((31, _A),),
+    "strict-cpu-reservation": ((35, _G), (33, _B), (32, _A)),
+    "prefer-align-cpus-by-uncorecache": ((34, _B), (32, _A)),
+}
+_TOPOLOGY_OPTIONS: Stages = {
+    "prefer-closest-numa-nodes": ((32, _G), (28, _B), (26, _A)),
+    "max-allowable-numa-nodes": ((35, _G), (31, _B)),
+}
+_NOT_TOGETHER = (
+    (31, "full-pcpus-only", "distribute-cpus-across-cores"),
+    (31, "distribute-cpus-across-numa", "distribute-cpus-across-cores"),
+    (32, "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores"),
+    (32, "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa"),
+)
+_SHORTCUT_SINCE = 27
+"""From here on a topology manager of policy ``none`` looks at no option."""
+
+
+def options_without_gate(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """Options where options are off altogether."""
+    field, gate = "cpuManagerPolicyOptions", "CPUManagerPolicyOptions"
+    options = checked.inner(field)
+    if options and checked.gate_off(gate) and not checked.gate_off("CPUManager"):
+        needs = f'require feature gates "CPUManager", "{gate}" enabled'
+        yield Complaint(field, f"CPU Manager policy options {_go_map(options)} {needs}")
+    field, gate = "topologyManagerPolicyOptions", "TopologyManagerPolicyOptions"
+    options = checked.inner(field)
+    if options and checked.gate_off(gate) and not checked.gate_off("TopologyManager"):
+        yield Complaint(
+            field, f'topology manager policy options {_go_map(options)} require feature gates "{gate}" enabled'
+        )
+
+
+def topology_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """Options that are unknown, not enabled, or not of their kind."""
+    field = "topologyManagerPolicyOptions"
+    none = checked.text("topologyManagerPolicy") in {"", "none"}
+    if checked.minor < 26 or checked.gate_off("TopologyManager") or (none and checked.minor >= _SHORTCUT_SINCE):
+        return
+    switches = {name for name in _TOPOLOGY_OPTIONS if name != "max-allowable-numa-nodes"}
+    for said in _refused(checked, "Topology Manager", "TopologyManager", field, _TOPOLOGY_OPTIONS, switches):
+        yield Complaint(field, said)
+
+
+def cpu_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
+    """Options of a policy that has none; options that are unknown, not enabled, not of their kind, or in each other's way."""
+    field, policy = "cpuManagerPolicyOptions", checked.text("cpuManagerPolicy")
+    options = checked.inner(field)
+    if not options or checked.minor < 22 or checked.gate_off("CPUManager"):
+        return
+    if policy in {"", "none"}:
+        yield Complaint(field, f"None policy: received unsupported options={_go_map(options)}")
+    if policy != "static":
+        return
+    for said in _refused(checked, "CPU Manager", "CPUManager", field, _CPU_OPTIONS, set(_CPU_OPTIONS)):
+        yield Complaint(field, said)
+    on = {name for name, value in options.items() if _is_true(value)}
+    for since, one, other in _NOT_TOGETHER:
+        if checked.minor >= since and {one, other} <= on:
+            yield Complaint(field, f"static policy options {one} and {other} can not be used at the same time")
+    if "align-by-socket" in on and checked.text("topologyManagerPolicy") == "single-numa-node":
+        said = "Topolgy manager single-numa-node policy is incompatible with CPUManager align-by-socket policy option"
+        yield Complaint(field, said)
+
+
+def memory_policy(checked: Checked, flags: Flags) -> Iterator[Complaint]:
+    """``Static`` wants each kind of memory in ``reservedMemory`` to be what the node reserves of it in all."""
+    field, policy = "memoryManagerPolicy", checked.text("memoryManagerPolicy")
+    if checked.minor < 21 or checked.gate_off("MemoryManager") or policy in {"", "None"}:
+        return
+    if policy != "Static":
+        yield Complaint(field, f'unknown policy: "{policy}"')
+        return
+    counts = not flags.values.get("--experimental-allocatable-ignore-eviction")
+    threshold = str(checked.inner("evictionHard").get("memory.available", "0")) if counts else "0"
+    if threshold.endswith("%"):
+        return  # of the host's memory
+    kept = (checked.inner(name).get("memory", "0") for name in ("kubeReserved", "systemReserved"))
+    wanted = Counter({"memory": sum((_amount(each) for each in (*kept, threshold)), Fraction(0))})
+    reserved = Counter[str]()
+    for entry in checked.entries("reservedMemory"):
+        limits = entry.get("limits") if isinstance(entry, Mapping) else None
+        for kind, amount in (limits or {}).items():
+            reserved[kind] += _amount(amount)  # type: ignore[assignment]  # a Counter of fractions
+    for kind in sorted({*wanted, *reserved}):
+        if wanted[kind] != reserved[kind]:
+            told = f"the total amount {quoted(_bytes(reserved[kind]))} of type {quoted(kind)}"
+            by = f"is not equal to the value {quoted(_bytes(wanted[kind]))} determined by Node Allocatable feature"
+            yield Complaint("reservedMemory", f"{told} {by}")
+
+
+def _refused(
+    checked: Checked, manager: str, gates: str, field: str, known: Stages, switches: Iterable[str]
+) -> Iterator[str]:
+    for name, value in sorted(checked.inner(field).items()):
+        stage = next((stage for since, stage in known.get(name, ()) if checked.minor >= since), None)
+        if stage is None and checked.minor == 22:
+            yield f"unsupported cpumanager option: {quoted(name)} ({value})"
+        elif stage is None:
+            yield f"unknown {manager} Policy option: {quoted(name)}"
+        elif stage and checked.gate_off(f"{gates}Policy{stage}Options"):
+            yield f"{manager} Policy {stage}-level Options not enabled, but option {quoted(name)} provided"
+        elif name in switches and (said := _no_switch(value)):
+            yield f"bad value for option {quoted(name)}: {said}"
+
+
+def _no_switch(value: object) -> str:
+    try:
+        go_values.boolean(str(value))
+    except GoValueError as error:
+        return str(error)
+    return ""
+
+
+def _is_true(value: object) -> bool:
+    return not _no_switch(value) and go_values.boolean(str(value))
+
+
+def _amount(text: object) -> Fraction:
+    return quantities.parse(str(text)).amount
+
+
+def _bytes(amount: Fraction | int) -> str:
+    whole = int(amount)
+    for suffix, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+        if whole and whole % size == 0:
+            return f"{whole // size}{suffix}"
+    return str(whole)
+
+
+def _go_map(options: Mapping[str, object]) -> str:
+    """``%v`` of a Go map."""
+    return "map[" + " ".join(f"{name}:{value}" for name, value in sorted(options.items())) + "]"

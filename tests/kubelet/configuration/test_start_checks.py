@@ -1,0 +1,74 @@
+"""What kubelets of each minor refuse after validation, on their way up."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from .starts import said, started
+
+
+class Case(NamedTuple):
+    """``fails`` and ``starts`` are minors; ``says`` is a part of what the ones that fail say."""
+
+    written: str
+    says: str
+    fails: tuple[int, ...]
+    starts: tuple[int, ...]
+    flags: tuple[str, ...] = ()
+
+
+STATIC_CPUS = "cpuManagerPolicy: static\nkubeReserved: {cpu: 500m}\n"
+FULL = "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n"
+ACROSS = "cpuManagerPolicyOptions: {distribute-cpus-across-numa: 'true'}\n"
+CLOSEST = "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'true'}\n"
+RESTRICTED = "topologyManagerPolicy: restricted\n"
+STATIC_MEMORY = "memoryManagerPolicy: Static\nkubeReserved: {memory: 412Mi}\nsystemReserved: {memory: 512Mi}\n"
+
+CASES = {
+    "seccomp by default has a gate": Case("seccompDefault: true\n", "the SeccompDefault feature gate must be enabled", (22, 23, 24), (25, 27, 30)),
+    "its gate may be off": Case("seccompDefault: true\nfeatureGates: {SeccompDefault: false}\n", "SeccompDefault feature gate", (22, 26), ()),
+    "its gate may be on": Case("seccompDefault: true\nfeatureGates: {SeccompDefault: true}\n", "", (), (22, 24, 26)),
+    "CPU options need a gate": Case(STATIC_CPUS + FULL, 'options map[full-pcpus-only:true] require feature gates', (22,), (23, 30, 36)),
+    "CPU options need a policy": Case(FULL, "None policy: received unsupported options=map[full-pcpus-only:true]", (23, 30, 36), ()),
+    "a CPU option may be alpha": Case(STATIC_CPUS + ACROSS, "CPU Manager Policy Alpha-level Options not enabled", (23, 32), (33, 36)),
+    "an alpha option may be enabled": Case(STATIC_CPUS + ACROSS + "featureGates: {CPUManagerPolicyAlphaOptions: true}\n", "", (), (23, 32)),
+    "a CPU option may be unknown": Case(STATIC_CPUS + "cpuManagerPolicyOptions: {fast: 'true'}\n", 'unknown CPU Manager Policy option: "fast"', (23, 36), ()),
+    "a CPU option is a switch": Case(STATIC_CPUS + "cpuManagerPolicyOptions: {full-pcpus-only: 'much'}\n", 'bad value for option "full-pcpus-only"', (23, 36), ()),
+    "CPU options may be in conflict": Case(
+        STATIC_CPUS
+        + "cpuManagerPolicyOptions: {distribute-cpus-across-numa: 'true', prefer-align-cpus-by-uncorecache: 'true'}\n",
+        "can not be used at the same time", (34, 36), (),
+    ),
+    "topology options need a gate": Case(RESTRICTED + CLOSEST, "topology manager policy options map[prefer-closest-numa-nodes:true]", (26, 27), (28, 32)),
+    "a topology option may be unknown": Case(RESTRICTED + "topologyManagerPolicyOptions: {near: 'true'}\n", 'unknown Topology Manager Policy option: "near"', (28, 36), ()),
+    "static memory needs what is reserved": Case(
+        STATIC_MEMORY, 'the total amount "0" of type "memory" is not equal to the value "1Gi"', (22, 30, 36), (21,)
+    ),
+    "static memory with all that is reserved": Case(
+        STATIC_MEMORY + "reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}]\n", "", (), (22, 30, 36)
+    ),
+    "a memory policy may be unknown": Case("memoryManagerPolicy: static\n", 'unknown policy: "static"', (22, 36), (21,)),
+    "slashes in sysctls": Case("allowedUnsafeSysctls: [net/ipv4/x]\n", "are not known to be namespaced", (20, 22), (23, 30)),
+    "an address in brackets": Case("clusterDNS: [fd00::]\n", "", (), (20, 30)),
+    "processes in the root": Case("systemCgroups: /\ncgroupRoot: /\n", "system container cannot be root", (20, 30), ()),
+    "two addresses of one family": Case("", "must contain either a single IP or a dual-stack pair", (21, 30), (), ("--node-ip=10.0.0.1,10.0.0.2",)),
+    "two families": Case("", "dual-stack is disabled", (20,), (21, 30), ("--node-ip=10.0.0.1,fd00::1",)),
+    "two families in a cloud": Case("", "dual-stack not supported", (24, 28), (29, 33), ("--cloud-provider=external", "--node-ip=10.0.0.1,fd00::1")),
+    "a provider that is gone": Case("", "cloud provider", (27, 29), (26,), ("--cloud-provider=aws",)),
+    "a provider that goes later": Case("", "cloud provider", (29, 30, 31), (28,), ("--cloud-provider=vsphere",)),
+    "an endpoint that is no socket": Case("", "only support unix socket endpoint", (23,), (), ("--container-runtime=remote", "--container-runtime-endpoint=tcp://localhost:1")),
+    "an endpoint in the file that is no socket": Case("containerRuntimeEndpoint: tcp://localhost:1\n", "only support unix socket endpoint", (28, 36), ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_starts_and_what_does_not(name: str) -> None:
+    case = CASES[name]
+    for minor in case.fails:
+        found = started(f"1.{minor}.1", case.written, *case.flags)
+        assert any(case.says in text for text in said(found)), (minor, found.messages)
+    for minor in case.starts:
+        found = started(f"1.{minor}.1", case.written, *case.flags)
+        assert found.starts, (minor, found.messages)
