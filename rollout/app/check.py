@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, ask_for_cluster, load_policy, load_templates, names_in
 from rollout.app.ports import Files, NodeSources
-from rollout.core.model.inventory import Inventory
+from rollout.core.model.inventory import Inventory, Level
 from rollout.core.model.playbook import Policy
 from rollout.core.reading import rendering
 from rollout.core.reading.playbook_file import TEMPLATE_FOLDER
 from rollout.errors import InputError, Place, Problem, RemoteError, RolloutError
-from rollout.kubelet import homes
+from rollout.kubelet import homes, own_values
 
 Loaded = TypeVar("Loaded")
 
@@ -45,8 +45,10 @@ def check(files: Files, sources: NodeSources) -> Checked:
     playbooks = _load(load_policy, files, names_in(files, PLAYBOOK_FOLDER), problems)
     for policy in playbooks:
         problems += homes.check(policy.settings)
+        problems += own_values.shared_by_level(Level(policy.name, None, policy.settings))
     for level in (level for inventory in inventories for level in inventory.levels):
         problems += homes.check(level.settings)
+        problems += own_values.shared_by_level(level)
     problems += _nothing_there(files)
     ordered = tuple(sorted(set(problems), key=_in_order))
     return Checked(ordered, inventories, playbooks, tuple(templates), tuple(not_asked))

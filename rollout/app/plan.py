@@ -20,7 +20,7 @@ from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem, RolloutError
-from rollout.kubelet import homes
+from rollout.kubelet import homes, own_values
 from rollout.kubelet.changes.alike import Alike
 from rollout.kubelet.changes.changes import Proposal
 from rollout.kubelet.node import fitness, managers
@@ -162,5 +162,6 @@ def _check_settings(settings: Mapping[str, Mapping[str, Setting]], selection: tu
         if key not in seen:
             seen.add(key)
             problems |= dict.fromkeys(homes.check(mine))
+    problems |= dict.fromkeys(own_values.shared(settings, selection))
     if problems:
         raise InputError(tuple(problems))

@@ -267,7 +267,10 @@ class Templates:
 LOG_UNREADABLE = "log-unreadable"
 """The refusal of a node whose kubelet's log cannot be read: nobody would see that it ignores a field."""
 
-ACCEPTABLE = (LOG_UNREADABLE,)
+GROUNDS = ("cgroupDriver", "staticPodPath", "clusterDNS", "--root-dir", "--register-node")
+"""Settings that a node stands on: a change of one is refused (``ground-changed``) unless it is accepted by name."""
+
+ACCEPTABLE = (LOG_UNREADABLE, *GROUNDS)
 """Refusals that a playbook may accept by name."""
 
 

@@ -19,7 +19,7 @@ from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
 from rollout.kubelet import homes, versions
-from rollout.kubelet.changes import flag_changes, home_files, wishes
+from rollout.kubelet.changes import flag_changes, grounds, home_files, wishes
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, Wanted, kubelet_change
 from rollout.kubelet.node import fitness, found, layout
 from rollout.kubelet.node.found import Found
@@ -86,6 +86,7 @@ def _propose(
     here = found.find(snapshot, versions.taken_for(snapshot.kubelet_version, assumed), node)
     wanted = wishes.sorted_out(here, settings)
     by_kubelet = kubelet_change(here, Wanted(wanted.fields, wanted.flags, settings, policy))
+    grounds.check(here, by_kubelet, policy.accepted)
     by_runtime = runtime_change(snapshot, wanted.runtime, settings, here.version, here.runtime)
     edits = (*by_runtime.edits, *by_kubelet.edits)
     if not (edits or by_runtime.units or by_runtime.hangups or by_kubelet.restarts):
