@@ -13,6 +13,7 @@ from rollout.core.model.inventory import Inventory, Level
 from rollout.core.model.playbook import Policy
 from rollout.core.reading import rendering
 from rollout.core.reading.playbook_file import TEMPLATE_FOLDER
+from rollout.core.text import suggest
 from rollout.errors import InputError, Place, Problem, RemoteError, RolloutError
 from rollout.kubelet import homes, own_values
 
@@ -46,6 +47,8 @@ def check(files: Files, sources: NodeSources) -> Checked:
     for policy in playbooks:
         problems += homes.check(policy.settings)
         problems += own_values.shared_by_level(Level(policy.name, None, policy.settings))
+    known = names_in(files, PLAYBOOK_FOLDER)
+    problems += (_unknown_playbook(each, known) for each in inventories if each.playbook not in ("", *known))
     for level in (level for inventory in inventories for level in inventory.levels):
         problems += homes.check(level.settings)
         problems += own_values.shared_by_level(level)
@@ -77,6 +80,13 @@ def _try(load: Callable[[], Loaded], problems: list[Problem]) -> Loaded | None:
     except RolloutError as error:
         problems.append(Problem(error.reference, error.message, hint=error.hint))
     return None
+
+
+def _unknown_playbook(inventory: Inventory, known: Iterable[str]) -> Problem:
+    message = f"the inventory names the playbook `{inventory.playbook}`, and {PLAYBOOK_FOLDER} has none of that name"
+    return Problem(
+        "playbook-missing", message, inventory.playbook_place, suggest.did_you_mean(inventory.playbook, known)
+    )
 
 
 def _nothing_there(files: Files) -> list[Problem]:

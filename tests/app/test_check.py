@@ -52,3 +52,15 @@ def test_a_mistake_in_a_template_that_two_playbooks_use_is_told_once() -> None:
     assert [str(problem) for problem in problems if problem.place and "flags" in problem.place.file] == [
         "templates/kubelet-flags.env.j2:1:4: undefined variable `varable` (did you mean `variable`?) [undefined-variable]"
     ]
+
+
+def test_a_playbook_that_an_inventory_names_must_be_there() -> None:
+    files = {"inventories/c.yaml": f"{INVENTORY}playbook: q\n", "playbooks/p.yaml": PLAYBOOK, **TEMPLATES}
+    checked = check(FakeFiles(files), FakeSources())
+    (problem,) = checked.problems
+    assert (problem.reference, str(problem.place).partition(":")[0]) == ("playbook-missing", "inventories/c.yaml")
+    assert "the inventory names the playbook `q`, and playbooks has none of that name" in problem.message
+    assert (
+        check(FakeFiles({**files, "playbooks/q.yaml": PLAYBOOK.replace("name: p", "name: q")}), FakeSources()).problems
+        == ()
+    )

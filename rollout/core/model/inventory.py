@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rollout.core.model.settings import Setting
+from rollout.errors import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +69,4 @@ class Inventory:
     digest: str
     endpoints: Endpoints = Endpoints()
     playbook: str = ""
+    playbook_place: Place | None = field(default=None, compare=False)

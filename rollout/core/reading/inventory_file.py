@@ -34,6 +34,7 @@ from rollout.core.reading.written import Mistakes, locate, read_document, valida
 from rollout.core.text.nodesets import EVERYTHING, Names, NodesetError, evaluate, expand, fold
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import Entry, Item
+from rollout.errors import Place
 
 _FOLLOW = frozenset({"unknown-node", "unknown-rack", "unknown-group", "no-rack", "no-zone", "no-nodes"})
 _UNREADABLE = frozenset({"bad-nodeset", "nodeset-too-large"})
@@ -97,7 +98,12 @@ class _Reading:
             digest=digest,
             endpoints=written.endpoints.endpoints(),
             playbook=written.playbook or "",
+            playbook_place=self._place("playbook"),
         )
+
+    def _place(self, key: str) -> Place | None:
+        entry = self._root.entries().get(key)
+        return self._mistakes.place(entry.item) if entry is not None else None
 
     # Nodes.
 

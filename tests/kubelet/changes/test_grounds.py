@@ -8,10 +8,11 @@ import pytest
 
 from rollout.core.model.plan import Left, Standing
 from rollout.core.model.playbook import GROUNDS
+from rollout.core.model.settings import Value
 from rollout.kubelet.changes.changes import Proposal, change_for
 from tests.kubelet.nodes import POLICY, kubeadm, node, settings
 
-CHANGES = {
+CHANGES: dict[str, tuple[dict[str, Value], str]] = {
     "cgroupDriver": ({"cgroupDriver": "cgroupfs"}, "systemd becomes cgroupfs: running pods stay in the cgroups"),
     "staticPodPath": ({"staticPodPath": "/etc/pods"}, "static pods of the old folder are stopped"),
     "clusterDNS": ({"clusterDNS": ["10.0.0.10", "dns.local"]}, "'dns.local' is no address"),
