@@ -8,29 +8,28 @@ import pytest
 
 from rollout.core.model.plan import Left, Standing
 from rollout.core.model.playbook import GROUNDS
-from rollout.core.model.settings import Value
 from rollout.kubelet.changes.changes import Proposal, change_for
 from tests.kubelet.nodes import POLICY, kubeadm, node, settings
 
-CHANGES: dict[str, tuple[dict[str, Value], str]] = {
-    "cgroupDriver": ({"cgroupDriver": "cgroupfs"}, "systemd becomes cgroupfs: running pods stay in the cgroups"),
-    "staticPodPath": ({"staticPodPath": "/etc/pods"}, "static pods of the old folder are stopped"),
-    "clusterDNS": ({"clusterDNS": ["10.0.0.10", "dns.local"]}, "'dns.local' is no address"),
-    "--root-dir": ({"__root_dir": "/data/kubelet"}, "the kubelet begins with an empty folder"),
-    "--register-node": ({"__register_node": False}, "the kubelet no longer registers its Node"),
+CHANGES = {
+    "cgroupDriver": (settings(cgroupDriver="cgroupfs"), "systemd becomes cgroupfs: running pods stay in the cgroups"),
+    "staticPodPath": (settings(staticPodPath="/etc/pods"), "static pods of the old folder are stopped"),
+    "clusterDNS": (settings(clusterDNS=["10.0.0.10", "dns.local"]), "'dns.local' is no address"),
+    "--root-dir": (settings(__root_dir="/data/kubelet"), "the kubelet begins with an empty folder"),
+    "--register-node": (settings(__register_node=False), "the kubelet no longer registers its Node"),
 }
 
 
 @pytest.mark.parametrize("name", GROUNDS)
 def test_a_change_of_the_ground_is_refused_and_may_be_accepted_by_its_name(name: str) -> None:
     wanted, says = CHANGES[name]
-    left = change_for(kubeadm(), settings(**wanted), POLICY, node())
+    left = change_for(kubeadm(), wanted, POLICY, node())
     assert isinstance(left, Left)
     assert (left.standing, left.reference) == (Standing.REFUSED, "ground-changed")
     assert says in left.reason
     assert f"`accept: [{name}]`" in left.reason
     policy = replace(POLICY, accepted=frozenset({name}))
-    assert isinstance(change_for(kubeadm(), settings(**wanted), policy, node()), Proposal)
+    assert isinstance(change_for(kubeadm(), wanted, policy, node()), Proposal)
 
 
 def test_what_is_the_same_ground_needs_nothing() -> None:
