@@ -41,6 +41,9 @@ def single(word: str) -> str:
 
 
 def escaped(word: str) -> str:
+    """Without a blank at its end: systemd takes blanks from the end of a line before it looks at backslashes."""
+    if word.endswith(" "):
+        return arguments.quote(word)
     return "".join("\\" + mark if mark in " \\\"'" else mark for mark in word) or "''"
 
 
