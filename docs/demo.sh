@@ -75,6 +75,7 @@ PY
 if [ -d "$work/.rollout/lab" ]; then (cd "$work" && rollout lab down >/dev/null 2>&1) || :; fi
 rm -rf "$work" && mkdir -p "$work/playbooks" && cd "$work"
 ln -s "$here/inventories" "$here/templates" .
+cp "$here"/playbooks/*.yaml playbooks/
 # The shipped playbook, hurried: a short soak, and a fifth of a rack at once instead of 5 %.
 sed -e 's/^soak: 60s/soak: 6s/' -e 's/^  perRack: 5%/  perRack: 20%/' "$here/playbooks/image-pulls.yaml" > playbooks/image-pulls.yaml
 # With a thousand nodes and more one is to die on the way: a wave of 34 bears that only with a budget of more than its 2 %.
