@@ -431,10 +431,11 @@ is_as() { # DIGEST PATH: the file is regular and was so when `digest` looked; or
   fi
 }
 
-targets() { # the targets of the loaded receipt into `paths`
-  paths='' n=1
+targets() { # the targets of the loaded receipt into `paths`; into `copies` the old files that lie beside them
+  paths='' copies='' n=1
   while [ "$n" -le "$r_files" ]; do
     load_file "$n" && paths="$paths $R$f_path"
+    [ ! -e "$T/beside.$n" ] || copies="$copies $R$f_old"
     n=$((n + 1))
   done
 }
@@ -923,7 +924,9 @@ give_back() { # N: file N as it was; again and again with the same result; count
   if [ "$f_before" = absent ]; then
     let_go 30 rm -f "$R$f_path" || return 1
   else
-    if [ ! -e "$R$f_old" ] || [ -L "$R$f_old" ]; then # on another file system a confirmed change keeps its copy here only
+    # On another file system a confirmed change keeps its copy in our folder only. What lies beside the target may be half of one:
+    # a revert was killed, or the power went, while it was written.
+    if [ -e "$T/beside.$1" ] && ! is_as "$f_before" "$f_old"; then
       rm -f "$R$f_old" && cp -a "$T/old.$1" "$R$f_old" && flush "$R$f_old" || return 1
     fi
     let_go 30 mv -f "$R$f_old" "$R$f_path" || return 1
@@ -998,7 +1001,7 @@ take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when th
   restrain
   targets
   # shellcheck disable=SC2086 # a list of paths
-  digest $paths
+  digest $paths $copies
   how=$2
   is_untouched && how=nothing
   read_stuck
