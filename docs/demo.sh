@@ -1,12 +1,12 @@
 #!/bin/bash
 # The main job on an embedded fleet: plan, staged apply into a rack that fails, halt, reverts, emergency rollback, proof.
-# Everything lives in .rollout/demo; the commands are the ones that anybody would type. Needs no root. It measures itself and
+# Everything lives in WORK (.rollout/demo); the commands are the ones that anybody would type. Needs no root. It measures itself and
 # fails above LIMIT_SECONDS, LIMIT_FLEET or LIMIT_CONTROLLER (MiB).
 set -euo pipefail
 NODES=${NODES:-240}
 LIMIT_SECONDS=${LIMIT_SECONDS:-900} LIMIT_FLEET=${LIMIT_FLEET:-1024} LIMIT_CONTROLLER=${LIMIT_CONTROLLER:-300}
 here=$(cd "$(dirname "$0")/.." && pwd)
-work=$here/.rollout/demo
+work=${WORK:-$here/.rollout/demo}
 limit="tess-node-[0001-$(printf %04d "$NODES")]"
 
 say() { printf '\n== %s\n' "$*"; }
@@ -20,7 +20,7 @@ digests() { (cd "$work/.rollout/lab/nodes" && find . \( -path './*/proc' -o -pat
 # Once a second, each process's share of memory (PSS), until we are gone: the fleet with all that runs on its nodes, and the largest
 # controller. The peaks are in the file, in MiB.
 measure() {
-	python3 - "$$" "$work" <<'PY'
+	exec python3 - "$$" "$work" <<'PY'
 import json, os, sys, time
 demo, work = int(sys.argv[1]), sys.argv[2]
 peaks = {"fleet": 0.0, "processes": 0, "controller": 0.0}
@@ -82,7 +82,7 @@ sed -e 's/^soak: 60s/soak: 6s/' -e 's/^  perRack: 5%/  perRack: 20%/' "$here/pla
 [ "$NODES" -lt 1000 ] || sed -i 's/^  wave: 2%/  wave: 3/' playbooks/image-pulls.yaml
 trap 'kill "$meter" 2>/dev/null; rollout lab down >/dev/null 2>&1 || :' EXIT
 began=$SECONDS
-measure & meter=$!
+measure >/dev/null & meter=$!
 
 say "an embedded fleet: $NODES nodes of cluster rno over real SSH, the real agent on each"
 run rollout check
