@@ -1021,10 +1021,14 @@ take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when th
   case $how in restart | files) reload_surely ;; esac
   case $how in restart) restart_again ;; files) restart_running ;; esac
   is_whole || return 1
+  [ "$how" != restart ] || remember_loaded
   become "reverted-$r_cause" || return 1
   r_state=reverted
   if [ "$2" = files ]; then remove_boot_unit; else disarm; fi
+  times=''
+  [ "$how" != nothing ] || times=$(cat "$T/times" 2>/dev/null)
   tidy
+  keep_times "$times"
 }
 
 give_all_back() { # each file, whatever becomes of the others: who keeps the new bytes into `kept`
@@ -1080,7 +1084,7 @@ tidy() { # of a reverted transaction only its receipt and foreign bytes stay
   unstage
   remove_all_made # in which a twin lay until now
   set +f
-  rm -rf "$T"/old.* "$T"/new.* "$T/next" "$T/stuck"
+  rm -rf "$T"/old.* "$T"/new.* "$T/next" "$T/stuck" "$T/times"
   set -f
 }
 
@@ -1277,7 +1281,49 @@ abandon() { # nothing was renamed; forget that this transaction ever began
   unstage
   remove_all_made
   flush_near
+  times=$(cat "$T/times" 2>/dev/null)
   rm -rf "$T"
+  keep_times "$times"
+}
+
+note_times() { # when the targets changed last, before a hard link of ours changes their ctime
+  # shellcheck disable=SC2086 # a list of paths
+  stat -c '%i %.9Y %.9Z %n' -- $paths >"$T/times" 2>/dev/null
+  :
+}
+
+keep_times() { # LINES of `times`: of files on which only our links have been since then. Best effort: who is forgotten counts as changed
+  [ -n "$1" ] || return 0
+  lines='' entries=$NL$(cat "$S/touched" 2>/dev/null)$NL
+  IFS=$NL
+  for line in $1; do
+    unset IFS
+    path=${line#* * * }
+    line=${line%" $path"}
+    left=${line%% *} moment=${line##* }
+    case $entries in *"$NL$left $moment "*) moment=${entries#*"$NL$left $moment "} && moment=${moment%% *} ;; esac
+    current=$(stat -c '%i %.9Y %.9Z' -- "$path" 2>/dev/null) || continue
+    [ "${current% *}" = "${line% *}" ] || continue
+    lines="$lines$left ${current##* } $moment $path$NL"
+  done
+  unset IFS
+  remember_times "$lines"
+}
+
+remember_times() { # LINES, INODE CTIME TIME PATH: a file with this inode and ctime counts as changed at TIME
+  lines=$1$NL entries=$(cat "$S/touched" 2>/dev/null)
+  IFS=$NL
+  for line in $entries; do
+    case $NL$lines in *" ${line#* * * }$NL"*) ;; *) lines="$lines$line$NL" ;; esac
+  done
+  unset IFS
+  printf %s "$lines" >"$S/touched.new" 2>/dev/null && mv -f "$S/touched.new" "$S/touched" 2>/dev/null
+  :
+}
+
+remember_loaded() { # the targets, where a SIGHUP and no new process made its unit read them
+  # shellcheck disable=SC2086 # a list of paths
+  [ -z "$r_hangups" ] || remember_times "$(stat -c '%i %.9Z 0 %n' -- $paths 2>/dev/null)"
 }
 
 place() { # N PATH BEFORE: `old` and `new`, from where a rename reaches the target; noted in file.N before they exist
@@ -1373,6 +1419,7 @@ mark_kubelet() { # PROGRAM: which kubelet this is, without running it
 stage() { # all that is needed later, and the boot unit; durable when this returns true
   news=''
   mkdir -p "$T/next" || return 1
+  note_times
   # shellcheck disable=SC2154 # the loader's: this text and the payload
   printf '%s' "${all%%"${NL}PAYLOAD='"*}$NL" >"$T/agent" || return 1
   each file stage_file || return 1
@@ -1461,6 +1508,7 @@ apply_locked() {
   if switch && why="systemctl daemon-reload failed" && reload_units && restart_units && is_healthy && is_as_ordered; then
     say "healthy yes $why"
     mv -f "$T/next/finished" "$T/receipt"
+    remember_loaded
   else
     say "healthy no $why"
     allow 150
@@ -1827,31 +1875,6 @@ expect_file() { # N
   say "expected $tx $r_state $holds $mode $f_path"
 }
 
-show_stale() { # files that changed after the unit's process started, as far as the node's wall clock can tell
-  is_number "${main_started:-}" && [ "${main_pid:-0}" != 0 ] || return 0
-  clock
-  age=$((now / 1000 - main_started / 1000000))
-  since=$(($(date +%s) - age + 2)) # whole seconds are all there is
-  say "started $age"
-  [ -n "$present" ] || return 0
-  # shellcheck disable=SC2086 # a list of paths
-  stats=$(stat -c '%Y %Z %n' -- $present 2>/dev/null)
-  IFS=$NL
-  for line in $stats; do
-    unset IFS
-    path=${line#* }
-    when=${line%% *} path=${path#* }
-    if [ "$when" -ge "$since" ]; then
-      say "stale edited $((when - since + 2)) ${path#"$R"}"
-    else
-      when=${line#* }
-      when=${when%% *}
-      [ "$when" -lt "$since" ] || say "stale replaced $((when - since + 2)) ${path#"$R"}"
-    fi
-  done
-  unset IFS
-}
-
 verb_verify() {
   allow 60
   show_state ''
@@ -1869,7 +1892,9 @@ verb_verify() {
   show_kubeadm
   measure_unit
   show_files without
+  note_homes
   show_stale
+  [ "${main_pid:-0}" = 0 ] || ! is_number "$main_started" || say "started $((now / 1000 - main_started / 1000000))"
 }
 
 # ------------------------------------------------------------------------------------------------------------- measuring
@@ -1909,16 +1934,16 @@ run_command() { # NAME SECONDS BASE64
 
 show_units() { # the kubelet's unit and the runtimes': properties and processes; into `unit_files`, `main_pid`, `main_started`, `services`
   # shellcheck disable=SC2086 # a list of units
-  blocks=$(bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
+  blocks=$(bounded 10 env TZ=UTC systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
-    -p TimeoutStopUSec -p ExecMainStartTimestampMonotonic "$unit" $RUNTIMES 2>/dev/null)$NL$NL
-  unit_files='' main_pid=0 main_started='' services=' '
+    -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$unit" $RUNTIMES 2>/dev/null)$NL$NL
+  unit_files='' main_pid=0 main_started='' services=' ' starts='' begun='' dates='' kubelet_files=''
   for served in "$unit" $RUNTIMES; do # systemctl answers in the order of the question, an empty line between two
     block=${blocks%%"$NL$NL"*} blocks=${blocks#*"$NL$NL"}
     case $NL$block$NL in *"${NL}LoadState=loaded$NL"*) ;; *) [ "$served" = "$unit" ] || continue ;; esac
     if [ "$served" = "$unit" ]; then
       show_unit unit
-      main_pid=$pid main_started=$started
+      main_pid=$pid main_started=$started kubelet_files=$unit_files
       show_process "process"
     else
       show_unit service
@@ -1939,11 +1964,12 @@ measure_unit() { # the units, healthz, lenient, pulls
 }
 
 show_unit() { # WORD: the lines of `block`, a unit that is called `served`; its files are added to `unit_files`
-  pid=0 started=''
+  pid=0 started='' dated=''
   IFS=$NL
   for line in $block; do
     value=${line#*=}
     case $line in
+      ExecMainStartTimestamp=*) dated=$value && continue ;;
       EnvironmentFiles=*) unit_files="$unit_files ${value%% (*}" && continue ;;
       FragmentPath=* | DropInPaths=*) unit_files="$unit_files $value" ;;
       MainPID=*) pid=${value:-0} ;;
@@ -1952,6 +1978,8 @@ show_unit() { # WORD: the lines of `block`, a unit that is called `served`; its 
     say "$1 $served ${line%%=*} $value"
   done
   unset IFS
+  [ "$pid" != 0 ] && is_number "$started" || return 0
+  begun="$begun $served:$started" dates="$dates${dated:-@0}$NL"
 }
 
 show_process() { # WORDS: the command line of `pid`
@@ -2150,6 +2178,56 @@ encode() { # FILE: base64 on one line, into `code`
   code=$(base64 -w0 2>/dev/null <"$1") || code=$(base64 <"$1" | tr -d '\n')
 }
 
+date_starts() { # into `starts`: UNIT:MILLISECONDS, when each unit's process began, as this node's clock tells file times
+  starts=' '
+  booted=$(date +%s%3N)
+  clock
+  is_number "$booted" || booted=$(date +%s)000
+  booted=$((booted - now)) dates=$(printf %s "$dates" | date -f - +%s 2>/dev/null)
+  for served in $begun; do
+    began=$((booted + ${served#*:} / 1000)) dated=${dates%%"$NL"*} dates=${dates#*"$NL"}
+    # where the clock was set since then, the earlier of both leaves no edit out
+    ! is_number "$dated" || [ "$dated" -eq 0 ] || [ $((dated * 1000 + 3000)) -gt "$began" ] || began=$((dated * 1000))
+    starts="$starts${served%:*}:$began "
+  done
+}
+
+file_time() { # SECONDS.FRACTION since 1970 into `moment`, in milliseconds; 0 for one that is no time of ours
+  fraction=${1#*.}000 moment=0
+  ! is_number "${1%.*}" || ! is_number "$fraction" || moment=$((${1%.*} * 1000 + 1${fraction%"${fraction#???}"} - 1000))
+}
+
+show_stale() { # the files that changed after the process began that reads them at its start
+  [ -n "$begun" ] || return 0
+  date_starts
+  memories=$NL$(cat "$S/touched" 2>/dev/null)$NL present=''
+  IFS=$NL
+  for line in $reads; do [ ! -f "$R${line#* }" ] || present="$present$R${line#* }$NL"; done
+  # shellcheck disable=SC2086 # a list of paths
+  stats=$(stat -L -c '%i %.9Y %.9Z %n' -- $present 2>/dev/null)
+  for line in $stats; do
+    unset IFS
+    path=${line#* * * }
+    # shellcheck disable=SC2086 # three words
+    is_stale ${line%" $path"} && say "stale $how $since $reader ${path#"$R"}"
+  done
+  unset IFS
+}
+
+is_stale() { # INODE MTIME CTIME of `path`; then also `how`, `since` (seconds) and `reader`
+  reader=${reads%%" ${path#"$R"}$NL"*}
+  reader=${reader##*"$NL"}
+  case $starts in *" $reader:"*) began=${starts#*" $reader:"} ;; *) return 1 ;; esac
+  began=$((${began%% *} + 50)) # no process reads its files sooner; and clocks tick in steps of some milliseconds
+  changed=$3 how=replaced
+  case $memories in *"$NL$1 $3 "*) changed=${memories#*"$NL$1 $3 "} && changed=${changed%% *} ;; esac
+  file_time "$changed"
+  [ "$moment" -ge "$began" ] || return 1
+  since=$(((moment - began) / 1000))
+  file_time "$2"
+  [ "$moment" -lt "$began" ] || how=edited
+}
+
 show_files() { # with|without: a line for each path in `list`
   present='' spare=3145728 # bytes of content, as an answer is bounded too
   for path in $list; do [ ! -f "$R$path" ] || [ -L "$R$path" ] || present="$present $R$path"; done
@@ -2237,8 +2315,15 @@ note_matching() { # WHAT PATTERN…: the paths that match, at most 64; also into
   set -f
 }
 
+note_read() { # UNIT PATH…: into `list`, and as what this unit's process reads at its start into `reads`
+  reader=$1
+  shift
+  note_path "$@"
+  for noted in "$@"; do reads="$reads$reader $noted$NL"; done
+}
+
 note_homes() { # what the kubelet, its unit and the runtimes read
-  hosts=''
+  hosts='' reads=$NL
   # shellcheck disable=SC2086 # a list of paths
   note_path $unit_files
   note_kubelet
@@ -2248,9 +2333,10 @@ note_homes() { # what the kubelet, its unit and the runtimes read
 note_kubelet() { # what the running kubelet reads, and what it keeps
   command_line "$main_pid"
   option ' --config '
-  note_path "$value" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
-    /var/lib/kubelet/config.yaml "/etc/systemd/system/$unit.d/90-rollout.conf" \
-    /var/lib/kubelet/cpu_manager_state /var/lib/kubelet/memory_manager_state
+  # shellcheck disable=SC2086 # a list of paths
+  note_read "$unit" $kubelet_files "${value:-/var/lib/kubelet/config.yaml}" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
+    "/etc/systemd/system/$unit.d/90-rollout.conf"
+  note_path /var/lib/kubelet/config.yaml /var/lib/kubelet/cpu_manager_state /var/lib/kubelet/memory_manager_state
   option ' --config-dir '
   [ -n "$value" ] || return 0
   note_folder "$value"
@@ -2275,7 +2361,7 @@ note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too; at m
       if [ -d "$path" ] && [ ! -L "$path" ]; then
         waiting=$waiting${waiting:+$NL}${path#"$R"}
       else
-        case $path in *.conf) count=$((count + 1)) && note_path "${path#"$R"}" ;; esac
+        case $path in *.conf) count=$((count + 1)) && note_read "$unit" "${path#"$R"}" ;; esac
       fi
     done
   done
@@ -2286,13 +2372,13 @@ note_runtimes() { # the configuration of the container runtimes that are there
   for served in $services; do
     words=''
     if mentions "${served#*:}" -config || mentions "${served#*:}" '-[cd][/=]'; then command_line "${served#*:}"; fi
-    note_path "/etc/systemd/system/${served%:*}.d/90-rollout.conf"
+    note_read "${served%:*}" "/etc/systemd/system/${served%:*}.d/90-rollout.conf"
     case $served in
       containerd.service:*) note_containerd ;;
       crio.service:*) note_crio ;;
       docker.service:*)
         option ' --config-file '
-        note_path "${value:-/etc/docker/daemon.json}"
+        note_read docker.service "${value:-/etc/docker/daemon.json}"
         ;;
     esac
   done
@@ -2300,11 +2386,13 @@ note_runtimes() { # the configuration of the container runtimes that are there
 
 note_crio() {
   option ' --config -c '
-  note_path "${value:-/etc/crio/crio.conf}"
+  note_read crio.service "${value:-/etc/crio/crio.conf}"
   option ' --config-dir -d '
   value=${value:-/etc/crio/crio.conf.d}
   note_path "$value" "$value/99-rollout.conf"
   note_matching crio-conf "$value/*"
+  # shellcheck disable=SC2086 # a list of paths
+  note_read crio.service $matched
 }
 
 note_containerd() { # its file, those that it imports and that these import, and the registries' hosts.toml
@@ -2324,6 +2412,8 @@ note_containerd() { # its file, those that it imports and that these import, and
     imports=''
     [ -z "$unread" ] || read_containerd
   done
+  # shellcheck disable=SC2086 # a list of paths
+  note_read containerd.service $seen
   for folder in $hosts; do
     note_path "$folder"
     note_matching hosts "$folder/*/hosts.toml"
@@ -2486,6 +2576,7 @@ verb_snapshot() {
   note_homes
   [ "${odd:-0}" = 0 ] || say "fact odd-names $odd $(printf %s "$oddest" | tr -c 'A-Za-z0-9_./:@%+=,-' '?')"
   show_files with
+  show_stale
 }
 
 # ------------------------------------------------------------------------------------------------------------- triggers

@@ -125,12 +125,12 @@ def test_a_whole_answer() -> None:
 
 
 def test_a_verification_is_whole_or_unread() -> None:
-    text = b"expected t1 reverted absent - - /etc/a\nstale edited 5 /etc/b\nkubelet t1 9-1 9-2\nstarted 60\n"
+    text = b"expected t1 reverted absent - - /etc/a\nstale edited 5 kubelet.service /etc/b\nkubelet t1 9-1 9-2\nstarted 60\n"
     found = parse_verification("n1", answer(text + b"end verify\n"))
     assert isinstance(found, Verification)
     assert found.expected == (Expected("/etc/a", "t1", ReceiptState.REVERTED),)
     assert (found.stale, found.binary, found.age) == (
-        (Stale("/etc/b", edited=True, seconds=5),),
+        (Stale("/etc/b", "kubelet.service", edited=True, seconds=5),),
         Binary("t1", "9-1", "9-2"),
         60,
     )
@@ -255,8 +255,8 @@ def test_a_node_that_was_not_reached() -> None:
         b"expected t1 armed " + b"0" * 64 + b" - - /etc/a",
         b"expected t1 odd " + b"0" * 64 + b" - - /etc/a",
         b"expected t1 confirmed " + b"0" * 64 + b" 644 0:0 etc/a",
-        b"stale touched 5 /etc/a",
-        b"stale edited -5 /etc/a",
+        b"stale touched 5 u /etc/a",
+        b"stale edited -5 u /etc/a",
         b"kubelet t1 9-1",
         b"started soon",
         b"lenient " + b"9" * 40,

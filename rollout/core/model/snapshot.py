@@ -31,6 +31,20 @@ class UnitState:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A file that changed ``seconds`` after the process of ``unit`` started, which reads it at its start; by the node's clock.
+
+    ``edited``: its content was written since. Else only its inode changed: it was renamed into place, linked, or given
+    another mode or owner.
+    """
+
+    path: str
+    unit: str
+    edited: bool
+    seconds: int
+
+
 class ReceiptState(StrEnum):
     """Where a node's transaction stands. The receipt is the only truth; timer and boot unit merely read it."""
 
@@ -113,6 +127,7 @@ class Snapshot:
     files: Mapping[str, FileState]  # unit files, drop-ins, environment files, the --config file, agent targets
     token: Token
     receipts: tuple[Receipt, ...] = ()
+    stale: tuple[Stale, ...] = ()  # files that changed after the process that reads them started
     facts: Mapping[str, str] = field(default_factory=dict)  # everything else it said, e.g. "room-kib", "state-dir-fs"
 
 

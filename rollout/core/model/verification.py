@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Token
+from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Stale, Token
 
 HINTS = frozenset({"replaced-after-start"})
 """References that say no more than that something may be so: an inode changes for many reasons, some of them harmless."""
@@ -37,19 +37,6 @@ class Expected:
     digest: str = ""
     mode: str = ""
     owner: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Stale:
-    """A file that changed ``seconds`` after the running kubelet started, by the node's wall clock.
-
-    ``edited``: its content was written since. Else only its inode changed: it was renamed into place, linked, or given
-    another mode or owner.
-    """
-
-    path: str
-    edited: bool
-    seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +155,7 @@ def _binary(binary: Binary | None) -> tuple[Drift, ...]:
 
 def _stale(stale: Stale) -> Drift:
     if stale.edited:
-        text = f"edited {stale.seconds} s after the running kubelet started: not in force before a restart"
+        text = f"edited {stale.seconds} s after {stale.unit} started: not in force before a restart"
         return Drift("edited-after-start", stale.path, text)
-    text = f"renamed, linked or given other rights {stale.seconds} s after the running kubelet started"
+    text = f"renamed, linked or given other rights {stale.seconds} s after {stale.unit} started"
     return Drift("replaced-after-start", stale.path, text)

@@ -36,6 +36,7 @@ def parse_snapshot(node: str, answer: RemoteAnswer) -> Snapshot | Unread:
         files=dict(reading.files),
         token=reading.token or Token(),
         receipts=tuple(reading.history),
+        stale=tuple(reading.stale),
         facts=facts,
     )
 

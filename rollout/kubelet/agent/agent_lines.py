@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from rollout.core.model.remote import RemoteAnswer
-from rollout.core.model.snapshot import FileState, Process, Receipt, ReceiptState, Token
-from rollout.core.model.verification import UNDER_WAY, Binary, Expected, Stale
+from rollout.core.model.snapshot import FileState, Process, Receipt, ReceiptState, Stale, Token
+from rollout.core.model.verification import UNDER_WAY, Binary, Expected
 from rollout.kubelet.agent.agent_reading import Reading
 
 MAX_LINE = 256 * 1024
@@ -191,10 +191,10 @@ def _expected(reading: Reading, rest: str) -> None:
 
 
 def _stale(reading: Reading, rest: str) -> None:
-    kind, seconds, path = _words(rest, 3)
+    kind, seconds, unit, path = _words(rest, 4)
     if kind not in ("edited", "replaced"):
         raise ValueError("neither edited nor replaced")
-    reading.stale.append(Stale(_absolute(path), kind == "edited", _number(seconds)))
+    reading.stale.append(Stale(_absolute(path), _match(_KEY, unit), kind == "edited", _number(seconds)))
 
 
 def _kubelet(reading: Reading, rest: str) -> None:

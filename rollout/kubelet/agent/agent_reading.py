@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rollout.core.model.snapshot import FileState, Measurement, Process, Receipt, Service, Token, UnitState
-from rollout.core.model.verification import Binary, Expected, Stale
+from rollout.core.model.snapshot import FileState, Measurement, Process, Receipt, Service, Stale, Token, UnitState
+from rollout.core.model.verification import Binary, Expected
 
 
 @dataclass

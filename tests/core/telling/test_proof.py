@@ -71,8 +71,8 @@ def test_a_node_that_the_transaction_never_reached_is_back_too() -> None:
         (replace(BACK, measurement=unit(MainPID="43")), "the kubelet's process was exchanged while it was read"),
         (replace(BACK, measurement=replace(WELL, healthz="refused")), "healthz: refused"),
         (
-            replace(BACK, stale=(Stale(CONFIG, edited=True, seconds=3),)),
-            f"{CONFIG}: edited 3 s after the running kubelet started: not in force before a restart [edited-after-start]",
+            replace(BACK, stale=(Stale(CONFIG, "kubelet.service", edited=True, seconds=3),)),
+            f"{CONFIG}: edited 3 s after kubelet.service started: not in force before a restart [edited-after-start]",
         ),
     ],
 )
@@ -116,7 +116,7 @@ def test_what_is_wrong_is_said_before_what_is_not_known() -> None:
     "found",
     [
         replace(BACK, binary=Binary("t1", "9-1", "9-2")),
-        replace(BACK, stale=(Stale(CONFIG, edited=False, seconds=3),)),
+        replace(BACK, stale=(Stale(CONFIG, "kubelet.service", edited=False, seconds=3),)),
         replace(BACK, measurement=replace(WELL, healthz="off")),
     ],
     ids=["an upgrade by somebody", "a hint", "healthz is switched off"],

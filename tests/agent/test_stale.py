@@ -1,0 +1,137 @@
+"""Which files changed after the process began that reads them at its start. What our own links do to a file does not count."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+
+from rollout.core.model.snapshot import Snapshot
+from tests.agent.node import CONFIG, FLAGS, Node, order
+from tests.controllers import until
+
+pytestmark = pytest.mark.process
+
+JSON = "/etc/docker/daemon.json"
+STEP = 0.1  # seconds: more than the 50 ms that a process is given to read its files
+
+
+@dataclass
+class Times:
+    """When the kubelet of a node began, by the clock that file times are told by; a node of these tests has no time of its own."""
+
+    node: Node
+    began: float
+
+    def stale(self, set_forth: float = 0.0) -> dict[str, tuple[str, bool]]:
+        """Path → (who reads it, whether it was edited), read now. The clock was set forth by so many seconds since the start."""
+        now = time.time()
+        self.node.standin("unit", f"started={round((self.node.now() - (now - self.began)) * 1e6)}\n{dated(self.began)}")
+        wall(self.node, now + set_forth)
+        found = self.node.snapshot()
+        assert isinstance(found, Snapshot)
+        return {entry.path: (entry.unit, entry.edited) for entry in found.stale}
+
+
+def dated(at: float) -> str:
+    """As systemd keeps it, by the clock of then."""
+    return f"dated='{datetime.fromtimestamp(at, UTC):%a %Y-%m-%d %H:%M:%S} UTC'\n"
+
+
+def wall(node: Node, now: float) -> None:
+    program = node.bin / "date"
+    program.write_text(f'#!/bin/sh\ncase $* in +%s%3N) echo {round(now * 1000)} ;; *) exec /bin/date "$@" ;; esac\n')
+    program.chmod(0o755)
+
+
+@pytest.fixture
+def kubelet(node: Node) -> Times:
+    """It began when all files were there, and then some time has passed."""
+    began = time.time()
+    until(lambda: time.time() > began + STEP, 60, "time passes")
+    return Times(node, began)
+
+
+def test_nothing_is_stale_under_a_kubelet_that_began_after_its_files(kubelet: Times) -> None:
+    assert kubelet.stale() == {}
+
+
+def test_a_file_that_is_edited_is(kubelet: Times) -> None:
+    with kubelet.node.at(CONFIG).open("ab") as file:
+        file.write(b"# by hand\n")
+    assert kubelet.stale() == {CONFIG: ("kubelet.service", True)}
+
+
+def test_so_is_one_whose_times_were_carried_over(kubelet: Times) -> None:
+    """As ``rsync -a`` and ``cp -p`` do."""
+    target = kubelet.node.at(CONFIG)
+    fresh = target.with_name("fresh")
+    fresh.write_bytes(b"other: bytes\n")
+    os.utime(fresh, (kubelet.began - 1000, kubelet.began - 1000))
+    fresh.rename(target)
+    assert kubelet.stale() == {CONFIG: ("kubelet.service", False)}
+
+
+def test_a_time_in_the_future_alone_is_no_edit(node: Node) -> None:
+    os.utime(node.at(CONFIG), (time.time() + 10_000, time.time() + 10_000))
+    began = time.time()
+    until(lambda: time.time() > began + STEP, 60, "time passes")
+    assert Times(node, began).stale() == {}
+
+
+def test_an_edit_stays_told_though_the_clock_was_set_forth(kubelet: Times) -> None:
+    with kubelet.node.at(FLAGS).open("ab") as file:
+        file.write(b"\n")
+    assert FLAGS in kubelet.stale(set_forth=3600)
+
+
+@pytest.mark.parametrize("trouble", ["no-timer", "disabled"])
+def test_an_apply_that_was_refused_leaves_nothing_stale(kubelet: Times, trouble: str) -> None:
+    """Its hard links change the targets' ctime; once more, and a later edit is told all the same."""
+    node = kubelet.node
+    node.standin(trouble)
+    for tx in ("t1", "t2"):
+        assert node.apply(order(tx=tx)).reference == "guard-not-proven"
+        assert kubelet.stale() == {}
+    node.at(CONFIG).chmod(0o600)
+    assert kubelet.stale() == {CONFIG: ("kubelet.service", False)}
+
+
+def test_an_apply_that_was_refused_hides_no_edit(kubelet: Times) -> None:
+    node = kubelet.node
+    content = node.at(CONFIG).read_bytes()
+    node.at(CONFIG).write_bytes(content)
+    node.standin("no-timer")
+    assert node.apply().reference == "guard-not-proven"
+    assert kubelet.stale() == {CONFIG: ("kubelet.service", True)}
+
+
+def test_what_a_runtime_reads_is_held_against_its_own_process(kubelet: Times) -> None:
+    node = kubelet.node
+    node.serve("containerd.service", "/usr/bin/containerd")
+    node.write("/etc/containerd/config.toml", b"version = 2\n")
+    node.standin("unit.containerd.service", f"started={round(node.now() * 1e6)}\n")
+    assert kubelet.stale() == {}, "it began just now"
+    node.standin("unit.containerd.service", "started=1000\n")
+    assert kubelet.stale() == {"/etc/containerd/config.toml": ("containerd.service", True)}
+
+
+def test_what_a_sighup_made_it_read_is_not_stale_and_neither_is_what_another_brought_back(kubelet: Times) -> None:
+    node = kubelet.node
+    node.write(JSON, b"{}\n")
+    node.serve("docker.service", "/usr/bin/dockerd")
+    node.standin("unit.docker.service", "started=1000\n")
+    assert kubelet.stale() == {JSON: ("docker.service", True)}, "somebody wrote it"
+    wanted = order(old={JSON: b"{}\n"}, new={JSON: b'{"max-concurrent-downloads": 10}\n'}, units=(), hangups=("docker.service",))
+    assert node.apply(wanted).healthy
+    assert kubelet.stale() == {}
+    node.confirm()
+    assert kubelet.stale() == {}
+    node.revert()
+    assert node.read(JSON) == b"{}\n"
+    assert kubelet.stale() == {}
+    node.write(JSON, b"{ }\n")
+    assert kubelet.stale() == {JSON: ("docker.service", True)}
