@@ -2200,7 +2200,7 @@ file_time() { # SECONDS.FRACTION since 1970 into `moment`, in milliseconds; 0 fo
 show_stale() { # the files that changed after the process began that reads them at its start
   [ -n "$begun" ] || return 0
   date_starts
-  memories=$NL$(cat "$S/touched" 2>/dev/null)$NL present=''
+  memories=$NL$(cat "$S/touched" 2>/dev/null)$NL present='' some=0
   IFS=$NL
   for line in $reads; do [ ! -f "$R${line#* }" ] || present="$present$R${line#* }$NL"; done
   # shellcheck disable=SC2086 # a list of paths
@@ -2209,9 +2209,24 @@ show_stale() { # the files that changed after the process began that reads them 
     unset IFS
     path=${line#* * * }
     # shellcheck disable=SC2086 # three words
-    is_stale ${line%" $path"} && say "stale $how $since $reader ${path#"$R"}"
+    is_stale ${line%" $path"} && some=1 && say "stale $how $since $reader ${path#"$R"}"
   done
   unset IFS
+  [ "$some" = 0 ] || show_loaded
+}
+
+show_loaded() { # which transaction started the processes that run, of those that are confirmed: what it wrote, they have read
+  transactions
+  boot_id
+  told=' '
+  for name in $all_tx; do
+    if ! load "$name" || [ "$r_state,$r_boot" != "confirmed,$boot" ]; then continue; fi
+    for served in $begun; do
+      case " $r_units " in *" ${served%:*} "*) ;; *) continue ;; esac
+      case $told in *" ${served%:*} "*) continue ;; esac
+      [ $((${served#*:} / 1000)) -gt "$r_deadline" ] || { told="$told${served%:*} " && say "fact loaded.${served%:*} $name"; }
+    done
+  done
 }
 
 is_stale() { # INODE MTIME CTIME of `path`; then also `how`, `since` (seconds) and `reader`
@@ -2223,7 +2238,7 @@ is_stale() { # INODE MTIME CTIME of `path`; then also `how`, `since` (seconds) a
   case $memories in *"$NL$1 $3 "*) changed=${memories#*"$NL$1 $3 "} && changed=${changed%% *} ;; esac
   file_time "$changed"
   [ "$moment" -ge "$began" ] || return 1
-  since=$(((moment - began) / 1000))
+  since=$(((moment - began + 50) / 1000))
   file_time "$2"
   [ "$moment" -lt "$began" ] || how=edited
 }

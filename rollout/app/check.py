@@ -46,6 +46,7 @@ def check(files: Files, sources: NodeSources) -> Checked:
     playbooks = _load(load_policy, files, names_in(files, PLAYBOOK_FOLDER), problems)
     for policy in playbooks:
         problems += homes.check(policy.settings)
+        problems += homes.check_accepted(policy.accepted, policy.name)
         problems += own_values.shared_by_level(Level(policy.name, None, policy.settings))
     known = names_in(files, PLAYBOOK_FOLDER)
     problems += (_unknown_playbook(each, known) for each in inventories if each.playbook not in ("", *known))

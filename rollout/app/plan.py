@@ -49,7 +49,7 @@ def build_plan(
     ``trace`` keeps the trace of what went wrong inside rollout with one node, and says where.
     """
     _check_fleet(inventory, fleet)
-    _check_settings(settings, selection)
+    _check_settings(settings, selection, homes.check_accepted(policy.accepted, policy.name))
     passed_over = _passed_over(inventory, policy, selection, around)
     decided: list[Decided] = []
     left: list[Left] = []
@@ -152,10 +152,12 @@ def _check_fleet(inventory: Inventory, fleet: FleetSnapshot) -> None:
         )
 
 
-def _check_settings(settings: Mapping[str, Mapping[str, Setting]], selection: tuple[str, ...]) -> None:
+def _check_settings(
+    settings: Mapping[str, Mapping[str, Setting]], selection: tuple[str, ...], others: tuple[Problem, ...]
+) -> None:
     """Each distinct set of settings is checked once; the same mistake on many nodes is one mistake."""
     seen: set[str] = set()
-    problems: dict[Problem, None] = {}
+    problems = dict.fromkeys(others)
     for name in selection:
         mine = settings.get(name, {})
         key = repr(mine)

@@ -18,6 +18,7 @@ from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_policy, nam
 from rollout.app.plan import build_plan, check_preflight
 from rollout.app.ports import Files
 from rollout.app.reading import snapshot_fleet
+from rollout.app.running_configs import with_running
 from rollout.cli.gate_backends import ask_backends, check_backends, needs_to_plan
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.plan_file import read_bounded
@@ -111,9 +112,10 @@ def read_fleet(session: Session, inventory: Inventory, selection: Sequence[str])
     """One round trip a node."""
     nodes = session.nodes()
     try:
-        return snapshot_fleet(inventory, session.way(inventory, selection), nodes, SystemClock())
+        fleet = snapshot_fleet(inventory, session.way(inventory, selection), nodes, SystemClock())
     finally:
         nodes.close()
+    return with_running(fleet, inventory, session.past(), session.sources(), session.kubeconfig)
 
 
 def make_plan(

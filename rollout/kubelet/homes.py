@@ -7,9 +7,10 @@ dockershim, a flag of cri-dockerd, a key of containerd's or of CRI-O's configura
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from rollout.core.model.playbook import LOG_UNREADABLE
 from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.core.text import suggest
 from rollout.errors import Problem
@@ -165,6 +166,20 @@ def check(settings: Mapping[str, Setting]) -> tuple[Problem, ...]:
         replace(problem, place=setting.place) for setting in settings.values() for problem in _check_one(setting)
     ]
     return (*problems, *_check_together(settings))
+
+
+def check_accepted(accepted: Iterable[str], playbook: str) -> tuple[Problem, ...]:
+    """What ``accept`` names, and no kubelet knows."""
+    names = (name for name in accepted if name != LOG_UNREADABLE and not name.startswith("/"))
+    unknown = (name for name in names if not (fields.field(name.split(".")[0]) or fields.flag(name)))
+    return tuple(
+        Problem(
+            "setting-unknown",
+            f"`accept` of playbook {playbook} names {name[:80]!r}, which no kubelet knows",
+            hint=suggest.did_you_mean(name, fields.every_name()),
+        )
+        for name in unknown
+    )
 
 
 def _check_one(setting: Setting) -> list[Problem]:

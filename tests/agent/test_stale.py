@@ -125,7 +125,9 @@ def test_what_a_sighup_made_it_read_is_not_stale_and_neither_is_what_another_bro
     node.serve("docker.service", "/usr/bin/dockerd")
     node.standin("unit.docker.service", "started=1000\n")
     assert kubelet.stale() == {JSON: ("docker.service", True)}, "somebody wrote it"
-    wanted = order(old={JSON: b"{}\n"}, new={JSON: b'{"max-concurrent-downloads": 10}\n'}, units=(), hangups=("docker.service",))
+    wanted = order(
+        old={JSON: b"{}\n"}, new={JSON: b'{"max-concurrent-downloads": 10}\n'}, units=(), hangups=("docker.service",)
+    )
     assert node.apply(wanted).healthy
     assert kubelet.stale() == {}
     node.confirm()

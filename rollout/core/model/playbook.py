@@ -6,7 +6,7 @@ All durations are seconds. A ``Share`` is a count or a percentage of a scope's n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rollout.core.model.disruption import Disruption
@@ -270,9 +270,6 @@ LOG_UNREADABLE = "log-unreadable"
 GROUNDS = ("cgroupDriver", "staticPodPath", "clusterDNS", "--root-dir", "--register-node")
 """Settings that a node stands on: a change of one is refused (``ground-changed``) unless it is accepted by name."""
 
-ACCEPTABLE = (LOG_UNREADABLE, *GROUNDS)
-"""Refusals that a playbook may accept by name."""
-
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -298,6 +295,7 @@ class Policy:
     drain: Drain = DEFAULT_DRAIN  # for ``drain-and-restart``
     pulls: PullsInFlight = DEFAULT_PULLS
     shadowed: Shadowed = Shadowed.REFUSE
-    accepted_defaults: frozenset[str] = frozenset()  # fields that may change by giving a flags-only kubelet a --config
     caps: tuple[RegistryCap, ...] = ()
-    accepted: frozenset[str] = frozenset()  # references of refusals that do not count, of ``ACCEPTABLE``
+    accepted: Mapping[str, str] = field(
+        default_factory=dict
+    )  # refusals that do not count: setting, file or reference → why

@@ -128,6 +128,9 @@ class Snapshot:
     token: Token
     receipts: tuple[Receipt, ...] = ()
     stale: tuple[Stale, ...] = ()  # files that changed after the process that reads them started
+    running: str = (
+        ""  # the configuration of the running kubelet, canonical JSON; "" unless ``stale`` gave a reason to ask
+    )
     facts: Mapping[str, str] = field(default_factory=dict)  # everything else it said, e.g. "room-kib", "state-dir-fs"
 
 

@@ -97,8 +97,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         drain=Drain(written.drain.within, frozenset(written.drain.evict_too)),
         pulls=PullsInFlight(written.pulls_in_flight.within, written.pulls_in_flight.then),
         shadowed=written.shadowed_by_flag,
-        accepted_defaults=frozenset(written.accept_defaults),
-        accepted=frozenset(written.accept),
+        accepted={each.setting: each.reason for each in written.accept},
         caps=caps,
         digest=_digest(text, used),
     )

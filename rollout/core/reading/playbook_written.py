@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -9,9 +10,9 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from rollout.core.model.disruption import Disruption
 from rollout.core.model.playbook import (
-    ACCEPTABLE,
     DEFAULT_DRAIN,
     DEFAULT_PULLS,
+    LOG_UNREADABLE,
     Busy,
     Cause,
     EvictToo,
@@ -19,7 +20,7 @@ from rollout.core.model.playbook import (
     Shadowed,
 )
 from rollout.core.reading.gates_written import BUILT_IN_GATES, NodeGate, WaveGate, node_gate, wave_gate
-from rollout.core.reading.schema_words import SETTINGS, OrDuration, OrWord, one_of
+from rollout.core.reading.schema_words import SETTINGS, OrDuration, OrName, OrWord, one_of
 from rollout.core.reading.words import Duration, Name, Percent, Registry, ShareText, between, choice
 from rollout.core.reading.written import Written, wrong
 
@@ -29,17 +30,7 @@ _MOST_ASKED = 10_000_000
 
 DISRUPTIONS = tuple(kind.value for kind in Disruption)
 
-NEW_DEFAULTS = (
-    "authentication.anonymous.enabled",
-    "authentication.webhook.enabled",
-    "authorization.mode",
-    "readOnlyPort",
-)
-"""Fields whose default differs between a kubelet with ``--config`` and one with flags only, which a playbook may accept.
-
-Legacy flags keep the old defaults; a file is defaulted by v1beta1: k8s ``cmd/kubelet/app/options/options.go``
-(``applyLegacyDefaults``) and ``pkg/kubelet/apis/config/v1beta1/defaults.go``, 1.20.2.
-"""
+_ACCEPTABLE = re.compile(r"log-unreadable|--[a-z][a-z-]*|/[^ ]+|[a-z][A-Za-z0-9]*(\.[^. ]+)*")
 
 Soak = Annotated[Duration, between(0, _DAY, "between 0s and 24h")]
 Guard = Annotated[Duration, between(5, 180, "between 5s and 180s")]
@@ -88,12 +79,17 @@ def _evict_too(value: object) -> EvictToo:
     return EvictToo(choice(value, tuple(kind.value for kind in EvictToo)))
 
 
-def _accepted(value: object) -> str:
-    return choice(value, NEW_DEFAULTS)
+def _accepted(value: object) -> object:
+    """A bare name is short for ``{setting: NAME}``."""
+    return {"setting": value} if isinstance(value, str) else value
 
 
 def _acceptable(value: object) -> str:
-    return choice(value, ACCEPTABLE)
+    if not isinstance(value, str) or not _ACCEPTABLE.fullmatch(value):
+        raise wrong(
+            "bad-accept", "KEY names nothing that can be accepted", f"name a setting, a file, or {LOG_UNREADABLE}"
+        )
+    return value
 
 
 class WrittenWave(Written):
@@ -182,6 +178,15 @@ class WrittenCap(Written):
         return self
 
 
+class WrittenAccept(Written):
+    """A refusal that does not count: the setting, file or reference by which it names itself, and why."""
+
+    setting: Annotated[
+        str, BeforeValidator(_acceptable), WithJsonSchema({"type": "string", "pattern": f"^({_ACCEPTABLE.pattern})$"})
+    ]
+    reason: str = ""
+
+
 class OnFailure(Written):
     revert: Annotated[RevertScope, BeforeValidator(_revert)] = RevertScope.WAVE
 
@@ -220,10 +225,5 @@ class Playbook(Written):
         default_factory=lambda: WrittenPulls.model_validate({}), alias="pullsInFlight"
     )
     shadowed_by_flag: Annotated[Shadowed, BeforeValidator(_shadowed)] = Field(Shadowed.REFUSE, alias="shadowedByFlag")
-    accept_defaults: list[Annotated[str, BeforeValidator(_accepted), WithJsonSchema({"enum": [*NEW_DEFAULTS]})]] = (
-        Field(default_factory=list, alias="acceptDefaults")
-    )
-    accept: list[Annotated[str, BeforeValidator(_acceptable), WithJsonSchema({"enum": [*ACCEPTABLE]})]] = Field(
-        default_factory=list
-    )
+    accept: list[Annotated[WrittenAccept, BeforeValidator(_accepted), OrName()]] = Field(default_factory=list)
     registry_caps: list[WrittenCap] = Field(default_factory=list, alias="registryCaps")

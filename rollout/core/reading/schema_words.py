@@ -50,6 +50,14 @@ class OrWord:
 
 
 @dataclass(frozen=True, slots=True)
+class OrName:
+    """The map's first key alone may stand for it."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [{"type": "string"}, handler(core)]}
+
+
+@dataclass(frozen=True, slots=True)
 class OrDuration:
     """A duration may stand for the map."""
 

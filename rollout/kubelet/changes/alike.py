@@ -13,7 +13,7 @@ from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Left
 from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting
-from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Token, UnitState
+from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Stale, Token, UnitState
 from rollout.kubelet.changes.changes import LeftAlone, Proposal, proposal, unfit
 from rollout.kubelet.changes.rendered import uses_node
 
@@ -55,11 +55,18 @@ def _key(snapshot: Snapshot) -> Hashable:
         _said(measured.unit),
         _words(measured.process),
         frozenset((name, _said(each.unit), _words(each.process)) for name, each in measured.services.items()),
+        _edits(snapshot),
+        snapshot.running,
     )
 
 
 def _words(process: Process | None) -> tuple[str, ...] | None:
     return process.command_line if process else None
+
+
+def _edits(snapshot: Snapshot) -> tuple[Stale, ...]:
+    """Without how long ago."""
+    return tuple(replace(entry, seconds=0) for entry in snapshot.stale)
 
 
 def _said(unit: UnitState | None) -> tuple[str | None, ...] | None:
@@ -88,6 +95,7 @@ def _nameless(snapshot: Snapshot) -> Snapshot:
         ),
         token=Token(),
         receipts=(),
+        stale=_edits(snapshot),
         facts=_facts(snapshot),
     )
 

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field, replace
 
 from rollout.core.model.disruption import Disruption, worst
 from rollout.core.model.inventory import Node
-from rollout.core.model.plan import Change, Left, Standing
+from rollout.core.model.plan import Change, FileChange, Left, Standing
 from rollout.core.model.playbook import LOG_UNREADABLE, Policy
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
 from rollout.kubelet import homes, versions
-from rollout.kubelet.changes import flag_changes, grounds, home_files, wishes
+from rollout.kubelet.changes import by_restart, flag_changes, grounds, home_files, wishes
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, Wanted, kubelet_change
+from rollout.kubelet.edits import Edit
 from rollout.kubelet.node import fitness, found, layout
 from rollout.kubelet.node.found import Found
 from rollout.kubelet.node.layout import UNIT, LayoutError
@@ -90,21 +91,40 @@ def _propose(
     by_runtime = runtime_change(snapshot, wanted.runtime, settings, here.version, here.runtime)
     edits = (*by_runtime.edits, *by_kubelet.edits)
     if not (edits or by_runtime.units or by_runtime.hangups or by_kubelet.restarts):
-        said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes)
+        said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes, *by_restart.left(here))
         return "; ".join(["files and running kubelet are as wanted", *said])
-    change = replace(_change(here, wanted.notes, by_kubelet, by_runtime), log_unread=LOG_UNREADABLE in policy.accepted)
+    notes = (*by_restart.check(here, by_kubelet, by_runtime, policy.accepted), *wanted.notes)
+    change = replace(_change(here, notes, by_kubelet, by_runtime), log_unread=LOG_UNREADABLE in policy.accepted)
     if change.disruption.rank > policy.disruption.rank:
         raise LayoutError("disruption-capped", _capped(change, policy.disruption, by_kubelet))
-    blobs = {digest(content): content for edit in edits for content in edit.contents}
+    blobs = _contents(here, change, edits)
     _check_files(change, blobs)
     return Proposal(change, _label(here), blobs, here.outcome.effective, by_kubelet.outcome.effective)
+
+
+def _contents(here: Found, change: Change, edits: tuple[Edit, ...]) -> dict[str, bytes]:
+    """What the digests of the change stand for."""
+    contents = {digest(content): content for edit in edits for content in edit.contents}
+    for file in change.files:
+        state = here.snapshot.files.get(file.path)
+        if file.before == file.after and state is not None and state.content is not None:
+            contents[file.after] = state.content
+    return contents
+
+
+def _files(here: Found, edits: tuple[Edit, ...]) -> tuple[FileChange, ...]:
+    """A node's transaction is written down by its files: one that only restarts has one file, which stays as it is."""
+    if edits:
+        return tuple(edit.change for edit in edits)
+    kept = by_restart.anchor(here)
+    return (kept,) if kept else ()
 
 
 def _change(here: Found, notes: tuple[str, ...], by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Change:
     edits = (*by_runtime.edits, *by_kubelet.edits)
     restarted = by_kubelet.restarts
     return Change(
-        files=tuple(edit.change for edit in edits),
+        files=_files(here, edits),
         units=(*by_runtime.units, *([UNIT] if restarted else [])),
         reload=by_runtime.reload or any(edit.path == layout.DROP_IN for edit in by_kubelet.edits),
         disruption=worst(by_runtime.disruption, Disruption.RESTART_KUBELET if restarted else Disruption.NONE),
@@ -153,7 +173,7 @@ def _restart_only(by_kubelet: KubeletChange) -> tuple[str, ...]:
     if by_kubelet.edits or not by_kubelet.pending:
         return ()
     pending = ", ".join(by_kubelet.pending)
-    return (f"restart only: the files are as wanted, the running kubelet does not have {pending} yet",)
+    return (f"restart only: the files are as wanted, and this is not in force yet: {pending}",)
 
 
 def _risks(here: Found, by_kubelet: KubeletChange) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from ipaddress import ip_address
 
 from rollout.core.model.settings import Value
@@ -20,7 +20,7 @@ _STATIC = "static pods of the old folder are stopped, those of the new one are s
 _NO_ADDRESS = "is no address; the kubelet leaves it out, and pods get no such name server"
 
 
-def check(found: Found, change: KubeletChange, accepted: frozenset[str]) -> None:
+def check(found: Found, change: KubeletChange, accepted: Collection[str]) -> None:
     """``LayoutError`` with every change of the ground that is not accepted."""
     said = [f"{name}: {what}" for name, what in _changes(found, change) if name not in accepted]
     if said:

@@ -14,7 +14,7 @@ from rollout.kubelet.changes.moved_flags import Moved
 from rollout.kubelet.configuration.outcome import Outcome
 from rollout.kubelet.edits import Edit
 from rollout.kubelet.homes import InFlag
-from rollout.kubelet.node import drift, sources
+from rollout.kubelet.node import drift, sources, unloaded
 from rollout.kubelet.node.found import Found
 from rollout.kubelet.node.layout import DEFAULT_HEALTHZ_PORT, Layout, LayoutError
 
@@ -31,7 +31,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class KubeletChange:
-    """The edits; ``pending`` are flags that are written already but do not run yet."""
+    """The edits; ``pending`` are flags and fields that are written already but are not in force yet."""
 
     edits: tuple[Edit, ...]
     then: Layout
@@ -111,12 +111,17 @@ def _attempt(
     proof.prove(found.outcome, outcome, asked)
     paths = [known.field for flag in by_flag.flags if (known := fields.flag(flag.name)) and known.field]
     if home is not None and home.flags:
-        notes = new_config.check_accepted(found.outcome, outcome, asked, paths, wanted.policy.accepted_defaults)
+        notes = new_config.check_accepted(found.outcome, outcome, asked, paths, wanted.policy.accepted)
     else:
         notes = _side_effects(found.outcome, outcome, {*asked, *(path.split(".")[0] for path in paths)})
     notes += overlays.by_others(found.outcome, asked, moved.fields)
-    pending = flag_changes.pending(found.layout, by_flag.flags)
+    pending = (*flag_changes.pending(found.layout, by_flag.flags), *_unloaded(found, asked))
     return KubeletChange(tuple(edits), by_flag.then, by_flag.flags, pending, outcome, asked, notes)
+
+
+def _unloaded(found: Found, asked: Mapping[str, Value]) -> tuple[str, ...]:
+    """What the files say of the fields that are ``asked`` for, and the running kubelet has not read."""
+    return tuple(each.told for each in unloaded.of_kubelet(found) if unloaded.says(asked, each.field))
 
 
 def _side_effects(before: Outcome, after: Outcome, meant: Collection[str]) -> tuple[str, ...]:

@@ -19,7 +19,11 @@ DEFAULTS = (
     "authorization.mode",
     "readOnlyPort",
 )
-"""The fields whose default depends on whether there is a ``--config``."""
+"""The fields whose default depends on whether there is a ``--config``.
+
+Legacy flags keep the old defaults; a file is defaulted by v1beta1: k8s ``cmd/kubelet/app/options/options.go``
+(``applyLegacyDefaults``) and ``pkg/kubelet/apis/config/v1beta1/defaults.go``, 1.20.2.
+"""
 
 _EMPTY: dict[str, Value] = {"readOnlyPort": 0}
 """What a kubelet means by a field that it does not show."""
@@ -39,7 +43,7 @@ def check_accepted(
     if left:
         message = (
             f"the kubelet has no --config; one would also change {', '.join(left)}; the playbook does not accept that"
-            " (`acceptDefaults`); a field that has a flag can be set under the flag's name instead"
+            " (`accept`); a field that has a flag can be set under the flag's name instead"
         )
         raise LayoutError("no-config-file", message)
     return tuple(f"{said}: by having a --config file, accepted in the playbook" for said in told.values())

@@ -6,7 +6,7 @@ What the agent checks again right before it arms is refused here already, so tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from rollout.core.model.playbook import LOG_UNREADABLE
 from rollout.core.model.snapshot import ReceiptState, Snapshot
@@ -44,7 +44,7 @@ def timespan(text: str) -> float | None:
 
 
 def refusal(
-    snapshot: Snapshot, guard: float, assumed: int | None = None, accepted: frozenset[str] = frozenset()
+    snapshot: Snapshot, guard: float, assumed: int | None = None, accepted: Collection[str] = ()
 ) -> Refusal | None:
     """Why this node must be left alone, or ``None``.
 

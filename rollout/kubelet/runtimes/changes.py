@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from rollout.core.model.disruption import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet import runtime_versions
 from rollout.kubelet.homes import InRuntime
 from rollout.kubelet.intents import DEADLINE, DOWNLOADS
 from rollout.kubelet.node.layout import LayoutError
+from rollout.kubelet.node.unloaded import edited, how
 from rollout.kubelet.runtime_versions import Runtime
 from rollout.kubelet.runtimes import containerd, cri_dockerd, crio, dockerd
 from rollout.kubelet.runtimes.outcome import RuntimeChange, together
@@ -34,7 +36,23 @@ def runtime_change(
     change = _RUNTIMES.get(runtime)
     if change is None:
         raise LayoutError("runtime-unknown", f"a kubelet {version.short} over a runtime that rollout does not know")
-    return change(snapshot, {home.intent: settings[home.intent] for home in wanted})
+    made = change(snapshot, {home.intent: settings[home.intent] for home in wanted})
+    readers = {_READERS.get((runtime, home.intent), "") for home in wanted}
+    return together(made, _unloaded(snapshot, readers.difference(made.units, made.hangups)))
+
+
+def _unloaded(snapshot: Snapshot, units: set[str]) -> RuntimeChange:
+    """The restarts that are missing although the files are as wanted: what the processes have of them is not known."""
+    edits = edited(snapshot, units)
+    late = tuple(dict.fromkeys(entry.unit for entry in edits))
+    if not late:
+        return RuntimeChange()
+    files = "; ".join(f"{entry.path} was {how(entry)}" for entry in edits)
+    return RuntimeChange(
+        units=late,
+        disruption=Disruption.RESTART_RUNTIME,
+        notes=(f"restart of {', '.join(late)}: {files}, so what the running process has of it is unknown",),
+    )
 
 
 def _containerd(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
@@ -60,6 +78,15 @@ def _cri_dockerd(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
 def _dockerd(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
     return dockerd.change(snapshot, wanted[DOWNLOADS]) if DOWNLOADS in wanted else RuntimeChange()
 
+
+_READERS: Mapping[tuple[Runtime, str], str] = {
+    (Runtime.DOCKERSHIM, DOWNLOADS): dockerd.UNIT,
+    (Runtime.CRI_DOCKERD, DOWNLOADS): dockerd.UNIT,
+    (Runtime.CONTAINERD, DOWNLOADS): containerd.UNIT,
+    (Runtime.CONTAINERD, DEADLINE): containerd.UNIT,
+    (Runtime.CRIO, DEADLINE): crio.UNIT,
+}
+"""Who reads the configuration file that an intent lives in when it starts. Flags and hosts.toml are not read that way."""
 
 _RUNTIMES: Mapping[Runtime, Callable[[Snapshot, Wanted], RuntimeChange]] = {
     Runtime.DOCKERSHIM: _dockerd,

@@ -76,7 +76,13 @@ def test_a_node_without_transactions_has_no_binary_to_compare() -> None:
 
 def test_a_file_younger_than_the_running_kubelet_counts_and_a_younger_inode_is_a_hint() -> None:
     edited, renamed = drifts(
-        replace(NODE, stale=(Stale(PATH, "kubelet.service", edited=True, seconds=35), Stale(PATH, "kubelet.service", edited=False, seconds=7)))
+        replace(
+            NODE,
+            stale=(
+                Stale(PATH, "kubelet.service", edited=True, seconds=35),
+                Stale(PATH, "kubelet.service", edited=False, seconds=7),
+            ),
+        )
     )
     assert edited == Drift(
         "edited-after-start", PATH, "edited 35 s after kubelet.service started: not in force before a restart"

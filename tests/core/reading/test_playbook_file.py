@@ -138,14 +138,14 @@ def test_what_a_change_may_do_to_a_node() -> None:
         PullsInFlight(600.0, Busy.SKIP),
         Shadowed.REFUSE,
     )
-    assert (bare.accepted_defaults, bare.caps) == (frozenset(), ())
+    assert (bare.accepted, bare.caps) == ({}, ())
     said = load(
         BARE
         + """\
 disruption: restart-runtime
 pullsInFlight: {within: 3m, then: override}
 shadowedByFlag: move
-acceptDefaults: [readOnlyPort, authorization.mode]
+accept: [readOnlyPort, {setting: maxPods, reason: ours}, {setting: /etc/containerd/config.toml}]
 registryCaps:
   - {qps: 500}
   - {registry: "mirror.example.net:5000", perZone: true, parallelPulls: 300, qps: 200}
@@ -156,7 +156,7 @@ registryCaps:
         PullsInFlight(180.0, Busy.OVERRIDE),
         Shadowed.MOVE,
     )
-    assert said.accepted_defaults == {"readOnlyPort", "authorization.mode"}
+    assert said.accepted == {"readOnlyPort": "", "maxPods": "ours", "/etc/containerd/config.toml": ""}
     assert said.caps == (RegistryCap(qps=500), RegistryCap("mirror.example.net:5000", True, 300, 200))  # noqa: FBT003
 
 
@@ -304,8 +304,8 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("pullsInFlight: {until: 1m}", "p.yaml:3:17: unknown key `until` [unknown-key]"),
         ("pullsInFlights: skip", "p.yaml:3:1: unknown key `pullsInFlights` (did you mean `pullsInFlight`?) [unknown-key]"),
         ("shadowedByFlag: mvoe", "p.yaml:3:17: `shadowedByFlag` must be refuse or move, not `mvoe` (did you mean `move`?) [bad-choice]"),
-        ("acceptDefaults: readOnlyPort", "p.yaml:3:17: `acceptDefaults` must be a list, not text [wrong-type]"),
-        ("acceptDefaults: [readonlyPort]", "p.yaml:3:18: `acceptDefaults[0]` must be authentication.anonymous.enabled, authentication.webhook.enabled, authorization.mode or readOnlyPort, not `readonlyPort` (did you mean `readOnlyPort`?) [bad-choice]"),
+        ("accept: readOnlyPort", "p.yaml:3:9: `accept` must be a list, not text [wrong-type]"),
+        ("accept: [Drift]", "p.yaml:3:10: `accept[0]` names nothing that can be accepted (name a setting, a file, or log-unreadable) [bad-accept]"),
         ("registryCaps: {qps: 3}", "p.yaml:3:15: `registryCaps` must be a list, not a map [wrong-type]"),
         ("registryCaps: [{perZone: true}]", "p.yaml:3:16: `registryCaps[0]` caps nothing (say parallelPulls, qps or both) [bad-cap]"),
         ("registryCaps: [{qps: 0}]", "p.yaml:3:22: `qps` must be at least 1, not 0 [out-of-range]"),

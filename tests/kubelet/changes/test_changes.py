@@ -160,7 +160,7 @@ def test_a_file_that_is_as_wanted_under_a_process_that_is_not_needs_a_restart_on
     assert texts == {}
     assert change.units == ("kubelet.service",)
     assert change.notes[0] == (
-        "restart only: the files are as wanted, the running kubelet does not have --image-pull-progress-deadline=5m yet"
+        "restart only: the files are as wanted, and this is not in force yet: --image-pull-progress-deadline=5m"
     )
     assert change.arguments == (f"--config={CONFIG}", "--image-pull-progress-deadline=5m")
 
@@ -265,7 +265,7 @@ def test_refused(found: Snapshot, reference: str) -> None:
 
 def test_a_playbook_may_accept_a_log_that_cannot_be_read() -> None:
     unread = broken(kubeadm(), lenient=None)
-    policy = replace(POLICY, accepted=frozenset({"log-unreadable"}))
+    policy = replace(POLICY, accepted={"log-unreadable": ""})
     made = change_for(unread, IMAGE_PULLS, policy, nodes.node(unread.node))
     assert isinstance(made, Proposal)
     assert made.change.log_unread

@@ -28,7 +28,7 @@ def test_a_change_of_the_ground_is_refused_and_may_be_accepted_by_its_name(name:
     assert (left.standing, left.reference) == (Standing.REFUSED, "ground-changed")
     assert says in left.reason
     assert f"`accept: [{name}]`" in left.reason
-    policy = replace(POLICY, accepted=frozenset({name}))
+    policy = replace(POLICY, accepted={name: ""})
     assert isinstance(change_for(kubeadm(), wanted, policy, node()), Proposal)
 
 

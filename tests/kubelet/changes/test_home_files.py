@@ -26,7 +26,7 @@ from tests.kubelet.deciding import decide, proposed, refused
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, POLICY, kubeadm, regular, settings
 from tests.kubelet.runtimes import nodes as runtimes
 
-LENIENT = replace(POLICY, shadowed=Shadowed.MOVE, accepted_defaults=frozenset(DEFAULTS))
+LENIENT = replace(POLICY, shadowed=Shadowed.MOVE, accepted=dict.fromkeys(DEFAULTS, ""))
 SERIAL = settings(serializeImagePulls=False)
 FLAGS = settings(__registry_qps=3)
 MIRRORS = settings(registryMirrors={"docker.io": ["https://mirror.example"]}, imagePullProgressDeadline="6m")

@@ -16,7 +16,7 @@ KEPT = (
     "--anonymous-auth=false --authentication-token-webhook=true --authorization-mode=Webhook --read-only-port=0"
     " --kubeconfig=/etc/kubernetes/kubelet.conf"
 )
-ACCEPTS_ALL = replace(POLICY, accepted_defaults=frozenset(DEFAULTS))
+ACCEPTS_ALL = replace(POLICY, accepted=dict.fromkeys(DEFAULTS, ""))
 
 
 def test_each_of_the_four_is_named() -> None:
@@ -33,7 +33,7 @@ def test_each_of_the_four_is_named() -> None:
 
 @pytest.mark.parametrize("missing", DEFAULTS)
 def test_three_accepted_are_not_enough(missing: str) -> None:
-    policy = replace(POLICY, accepted_defaults=frozenset(DEFAULTS) - {missing})
+    policy = replace(POLICY, accepted=dict.fromkeys(set(DEFAULTS) - {missing}, ""))
     reference, reason = refused(flags_only(), SERIAL, policy)
     assert reference == "no-config-file"
     assert missing in reason
@@ -62,13 +62,13 @@ def test_what_flags_say_does_not_change_so_nobody_need_accept_it() -> None:
 
 
 def test_a_setting_for_one_of_them_is_word_enough() -> None:
-    policy = replace(POLICY, accepted_defaults=frozenset(DEFAULTS) - {"readOnlyPort"})
+    policy = replace(POLICY, accepted=dict.fromkeys(set(DEFAULTS) - {"readOnlyPort"}, ""))
     _, texts = proposed(flags_only(), {**SERIAL, **settings(readOnlyPort=10255)}, policy)
     assert "readOnlyPort: 10255" in texts[CONFIG]
 
 
 def test_a_setting_for_a_neighbour_is_not() -> None:
-    policy = replace(POLICY, accepted_defaults=frozenset(DEFAULTS) - {"authentication.anonymous.enabled"})
+    policy = replace(POLICY, accepted=dict.fromkeys(set(DEFAULTS) - {"authentication.anonymous.enabled"}, ""))
     wanted = settings(authentication={"webhook": {"cacheTTL": "1m"}})
     reference, reason = refused(flags_only(), wanted, policy)
     assert reference == "no-config-file"
@@ -80,7 +80,7 @@ def test_a_setting_for_a_neighbour_is_not() -> None:
 
 
 def test_a_flag_that_is_set_together_with_it_is_word_enough() -> None:
-    policy = replace(POLICY, accepted_defaults=frozenset(DEFAULTS) - {"authentication.anonymous.enabled"})
+    policy = replace(POLICY, accepted=dict.fromkeys(set(DEFAULTS) - {"authentication.anonymous.enabled"}, ""))
     wanted = {**SERIAL, **settings(__anonymous_auth=False)}
     _, texts = proposed(flags_only(), wanted, policy)
     assert "--anonymous-auth=false" in texts[DROP_IN]

@@ -1,0 +1,99 @@
+"""What the processes of nodes have of files that changed after they started: asked of ``/configz``, or known by our last run there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from rollout.app.past_plans import plan_of
+from rollout.app.ports import ApiSources, Journal
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan
+from rollout.core.model.settings import Value
+from rollout.core.model.snapshot import FleetSnapshot, Snapshot
+from rollout.errors import RemoteError, StateError
+from rollout.kubelet import in_force
+from rollout.kubelet.node import running
+
+WIDTH = 16
+"""Kubelets asked side by side, through one API server."""
+
+Asked = Callable[[str], Mapping[str, Value]]
+
+
+def with_running(
+    fleet: FleetSnapshot, inventory: Inventory, journal: Journal, sources: ApiSources, kubeconfig: str = ""
+) -> FleetSnapshot:
+    """The same fleet; where files changed after the process that reads them started, with what is known of that process."""
+    edited = {name: node for name, node in fleet.nodes.items() if isinstance(node, Snapshot) and node.stale}
+    if not edited:
+        return fleet
+    plans = _Plans(journal)
+    ask = _configz(inventory, sources, kubeconfig)
+    with ThreadPoolExecutor(WIDTH, thread_name_prefix="configz") as pool:
+        shown = dict(zip(edited, pool.map(lambda node: _shown(node, ask), edited.values()), strict=True))
+    known = {name: _resolved(node, plans.loaded(node), shown[name]) for name, node in edited.items()}
+    return replace(fleet, nodes={**fleet.nodes, **known})
+
+
+def _configz(inventory: Inventory, sources: ApiSources, kubeconfig: str) -> Asked | None:
+    endpoints = inventory.endpoints
+    if not kubeconfig and not endpoints.kubeconfig:
+        return None
+    which = (kubeconfig, "") if kubeconfig else (endpoints.kubeconfig, endpoints.context)
+    return lambda node: sources.configz(*which, node)
+
+
+def _shown(node: Snapshot, ask: Asked | None) -> str:
+    """Canonical JSON of what its kubelet shows; ``""``: nobody may ask, or there is nothing to ask."""
+    if ask is None or not running.is_asked_for(node):
+        return ""
+    try:
+        return in_force.canonical(dict(ask(node.node)))
+    except RemoteError:
+        return ""
+
+
+def _resolved(node: Snapshot, loaded: Mapping[str, bytes], shown: str) -> Snapshot:
+    """Files that hold what was loaded did not change for those who read them."""
+    stale = tuple(entry for entry in node.stale if _content(node, entry.path) != loaded.get(entry.path))
+    known = replace(node, stale=stale)
+    return replace(known, running=shown or running.effective(known, loaded))
+
+
+def _content(node: Snapshot, path: str) -> bytes | None:
+    state = node.files.get(path)
+    return state.content if state else None
+
+
+class _Plans:
+    """The plans of the runs that wrote what nodes have loaded, each read once."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._known: dict[str, Plan | None] = {}
+
+    def loaded(self, node: Snapshot) -> Mapping[str, bytes]:
+        """Path → the bytes that the running process read there, of files that a run of this journal wrote."""
+        found: dict[str, bytes] = {}
+        for key, tx in node.facts.items():
+            if key.startswith(running.LOADED):
+                run = next((receipt.run for receipt in node.receipts if receipt.tx == tx), "")
+                found |= self._written(run, node.node)
+        return found
+
+    def _written(self, run: str, node: str) -> Mapping[str, bytes]:
+        plan = self._plan(run)
+        if plan is None or node not in plan.nodes:
+            return {}
+        change = next(group.change for group in plan.groups if group.name == plan.nodes[node].group)
+        return {file.path: plan.blobs[file.after] for file in change.files if file.after in plan.blobs}
+
+    def _plan(self, run: str) -> Plan | None:
+        if run not in self._known:
+            try:
+                self._known[run] = plan_of(self._journal.header(run)) if run else None
+            except StateError:
+                self._known[run] = None
+        return self._known[run]

@@ -1,0 +1,143 @@
+"""What stands in a node's files and is not in force: they changed after the process started that reads them.
+
+A restart of ours would bring all of it into force, so each such value is told, and those that nobody asked for need the
+playbook's word. What the running process has is known from ``/configz`` or from our last transaction; else it is *unknown*.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rollout.core.model.settings import Value
+from rollout.core.model.snapshot import Snapshot, Stale
+from rollout.kubelet import in_force, values
+from rollout.kubelet.configuration.outcome import File, Layer, Sources
+from rollout.kubelet.node.found import Found
+from rollout.kubelet.node.layout import UNIT
+
+UNKNOWN = "unknown"
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unloaded:
+    """One value, or a whole file of a runtime (``field`` is ``()``). ``told`` is for people: ``maxPods: 110 → 1``."""
+
+    field: Path
+    file: str
+    told: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a playbook may call it in ``accept``: each part of its path from the top, or its file."""
+        return (self.file, *(".".join(self.field[: end + 1]) for end in range(len(self.field))))
+
+
+def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
+    """Fields of the kubelet's ``--config`` and drop-ins whose value in force is another one, or not known."""
+    stale = {entry.path: entry for entry in found.snapshot.stale if entry.unit == UNIT}
+    files = [file.path for file in files_of(found.sources) if file.path in stale]
+    if not files:
+        return ()
+    written = {path: value for path, value in _leaves(dict(found.outcome.effective)) if _by_file(found, path)}
+    if not found.snapshot.running:
+        return tuple(
+            _unloaded(path, found.outcome.origins[path[0]].where, UNKNOWN, values.shown(value))
+            for path, value in written.items()
+            if found.outcome.origins[path[0]].where in files
+        )
+    effective: Value = dict(found.outcome.effective)
+    running = dict(_leaves(json.loads(found.snapshot.running)))
+    every = {path: None for path in (*running, *dict(_leaves(effective))) if not _by_flag(found, path)}
+    return tuple(
+        _unloaded(path, _origin(found, path, files), values.shown(old), values.shown(new))
+        for path in sorted(every)
+        if not _same(path, old := running.get(path), new := _at(effective, path))
+    )
+
+
+def of_runtime(snapshot: Snapshot, units: Collection[str]) -> tuple[Unloaded, ...]:
+    """Files of these units' processes; nothing tells which values of theirs are in force."""
+    return tuple(Unloaded((), entry.path, f"{entry.path} ({how(entry)})") for entry in edited(snapshot, units))
+
+
+def edited(snapshot: Snapshot, units: Collection[str]) -> tuple[Stale, ...]:
+    """The configuration files among those. Command lines are compared for themselves, so files of systemd do not count."""
+    return tuple(entry for entry in snapshot.stale if entry.unit in units and "/systemd/" not in entry.path)
+
+
+def how(entry: Stale) -> str:
+    """``edited after kubelet.service started``."""
+    return f"{'edited' if entry.edited else 'replaced'} after {entry.unit} started"
+
+
+def config_is_stale(snapshot: Snapshot, given: Sources) -> bool:
+    """Whether what the running kubelet has of its configuration is to be asked for."""
+    stale = {entry.path for entry in snapshot.stale if entry.unit == UNIT}
+    return any(file.path in stale for file in files_of(given))
+
+
+def with_files(given: Sources, held: Mapping[str, bytes]) -> Sources:
+    """These sources as they were when these files held these bytes."""
+    config = given.config and replace(given.config, content=held.get(given.config.path, given.config.content))
+    drop_ins = given.drop_ins and tuple(
+        replace(file, content=held.get(file.path, file.content)) for file in given.drop_ins
+    )
+    return replace(given, config=config, drop_ins=drop_ins)
+
+
+def says(wanted: Mapping[str, Value], path: Path) -> bool:
+    """Whether ``wanted`` speaks of the value at ``path``, or of all around it."""
+    found: Value = dict(wanted)
+    for key in path:
+        if not isinstance(found, dict):
+            return True
+        if key not in found:
+            return False
+        found = found[key]
+    return True
+
+
+def files_of(given: Sources) -> tuple[File, ...]:
+    """The ``--config`` file and the drop-ins."""
+    return (*((given.config,) if given.config else ()), *(given.drop_ins or ()))
+
+
+def _unloaded(path: Path, file: str, old: str, new: str) -> Unloaded:
+    return Unloaded(path, file, f"{'.'.join(path)}: {old} → {new}")
+
+
+def _origin(found: Found, path: Path, files: list[str]) -> str:
+    """The file that says it; a value that was taken out is no longer in the one that changed."""
+    origin = found.outcome.origins.get(path[0])
+    return origin.where if origin and origin.where in files else files[0]
+
+
+def _by_file(found: Found, path: Path) -> bool:
+    origin = found.outcome.origins.get(path[0])
+    return origin is not None and origin.layer in (Layer.FILE, Layer.DROP_IN)
+
+
+def _by_flag(found: Found, path: Path) -> bool:
+    origin = found.outcome.origins.get(path[0])
+    return origin is not None and origin.layer is Layer.FLAG
+
+
+def _leaves(value: Value, path: Path = ()) -> Iterator[tuple[Path, Value]]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, key))
+    elif path:
+        yield path, value
+
+
+def _at(value: Value, path: Path) -> Value:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _same(path: Path, old: Value, new: Value) -> bool:
+    return in_force.holds(old, new, path) and in_force.holds(new, old, path)

@@ -1,0 +1,128 @@
+"""Files that were edited and never loaded are not in force: a plan says what a restart brings, and whose edit that is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.disruption import Disruption
+from rollout.core.model.inventory import Node
+from rollout.core.model.plan import Left, Standing
+from rollout.core.model.snapshot import Snapshot, Stale
+from rollout.kubelet import versions
+from rollout.kubelet.node import found
+from rollout.kubelet.runtime_versions import Runtime
+from tests.kubelet.deciding import decide, proposed, refused
+from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, POLICY, kubeadm, regular, settings
+from tests.kubelet.runtimes import nodes as runtimes
+
+PULLS = settings(serializeImagePulls=False)
+BY_HAND = CONFIG_TEXT.replace("serializeImagePulls: true", "serializeImagePulls: false")
+FOREIGN = CONFIG_TEXT.replace("healthzPort: 10248", "healthzPort: 10248\nmaxPods: 1")
+TOML = "/etc/containerd/config.toml"
+
+
+def edited(config: str, running: str | None = CONFIG_TEXT, **node: str) -> Snapshot:
+    """A node whose file was edited after its kubelet started with ``running``; ``None``: nobody knows with what."""
+    version = node.setdefault("version", "1.31.4")
+    node.setdefault("runtime", "containerd")
+    now = replace(kubeadm(config=config, **node), stale=(Stale(CONFIG, "kubelet.service", edited=True, seconds=300),))
+    return now if running is None else replace(now, running=shown(kubeadm(config=running, **node), version))
+
+
+def shown(node: Snapshot, version: str) -> str:
+    """What ``/configz`` of this node says."""
+    here = found.find(node, versions.known(version), Node(node.node, "", "", ""))
+    return json.dumps(dict(here.outcome.effective))
+
+
+def test_a_fix_by_hand_that_was_never_loaded_needs_the_restart_alone() -> None:
+    change, texts = proposed(edited(BY_HAND), PULLS)
+    assert texts == {CONFIG: BY_HAND}
+    assert [file.before == file.after for file in change.files] == [True]
+    assert change.units == ("kubelet.service",)
+    assert change.notes[0] == (
+        "restart only: the files are as wanted, and this is not in force yet: serializeImagePulls: true → false"
+    )
+    assert ("serializeImagePulls", "false") in change.effective
+
+
+def test_where_nobody_knows_what_the_kubelet_has_every_value_of_the_file_is_told_as_unknown() -> None:
+    reference, reason = refused(edited(BY_HAND, None), PULLS)
+    assert reference == "edited-not-loaded"
+    assert reason.startswith(
+        f"{CONFIG} was edited and not loaded; this restart would bring into force authentication.anonymous.enabled: unknown → false; "
+    )
+    assert "and 9 more" in reason
+    assert "accept: [{setting: authentication.anonymous.enabled, reason: …}]" in reason
+    policy = replace(POLICY, accepted={CONFIG: "reviewed"})
+    change, _ = proposed(edited(BY_HAND, None), PULLS, policy)
+    assert "serializeImagePulls: unknown → false" in change.notes[0]
+    assert any(note.endswith('clusterDomain: unknown → "cluster.local" (accepted: reviewed)') for note in change.notes)
+
+
+def test_an_edit_of_others_that_a_restart_would_bring_into_force_is_refused() -> None:
+    reference, reason = refused(edited(FOREIGN), PULLS)
+    assert reference == "edited-not-loaded"
+    assert reason == (
+        f"{CONFIG} was edited and not loaded; this restart would bring into force maxPods: 110 → 1. If that is meant, write"
+        " `accept: [{setting: maxPods, reason: …}]` into the playbook, or name the file there; else undo the edit"
+    )
+
+
+@pytest.mark.parametrize("name", ["maxPods", CONFIG])
+def test_it_may_be_accepted_by_its_name_or_by_its_files(name: str) -> None:
+    change, texts = proposed(edited(FOREIGN), PULLS, replace(POLICY, accepted={name: "ticket 7"}))
+    assert "serializeImagePulls: false" in texts[CONFIG]
+    assert "comes into force by this restart: maxPods: 110 → 1 (accepted: ticket 7)" in change.notes
+
+
+def test_a_value_that_was_taken_out_is_an_edit_too() -> None:
+    without = CONFIG_TEXT.replace("evictionHard:\n  memory.available: 200Mi   # more than the default\n", "")
+    reason = refused(edited(without), PULLS)[1]
+    assert 'evictionHard.memory.available: "200Mi" → "100Mi"' in reason
+
+
+def test_what_nobody_restarts_is_left_alone_and_told() -> None:
+    left = decide(edited(FOREIGN), settings(serializeImagePulls=True))
+    assert isinstance(left, Left)
+    assert left.standing is Standing.AS_WANTED
+    assert left.reason.endswith("not in force before the kubelet restarts: maxPods: 110 → 1")
+
+
+def test_a_file_that_says_what_runs_is_in_force_whenever_it_was_written() -> None:
+    left = decide(edited(BY_HAND, BY_HAND), PULLS)
+    assert isinstance(left, Left)
+    assert left.reason == "files and running kubelet are as wanted"
+
+
+def test_what_a_flag_says_does_not_come_from_the_file() -> None:
+    flags = {"extra": "KUBELET_EXTRA_ARGS=--max-pods=50\n", "words": "--max-pods=50"}
+    change, _ = proposed(edited(FOREIGN, **flags), PULLS)
+    assert not any("maxPods" in note for note in change.notes)
+
+
+def containerd(toml: str, *, late: bool) -> Snapshot:
+    stale = (Stale(TOML, "containerd.service", edited=True, seconds=9),) if late else ()
+    return replace(runtimes.node(Runtime.CONTAINERD, "1.7.24", regular(TOML, toml)), stale=stale)
+
+
+def test_a_runtimes_file_that_was_not_loaded_needs_its_restart() -> None:
+    """Nothing tells what the running containerd has, so the playbook must name the file."""
+    wanted = settings(imagePullProgressDeadline="3m")
+    toml = 'version = 2\n[plugins."io.containerd.grpc.v1.cri"]\n  image_pull_progress_timeout = "3m"\n'
+    policy = replace(POLICY, disruption=Disruption.RESTART_RUNTIME, accepted={TOML: ""})
+    left = decide(containerd(toml, late=False), wanted, policy)
+    assert isinstance(left, Left)
+    assert left.standing is Standing.AS_WANTED
+    change, texts = proposed(containerd(toml, late=True), wanted, policy)
+    assert (change.units, texts) == (("containerd.service",), {TOML: toml})
+    assert refused(containerd(toml, late=True), wanted, replace(policy, accepted={}))[0] == "edited-not-loaded"
+
+
+def test_a_runtimes_edit_is_nobodys_matter_while_it_is_not_restarted() -> None:
+    late = replace(containerd("version = 2\n", late=True))
+    change, _ = proposed(late, PULLS)
+    assert change.units == ("kubelet.service",)
