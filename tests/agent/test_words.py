@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rollout.core.model.remote import RemoteAnswer
 from rollout.core.model.report import Outcome, Report
-from rollout.core.model.snapshot import Process, ReceiptState, Service, Snapshot, Token, UnitState, Unread
-from rollout.core.model.verification import Binary, Expected, Stale, Verification
+from rollout.core.model.snapshot import Process, ReceiptState, Service, Snapshot, Stale, Token, UnitState, Unread
+from rollout.core.model.verification import Binary, Expected, Verification
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
 from rollout.kubelet.agent.agent_call import LOADER, ApplyOrder, FileOrder

@@ -17,8 +17,9 @@ from rollout.kubelet.configuration.outcome import File, Layer
 from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.in_force import at
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
-from rollout.kubelet.node import arguments
+from rollout.kubelet.node import arguments, unloaded
 from rollout.kubelet.node.found import Found
+from rollout.kubelet.node.layout import UNIT
 from rollout.kubelet.runtime_versions import Runtime
 
 NOWHERE = "nowhere"
@@ -50,6 +51,7 @@ class OnNode:
     value: Value
     layers: tuple[Said, ...]
     home: str = ""
+    late: tuple[str, ...] = ()  # what the files say of it and the running process has not loaded: ``maxPods: 110 → 1``
 
 
 def on_node(here: Found, found: Explanation) -> OnNode:
@@ -59,7 +61,41 @@ def on_node(here: Found, found: Explanation) -> OnNode:
     path = _field(found)
     layers = tuple(_layers(here, found, path))
     value = at(here.outcome.effective, path) if path else layers[-1].value if layers else None
-    return OnNode(here.node.name, here.version.text, runtime, found.name, path, value, _won(layers), _home(here, found))
+    home = _home(here, found)
+    late = (*_late_flags(here, _flags(found, path)), *_late(here, path, home))
+    return OnNode(here.node.name, here.version.text, runtime, found.name, path, value, _won(layers), home, late)
+
+
+def _flags(found: Explanation, path: str) -> tuple[str, ...]:
+    """The flags that say it."""
+    if not path:
+        return (DEADLINE_FLAG,) if found.name == DEADLINE else (found.name,)
+    return _setting(path)
+
+
+def _setting(path: str) -> tuple[str, ...]:
+    """The flags for a field or a part of it."""
+    return tuple(name for name in fields.every_name() if (flag := fields.flag(name)) and _sets(flag.field, path))
+
+
+def _late_flags(here: Found, names: tuple[str, ...]) -> Iterator[str]:
+    """What the unit's files ask for and the running process was not given, or the other way."""
+    for name in names:
+        asked, runs = (arguments.last(words, name) for words in (here.layout.asked, here.layout.running[1:]))
+        old, new = (given.value if given else "not set" for given in (runs, asked))
+        if old != new:
+            yield f"{name}: {old} → {new}"
+
+
+def _late(here: Found, path: str, home: str) -> Iterator[str]:
+    if path:
+        wanted = tuple(path.split("."))
+        for each in unloaded.of_kubelet(here):
+            if each.field[: len(wanted)] == wanted or wanted[: len(each.field)] == each.field:
+                yield each.told
+    elif home:
+        for each in unloaded.of_runtime(here.snapshot, {entry.unit for entry in here.snapshot.stale} - {UNIT}):
+            yield each.told
 
 
 def agrees(here: OnNode, shown: Mapping[str, Value]) -> bool:
@@ -93,8 +129,7 @@ def _of_field(here: Found, path: str) -> Iterator[Said]:
         value = _written(file, path) if file else None
         if file and value is not None:
             yield Said(layer, file.path, value)
-    flags = (name for name in fields.every_name() if (flag := fields.flag(name)) and _sets(flag.field, path))
-    yield from _of_flags(here, flags)
+    yield from _of_flags(here, _setting(path))
 
 
 def _sets(field: str, path: str) -> bool:
@@ -110,7 +145,7 @@ def _written(file: File, path: str) -> Value:
     return at(value, path) if isinstance(value, dict) else None
 
 
-def _of_flags(here: Found, names: Iterator[str] | tuple[str, ...]) -> Iterator[Said]:
+def _of_flags(here: Found, names: tuple[str, ...]) -> Iterator[Said]:
     for name in names:
         given = arguments.last(here.layout.asked, name)
         if given is not None:

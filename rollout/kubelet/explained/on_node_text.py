@@ -26,13 +26,15 @@ def on_node_lines(here: OnNode, shown: Shown) -> Iterator[str]:
     yield f"on {here.node}, kubelet {here.kubelet}, {here.runtime}"
     if here.home:
         yield f"  lives here: {here.home}"
+    for late in here.late:
+        yield f"  not in force before a restart: {printable(late, 300)}"
     if not here.layers:
         if not here.home:
             yield "  not set on the kubelet's command line"
         elif not here.home.startswith(NOWHERE):
             yield "  its value there is not read"
         return
-    yield f"  in force: {_text(here.value)}"
+    yield f"  {'in the files' if here.late else 'in force'}: {_text(here.value)}"
     for each in here.layers:
         where = f" ({printable(each.where, 200)})" if each.where else ""
         yield f"    {each.layer.value}: {_text(each.value)}{where}{', wins' if each.wins else ''}"
@@ -48,6 +50,7 @@ def on_node_document(here: OnNode, shown: Shown) -> dict[str, Any]:
         "field": here.field or None,
         "home": here.home or None,
         "value": here.value,
+        "notLoaded": list(here.late),
         "layers": [
             {"layer": each.layer.value, "where": each.where, "value": each.value, "wins": each.wins}
             for each in here.layers

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.snapshot import FileState, Measurement, ReceiptState, Token
+from rollout.core.model.snapshot import FileState, Measurement, ReceiptState, Stale, Token
 from rollout.core.model.verification import (
     HINTS,
     Binary,
     Drift,
     Expected,
-    Stale,
     Undone,
     Verification,
     by_kubeadm,

@@ -86,7 +86,12 @@ RIGHT_PLAYBOOKS: list[dict[str, Any]] = [
         "budgets": {"wave": "2 %", "causes": {"unreachable": {"fleet": 2}}},
     },
     {"gates": {"node": ["unit", {"command": ["true"]}], "wave": [{"http": "https://x.example.net/", "status": 204}]}},
-    {"disruption": "reload", "pullsInFlight": "override", "shadowedByFlag": "move", "accept": ["readOnlyPort", {"setting": "maxPods", "reason": "ours"}]},
+    {
+        "disruption": "reload",
+        "pullsInFlight": "override",
+        "shadowedByFlag": "move",
+        "accept": ["readOnlyPort", {"setting": "maxPods", "reason": "ours"}],
+    },
     {"disruption": "drain-and-restart", "drain": "15m"},
     {"drain": {"within": "15m", "evictToo": ["bare", "local"]}},
     {"pullsInFlight": {"within": "90s", "then": "skip"}, "registryCaps": [{"registry": "r:5000/m", "qps": 9}]},

@@ -7,8 +7,18 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.proof import BOOT_UNIT, NodeProof, Proven, proof_of
-from rollout.core.model.snapshot import FileState, Measurement, Process, Receipt, ReceiptState, Token, UnitState, Unread
-from rollout.core.model.verification import Binary, Expected, Stale, Verification
+from rollout.core.model.snapshot import (
+    FileState,
+    Measurement,
+    Process,
+    Receipt,
+    ReceiptState,
+    Stale,
+    Token,
+    UnitState,
+    Unread,
+)
+from rollout.core.model.verification import Binary, Expected, Verification
 from rollout.core.telling.proof_text import all_proven, proof_documents, proof_lines
 
 CONFIG, ADDED = "/var/lib/kubelet/config.yaml", "/etc/default/kubelet"

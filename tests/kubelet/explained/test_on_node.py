@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout.core.model.settings import Value
-from rollout.core.model.snapshot import FileState, Snapshot
+from rollout.core.model.snapshot import FileState, Snapshot, Stale
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.outcome import Layer
 from rollout.kubelet.explained.explanation import explain
@@ -127,3 +127,28 @@ def test_the_text_and_the_document() -> None:
     assert document["layers"][-1] == {
         "layer": "flag", "where": "--max-pods, KUBELET_EXTRA_ARGS in /etc/default/kubelet", "value": "20", "wins": True,
     }  # fmt: skip
+
+
+def test_what_was_edited_and_never_loaded_is_told_apart_from_what_is_in_force() -> None:
+    node = with_flags("1.33.4", "--max-pods=20", f"{CONFIG_TEXT}registryPullQPS: 60\n")
+    stale = (Stale(CONFIG, "kubelet.service", edited=True, seconds=5),)
+    found_ = here(replace(node, stale=stale), "registryPullQPS")
+    assert list(on_node_lines(found_, Shown(not_asked="no")))[1:3] == [
+        "  not in force before a restart: registryPullQPS: unknown → 60",
+        "  in the files: 60",
+    ]
+    assert on_node_document(found_, Shown())["notLoaded"] == ["registryPullQPS: unknown → 60"]
+    assert here(replace(node, stale=stale), "maxPods").late == ()
+
+
+def test_a_flag_that_the_running_kubelet_was_not_given_is_not_in_force() -> None:
+    node = kubeadm(version="1.33.4", runtime="containerd", extra="KUBELET_EXTRA_ARGS=--max-pods=20\n")
+    assert here(node, "maxPods").late == ("--max-pods: not set → 20",)
+    assert here(node, "--max-pods").late == ("--max-pods: not set → 20",)
+
+
+def test_an_intent_whose_file_its_runtime_has_not_loaded() -> None:
+    node = kubeadm(version="1.33.4", runtime="containerd")
+    node = replace(node, stale=(Stale("/etc/containerd/config.toml", "containerd.service", edited=False, seconds=5),))
+    late = here(node, "imagePullProgressDeadline").late
+    assert late == ("/etc/containerd/config.toml (replaced after containerd.service started)",)
