@@ -1,0 +1,80 @@
+"""A file that somebody edited and nobody loaded: told by plan, verify and explain, and brought into force only by agreement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.controllers import Done
+from tests.story.conftest import Site
+
+pytestmark = pytest.mark.process
+
+NODES = "small-[001-003]"
+NAMES = ("small-001", "small-002", "small-003")
+
+
+def plan(site: Site, *words: str) -> Done:
+    done = site.rollout("plan", "--cluster", "small", "--limit", NODES, "--out", "p.json", *words)
+    assert "planning-failed" not in done.all, done.all
+    return done
+
+
+def edit(site: Site, name: str, old: str, new: str) -> Path:
+    path = site.node(name) / "var/lib/kubelet/config.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    return path
+
+
+def explained(site: Site, setting: str, name: str) -> str:
+    words = ("explain", setting, "--cluster", "small", "--node", name, "--ssh-config", str(site.lab / "ssh_config"))
+    done = site.rollout(*words, "--state", site.state)
+    assert done.code == 0, done.all
+    return done.out
+
+
+def test_the_manual_fix_that_was_done_by_half(site: Site) -> None:
+    """Incident 3: written by hand on one node, which was not restarted."""
+    edit(site, "small-001", "serializeImagePulls: true", "serializeImagePulls: false")
+    playbook = site.folder / "playbooks/pulls.yaml"
+    playbook.write_text(playbook.read_text().replace("  imagePullProgressDeadline: 5m\n", ""))
+    refused = plan(site)
+    assert "[edited-not-loaded]" in refused.out, refused.all
+    assert "serializeImagePulls: unknown → false" in explained(site, "serializeImagePulls", "small-001")
+    drifted = site.rollout("verify", "--cluster", "small", "--limit", NODES)
+    assert (drifted.code, "edited-after-start /var/lib/kubelet/config.yaml: 1 node  small-001" in drifted.out) == (
+        10,
+        True,
+    )
+
+    accepted = "accept: [{setting: /var/lib/kubelet/config.yaml, reason: our own fix by hand}]\n"
+    playbook.write_text(playbook.read_text() + accepted)
+    planned = plan(site)
+    assert "this is not in force yet: serializeImagePulls: unknown → false" in planned.out, planned.all
+    done = site.rollout("apply", "p.json", "--yes")
+    assert done.code == 0, done.all
+    assert site.rollout("verify", "--cluster", "small", "--limit", NODES).code == 0
+    assert "in force: false" in explained(site, "serializeImagePulls", "small-001")
+    assert "Nothing to do." in plan(site).out
+
+
+def test_an_edit_of_others_does_not_ride_along(site: Site) -> None:
+    """What the kubelet has is known, since a run of ours started it."""
+    assert site.rollout("apply", "--cluster", "small", "--limit", NODES, "--yes").code == 0
+    edit(site, "small-002", "maxPods: 110", "maxPods: 1")
+    told = plan(site, "--set", "registryPullQPS=9")
+    assert "[edited-not-loaded]" in told.out, told.all
+    assert "maxPods: 110 → 1" in told.out
+    assert "maxPods: 110 → 1" in explained(site, "maxPods", "small-002")
+    left_out = site.rollout("apply", "p.json", "--yes")
+    assert left_out.code == 4, left_out.all
+    assert "registryPullQPS: 9" not in site.config("small-002"), "it is left alone"
+
+    with_reason = "accept: [{setting: maxPods, reason: ticket 7}]\n"
+    playbook = site.folder / "playbooks/pulls.yaml"
+    playbook.write_text(playbook.read_text() + with_reason)
+    agreed = plan(site, "--set", "registryPullQPS=9")
+    assert "comes into force by this restart: maxPods: 110 → 1 (accepted: ticket 7)" in agreed.out, agreed.all
