@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rollout.cli.cordons import by_hand
+from tests.controllers import PATIENCE
 
 pytestmark = pytest.mark.process
 
@@ -69,6 +70,6 @@ def test_only_cordons_of_the_run_that_is_meant_are_lifted_by_hand(
         pytest.skip("NOT TESTED: kubectl is not installed")
     looks, rest = by_hand(run, spared).split(" | ", 1)
     asked = looks.replace("kubectl ", f"kubectl --server {server} --cache-dir {tmp_path} ", 1)
-    done = subprocess.run(["sh", "-c", asked], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(["sh", "-c", asked], capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.stdout.split() == named, done.stderr
     assert rest.startswith('xargs -r -I{} sh -c "kubectl uncordon {} && kubectl annotate node {} rollout/cordoned-by-')

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from tests.controllers import Done
+from tests.controllers import PATIENCE, Done
 from tests.story.conftest import Site, served
 
 pytestmark = pytest.mark.process
@@ -40,7 +40,7 @@ def typing(site: Site, text: str, *words: str) -> Done:
             stdin=terminal,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
     finally:
@@ -123,7 +123,7 @@ def asked(site: Site, *words: str) -> Iterator[Callable[[str], Done]]:
 
         def answer(text: str) -> Done:
             os.write(person, f"{text}\n".encode())
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=PATIENCE)
             return Done(process.returncode, said + out, err)
 
         try:

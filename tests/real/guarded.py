@@ -88,7 +88,7 @@ def guarded(
         for guard in GUARDS:
             found = _apply(fleet, guard, stack)
             strike(found)
-            if all(seconds_left(one.node, TX) > 0 and one.was_armed for one in found):
+            if all(one.was_armed and seconds_left(one.node, TX) > 0 for one in found):
                 break
             undo(found)
             for one in found:

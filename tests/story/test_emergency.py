@@ -137,7 +137,7 @@ def test_another_operator_on_another_machine_needs_the_inventory_and_a_key(few: 
     assert lines[-1].startswith("proof: 6 of 6 nodes read again"), "the proof comes last"
     status = subprocess.run(
         [*other.command("status", "-o", "json")[:-4], "--state", str(other.home / "state")],
-        cwd=other.home, capture_output=True, text=True, timeout=60, check=False,
+        cwd=other.home, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert json.loads(status.stdout)["counts"] == {"reverted": 6}, status.stderr
 

@@ -100,7 +100,7 @@ def nothing_left(site: Site, *names: str) -> None:
             assert token(site, name)[2] == "ended", name
         config = ("ssh", "-F", str(site.lab / "ssh_config"), name)
         asked = [*config, "systemctl list-units --all --plain --no-legend 'rollout-*'; systemctl list-timers --all"]
-        units = subprocess.run(asked, capture_output=True, text=True, timeout=20, check=False)
+        units = subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert "rollout" not in units.stdout, f"{name}: {units.stdout}"
 
 

@@ -14,7 +14,7 @@ from rollout.errors import StateError
 from tests.adapters.journal.conftest import Change, Place, name_of
 from tests.adapters.journal.server import Server
 from tests.adapters.journal.test_contract import header
-from tests.controllers import until
+from tests.controllers import PATIENCE, until
 
 pytestmark = pytest.mark.process
 
@@ -71,7 +71,7 @@ def test_of_many_that_take_a_lease_at_once_exactly_one_has_it(
             taken += [int(line) for line in iter(out.readline, "done\n")]
     finally:
         for one in controllers:
-            one.communicate("\n", timeout=120)
+            one.communicate("\n", timeout=PATIENCE)
     assert Counter(taken) == Counter(range(CLUSTERS)), "each lease was taken, and by one only"
 
 

@@ -100,7 +100,7 @@ def team(tmp_path: Path, server: Server) -> Iterator[Team]:
 def starts(site: Site, name: str) -> int:
     """How often this node's kubelet was started, by its own journal."""
     command = ("ssh", "-F", str(site.lab / "ssh_config"), name, "journalctl -u kubelet.service --no-pager -o cat")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     return sum(line.startswith("Started") for line in done.stdout.splitlines())
 
 

@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.controllers import until
+from tests.controllers import PATIENCE, until
 
 BINARY = Path(os.environ.get("ROLLOUT_APISERVER", Path.home() / ".cache/rollout-tests/kube-apiserver"))
 ADMIN, READER, DRAINER, NOBODY = "admin-token", "reader-token", "drainer-token", "nobody-token"
@@ -91,7 +91,7 @@ class ApiServer:
         request = urllib.request.Request(self.url + path, body, headers, method=method)  # noqa: S310
         context = ssl.create_default_context(cadata=self.authority.decode())
         try:
-            with urllib.request.urlopen(request, timeout=30, context=context) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:  # noqa: S310
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             with error:

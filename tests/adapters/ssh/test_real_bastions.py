@@ -24,7 +24,7 @@ from tests.adapters.ssh.scripted import hang, scripted
 from tests.adapters.ssh.sshd import TRUE, Sshd, lasting, patient, target
 from tests.adapters.ssh.test_bastions import Bastion, bastion, behind, end_sessions  # noqa: F401 - a fixture
 from tests.adapters.ssh.test_troubles import refused
-from tests.controllers import until
+from tests.controllers import PATIENCE, until
 
 pytestmark = [pytest.mark.process, pytest.mark.drawn(4)]
 
@@ -129,7 +129,7 @@ def test_what_openssh_does_at_a_late_message_and_says(own_sshd: Sshd) -> None:
     own_sshd.start()
     wire = connect("127.0.0.1", own_sshd.port, socket.AF_INET, Deadline(60))
     carrier = CarrierTransport(wire)
-    carrier.start_client(timeout=60)
+    carrier.start_client(timeout=PATIENCE)
     carrier.auth_publickey(getpass.getuser(), PKey.from_path(own_sshd.user_key))
     assert not carrier.lost
     carrier.closer.send(carrier, Message(bytes([MSG_CHANNEL_DATA, 0, 0, 0, 20, 0, 0, 0, 0])))

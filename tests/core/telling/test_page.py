@@ -28,6 +28,7 @@ from rollout.core.telling.pages.markup import Html, tag
 from rollout.core.telling.pages.page import page
 from rollout.core.telling.pages.story import Story
 from rollout.core.telling.summary_text import Attendance
+from tests.controllers import PATIENCE
 from tests.core.telling import journals
 from tests.core.telling.journals import story_of
 from tests.orders import make_order
@@ -178,7 +179,7 @@ def test_markup_escapes_whatever_is_not_markup() -> None:
 @pytest.mark.process
 def test_two_thousand_nodes_are_a_page_of_less_than_five_megabytes_and_cost_no_more_than_a_few_readings() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.core.telling.large"], capture_output=True, text=True, check=True, timeout=240
+        [sys.executable, "-m", "tests.core.telling.large"], capture_output=True, text=True, check=True
     )
     cost = json.loads(done.stdout)
     assert cost["nodes"] > 2000
@@ -200,7 +201,7 @@ def look(tmp_path: Path, text: str, *flags: str) -> str:
     apart = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
     shown = [f"--window-size={WINDOW[0]},{WINDOW[1]}", "--hide-scrollbars", "--enable-logging=stderr", "--v=0"]
     words = [CHROMIUM, *quiet, *apart, *shown, *flags, file.as_uri()]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
     return done.stdout
 

@@ -109,7 +109,7 @@ def _configz(log: str, process: subprocess.Popen[bytes]) -> dict[str, Any] | Non
     until = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < until:
         try:
-            with urllib.request.urlopen(url, timeout=30, context=_TRUSTING) as answer:
+            with urllib.request.urlopen(url, timeout=PATIENCE, context=_TRUSTING) as answer:
                 told: dict[str, Any] = json.load(answer)["kubeletconfig"]
                 return told
         except urllib.error.HTTPError as error:

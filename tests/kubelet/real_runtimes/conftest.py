@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.controllers import PATIENCE
+
 BINARIES = Path(os.environ.get("ROLLOUT_RUNTIMES", Path.home() / ".cache/rollout-tests"))
 SERIES = ("bookworm", "trixie", "forky")
 
@@ -22,7 +24,7 @@ class Program:
     version: str
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([str(self.path), *words], capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([str(self.path), *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def need(name: str) -> None:
@@ -35,7 +37,9 @@ def program(name: str, series: str) -> Program:
     path = BINARIES / f"{name}-{series}"
     if not path.exists():
         pytest.skip(f"there is no {path}: `make test-runtimes` brings it")
-    printed = subprocess.run([str(path), "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
+    printed = subprocess.run(
+        [str(path), "--version"], capture_output=True, text=True, timeout=PATIENCE, check=True
+    ).stdout
     found = re.search(r"\d+\.\d+\.\d+", printed)
     assert found, printed
     return Program(path, found[0])
