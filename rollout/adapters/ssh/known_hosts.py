@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rollout.adapters.ssh.foreign import unless_exhausted
 from rollout.adapters.ssh.patterns import is_literal, listed
-from rollout.adapters.ssh.troubles import unless_exhausted
 from rollout.errors import RemoteError
 
 Digest = tuple[bytes, bytes]
