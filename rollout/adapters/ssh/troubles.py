@@ -18,7 +18,7 @@ class Trouble:
 
 
 _SSH_V = "`ssh -v` with the same ssh_config says more"
-_LIMITS = "fewer at once need fewer: see `limits` in the playbook, and `ulimit -n`"
+_FILES = "raise `ulimit -n`, or have fewer nodes in flight"
 _KNOWN = "see that it is the node you mean; then take the line out of known_hosts with `ssh-keygen -R`"
 
 TROUBLES: dict[str, Trouble] = {
@@ -45,7 +45,7 @@ TROUBLES: dict[str, Trouble] = {
     ),
     "auth-timeout": Trouble("the node did not answer our login in time"),
     "no-channel": Trouble("the node let us in and opened no session", "see MaxSessions, and what sshd logs there"),
-    "too-many-files": Trouble("this machine has no file descriptor left", _LIMITS),
+    "too-many-files": Trouble("this machine has no file descriptor left", _FILES),
     "no-local-port": Trouble("this machine has no address or port left to connect from"),
     "no-thread": Trouble("this machine cannot start another thread"),
 }
