@@ -26,8 +26,9 @@ def explain_on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation) 
         raise _error(snapshot.reference, f"{node.name}: {snapshot.message}")
     version = versions.parse(snapshot.kubelet_version)
     if version is None or version.minor not in fields.known_minors():
-        said = snapshot.kubelet_version or "nothing"
-        raise _error("kubelet-version-unknown", f"{node.name}: rollout does not know kubelets of version {said!r}")
+        said = snapshot.kubelet_version
+        words = f"rollout does not know kubelets of version {said!r}" if said else "no kubelet on it says its version"
+        raise _error("kubelet-version-unknown", f"{node.name}: {words}")
     try:
         return on_node(found.find(snapshot, version, node), explanation)
     except LayoutError as error:

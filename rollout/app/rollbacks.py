@@ -15,9 +15,10 @@ from rollout.core.plans.on_nodes import OnNodes, highest_token, on_nodes
 from rollout.core.plans.planning import rack_sizes, zone_sizes
 from rollout.core.run.order import revert_order
 from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState
+from rollout.core.text.nameless import folded, for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.suggest import did_you_mean
-from rollout.core.text.terminal import printable
+from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
 
 EMERGENCY_ZONE = Share(percent=50.0)
@@ -126,8 +127,10 @@ def emergency(
         for name, report in reports.items()
         if name not in held and (run_of := held_by(report, others))
     }
-    silent = tuple(seen.silent)
-    unasked = (LeftOut("silent", "did not answer; owed", fold(silent), len(silent)),) if silent else ()
+    unasked = tuple(
+        LeftOut("silent", f"did not answer; owed: {for_all(why, names)}", fold(names), len(names))
+        for why, names in folded(seen.silent).items()
+    )
     order = _revert_order(run, inventory, todo, limits, unasked, force=force)
     return Emergency(picked, order, highest_token(reports) + 1, seen, already)
 
@@ -139,9 +142,14 @@ def pick(seen: OnNodes, wanted: Wanted) -> tuple[str, ...]:
     looks so, and a forged receipt too; ``seen_lines`` says then what most nodes hold.
     """
     if not seen.newest:
-        away = f"{len(seen.silent)} did not answer: {fold(seen.silent)}" if seen.silent else ""
+        away = [
+            f"{counted(len(names), 'node')} did not answer, {fold(names)}: {for_all(why, names)}"
+            for why, names in folded(seen.silent).items()
+        ]
         raise UsageError(
-            "nothing-to-take-back", "no node that answered holds a transaction of ours", hint=printable(away, 300)
+            "nothing-to-take-back",
+            "no node that answered holds a transaction of ours",
+            hint=printable("; ".join(away), 600),
         )
     for run in wanted.runs:
         if not seen.known(run):

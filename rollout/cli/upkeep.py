@@ -25,6 +25,7 @@ from rollout.cli.wiring import Session, new_run_id, operator
 from rollout.core.model.report import Outcome, Report
 from rollout.core.plans.on_nodes import highest_token
 from rollout.core.telling.drift_text import drift_document, drift_lines, has_drift
+from rollout.core.text.nameless import folded, for_all
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError
@@ -87,9 +88,17 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
     for entry in freed:
         if entry.still:
             click.echo(f"{entry.node}: {printable(entry.still, 300)}")
-    silent = [name for name, report in reports.items() if report.outcome is not Outcome.DONE]
+    silent = {
+        name: f"{report.message} [{report.reference}]"
+        for name, report in reports.items()
+        if report.outcome is not Outcome.DONE
+    }
     free = sum(not entry.still for entry in freed)
     click.echo(f"unlocked: {counted(free, 'node')} set free, {len(freed) - free} not, {len(silent)} did not answer")
+    for why, names in folded(silent).items():
+        click.echo(
+            f"  no answer from {counted(len(names), 'node')}  {printable(fold(names), 160)}: {printable(for_all(why, names), 300)}"
+        )
     return 4 if silent or free < len(freed) else 0
 
 

@@ -210,7 +210,7 @@ def test_a_run_that_nobody_who_answered_knows_is_refused_with_a_hint() -> None:
     with pytest.raises(UsageError) as nothing:
         found(Wanted(), reports(said(NODES[0]), silent(NODES[1])))
     assert nothing.value.reference == "nothing-to-take-back"
-    assert NODES[1] in str(nothing.value), "who did not answer may hold one"
+    assert f"1 node did not answer, {NODES[1]}: " in str(nothing.value), "who did not answer may hold one; and why"
 
 
 # ------------------------------------------------------------------------------------------------------- limits, and time

@@ -18,10 +18,10 @@ from paramiko.channel import Channel
 from paramiko.ssh_exception import ChannelException, SSHException
 
 from rollout.adapters.ssh.aside import aside
+from rollout.adapters.ssh.bastion_troubles import at_bastion, behind_bastion
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.resolve import Endpoint
 from rollout.adapters.ssh.transport import CarrierTransport
-from rollout.adapters.ssh.troubles import at_bastion, behind_bastion
 from rollout.adapters.ssh.tunnel import Tunnel
 from rollout.adapters.ssh.watchdog import hang_up
 from rollout.adapters.ssh.wire import Line

@@ -13,7 +13,8 @@ from paramiko.message import Message
 from paramiko.pkey import PKey, UnknownKeyType
 from paramiko.ssh_exception import SSHException
 
-from rollout.adapters.ssh.known_hosts import KnownHosts, Verdict, matches
+from rollout.adapters.ssh.known_hosts import KnownHosts, Verdict
+from rollout.adapters.ssh.patterns import matches
 from rollout.adapters.ssh.troubles import printable
 
 SUFFIX = "-cert-v01@openssh.com"

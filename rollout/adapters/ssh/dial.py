@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
+from rollout.adapters.ssh.bastion_troubles import CarrierLostError, DroppedError, carried
 from rollout.adapters.ssh.bastions import Bastions
 from rollout.adapters.ssh.handshake import Handshake, OtherKindError
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.resolve import Endpoint
 from rollout.adapters.ssh.transport import CarrierTransport, NodeTransport
-from rollout.adapters.ssh.troubles import CarrierLostError, DroppedError, carried
 from rollout.adapters.ssh.wire import Line, await_banner, connect
 from rollout.errors import RemoteError
 

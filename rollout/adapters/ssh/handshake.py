@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from paramiko.pkey import PKey
-from paramiko.ssh_exception import PartialAuthentication, SSHException
+from paramiko.ssh_exception import AuthenticationException, BadAuthenticationType, PartialAuthentication, SSHException
 from paramiko.transport import Transport
 
 from rollout.adapters.ssh.certificates import refusal
+from rollout.adapters.ssh.foreign import detail_of, translate
 from rollout.adapters.ssh.identities import Identities
 from rollout.adapters.ssh.known_hosts import KnownHosts, KnownHostsFiles, Verdict
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
 from rollout.adapters.ssh.resolve import Endpoint
 from rollout.adapters.ssh.transport import NodeTransport
-from rollout.adapters.ssh.troubles import printable, translate
+from rollout.adapters.ssh.troubles import printable, told
 from rollout.adapters.ssh.watchdog import Watchdog, hang_up
 from rollout.adapters.ssh.wire import Line
 from rollout.errors import RemoteError
@@ -79,7 +80,7 @@ class Handshake:
                     threading.stack_size(before)
             done.wait(deadline.left() + 1)
         if watch.rang or not done.is_set():
-            raise RemoteError("handshake-timeout", "the key exchange did not end in time")
+            raise told("handshake-timeout")
         if not transport.is_active():
             raise translate(transport.get_exception() or SSHException("the key exchange failed"))
 
@@ -95,17 +96,17 @@ class Handshake:
                 return
             if certified or (verdict is Verdict.UNKNOWN and not endpoint.accept_new):
                 name = endpoint.key_names[-1]
-                raise RemoteError("host-certificate-refused", printable(f"the certificate of {name}: {why}", 300))
+                raise told("host-certificate-refused", printable(why, 300), at=name)
         if verdict is Verdict.UNKNOWN and endpoint.accept_new:
             verdict = self.known_hosts.accept(endpoint.known_hosts, endpoint.key_names, kind, key)
         _judge(verdict, shown, endpoint, known, preferred)
 
-    def _authenticate(self, transport: Transport, wire: Line, endpoint: Endpoint, deadline: Deadline) -> None:
+    def _authenticate(self, transport: NodeTransport, wire: Line, endpoint: Endpoint, deadline: Deadline) -> None:
         keys, notes = self.identities.keys(endpoint)
         fingers = self.limits.touch if any(key.get_name().startswith("sk-") for key in keys) else 0.0
         deadline = deadline.within(self.limits.auth + fingers)
         if not keys:
-            raise RemoteError("auth-failed", "; ".join(("no private key to offer", *notes)))
+            raise told("auth-failed", printable("; ".join(("there is no private key to offer", *notes)), 500))
         trouble: BaseException | None = None
         with self.watchdog.over(wire, deadline.at) as watch:
             for key in keys:
@@ -115,23 +116,24 @@ class Handshake:
         if trouble is None and transport.is_authenticated():
             return
         if watch.rang or isinstance(trouble, TimeoutError):
-            raise RemoteError("auth-timeout", "the node did not answer our authentication in time")
-        raise _refused(trouble, endpoint.user, len(keys), notes)
+            raise told("auth-timeout")
+        raise _refused(transport, trouble, endpoint.user, len(keys), notes)
 
 
 def _judge(verdict: Verdict, shown: PKey, endpoint: Endpoint, known: KnownHosts, preferred: frozenset[str]) -> None:
     """Raises ``RemoteError`` unless the key is the known one."""
     kind, name = shown.get_name(), endpoint.key_names[0]
+    whence = f"{name}, which shows {kind} {shown.fingerprint}"
     if verdict is Verdict.CHANGED:
         kinds = known.kinds(name, hashed=True)
         if kind not in kinds and not kinds <= preferred:
             raise OtherKindError(kinds)
-        raise RemoteError("host-key-changed", f"the {kind} key of {name} is not the known one: {shown.fingerprint}")
+        raise told("host-key-changed", at=whence)
     if verdict is Verdict.REVOKED:
-        raise RemoteError("host-key-revoked", f"the {kind} key of {name} is revoked: {shown.fingerprint}")
+        raise told("host-key-revoked", at=whence)
     if verdict is Verdict.UNKNOWN:
-        files = ", ".join(str(path) for path in endpoint.known_hosts) or "no file"
-        raise RemoteError("host-key-unknown", f"no key of {name} is in {files}; it shows {kind} {shown.fingerprint}")
+        files = f"none is in {endpoint.known_hosts[0]}" if endpoint.known_hosts else "there is no file of known ones"
+        raise told("host-key-unknown", files, at=whence)
 
 
 def _offer(transport: Transport, user: str, key: PKey, deadline: Deadline) -> BaseException | None:
@@ -145,17 +147,26 @@ def _offer(transport: Transport, user: str, key: PKey, deadline: Deadline) -> Ba
         return TimeoutError()
     if transport.is_authenticated():
         return None
-    return transport.get_exception() or SSHException("the node ended the authentication")
+    return transport.get_exception() or AuthenticationException()
 
 
-def _refused(trouble: BaseException | None, user: str, tried: int, notes: tuple[str, ...]) -> RemoteError:
+def _refused(
+    transport: NodeTransport, trouble: BaseException | None, user: str, tried: int, notes: tuple[str, ...]
+) -> RemoteError:
+    offered = f"user {user}, {tried} {'key' if tried == 1 else 'keys'} to offer"
     if isinstance(trouble, PartialAuthentication):
-        words = "the node wants a second factor: " + ", ".join(trouble.allowed_types)
-    elif isinstance(trouble, (EOFError, OSError)):
-        words = "the node closed the connection during authentication"
+        words = f"it wants a second factor: {', '.join(trouble.allowed_types)}"
+    elif isinstance(trouble, BadAuthenticationType):
+        words = f"it takes no public keys of this user, only {', '.join(trouble.allowed_types)}"
+    elif "too many authentication failures" in transport.farewell.lower():
+        return told("auth-too-many-keys", printable("; ".join((offered, *notes)), 500))
+    elif transport.lost or isinstance(trouble, (EOFError, OSError)):
+        words = f"it ended the connection{transport.farewell and f': {transport.farewell}'}"
+    elif isinstance(trouble, (AuthenticationException, type(None))):
+        words = "it accepted none of them"
     else:
-        words = translate(trouble or SSHException("")).message
-    return RemoteError("auth-failed", printable("; ".join((f"user {user}, {tried} keys: {words}", *notes)), 500))
+        words = detail_of(trouble)
+    return told("auth-failed", printable("; ".join((f"{offered}: {words}", *notes)), 500))
 
 
 def _remote_key(transport: Transport) -> PKey:

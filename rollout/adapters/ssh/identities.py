@@ -16,11 +16,13 @@ from paramiko.ssh_exception import SSHException
 from rollout.adapters.ssh.agent_keys import HARDWARE, Held, Touch, held_keys
 from rollout.adapters.ssh.aside import aside
 from rollout.adapters.ssh.certificates import Certificate, parse, read
-from rollout.adapters.ssh.resolve import Endpoint
-from rollout.adapters.ssh.troubles import unless_exhausted
+from rollout.adapters.ssh.foreign import unless_exhausted
+from rollout.adapters.ssh.resolve import DEFAULT_KEYS, Endpoint
 from rollout.errors import RemoteError
 
 AGENT_SECONDS = 5.0
+USUAL = frozenset(Path(name).expanduser() for name in DEFAULT_KEYS)
+"""Nobody expects to have all of these."""
 
 
 class Identities:
@@ -66,6 +68,8 @@ class Identities:
         keys: list[PKey] = []
         for path in endpoint.identities:
             found = by_blob.get(self._public(path)) or self._file(path)
+            if found == "" and path not in USUAL:
+                found = f"there is no {path}"
             if isinstance(found, str):
                 notes.append(found)
             else:

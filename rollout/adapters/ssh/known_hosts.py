@@ -11,29 +11,28 @@ import enum
 import fcntl
 import hmac
 import os
-import re
 import threading
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from fnmatch import translate
-from functools import lru_cache
 from pathlib import Path
 
-from rollout.adapters.ssh.troubles import unless_exhausted
+from rollout.adapters.ssh.foreign import unless_exhausted
+from rollout.adapters.ssh.patterns import is_literal, listed
 from rollout.errors import RemoteError
 
 Digest = tuple[bytes, bytes]
 
-
-def matches(name: str, pattern: str) -> bool:
-    """As in ssh_config: ``*`` and ``?`` only; the brackets of ``[host]:port`` mean themselves."""
-    return _pattern(pattern).fullmatch(name) is not None
-
-
-@lru_cache(4096)
-def _pattern(pattern: str) -> re.Pattern[str]:
-    """``translate`` makes a pattern that never goes back over what a ``*`` has passed: many of them take no longer."""
-    return re.compile(translate(pattern.replace("[", "[[]")))
+KINDS = frozenset(
+    (
+        "ssh-ed25519",
+        "ssh-rsa",
+        "ssh-dss",
+        *(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521)),
+        "sk-ssh-ed25519@openssh.com",
+        "sk-ecdsa-sha2-nistp256@openssh.com",
+    )
+)
 
 
 class Verdict(enum.Enum):
@@ -57,14 +56,7 @@ class _Entry:
         if self.digest is not None:
             salt, expected = self.digest
             return hmac.compare_digest(hmac.digest(salt, name.encode(), "sha1"), expected)
-        found = False
-        for pattern in self.names or ():
-            if pattern.startswith("!"):
-                if matches(name, pattern[1:]):
-                    return False
-            else:
-                found = found or matches(name, pattern)
-        return found
+        return listed(name, self.names or ())
 
 
 class KnownHosts:
@@ -77,7 +69,7 @@ class KnownHosts:
         self._hashed_keys: dict[str, list[_Entry]] = defaultdict(list)
         self._authorities: list[_Entry] = []
         for text in texts:
-            for line in text.splitlines():
+            for line in text.split("\n"):
                 entry = _parse(line)
                 if entry is not None:
                     self.add(entry)
@@ -88,7 +80,7 @@ class KnownHosts:
         elif entry.digest is not None:
             self._hashed.append(entry)
             self._hashed_keys[entry.key].append(entry)
-        elif any(set(name) & set("*?!") for name in entry.names or ()):
+        elif not all(map(is_literal, entry.names or ())):
             self._patterns.append(entry)
         else:
             for name in entry.names or ():
@@ -100,22 +92,27 @@ class KnownHosts:
         return frozenset(entry.kind for entry in entries if not entry.marker)
 
     def authorities(self, names: tuple[str, ...]) -> frozenset[str]:
-        """The keys (base64) of the certificate authorities that may vouch for this host."""
-        return frozenset(entry.key for entry in self._authorities if any(entry.is_for(name) for name in names))
+        """The keys (base64) of the certificate authorities that may vouch for this host: those of its first known name."""
+        of_each = (frozenset(entry.key for entry in self._authorities if entry.is_for(name)) for name in names)
+        return next(filter(None, of_each), frozenset())
 
     def verdict(self, names: tuple[str, ...], key: str) -> Verdict:
-        """Of the key (base64) that a host showed; ``names``: the decisive one first."""
-        same = [
-            entry
-            for name in names
-            for entry in (*self._plain(name), *(held for held in self._hashed_keys.get(key, ()) if held.is_for(name)))
-            if entry.key == key
-        ]
-        if any(entry.marker == "@revoked" for entry in same):
+        """Of the key (base64) that a host showed; ``names``: the decisive one first.
+
+        As in OpenSSH, the name without port proves a host only where the one with its port is not known at all. Unlike
+        there, what is revoked under any of the names is revoked.
+        """
+        same = [[entry for entry in self._showing(key, name) if entry.key == key] for name in names]
+        if any(entry.marker == "@revoked" for entries in same for entry in entries):
             return Verdict.REVOKED
-        if same:
+        if same[0]:
             return Verdict.KNOWN
-        return Verdict.CHANGED if self.kinds(names[0], hashed=True) else Verdict.UNKNOWN
+        if self.kinds(names[0], hashed=True):
+            return Verdict.CHANGED
+        return Verdict.KNOWN if any(same) else Verdict.UNKNOWN
+
+    def _showing(self, key: str, name: str) -> list[_Entry]:
+        return [*self._plain(name), *(held for held in self._hashed_keys.get(key, ()) if held.is_for(name))]
 
     def _plain(self, name: str) -> list[_Entry]:
         return [*self._exact.get(name, ()), *(entry for entry in self._patterns if entry.is_for(name))]
@@ -178,17 +175,41 @@ def _read(path: Path) -> str:
 
 
 def _parse(line: str) -> _Entry | None:
-    words = line.split(None, 4)
+    words = line.replace("\t", " ").split(" ")
+    words = [word for word in words if word]
     if not words or words[0].startswith("#"):
         return None
     marker = words.pop(0) if words[0].startswith("@") else ""
     if len(words) < 3 or marker not in ("", "@revoked", "@cert-authority"):
         return None
-    names, kind, key = words[:3]
+    names, kind, key = words[0], words[1], words[2].rstrip("\r")
+    if not _is_key(kind, key):
+        return None
     if not names.startswith("|"):
         return _Entry(marker, tuple(names.lower().split(",")), None, kind, key)
     digest = _digest(names)
     return _Entry(marker, None, digest, kind, key) if digest else None
+
+
+def _is_key(kind: str, key: str) -> bool:
+    """A key that is cut off or not of its type is none, as if its line were not there."""
+    try:
+        blob = base64.b64decode(key, validate=True)
+    except ValueError:  # not base64, or not even ASCII
+        return False
+    fields = list(_fields(blob))
+    return kind in KINDS and sum(map(len, fields)) + 4 * len(fields) == len(blob) and fields[0] == kind.encode()
+
+
+def _fields(blob: bytes) -> Iterator[bytes]:
+    """The strings that a key is made of; a last one that is cut off is left out."""
+    at = 0
+    while at + 4 <= len(blob):
+        size = int.from_bytes(blob[at : at + 4], "big")
+        if at + 4 + size > len(blob):
+            return
+        yield blob[at + 4 : at + 4 + size]
+        at += 4 + size
 
 
 def _digest(word: str) -> Digest | None:

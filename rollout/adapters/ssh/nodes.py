@@ -11,8 +11,10 @@ from pathlib import Path
 from paramiko.channel import Channel
 from paramiko.ssh_exception import SSHException
 
+from rollout.adapters.ssh.bastion_troubles import carried
 from rollout.adapters.ssh.dial import Dialer
 from rollout.adapters.ssh.elevation import Elevation, Proof
+from rollout.adapters.ssh.foreign import translate
 from rollout.adapters.ssh.handshake import Handshake
 from rollout.adapters.ssh.identities import Identities
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
@@ -20,7 +22,7 @@ from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pool import Link, Pool
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.session import RefusedError, Session, open_channel
-from rollout.adapters.ssh.troubles import carried, printable, translate
+from rollout.adapters.ssh.troubles import printable
 from rollout.adapters.ssh.watchdog import Watchdog
 from rollout.app.ports import Target
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand

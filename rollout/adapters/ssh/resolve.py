@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import getpass
+import os
+import pwd
 import re
-import socket
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rollout.adapters.ssh.jumps import hops
-from rollout.adapters.ssh.ssh_config import SshConfig
+from rollout.adapters.ssh.ssh_config import FAMILIES, Settings, SshConfig
 from rollout.adapters.ssh.troubles import printable
 from rollout.app.ports import Target
 from rollout.errors import RemoteError
@@ -25,7 +26,7 @@ DEFAULT_KEYS = (
 )
 DEFAULT_KNOWN = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 GLOBAL_KNOWN = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
-FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
+MOST_BASTIONS = 8  # one behind the other
 
 # option -> the values that ask for nothing, the reference, the words
 REFUSED: dict[str, tuple[frozenset[str], str, str]] = {
@@ -45,6 +46,13 @@ REFUSED: dict[str, tuple[frozenset[str], str, str]] = {
         ("bindaddress", (), "ssh-option-not-supported", "BindAddress is not supported"),
         ("bindinterface", (), "ssh-option-not-supported", "BindInterface is not supported"),
         ("identityagent", ("ssh_auth_sock",), "ssh-option-not-supported", "IdentityAgent is not supported"),
+        (
+            "revokedhostkeys",
+            ("none",),
+            "ssh-option-not-supported",
+            "RevokedHostKeys is not read; say @revoked in known_hosts",
+        ),
+        ("refuseconnection", (), "ssh-option-not-supported", "RefuseConnection says not to connect"),
     )
 }
 
@@ -81,7 +89,7 @@ class Resolver:
         self._config = config
         self._known_hosts = known_hosts
         self._accept_new = accept_new
-        self._user = getpass.getuser()
+        self._user = _our_name()
         self._home = str(Path.home())
         self._lock = threading.Lock()
         self._found: dict[Target, Endpoint] = {}
@@ -93,7 +101,7 @@ class Resolver:
     ) -> Resolver:
         """Reads ``ssh_config`` (``~/.ssh/config`` if there is one) now: ``InputError`` when it cannot be used."""
         own = Path("~/.ssh/config").expanduser()
-        config = SshConfig.read(ssh_config or (own if own.exists() else None))
+        config = SshConfig.read(ssh_config or (own if own.exists() else None), private=ssh_config is None)
         return cls(config, known_hosts=known_hosts, accept_new=accept_new)
 
     def resolve(self, target: Target) -> Endpoint:
@@ -116,33 +124,39 @@ class Resolver:
 
     def _endpoint(self, target: Target, behind: tuple[str, ...], via: Endpoint | None = None) -> Endpoint:
         """``behind``: the hosts that this one is a bastion for; ``via``: the bastion before it, where a chain says so."""
-        settings = self._config.lookup(target.address)
+        settings = self._config.lookup(target.address, user=target.user, local_user=self._user)
         _refuse(settings)
-        host = _text(settings, "hostname", target.address).lower()
-        port = target.port or _number(settings, "port", 22)
-        user = target.user or _text(settings, "user", self._user)
-        timeout = _text(settings, "connecttimeout", "none")
-        tokens = {"%d": self._home, "%h": host, "%n": target.address, "%p": str(port), "%r": user, "%u": self._user}
+        host = settings["hostname"][0]
+        port = target.port or int(_text(settings, "port", "22"))
+        user = _text(settings, "user", self._user)
+        alias = _text(settings, "hostkeyalias", "").lower()
+        tokens = {
+            "%%": "%",
+            "%d": self._home,
+            "%h": host,
+            "%i": str(os.getuid()),
+            "%k": alias or target.address,
+            "%n": target.address,
+            "%p": str(port),
+            "%r": user,
+            "%u": self._user,
+        }
         return Endpoint(
             host=host,
             port=port,
             user=user,
-            family=FAMILIES.get(_text(settings, "addressfamily", "any").lower(), socket.AF_UNSPEC),
-            key_names=_key_names(host, port, _text(settings, "hostkeyalias", "")),
+            family=FAMILIES[_text(settings, "addressfamily", "any")],
+            key_names=_key_names(host, port, alias),
             known_hosts=self._known_hosts or _known_hosts(settings, tokens),
-            accept_new=self._accept_new or _text(settings, "stricthostkeychecking", "").lower() == "accept-new",
-            identities=tuple(_path(name, tokens) for name in _identities(settings)),
-            identities_only=_text(settings, "identitiesonly", "no").lower() == "yes",
-            connect_timeout=None
-            if timeout.lower() == "none"
-            else float(_number(settings, "connecttimeout", 0)) or None,
-            certificates=tuple(_path(name, tokens) for name in _many(settings, "certificatefile", ())),
+            accept_new=self._accept_new or _text(settings, "stricthostkeychecking", "") == "accept-new",
+            identities=_paths(settings, "identityfile", DEFAULT_KEYS, tokens),
+            identities_only=_text(settings, "identitiesonly", "no") == "yes",
+            connect_timeout=float(_text(settings, "connecttimeout", "0")) or None,
+            certificates=_paths(settings, "certificatefile", (), tokens),
             via=via or self._via(settings, tokens, (*behind, target.address)),
         )
 
-    def _via(
-        self, settings: Mapping[str, str | list[str]], tokens: Mapping[str, str], behind: tuple[str, ...]
-    ) -> Endpoint | None:
+    def _via(self, settings: Settings, tokens: Mapping[str, str], behind: tuple[str, ...]) -> Endpoint | None:
         text = _text(settings, "proxyjump", "none")
         if text.lower() == "none":
             return None
@@ -154,6 +168,11 @@ class Resolver:
     def _chain(self, text: str, behind: tuple[str, ...]) -> Endpoint | None:
         """``a,b``: b through a. As in OpenSSH, only the first of them may itself be behind another."""
         via: Endpoint | None = None
+        if len(behind) > MOST_BASTIONS:  # "%h-b" names another one each time
+            way = f"{' -> '.join(behind[:3])} -> ..."
+            raise RemoteError(
+                "bastion-loop", f"ProxyJump has no end: {printable(way, 200)}; say `ProxyJump none` there"
+            )
         for hop in hops(text):
             if hop.address in behind and via is None:
                 way = " -> ".join((*behind[behind.index(hop.address) :], hop.address))
@@ -164,37 +183,53 @@ class Resolver:
         return via
 
 
-def _refuse(settings: Mapping[str, str | list[str] | None]) -> None:
+def _our_name() -> str:
+    """As OpenSSH: the account's, whatever the environment says; but an environment is better than nothing."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        pass
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as error:
+        raise RemoteError("no-user-name", f"this machine does not say who we are: {error.args[0]}") from None
+
+
+def _refuse(settings: Settings) -> None:
     for option, (harmless, reference, words) in REFUSED.items():
-        value = settings.get(option)  # paramiko gives None for "ProxyCommand none"
-        if isinstance(value, str) and value.lower() not in harmless:
+        value = _text(settings, option, "")
+        if value and value.lower() not in harmless:
             raise RemoteError(reference, f"{words} (ssh_config: {option} {printable(value, 80)})")
 
 
 def _key_names(host: str, port: int, alias: str) -> tuple[str, ...]:
-    """As OpenSSH: an alias stands alone; otherwise a port of its own is part of the name, the bare name also proves."""
+    """As OpenSSH: an alias stands alone; otherwise a port of its own is part of the name."""
     if alias:
-        return (alias.lower(),)
+        return (alias,)
     return (host,) if port == 22 else (f"[{host}]:{port}", host)
 
 
-def _known_hosts(settings: Mapping[str, str | list[str]], tokens: Mapping[str, str]) -> tuple[Path, ...]:
-    users = _text(settings, "userknownhostsfile", "").split() or DEFAULT_KNOWN
-    everyones = _text(settings, "globalknownhostsfile", "").split() or GLOBAL_KNOWN
-    return tuple(_path(name, tokens) for name in (*users, *everyones) if name.lower() != "none")
+def _known_hosts(settings: Settings, tokens: Mapping[str, str]) -> tuple[Path, ...]:
+    """OpenSSH expands tokens in the names of the user's files only."""
+    everyones = settings.get("globalknownhostsfile", GLOBAL_KNOWN)
+    return (
+        *_paths(settings, "userknownhostsfile", DEFAULT_KNOWN, tokens),
+        *(Path(name).expanduser() for name in everyones if name.lower() != "none"),
+    )
 
 
-def _identities(settings: Mapping[str, str | list[str]]) -> tuple[str, ...]:
-    return _many(settings, "identityfile", DEFAULT_KEYS)
+def _paths(settings: Settings, key: str, default: tuple[str, ...], tokens: Mapping[str, str]) -> tuple[Path, ...]:
+    names = settings.get(key, default)
+    return tuple(Path(_expanded(_variables(name), tokens)).expanduser() for name in names if name.lower() != "none")
 
 
-def _many(settings: Mapping[str, str | list[str]], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
-    names = settings.get(key) or default
-    return tuple(name for name in ([names] if isinstance(names, str) else names) if name.lower() != "none")
+def _variables(text: str) -> str:
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in os.environ:
+            raise RemoteError("ssh-config-invalid", f"{printable(text, 80)} in ssh_config: no such variable is set")
+        return os.environ[found[1]].replace("%", "%%")
 
-
-def _path(name: str, tokens: Mapping[str, str]) -> Path:
-    return Path(_expanded(name, tokens).strip('"')).expanduser()
+    return re.sub(r"\$\{([^}]*)\}", value, text)
 
 
 def _expanded(text: str, tokens: Mapping[str, str]) -> str:
@@ -206,13 +241,5 @@ def _expanded(text: str, tokens: Mapping[str, str]) -> str:
     return re.sub("%.?", value, text)
 
 
-def _text(settings: Mapping[str, str | list[str]], key: str, default: str) -> str:
-    value = settings.get(key)
-    return value if isinstance(value, str) and value else default
-
-
-def _number(settings: Mapping[str, str | list[str]], key: str, default: int) -> int:
-    text = _text(settings, key, str(default))
-    if not (text.isascii() and text.isdigit()) or int(text) > 65535:
-        raise RemoteError("ssh-config-invalid", f"{key} {printable(text, 40)} in ssh_config is not a usable number")
-    return int(text)
+def _text(settings: Settings, key: str, default: str) -> str:
+    return settings.get(key, (default,))[0]

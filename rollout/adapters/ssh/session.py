@@ -11,8 +11,9 @@ from paramiko.ssh_exception import ChannelException, SSHException
 from paramiko.transport import Transport
 
 from rollout.adapters.ssh.elevation import Elevation
+from rollout.adapters.ssh.foreign import detail_of, translate
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
-from rollout.adapters.ssh.troubles import printable, translate
+from rollout.adapters.ssh.troubles import printable
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 
@@ -83,7 +84,7 @@ def _open_channel(transport: Transport, deadline: Deadline) -> Channel:
         if not deadline.left():
             raise RemoteError("no-channel", "the node did not open a session in time") from None
         raise RemoteError(
-            "connection-lost", f"the connection was lost before the command started: {translate(error).message}"
+            "connection-lost", f"the connection was lost before the command started: {detail_of(error)}"
         ) from None
 
 

@@ -8,8 +8,10 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from rollout.adapters.ssh.aside import aside
+from rollout.adapters.ssh.bastion_troubles import DroppedError
+from rollout.adapters.ssh.foreign import translate
 from rollout.adapters.ssh.limits import Deadline
-from rollout.adapters.ssh.troubles import DroppedError, printable, translate
+from rollout.adapters.ssh.troubles import printable, told
 from rollout.errors import RemoteError
 
 BANNER_LIMIT = 8192
@@ -69,7 +71,11 @@ def connect(host: str, port: int, family: int, deadline: Deadline) -> Wire:
             return _open(kind, address, max(0.001, deadline.left() / (len(addresses) - position)))
         except OSError as error:
             trouble = error
-    raise translate(trouble)
+    raise translate(trouble, at=_at(host, port))
+
+
+def _at(host: str, port: int) -> str:
+    return printable(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", 120)
 
 
 def _open(kind: int, address: tuple[Any, ...], seconds: float) -> Wire:
@@ -88,7 +94,7 @@ def look_up(host: str, port: int, family: int, deadline: Deadline) -> list[Addre
     """Addresses of a host. getaddrinfo knows no deadline, so a name is looked up on a thread that may be left behind."""
     if _is_literal(host):
         return _ask(host, port, family, socket.AI_NUMERICHOST)
-    late = RemoteError("name-not-known", f"{printable(host)} did not resolve in time")
+    late = told("name-not-known", "no answer in time", at=printable(host))
     return aside(lambda: _ask(host, port, family, 0), deadline.left(), late)
 
 
@@ -104,9 +110,9 @@ def _ask(host: str, port: int, family: int, flags: int) -> list[Address]:
     try:
         found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, flags)
     except UnicodeError:
-        raise RemoteError("name-not-known", f"not a host name: {printable(host)}") from None
+        raise told("name-not-known", "it is no host name", at=printable(host)) from None
     except OSError as error:
-        raise translate(error) from None
+        raise translate(error, at=printable(host)) from None
     return [(entry[0], entry[4]) for entry in found]
 
 

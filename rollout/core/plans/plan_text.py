@@ -21,6 +21,9 @@ from rollout.core.text.terminal import CONTROL, counted, printable
 MOST_DIFF = 24
 MOST_KINDS = 12
 MOST_REASONS = 12
+NO_LOGIN = "no login"
+ANSWERED = ("auth-", "host-key-", "host-certificate-", "no-channel")
+"""References of nodes that answered and were not logged in to begin so."""
 _LONGEST_NODESET = 160
 
 
@@ -93,10 +96,11 @@ def _head(plan: Plan) -> Iterator[str]:
     limited = f", limit {plan.limit}" if plan.limit else ""
     yield f"Plan for {plan.cluster}: playbook {plan.playbook}, nodes read {plan.taken}{limited}"
     counts = {standing: sum(entry.standing is standing for entry in plan.left) for standing in Standing}
+    shut = sum(_standing(entry) == NO_LOGIN for entry in plan.left)
     skipped = f"{counts[Standing.SKIPPED]} skipped, " if counts[Standing.SKIPPED] else ""
     yield (
         f"{counted(len(plan.nodes), 'node')} to change, {counts[Standing.AS_WANTED]} as wanted, {skipped}"
-        f"{counts[Standing.REFUSED]} refused, {counts[Standing.UNREACHABLE]} unreachable"
+        f"{counts[Standing.REFUSED]} refused, {counts[Standing.UNREACHABLE] - shut} unreachable{f', {shut} without login' if shut else ''}"
     )
 
 
@@ -265,11 +269,17 @@ def _left(plan: Plan) -> Iterator[str]:
         yield ""
         yield "Left alone"
     for entry, names in found[:MOST_REASONS]:
-        yield f"  {entry.standing.value}: {counted(len(names), 'node')}  {_fold(names)}"
+        yield f"  {_standing(entry)}: {counted(len(names), 'node')}  {_fold(names)}"
         yield f"     {printable(entry.reason, 400)} [{entry.reference}]"
     rest = found[MOST_REASONS:]
     if rest:
         yield f"  … {counted(sum(len(names) for _, names in rest), 'more node')} for {counted(len(rest), 'other reason')}: see them all with -o json"
+
+
+def _standing(entry: Left) -> str:
+    """A node that answers and lets nobody in is not unreachable to who reads it."""
+    answered = entry.standing is Standing.UNREACHABLE and entry.reference.startswith(ANSWERED)
+    return NO_LOGIN if answered else entry.standing.value
 
 
 def _tail(plan: Plan) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rollout.core.plans.on_nodes import OnNodes, RunOnNodes
 from rollout.core.telling.time_back import TimeBack
-from rollout.core.text.nameless import for_all, nameless
+from rollout.core.text.nameless import folded, for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
@@ -123,14 +123,6 @@ def unfinished_lines(cluster: str, picked: tuple[str, ...], owed: Mapping[str, s
 def nodes_document(event: str, nodes: Mapping[str, str], **more: Any) -> dict[str, Any]:
     """Who is owed, or left to others, each with why."""
     return {"version": VERSION, "event": event, "nodes": _reasons(nodes), **more}
-
-
-def folded(reasons: Mapping[str, str]) -> Mapping[str, list[str]]:
-    """Reason → its nodes, most first."""
-    together: dict[str, list[str]] = {}
-    for name, reason in reasons.items():
-        together.setdefault(nameless(reason, name), []).append(name)
-    return dict(sorted(together.items(), key=lambda item: -len(item[1])))
 
 
 def _reasons(nodes: Mapping[str, str]) -> dict[str, str]:

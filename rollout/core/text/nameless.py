@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 NODE = "NODE"
 """Stands for each node's own name."""
 
 
+OWN_PLACE = re.compile(r"\(at [^()]+\)")
+"""How a trouble on the way to a node gives the address and its key, which are others for each node."""
+
+
 def nameless(text: str, name: str) -> str:
-    """``text`` with ``NODE`` in place of the node's own name where it stands as a word or as a host's first part."""
-    return _word(name).sub(NODE, text) if name in text else text
+    """``text`` with ``NODE`` in place of the node's own name where it stands as a word or as a host's first part.
+
+    An address in ``(at …)`` is the node's own too.
+    """
+    named = _word(name).sub(NODE, text) if name in text else text
+    return OWN_PLACE.sub(f"(at the address of {NODE})", named) if "(at " in named else named
 
 
 def for_all(text: str, names: Sequence[str]) -> str:
     """A ``nameless`` text for those who share it: one that is alone has its own name back."""
     return text.replace(NODE, names[0]) if len(names) == 1 else text
+
+
+def folded(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Reason → its nodes, most first."""
+    together: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        together.setdefault(nameless(reason, name), []).append(name)
+    return dict(sorted(together.items(), key=lambda item: -len(item[1])))
 
 
 @lru_cache(maxsize=4096)

@@ -14,6 +14,7 @@ from rollout.core.model.verification import Verification
 from rollout.kubelet.agent.agent_lines import MAX_TEXT, BadLineError, printable, read
 from rollout.kubelet.agent.agent_reading import Reading
 
+_HOW_TO_GIVE_IT = "`--ask-sudo-password` asks you for it, `--sudo-password-file` reads it"
 _SUDO = re.compile(r"no-sudo|sudo-[a-z-]+")
 _NO_SUDO = re.compile(
     rb"sudo: (?:a password is required|.*command not found|a terminal is required)|sudo: not found|is not (?:in the sudoers|allowed to)"
@@ -109,8 +110,12 @@ def _not_run(answer: RemoteAnswer) -> tuple[Outcome, str, str] | None:
     if not answer.started:
         return Outcome.UNREACHED, answer.reference or "unreachable", printable(answer.message)
     if not answer.stdout and answer.status and _NO_SUDO.search(answer.stderr):
-        return Outcome.REFUSED, "no-sudo", _evidence(answer)
+        return Outcome.REFUSED, "no-sudo", _evidence(answer) + _advice(answer)
     return None
+
+
+def _advice(answer: RemoteAnswer) -> str:
+    return f"; {_HOW_TO_GIVE_IT}" if b"a password is required" in answer.stderr else ""
 
 
 def _outcome(verb: str, answer: RemoteAnswer, reading: Reading) -> tuple[Outcome, str, str]:

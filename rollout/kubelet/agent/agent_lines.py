@@ -54,8 +54,19 @@ def read(answer: RemoteAnswer) -> Reading:
             raise BadLineError(f"line {number} is too long")
         if reading.ended:
             raise BadLineError(f"line {number} follows the end")
-        _take(reading, line, number)
+        try:
+            _take(reading, line, number)
+        except BadLineError:
+            if _BEGIN.search(answer.stdout):
+                raise
+            raise BadLineError(_not_ours(lines[0])) from None
     return reading
+
+
+def _not_ours(line: bytes) -> str:
+    """What a login shell such as nologin says where our program should have spoken."""
+    said = printable(line.decode("ascii", "replace"))[:120]
+    return f"the agent did not begin; the node said instead: {said}; see that the login shell of the user runs commands"
 
 
 def answered(output: bytes) -> bytes:

@@ -77,15 +77,22 @@ def _machine(snapshot: Snapshot) -> Refusal | None:
 
 def _version(snapshot: Snapshot, assumed: int | None) -> Refusal | None:
     found = versions.parse(snapshot.kubelet_version)
+    if not snapshot.kubelet_version:
+        return _no_kubelet(snapshot)
     if found is None:
-        said = snapshot.kubelet_version or "nothing"
-        return "kubelet-version-unknown", f"the kubelet gives its version as {said!r}"
+        return "kubelet-version-unknown", f"the kubelet gives its version as {snapshot.kubelet_version!r}"
     known = fields.known_minors()
     if found.minor not in known and not (versions.too_new(snapshot.kubelet_version) and assumed is not None):
         span = f"1.{known.start} to 1.{known.stop - 1}"
         newer = "; --assume-kubelet takes it for one of these" if found.minor >= known.stop else ""
         return "kubelet-version-unknown", f"rollout knows kubelets {span}, this one is {found.text}{newer}"
     return None
+
+
+def _no_kubelet(snapshot: Snapshot) -> Refusal:
+    if _property(snapshot, "LoadState") == "not-found":
+        return "no-kubelet-unit", "the node has no kubelet: systemd knows no kubelet.service"
+    return "kubelet-version-unknown", "no kubelet program on the node says its version"
 
 
 def _unit(snapshot: Snapshot) -> Refusal | None:

@@ -20,7 +20,7 @@ from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.ssh_config import SshConfig
 from rollout.app.ports import Target
 from rollout.core.model.remote import RemoteCommand
-from rollout.errors import RemoteError
+from rollout.errors import InputError, RemoteError
 from tests.adapters.ssh import scripted as scripts
 from tests.adapters.ssh.conftest import Make
 from tests.adapters.ssh.scripted import scripted
@@ -405,7 +405,7 @@ def chain(found: Resolver, name: str) -> list[str]:
         ("Host n1\n ProxyJump [fd00::1]:2200\n", ["me@fd00::1:2200"]),
         ("Host n1\n ProxyJump a,ops@b\n", ["me@a:22", "ops@b:22"]),
         ("Host n1\n HostName node.x\n ProxyJump bastion-%h\n", ["me@bastion-node.x:22"]),
-        ("Host n1\n Port 2222\n ProxyJump %r@bastion-%n:%p\n", ["me@bastion-n1:2222"]),
+        ("Host n1\n Port 2222\n ProxyJump %r@bastion-%n-%p\n", ["me@bastion-n1-2222:22"]),
         ("Host b\n HostName b.example\n User ops\n Port 99\nHost n1\n ProxyJump b\n", ["ops@b.example:99"]),
         ("Host b\n ProxyJump a\nHost n1\n ProxyJump b\n", ["me@a:22", "me@b:22"]),
         ("Host b\n ProxyJump a\nHost n1\n ProxyJump c,b\n", ["me@c:22", "me@b:22"]),
@@ -421,9 +421,6 @@ def test_what_proxyjump_means(tmp_path: Path, text: str, expected: list[str]) ->
     [
         ("Host *\n ProxyJump b\n", "bastion-loop"),
         ("Host n1\n ProxyJump a\nHost a\n ProxyJump b\nHost b\n ProxyJump a\n", "bastion-loop"),
-        ("Host n1\n ProxyJump a,,b\n", "ssh-config-invalid"),
-        ("Host n1\n ProxyJump -oProxyCommand=x\n", "ssh-config-invalid"),
-        ("Host n1\n ProxyJump b:99999\n", "ssh-config-invalid"),
         ("Host n1\n ProxyJump b-%C\n", "ssh-option-not-supported"),
         ("Host n1\n ProxyJump b\nHost b\n ProxyCommand nc %h\n", "proxy-command-not-supported"),
     ],
@@ -432,6 +429,13 @@ def test_what_proxyjump_cannot_mean(tmp_path: Path, text: str, reference: str) -
     with pytest.raises(RemoteError) as caught:
         resolver(tmp_path, text).resolve(Target("n1", "n1"))
     assert caught.value.reference == reference
+
+
+@pytest.mark.parametrize("value", ["a,,b", "-oProxyCommand=x", "b:99999", "b:%p"])
+def test_a_proxyjump_that_is_none(tmp_path: Path, value: str) -> None:
+    with pytest.raises(InputError) as caught:
+        resolver(tmp_path, f"Host n1\n ProxyJump {value}\n")
+    assert caught.value.reference == "ssh-config-invalid"
 
 
 def test_2000_nodes_behind_a_bastion_resolve_it_once(tmp_path: Path) -> None:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import base64
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from rollout.adapters.ssh.known_hosts import KnownHosts, KnownHostsFiles, Verdict, matches
+from rollout.adapters.ssh.known_hosts import KnownHosts, KnownHostsFiles, Verdict
+from rollout.adapters.ssh.patterns import matches
 from rollout.errors import RemoteError
 
-KEY, OTHER, THIRD = "AAAAKEY=", "AAAAOTHER=", "AAAATHIRD="
+
+def made(letter: str, kind: str = "ssh-ed25519") -> str:
+    """A key, as far as known_hosts can tell."""
+    fields = kind.encode(), letter.encode() * 32
+    return base64.b64encode(b"".join(len(field).to_bytes(4, "big") + field for field in fields)).decode()
+
+
+KEY, OTHER, THIRD, RSA = made("k"), made("o"), made("t"), made("r", "ssh-rsa")
 TEXT = f"""
 # a comment
 n1,10.0.0.1 ssh-ed25519 {KEY} somebody
 [n1]:2222 ssh-ed25519 {OTHER}
-*.example.net,!bad.example.net ssh-rsa {KEY}
+*.example.net,!bad.example.net ssh-rsa {RSA}
+cut ssh-ed25519 {KEY[:-4]}
+other-type ssh-rsa {KEY}
 [*.example.net]:2222 ssh-ed25519 {OTHER}
 @revoked * ssh-ed25519 {THIRD}
 @cert-authority *.trusted.net ssh-ed25519 {KEY}
@@ -30,10 +41,14 @@ a line that is none
         (("10.0.0.1",), KEY, Verdict.KNOWN),
         (("n1",), OTHER, Verdict.CHANGED),
         (("[n1]:2222", "n1"), OTHER, Verdict.KNOWN),
-        (("[n1]:2222", "n1"), KEY, Verdict.KNOWN),
+        (("[n1]:2222", "n1"), KEY, Verdict.CHANGED),
+        (("[n1]:2222", "10.0.0.1"), KEY, Verdict.CHANGED),
         (("[n1]:23", "n1"), KEY, Verdict.KNOWN),
         (("[n1]:23", "n1"), OTHER, Verdict.UNKNOWN),
-        (("a.example.net",), KEY, Verdict.KNOWN),
+        (("a.example.net",), RSA, Verdict.KNOWN),
+        (("[n2]:23", "n2"), THIRD, Verdict.REVOKED),
+        (("cut",), OTHER, Verdict.UNKNOWN),
+        (("other-type",), OTHER, Verdict.UNKNOWN),
         (("bad.example.net",), KEY, Verdict.UNKNOWN),
         (("[a.example.net]:2222", "a.example.net"), OTHER, Verdict.KNOWN),
         (("n2",), KEY, Verdict.UNKNOWN),
@@ -47,9 +62,10 @@ def test_verdicts(names: tuple[str, ...], key: str, verdict: Verdict) -> None:
 
 
 def test_which_authorities_may_vouch_for_a_host() -> None:
-    known = KnownHosts((TEXT, f"own.trusted.net ssh-ed25519 {KEY}\n"))
+    known = KnownHosts((TEXT, f"@cert-authority [own.trusted.net]:23 ssh-ed25519 {OTHER}\n"))
     assert known.authorities(("x.trusted.net",)) == {KEY}
-
+    assert known.authorities(("[x.trusted.net]:23", "x.trusted.net")) == {KEY}
+    assert known.authorities(("[own.trusted.net]:23", "own.trusted.net")) == {OTHER}
     assert not known.authorities(("n1",))
 
 

@@ -10,7 +10,7 @@ import pytest
 from rollout.adapters.ssh.resolve import Endpoint, Resolver
 from rollout.adapters.ssh.ssh_config import SshConfig
 from rollout.app.ports import Target
-from rollout.errors import InputError
+from rollout.errors import InputError, RemoteError
 from tests.cost import calls
 
 TEXT = """
@@ -89,11 +89,35 @@ def test_names_in_known_hosts(tmp_path: Path, text: str, names: tuple[str, ...])
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("Host a\nMatch exec true\n", 2, "Match exec"),
+        ("Host a\nMatch exec true\n", 2, "Match exec is not supported"),
+        ('Match host a exec "test -e /vpn"\n', 1, "Match exec is not supported"),
+        ("Match localnetwork 10.0.0.0/8\n", 1, "Match localnetwork is not supported"),
+        ("Match !localnetwork=10.0.0.0/8\n", 1, "Match localnetwork is not supported"),
+        ("Match tagged vpn\n", 1, "Match tagged is not supported"),
+        ("Match version OpenSSH_10*\n", 1, "Match version is not supported"),
+        ("Match command x\n", 1, "Match command is not supported"),
+        ("Match sessiontype shell\n", 1, "Match sessiontype is not supported"),
+        ("Match !final\n", 1, "Match !final is not supported"),
+        ("Match user 'a'\n", 1, "more than one way"),
+        ("Match host a=b\n", 1, "more than one way"),
+        ('Match host a"b c"\n', 1, "more than one way"),
+        ("Match host = a\n", 1, "more than one way"),
+        ("Match host a\\ b\n", 1, "more than one way"),
+        ("\nMatch usr root\n", 2, "Match: there is no condition usr"),
         ("CanonicalizeHostname yes\n", 1, "CanonicalizeHostname"),
-        ("Host a\n  Include other\n", 2, "Include below"),
-        ('Host "a\n', 1, "Unparsable"),
-        ("Host a\n  NoValue\n", 1, "Unparsable"),
+        ("CanonicalizePermittedCNAMEs *.a:*.b\n", 1, "CanonicalizePermittedCNAMEs"),
+        ("Host a\n IgnoreUnknown x\n", 2, "move it to the top"),
+        ("Include ${HOME}/x\n", 1, "a token or a variable"),
+        ('Host "a\n', 1, "Host: a quote does not close"),
+        ("Host a\n  NoValue\n", 2, "NoValue: the line has no value"),
+        ("HostNmae n1\n", 1, "HostNmae: is no keyword"),
+        ("IgnoreUnknown x*\nHost a\n xa 1\n yb 1\n", 4, "yb: is no keyword"),
+        ("Port many\n", 1, "Port: is no port: many"),
+        ("ConnectTimeout 5 minutes\n", 1, "ConnectTimeout: has more than one value"),
+        ("ConnectTimeout 5x\n", 1, "is no time: 5x"),
+        ("IdentitiesOnly perhaps\n", 1, "is none of yes, true, no, false: perhaps"),
+        ("ProxyJump user@\n", 1, "ProxyJump user@ is not"),
+        ("User a\0b\n", 1, "NUL"),
     ],
 )
 def test_a_file_that_cannot_be_honoured_is_refused_with_its_place(
@@ -103,6 +127,83 @@ def test_a_file_that_cannot_be_honoured_is_refused_with_its_place(
         resolver(tmp_path, text)
     assert caught.value.problems[0].place is not None
     assert caught.value.problems[0].place.line == line
+    assert len(caught.value.problems) == 1
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With a ``.ssh``."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / ".ssh").mkdir(parents=True)
+    return tmp_path / "home"
+
+
+def included(folder: Path, text: str, mode: int = 0o600) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "more").write_text(text, encoding="utf-8")
+    (folder / "more").chmod(mode)
+
+
+def test_a_relative_include_lies_in_the_ssh_folder_of_our_home(tmp_path: Path, home: Path) -> None:
+    included(home / ".ssh", "Host n1\n Include deeper/more\n")
+    included(home / ".ssh" / "deeper", "Port 23\n")
+    included(tmp_path, "Port 24\n")
+    found = resolver(tmp_path, "Include more\n")
+    assert (endpoint(found, "n1").port, endpoint(found, "n2").port) == (23, 22)
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_an_included_file_that_others_can_write_is_refused(tmp_path: Path, home: Path, mode: int) -> None:
+    included(home / ".ssh", "Port 23\n", mode)
+    with pytest.raises(InputError, match="must belong to you or to root") as caught:
+        resolver(tmp_path, "Include more\n")
+    assert caught.value.problems[0].reference == "ssh-config-not-private"
+
+
+def test_our_own_file_too_must_be_private_and_a_given_one_need_not(home: Path) -> None:
+    own = home / ".ssh" / "config"
+    own.write_text("Port 23\n", encoding="utf-8")
+    own.chmod(0o666)
+    assert endpoint(Resolver.reading(own), "n1").port == 23
+    with pytest.raises(InputError, match="must belong to you"):
+        Resolver.reading(None)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90.0), ("1m30s", 90.0), ("2H", 7200.0), ("0", None), ("none", None), ("none\nConnectTimeout 3", 3.0)],
+)
+def test_how_long_to_wait_for_a_connection(tmp_path: Path, text: str, seconds: float | None) -> None:
+    assert endpoint(resolver(tmp_path, f"ConnectTimeout {text}\n"), "n1").connect_timeout == seconds
+
+
+def test_a_comment_at_the_end_is_no_part_of_a_value(tmp_path: Path) -> None:
+    assert endpoint(resolver(tmp_path, "HostName 10.0.0.1 # by hand\n"), "n1").host == "10.0.0.1"
+
+
+def test_comments_may_be_in_any_encoding(tmp_path: Path) -> None:
+    (tmp_path / "config").write_bytes("# für alle\nPort 23\n".encode("latin-1"))
+    assert endpoint(Resolver(SshConfig.read(tmp_path / "config")), "n1").port == 23
+
+
+def test_conditions_see_the_user_that_the_inventory_gives(tmp_path: Path) -> None:
+    found = resolver(tmp_path, "Match user sre\n Port 23\nHost *\n User ops\n")
+    assert (endpoint(found, "n1", user="sre").port, endpoint(found, "n1").port) == (23, 22)
+
+
+def test_a_host_name_with_another_token_is_refused_for_its_hosts(tmp_path: Path) -> None:
+    found = resolver(tmp_path, "Host n1\n HostName %n.example.net\n")
+    with pytest.raises(RemoteError, match="no other token") as caught:
+        endpoint(found, "n1")
+    assert caught.value.reference == "ssh-config-invalid"
+    assert endpoint(found, "n2").host == "n2"
+
+
+@pytest.mark.parametrize("option", ["RevokedHostKeys /keys", "RefuseConnection why"])
+def test_what_would_have_ssh_refuse_a_host_is_refused(tmp_path: Path, option: str) -> None:
+    with pytest.raises(RemoteError) as caught:
+        endpoint(resolver(tmp_path, f"{option}\n"), "n1")
+    assert caught.value.reference == "ssh-option-not-supported"
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def test_without_a_password_nothing_waits_for_one(server: Sshd) -> None:
     with knowing(server, None) as nodes:
         report = parse_report("n1", "status", nodes.run(target(), command), 0)
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "no-sudo")
+    assert "a password is required; `--ask-sudo-password` asks you for it" in report.message
 
 
 def test_a_wrong_password_is_tried_once(server: Sshd, user: User) -> None:

@@ -108,6 +108,7 @@ def test_a_typed_password_is_not_echoed() -> None:
         ("Host n*\n PKCS11Provider /lib/x.so\n", "ssh-option-not-supported", "n[1-3]: PKCS11Provider"),
         ("Host n*\n ProxyJump b\nHost b\n ProxyCommand x\n", "proxy-command-not-supported", "n[1-3]: ProxyCommand"),
         ("Host *\n ProxyJump b\n", "bastion-loop", "n[1-3]: ProxyJump leads back to itself: b -> b; say `ProxyJump none` there"),
+        ("Host *\n ProxyJump %h-b\n", "bastion-loop", "n1: ProxyJump has no end: n1 -> n1-b -> n1-b-b"),
         ("Match exec \"touch {made}\"\n User x\n", "ssh-config-not-supported", "Match exec is not supported"),
     ],
 )  # fmt: skip

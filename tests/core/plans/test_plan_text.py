@@ -142,6 +142,18 @@ def test_many_kinds_and_many_reasons_are_bounded() -> None:
     assert len(text.splitlines()) < 120
 
 
+def test_nodes_that_answer_and_let_nobody_in_are_not_called_unreachable() -> None:
+    left = (
+        Left("n1", "r", Standing.UNREACHABLE, "auth-failed", "no (at 10.0.0.1:22)"),
+        Left("n2", "r", Standing.UNREACHABLE, "auth-failed", "no (at 10.0.0.2:22)"),
+        Left("n3", "r", Standing.UNREACHABLE, "host-unreachable", "no route"),
+    )
+    text = plan_text(replace(plan_of(6), left=left))
+    assert "0 refused, 1 unreachable, 2 without login\n" in text
+    assert "no login: 2 nodes  n[1-2]\n     no (at the address of NODE) [auth-failed]" in text
+    assert "unreachable: 1 node  n3" in text
+
+
 def test_reasons_that_differ_only_in_the_nodes_own_name_are_one() -> None:
     reasons = {f"x-{at}": f"x-{at} did not resolve in time" for at in range(1, 13)} | {"y": "y did not resolve"}
     left = tuple(Left(name, "r", Standing.UNREACHABLE, "name-not-known", reason) for name, reason in reasons.items())

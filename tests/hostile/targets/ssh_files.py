@@ -41,8 +41,10 @@ Host n1 n2
   IdentityFile ~/.ssh/id
 Host *.rack !n3
   ProxyJump bastion
-Match host n1
-  ConnectTimeout 5
+Match host n1 !user "root,x*"
+  ConnectTimeout 1m5s
+Match final all
+  Include absent/*.conf
 Host *
   UserKnownHostsFile "/a b/known" /c
 """
@@ -78,7 +80,7 @@ def _kubeconfig(data: bytes) -> tuple[str, ...]:
 def _ssh_config(data: bytes) -> tuple[str, ...]:
     config = SshConfig.read(_file("ssh_config", data))
     for host in ("n1", "x.rack", "n3"):
-        config.lookup(host)
+        config.lookup(host, local_user="ops")
     return ()
 
 

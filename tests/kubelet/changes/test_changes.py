@@ -213,6 +213,7 @@ def broken(found: Snapshot, **measured: object) -> Snapshot:
     [
         (replace(kubeadm(), machine_id=""), "machine-id-unknown"),
         (replace(kubeadm(), kubelet_version=""), "kubelet-version-unknown"),
+        (replace(with_unit(kubeadm(), LoadState="not-found"), kubelet_version=""), "no-kubelet-unit"),
         (replace(kubeadm(), kubelet_version="1.19.3"), "kubelet-version-unknown"),
         (replace(kubeadm(), measurement=Measurement()), "systemd-not-answering"),
         (with_unit(kubeadm(), LoadState="masked"), "unit-masked"),

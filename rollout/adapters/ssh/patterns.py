@@ -1,0 +1,35 @@
+"""Patterns of names as OpenSSH matches them, in ssh_config and in known_hosts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import translate
+from functools import lru_cache
+
+
+def matches(name: str, pattern: str) -> bool:
+    """``*`` and ``?`` only; the brackets of ``[host]:port`` mean themselves."""
+    return _pattern(pattern).fullmatch(name) is not None
+
+
+def listed(name: str, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns is for the name, and none that begins with ``!``."""
+    found = False
+    for pattern in patterns:
+        if pattern.startswith("!"):
+            if matches(name, pattern[1:]):
+                return False
+        else:
+            found = found or matches(name, pattern)
+    return found
+
+
+def is_literal(pattern: str) -> bool:
+    return not set(pattern) & set("*?!")
+
+
+@lru_cache(4096)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    """``translate`` makes a pattern that never goes back over what a ``*`` has passed: many of them take no longer."""
+    return re.compile(translate(pattern.replace("[", "[[]")))

@@ -1,0 +1,163 @@
+"""``Host`` and ``Match``: whom the lines below them are for.
+
+What would run a program, look at our network or mean another thing in another OpenSSH is refused, not guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from rollout.adapters.ssh.patterns import is_literal, listed
+
+
+class NotSupportedError(ValueError):
+    """ssh_config means something that rollout does not do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a condition may ask. ``named`` is what ``Host`` looks at; ``host`` and ``user`` are as set by now."""
+
+    named: str
+    original: str
+    host: str
+    user: str
+    local_user: str
+    last: bool
+
+
+class Condition(Protocol):
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The literal names that it can be for; ``None`` when only a look at it can tell."""
+
+    @property
+    def always(self) -> bool: ...
+
+    @property
+    def asks_again(self) -> bool:
+        """It has the whole file read a second time, with the name that ``HostName`` gave."""
+
+    def holds(self, asked: Asked) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    patterns: tuple[str, ...]
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        return frozenset(self.patterns) if all(map(is_literal, self.patterns)) else None
+
+    @property
+    def always(self) -> bool:
+        return self.patterns == ("*",)
+
+    @property
+    def asks_again(self) -> bool:
+        return False
+
+    def holds(self, asked: Asked) -> bool:
+        return listed(asked.named, self.patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Criterion:
+    name: str
+    negated: bool
+    argument: str
+
+    def holds(self, asked: Asked) -> bool:
+        return CRITERIA[self.name](asked, self.argument) is not self.negated
+
+
+@dataclass(frozen=True, slots=True)
+class MatchLine:
+    criteria: tuple[_Criterion, ...]
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        return None
+
+    @property
+    def always(self) -> bool:
+        return self.criteria == (_Criterion("all", negated=False, argument=""),)
+
+    @property
+    def asks_again(self) -> bool:
+        return any(criterion.name == "final" for criterion in self.criteria)
+
+    def holds(self, asked: Asked) -> bool:
+        return all(criterion.holds(asked) for criterion in self.criteria)
+
+
+# with an argument; Host is as written, all others are
+CRITERIA: dict[str, Callable[[Asked, str], bool]] = {
+    "all": lambda _asked, _: True,
+    "canonical": lambda asked, _: asked.last,
+    "final": lambda asked, _: asked.last,
+    "host": lambda asked, names: listed(asked.host.lower(), names.lower().split(",")),
+    "originalhost": lambda asked, names: listed(asked.original.lower(), names.lower().split(",")),
+    "user": lambda asked, names: listed(asked.user, names.split(",")),
+    "localuser": lambda asked, names: listed(asked.local_user, names.split(",")),
+}
+BARE = frozenset({"all", "canonical", "final"})
+NOT_EVALUATED = {
+    "exec": "Match exec is not supported: no program that ssh_config names is ever run",
+    "localnetwork": "Match localnetwork is not supported: which settings count would depend on where this machine is",
+    "tagged": "Match tagged is not supported",
+    "version": "Match version is not supported: this is no OpenSSH",
+    "command": "Match command is not supported",
+    "sessiontype": "Match sessiontype is not supported",
+}
+# what every OpenSSH cuts alike: later ones know more quotes, earlier ones cut at every "="
+_END = re.compile(r"[ \t]*(?:#.*)?$")
+_NAME = re.compile(r"[ \t]*(!?[A-Za-z-]+)(?:=(?=[^\s=])|(?=[ \t]|$))")
+_ARGUMENT = re.compile(r'[ \t]*(?:([^\s"\'\\=#][^\s"\'\\=]*)|"([^"\\#]+)")(?=[ \t]|$)')
+
+
+def host_line(words: tuple[str, ...]) -> HostLine:
+    if not all(words):
+        raise ValueError("an empty pattern")
+    return HostLine(words)
+
+
+def match_line(rest: str) -> MatchLine:
+    """Raises ``ValueError`` for what means nothing."""
+    criteria: list[_Criterion] = []
+    at = 0
+    while not _END.match(rest, at):
+        criterion, at = _criterion(rest, at)
+        if criteria and criteria[-1].name == "all":
+            raise ValueError("all stands alone")
+        criteria.append(criterion)
+    if not criteria:
+        raise ValueError("there is no condition")
+    if criteria[-1].name == "all" and len(criteria) > 2:
+        raise ValueError("all stands alone")
+    return MatchLine(tuple(criteria))
+
+
+def _criterion(rest: str, at: int) -> tuple[_Criterion, int]:
+    found = _NAME.match(rest, at)
+    if not found:
+        raise NotSupportedError(f"OpenSSH reads this in more than one way: Match {rest}")
+    written = found[1]
+    name, negated = written.removeprefix("!").lower(), written.startswith("!")
+    if name in NOT_EVALUATED:
+        raise NotSupportedError(NOT_EVALUATED[name])
+    if name not in CRITERIA:
+        raise ValueError(f"there is no condition {written}")
+    if name == "final" and negated:
+        raise NotSupportedError("Match !final is not supported: OpenSSH reads it in more than one way")
+    if name in BARE:
+        return _Criterion(name, negated, ""), found.end()
+    if _END.match(rest, found.end()):
+        raise ValueError(f"{written} has no value")
+    argument = _ARGUMENT.match(rest, found.end())
+    if not argument:
+        raise NotSupportedError(f"OpenSSH reads this in more than one way: Match {rest}")
+    return _Criterion(name, negated, argument[1] or argument[2]), argument.end()
