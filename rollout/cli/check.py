@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from rollout.adapters.files import FolderFiles
+from rollout.adapters.local import why_not_run
 from rollout.adapters.node_sources import RealSources
 from rollout.adapters.ssh import Resolver
 from rollout.app.check import Checked
@@ -53,7 +54,7 @@ def check(
         raise UsageError(
             "no-kubelet-config", "this says something of a kubelet's file, but no --kubelet-config names one"
         )
-    checked = check_files(FolderFiles(Path()), RealSources())
+    checked = check_files(FolderFiles(Path()), RealSources(), why_not_run)
     checked = replace(checked, problems=(*checked.problems, *_ways_in(ssh_config, checked.inventories)))
     if output == "json":
         click.echo(json.dumps(_document(checked), indent=2))
