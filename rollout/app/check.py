@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from rollout.app import trials
 from rollout.app.load import (
     INVENTORY_FOLDER,
     PLAYBOOK_FOLDER,
@@ -19,6 +20,7 @@ from rollout.app.load import (
 from rollout.app.ports import Files, NodeSources
 from rollout.core.model.inventory import Inventory, Level
 from rollout.core.model.playbook import Policy
+from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.reading import rendering
 from rollout.core.reading.playbook_file import TEMPLATE_FOLDER
 from rollout.core.reading.wave_commands import wave_commands
@@ -44,10 +46,16 @@ class Checked:
     not_asked: tuple[str, ...] = ()  # inventories whose nodes an API server was to say, and why it did not
 
 
-def check(files: Files, sources: NodeSources, why_not_run: Callable[[str], str] = lambda _program: "") -> Checked:
+def check(
+    files: Files,
+    sources: NodeSources,
+    why_not_run: Callable[[str], str] = lambda _program: "",
+    fleet: FleetSnapshot | None = None,
+) -> Checked:
     """Never raises for a mistake in a file. An API server that cannot be asked for nodes is no mistake.
 
-    ``why_not_run`` says of a wave gate's program why it cannot be run here, ``""`` if it can.
+    ``why_not_run`` says of a wave gate's program why it cannot be run here, ``""`` if it can. ``fleet``: nodes of one
+    cluster as they were read; those of others are tried as what they can be.
     """
     problems: list[Problem] = []
     templates = _try(partial(load_templates, files), problems) or {}
@@ -67,6 +75,7 @@ def check(files: Files, sources: NodeSources, why_not_run: Callable[[str], str] 
     for level in (level for inventory in inventories for level in inventory.levels):
         problems += homes.check(level.settings)
         problems += own_values.shared_by_level(level)
+    problems += trials.mistakes(inventories, playbooks, fleet)
     problems += _nothing_there(files)
     ordered = tuple(sorted(set(problems), key=_in_order))
     return Checked(ordered, inventories, playbooks, tuple(templates), tuple(not_asked))
