@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from rollout.core.model.playbook import Templates
 from rollout.core.model.settings import Setting, Value
-from rollout.kubelet import fields, homes, in_force, values
-from rollout.kubelet.changes import splice
+from rollout.kubelet import fields, homes, values
+from rollout.kubelet.changes import already, splice
 from rollout.kubelet.changes.rendered import Rendered, rendered
 from rollout.kubelet.configuration.outcome import File, Layer, Outcome
 from rollout.kubelet.configuration.places import place
@@ -59,7 +59,7 @@ def _line(made: Rendered, field: str) -> int:
 
 
 def needed(
-    outcome: Outcome, fields_wanted: Mapping[str, Value], settings: Mapping[str, Setting]
+    outcome: Outcome, fields_wanted: Mapping[str, Value], settings: Mapping[str, Setting], minor: int
 ) -> Mapping[str, Value]:
     """What must be written: what is not in force, and what is pinned and in force by a default or a flag only.
 
@@ -68,7 +68,7 @@ def needed(
     return {
         name: value
         for name, value in fields_wanted.items()
-        if not in_force.holds(outcome.effective.get(name), value, (name,)) or _unpinned(outcome, name, settings)
+        if not already.holds(name, outcome.effective.get(name), value, minor) or _unpinned(outcome, name, settings)
     }
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from rollout.core.model.settings import Value
-from rollout.kubelet import in_force, values
+from rollout.kubelet import values
+from rollout.kubelet.changes import already
 from rollout.kubelet.configuration.outcome import Layer, Outcome
 from rollout.kubelet.node.found import fatal
 from rollout.kubelet.node.layout import LayoutError
 
 
-def prove(before: Outcome, after: Outcome, wanted: Mapping[str, Value]) -> None:
+def prove(before: Outcome, after: Outcome, wanted: Mapping[str, Value], minor: int) -> None:
     """It starts, ignores nothing more than before, and goes by every field that is wanted; else ``LayoutError``."""
     if not after.starts:
         about = tuple(dict.fromkeys(message.about for message in after.messages if message.about))
@@ -21,7 +22,7 @@ def prove(before: Outcome, after: Outcome, wanted: Mapping[str, Value]) -> None:
         message = f"the kubelet would drop {', '.join(ignored)} with a warning and go on with the default"
         raise LayoutError("setting-without-effect", message, about=tuple(path.split(".")[0] for path in ignored))
     for name, value in wanted.items():
-        if not in_force.holds(after.effective.get(name), value, (name,)):
+        if not already.holds(name, after.effective.get(name), value, minor):
             _refuse(after, name, value)
 
 
