@@ -13,7 +13,7 @@ OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
 .PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate chaos power \
-	test-kubelet test-runtimes test-apiserver fuzz bench picture lock audit sbom
+	test-kubelet test-runtimes test-apiserver fuzz bench picture lock audit sbom kubelet-tables
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ power: setup ## CUTS power cuts of a QEMU machine under software emulation (the 
 	$(BIN)/python -m tests.power --kernel $(CACHE)/power/boot --cuts $(or $(CUTS),10)
 
 ##@ When something changes that is not ours
+
+kubelet-tables: setup ## the tables of one kubelet minor out of a Kubernetes tree: MINOR=38 SOURCE=~/src/kubernetes (COMPARE=1: only compare)
+	@$(BIN)/python -m tests.tables "$(MINOR)" "$(SOURCE)" $(if $(COMPARE),--compare)
 
 test-kubelet: setup ## every case through a real kubelet 1.20.2 and through us (root; first builds it, 7 minutes; CASE='name', FRESH=500, RECORD=1)
 	@test "$$(id -u)" = 0 || { echo "NOT TESTED against a real kubelet: it needs root" >&2; exit 2; }

@@ -1,8 +1,9 @@
-"""Runs a wave's command gate on the controller's machine: no shell, bounded time, of its output only the end is kept."""
+"""A wave's command gate on the controller's machine: can it be run? No shell, bounded time, of its output only the end is kept."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -18,6 +19,15 @@ MOST_KEPT = 4096
 CHUNK = 65536
 LAST_WORDS = 0.5
 """Seconds for what is still in the pipe when the command has ended; who was left behind may hold it open for ever."""
+
+
+def why_not_run(program: str) -> str:
+    """Why this program (a path, or a name in ``PATH``) cannot be run here; ``""``: it can."""
+    if shutil.which(program) is not None:
+        return ""
+    if "/" not in program:
+        return "PATH has no such program"
+    return "it is not an executable file" if os.path.lexists(program) else "there is no such file"
 
 
 class LocalCommands:

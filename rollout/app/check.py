@@ -7,13 +7,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, ask_for_cluster, load_policy, load_templates, names_in
+from rollout.app import trials
+from rollout.app.load import (
+    INVENTORY_FOLDER,
+    PLAYBOOK_FOLDER,
+    SUFFIX,
+    ask_for_cluster,
+    load_policy,
+    load_templates,
+    names_in,
+)
 from rollout.app.ports import Files, NodeSources
 from rollout.core.model.inventory import Inventory, Level
 from rollout.core.model.playbook import Policy
+from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.reading import rendering
 from rollout.core.reading.playbook_file import TEMPLATE_FOLDER
+from rollout.core.reading.wave_commands import wave_commands
 from rollout.core.text import suggest
+from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem, RemoteError, RolloutError
 from rollout.kubelet import homes, own_values
 
@@ -34,8 +46,17 @@ class Checked:
     not_asked: tuple[str, ...] = ()  # inventories whose nodes an API server was to say, and why it did not
 
 
-def check(files: Files, sources: NodeSources) -> Checked:
-    """Never raises for a mistake in a file. An API server that cannot be asked for nodes is no mistake."""
+def check(
+    files: Files,
+    sources: NodeSources,
+    why_not_run: Callable[[str], str] = lambda _program: "",
+    fleet: FleetSnapshot | None = None,
+) -> Checked:
+    """Never raises for a mistake in a file. An API server that cannot be asked for nodes is no mistake.
+
+    ``why_not_run`` says of a wave gate's program why it cannot be run here, ``""`` if it can. ``fleet``: nodes of one
+    cluster as they were read; those of others are tried as what they can be.
+    """
     problems: list[Problem] = []
     templates = _try(partial(load_templates, files), problems) or {}
     for name, text in templates.items():
@@ -49,10 +70,13 @@ def check(files: Files, sources: NodeSources) -> Checked:
         problems += homes.check_accepted(policy.accepted, policy.name)
         problems += own_values.shared_by_level(Level(policy.name, None, policy.settings))
     known = names_in(files, PLAYBOOK_FOLDER)
+    for name in known:
+        _try(partial(_check_programs, files, f"{PLAYBOOK_FOLDER}/{name}{SUFFIX}", why_not_run, problems), [])
     problems += (_unknown_playbook(each, known) for each in inventories if each.playbook not in ("", *known))
     for level in (level for inventory in inventories for level in inventory.levels):
         problems += homes.check(level.settings)
         problems += own_values.shared_by_level(level)
+    problems += trials.mistakes(inventories, playbooks, fleet)
     problems += _nothing_there(files)
     ordered = tuple(sorted(set(problems), key=_in_order))
     return Checked(ordered, inventories, playbooks, tuple(templates), tuple(not_asked))
@@ -81,6 +105,14 @@ def _try(load: Callable[[], Loaded], problems: list[Problem]) -> Loaded | None:
     except RolloutError as error:
         problems.append(Problem(error.reference, error.message, hint=error.hint))
     return None
+
+
+def _check_programs(files: Files, path: str, why_not_run: Callable[[str], str], problems: list[Problem]) -> None:
+    for program, place in wave_commands(files.read(path), path):
+        why = why_not_run(program)
+        if why:
+            message = f"the command of a wave gate, `{printable(program, 80)}`, cannot be run on this machine: {why}"
+            problems.append(Problem("gate-command-missing", message, place))
 
 
 def _unknown_playbook(inventory: Inventory, known: Iterable[str]) -> Problem:

@@ -10,23 +10,31 @@ from pathlib import Path
 import click
 
 from rollout.adapters.files import FolderFiles
+from rollout.adapters.local import why_not_run
 from rollout.adapters.node_sources import RealSources
 from rollout.adapters.ssh import Resolver
 from rollout.app.check import Checked
 from rollout.app.check import check as check_files
 from rollout.app.reading import way_to
 from rollout.cli.check_kubelet import answers, asked, tell
+from rollout.cli.plan import saved_fleet
 from rollout.cli.wiring import refused_ways
 from rollout.core.model.inventory import Inventory
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
 
-_LONGEST_LINE = 500
+_LONGEST_LINE = 1000
 
 
 @click.command()
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to print the result.")
 @click.option("--ssh-config", type=click.Path(path_type=Path), default=None, help="Instead of ~/.ssh/config.")
+@click.option(
+    "--snapshot",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Try the nodes of this file, not what they can be.",
+)
 @click.option("--kubelet-config", multiple=True, metavar="FILE...", help="Check these kubelet configurations instead.")
 @click.option("--kubelet", default="", metavar="VERSION", help="The kubelet that would read them.")
 @click.option("--config-dir", default="", metavar="DIR", help="Its drop-ins.")
@@ -38,6 +46,7 @@ def check(
     /,
     output: str,
     ssh_config: Path | None,
+    snapshot: Path | None,
     kubelet_config: tuple[str, ...],
     files: tuple[str, ...],
     **kubelet: str,
@@ -53,7 +62,7 @@ def check(
         raise UsageError(
             "no-kubelet-config", "this says something of a kubelet's file, but no --kubelet-config names one"
         )
-    checked = check_files(FolderFiles(Path()), RealSources())
+    checked = check_files(FolderFiles(Path()), RealSources(), why_not_run, saved_fleet(snapshot) if snapshot else None)
     checked = replace(checked, problems=(*checked.problems, *_ways_in(ssh_config, checked.inventories)))
     if output == "json":
         click.echo(json.dumps(_document(checked), indent=2))

@@ -23,6 +23,8 @@ from rollout.kubelet.explained.on_node import OnNode
 from rollout.kubelet.explained.on_node_text import Shown, on_node_document, on_node_lines
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion, parse
 
+_RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
+
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("name", metavar="FIELD|FLAG|INTENT")
@@ -76,12 +78,11 @@ def _minor(kubelet: str) -> int | None:
 
 
 def _runtime(wanted: str) -> tuple[Runtime | None, RuntimeVersion | None]:
-    """``containerd``, ``crio 1.32.4``, ``containerd-1.7.24``."""
+    """``containerd``, ``crio 1.32.4``, ``containerd-1.7.24``, ``cri-dockerd-0.3.15``."""
     if not wanted:
         return None, None
-    name, _, version = (
-        wanted.partition(found[0]) if (found := re.search(r"[ :@=-](?=v?\d)", wanted)) else (wanted, "", "")
-    )
+    found = _RUNTIME.fullmatch(wanted)
+    name, version = (found["name"], found["version"] or "") if found else (wanted, "")
     runtime = next((known for known in Runtime if _plain(known.value) == _plain(name)), None)
     known_version = parse(version) if version else None
     if runtime is None or runtime is Runtime.UNKNOWN or (version and known_version is None):

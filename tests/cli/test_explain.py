@@ -34,6 +34,16 @@ def test_a_flag_needs_no_dashes_and_takes_them(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize(
+    "runtime",
+    ["cri-dockerd-0.3.15", "cri-dockerd 0.3.15", "cri-dockerd:v0.3.15", "CRI-dockerd", "crio", "cri-o-1.32.4"],
+)
+def test_a_runtime_whose_name_has_a_dash(runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "imagePullProgressDeadline", "--runtime", runtime, "-o", "json"]) == 0
+    homes = json.loads(capsys.readouterr().out)["homes"]
+    assert {home["runtime"] for home in homes} == {"cri-dockerd" if "dockerd" in runtime else "CRI-O"}
+
+
+@pytest.mark.parametrize(
     ("arguments", "reference"),
     [
         (["registryPullQps"], "setting-unknown"),

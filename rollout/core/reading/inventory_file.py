@@ -85,7 +85,8 @@ class _Reading:
             self._consequence(self._section("nodes"), "no-nodes", "the inventory has no nodes")
         racks = self._racks(written, blocks, nodes)
         zones = self._zones(written, blocks, racks)
-        sets = {**_members(racks), **_members(zones)}
+        named = dict.fromkeys((*written.racks, *written.zones), frozenset[str]())  # one with unknown nodes alone, too
+        sets = {**named, **_members(racks), **_members(zones)}
         groups = self._groups(written.groups, nodes, sets)
         self._check_names(written, racks, zones)
         inherited = Inherited(written, groups)
@@ -181,7 +182,8 @@ class _Reading:
         for block in blocks:
             if block.said.zone:
                 self._claim(zone_of, block.names, block.said.zone, "zone", block.item.entries()["zone"].item)
-        without = [name for block in blocks for name in block.names if name not in zone_of]
+        placed = [name for block in blocks for name in block.names if not racks or name in racks]
+        without = [name for name in placed if name not in zone_of]  # of nodes in no rack that is told already
         if zone_of and without:
             self._consequence(self._section("zones"), "no-zone", f"`{printable(fold(without))}` in no zone")
         return zone_of
@@ -266,6 +268,7 @@ class _Reading:
             try:
                 chosen |= evaluate(part, names)
             except NodesetError as error:
+                chosen |= error.meant
                 self._note(error, where)
         return chosen
 

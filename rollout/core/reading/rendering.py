@@ -156,6 +156,25 @@ def _syntax(error: TemplateSyntaxError, name: str) -> Problem:
     return Problem("template-syntax", printable(error.message or "no template"), Place(name, error.lineno, 1))
 
 
+def line_behind(template: str, name: str, variables: Mapping[str, Any], line: int) -> int:
+    """The line of ``template`` that wrote this line of its text: the one that says it, else the last one that had a part in it.
+
+    Jinja2 knows the lines of what it computes; a text that merely stands there is found by its words.
+    """
+    compiled = Template.from_code(_ENVIRONMENT, _compiled(template, name), _ENVIRONMENT.globals)
+    writing: Any = compiled.root_render_func(compiled.new_context(dict(variables)))
+    pieces = [(piece, compiled.get_corresponding_lineno(writing.gi_frame.f_lineno)) for piece in writing]
+    lines = "".join(piece for piece, _ in pieces).split("\n")
+    begins = sum(len(before) + 1 for before in lines[: line - 1])
+    said, end, written = lines[line - 1], 0, 1
+    for piece, by in pieces:
+        start, end = end, end + len(piece)
+        if start < begins + max(len(said), 1) and begins < end:
+            written = max(written, by)
+    there = enumerate(template.split("\n"), 1)
+    return next((at for at, text in there if at >= written and text.strip() == said.strip()), written)
+
+
 def undefined_variables(template: str, name: str, known: Known) -> tuple[Problem, ...]:
     """Every variable, attribute and filter a template uses that will not be there. Needs no node."""
     try:

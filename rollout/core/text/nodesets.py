@@ -56,11 +56,12 @@ class Flaw:
 
 
 class NodesetError(Exception):
-    """A nodeset that cannot be meant; carries every flaw found."""
+    """A nodeset that cannot be meant; carries every flaw found, and the names that were meant as far as they are known."""
 
-    def __init__(self, *flaws: Flaw) -> None:
+    def __init__(self, *flaws: Flaw, meant: Set[str] = frozenset()) -> None:
         super().__init__(flaws[0].message)
         self.flaws = flaws
+        self.meant = meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def evaluate(expression: str, names: Names) -> Set[str]:
         flaws += wrong
         result = _OPERATIONS[sign](result, found)
     if flaws:
-        raise NodesetError(*flaws)
+        raise NodesetError(*flaws, meant=result)
     return result
 
 
@@ -135,7 +136,7 @@ def _meaning(term: str, names: Names) -> tuple[Set[str], list[Flaw]]:
     if "*" in term or "?" in term:
         return frozenset(name for word in words for name in matching(names.nodes, word)), []
     unknown = [word for word in words if word not in names.nodes]
-    return frozenset(words), [_unknown_nodes(unknown, names)] if unknown else []
+    return frozenset(words).difference(unknown), [_unknown_nodes(unknown, names)] if unknown else []
 
 
 def _of_groups(term: str, names: Names) -> tuple[Set[str], list[Flaw]]:

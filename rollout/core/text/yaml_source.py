@@ -120,8 +120,42 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
     if mark is None:
         return Problem("yaml-syntax", said, Place(file, 1, 1))
     lines = text.splitlines()
+    quote = _quote_before(lines, mark) or _quoted_key(error, lines)
+    if quote is not None:
+        said = f"a quote is opened here and not closed in its line; the next one, in line {mark.line + 1}, closes it"
+        return Problem("yaml-syntax", said, Place(file, quote.line + 1, quote.column + 1))
     here = lines[mark.line][mark.column : mark.column + 1] if mark.line < len(lines) else ""
     return Problem("yaml-syntax", _said(said, here), Place(file, mark.line + 1, mark.column + 1))
+
+
+def _quote_before(lines: list[str], mark: Any) -> Any:
+    """Where a quoted text begins that runs over several lines and ends in the line of a mistake.
+
+    A quote that somebody forgot to close is closed by the next one, be it many lines below; what stands behind that one
+    is then the mistake that the parser sees.
+    """
+    text = "\n".join([*lines[: mark.line], *(line[: mark.column] for line in lines[mark.line : mark.line + 1])])
+    loader: Any = yaml.CSafeLoader(text) if yaml.__with_libyaml__ else yaml.SafeLoader(text)
+    found = None
+    try:
+        while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
+            long = isinstance(event, yaml.ScalarEvent) and event.style in ("'", '"')
+            if long and event.start_mark.line < event.end_mark.line == mark.line:
+                found = event.start_mark
+    except yaml.YAMLError:
+        return found
+    finally:
+        loader.dispose()
+    return found
+
+
+def _quoted_key(error: yaml.MarkedYAMLError, lines: list[str]) -> Any:
+    """The same where the quote stands before a key."""
+    began, mark = error.context_mark, error.problem_mark
+    if error.context != "while scanning a simple key" or began is None or mark is None:
+        return None
+    quoted = began.line < mark.line and lines[began.line][began.column : began.column + 1] in ("'", '"')
+    return began if quoted else None
 
 
 def _said(said: str, here: str) -> str:

@@ -32,8 +32,12 @@ class Alike:
 
     def change_for(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | Left:
         """As ``changes.change_for``."""
-        made = unfit(snapshot, self.policy, self.assumed) or self._proposal(snapshot, settings, node)
+        made = self.made_for(snapshot, settings, node)
         return made.of(node) if isinstance(made, LeftAlone) else made
+
+    def made_for(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | LeftAlone:
+        """The same, with what is to blame where nothing is proposed."""
+        return unfit(snapshot, self.policy, self.assumed) or self._proposal(snapshot, settings, node)
 
     def _proposal(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | LeftAlone:
         templates = self.policy.templates

@@ -18,6 +18,7 @@ from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
+from rollout.errors import Place
 from rollout.kubelet import homes, versions
 from rollout.kubelet.changes import by_restart, flag_changes, grounds, home_files, wishes
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, Wanted, kubelet_change
@@ -43,14 +44,20 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """No change is proposed: as wanted, or refused with a reference, and why."""
+    """No change is proposed: as wanted, or refused with a reference, and why.
+
+    ``place``: in the template that is to blame. ``about``: the settings that it is about, where that is known.
+    """
 
     standing: Standing
     reference: str
     reason: str
+    place: Place | None = None
+    about: tuple[str, ...] = ()
 
     def of(self, node: Node) -> Left:
-        return Left(node.name, node.rack, self.standing, self.reference, self.reason)
+        where = f"{self.place.file}:{self.place.line}: " if self.place else ""
+        return Left(node.name, node.rack, self.standing, self.reference, f"{where}{self.reason}")
 
 
 def change_for(
@@ -77,7 +84,8 @@ def proposal(
     try:
         made = _propose(snapshot, settings, policy, node, assumed)
     except LayoutError as error:
-        return LeftAlone(Standing.REFUSED, error.reference, printable(str(error), 1000))
+        said = printable(str(error), 1000)
+        return LeftAlone(Standing.REFUSED, error.reference, said, error.place, error.about)
     return LeftAlone(Standing.AS_WANTED, "as-wanted", made) if isinstance(made, str) else made
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from rollout.core.model.playbook import Templates
 from rollout.core.model.settings import Value
-from rollout.kubelet.changes.rendered import rendered
+from rollout.kubelet.changes.rendered import Rendered, rendered
 from rollout.kubelet.node import arguments, env_file, unit_file
 from rollout.kubelet.node.found import Found
 from rollout.kubelet.node.layout import DROP_IN, UNIT, VARIABLE, EnvHome, Layout, LayoutError
@@ -22,8 +22,21 @@ def texts(found: Found, ours: tuple[str, ...], taken: Collection[str], templates
         command = unit_file.merge(command, ours)
     if command != now.start.command:
         variables: dict[str, Value] = {"exec_start": command, "unit": UNIT}
-        made[DROP_IN] = rendered(templates.drop_in, templates.drop_in_name, variables, found.node)
+        drop_in = rendered(templates.drop_in, templates.drop_in_name, variables, found.node)
+        _check_command(drop_in, command)
+        made[DROP_IN] = drop_in.text
     return made
+
+
+def _check_command(made: Rendered, command: str) -> None:
+    """A drop-in starts the kubelet with ``exec_start`` and with nothing else, whatever it says besides."""
+    try:
+        said = unit_file.start({UNIT: "[Service]\nExecStart=/of-the-unit\n", DROP_IN: made.text}).command
+        same = unit_file.exec_words(said) == unit_file.exec_words(command)
+    except ValueError as error:
+        raise made.refused(f"what the template renders: {error}", words=("ExecStart",)) from None
+    if not same:
+        raise made.refused("the template would start something else than `exec_start`", words=("ExecStart",))
 
 
 def file_of(now: Layout, piece: Piece) -> str:

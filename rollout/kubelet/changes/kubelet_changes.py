@@ -66,7 +66,7 @@ def kubelet_change(found: Found, wanted: Wanted) -> KubeletChange:
     """What must happen to the kubelet's own files, or ``LayoutError``: the first home's reason when none will do."""
     try:
         asked = overlays.overlay(found, wanted.fields, wanted.policy.templates)
-        needed = overlays.needed(found.outcome, asked, wanted.settings)
+        needed = overlays.needed(found.outcome, asked, wanted.settings, found.version.minor)
         made = _in_the_first_home(found, wanted, asked, needed)
     except LayoutError:
         drift.check(found.layout, {flag.name for flag in wanted.flags})  # a stranger's edit explains more
@@ -108,7 +108,7 @@ def _attempt(
     edits += by_flag.edits
     given = sources.after(found.sources, by_flag.then, {edit.path: edit.after for edit in edits})
     outcome = sources.outcome(found.version, given)
-    proof.prove(found.outcome, outcome, asked)
+    proof.prove(found.outcome, outcome, asked, found.version.minor)
     paths = [known.field for flag in by_flag.flags if (known := fields.flag(flag.name)) and known.field]
     if home is not None and home.flags:
         notes = new_config.check_accepted(found.outcome, outcome, asked, paths, wanted.policy.accepted)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from rollout.core.model.playbook import Templates
 from rollout.core.model.settings import Setting, Value
-from rollout.kubelet import fields, homes, in_force, values
-from rollout.kubelet.changes import splice
-from rollout.kubelet.changes.rendered import rendered
-from rollout.kubelet.configuration.outcome import Layer, Outcome
+from rollout.kubelet import fields, homes, values
+from rollout.kubelet.changes import already, splice
+from rollout.kubelet.changes.rendered import Rendered, rendered
+from rollout.kubelet.configuration.outcome import File, Layer, Outcome
+from rollout.kubelet.configuration.places import place
 from rollout.kubelet.node.found import Found
-from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.versions import Version
 
 _WRITTEN = frozenset({Layer.FILE, Layer.DROP_IN})
@@ -21,37 +21,45 @@ def overlay(found: Found, wanted: Mapping[str, Value], templates: Templates) -> 
     """Every field that must be in force: it says what was asked for, and only what this kubelet knows."""
     if not wanted:
         return {}
-    name = templates.kubelet_config_name
-    text = rendered(templates.kubelet_config, name, {"fields": dict(wanted)}, found.node).encode()
+    variables: dict[str, Value] = {"fields": dict(wanted)}
+    made = rendered(templates.kubelet_config, templates.kubelet_config_name, variables, found.node)
     try:
-        said = splice.read(text)
+        said = splice.read(made.text.encode())
     except splice.SpliceError as error:
-        raise LayoutError("template-not-understood", f"{name}: {error}") from None
-    wrong = _wrong(said, wanted, found.version)
-    if wrong:
-        raise LayoutError("template-not-understood", f"{name}{wrong}")
-    return said
-
-
-def _wrong(said: Mapping[str, Value], wanted: Mapping[str, Value], version: Version) -> str:
-    unknown = sorted(set(said) - fields.known_fields(version.minor) | set(said) & set(homes.NOT_OURS))
-    if unknown:
-        return f" renders {unknown[0]}, which a kubelet {version.short} does not take from us"
-    lost = [
-        field for field, value in wanted.items() if field not in said or not values.same((field,), said[field], value)
-    ]
-    if lost:
-        return f" does not render {lost[0]} as it was set"
+        raise made.refused(f"what the template renders: {error}", line=error.line) from None
+    _check_unknown(made, said, found.version)
+    _check_lost(made, said, wanted)
     for field, value in said.items():
         known = fields.field(field)
         mistake = values.mistake(field, known.kind, value) if known else ""
         if mistake:
-            return f": {mistake}"
-    return ""
+            raise made.refused(mistake, line=_line(made, field), about=(field,))
+    return said
+
+
+def _check_unknown(made: Rendered, said: Mapping[str, Value], version: Version) -> None:
+    for field in sorted(set(said) - fields.known_fields(version.minor) | set(said) & set(homes.NOT_OURS)):
+        message = f"the template renders {field}, which a kubelet {version.short} does not take from us"
+        raise made.refused(message, line=_line(made, field))
+
+
+def _check_lost(made: Rendered, said: Mapping[str, Value], wanted: Mapping[str, Value]) -> None:
+    for field, value in wanted.items():
+        if field not in said:
+            raise made.refused(f"the template drops the setting {field}", words=("fields",), about=(field,))
+        if not values.same((field,), said[field], value):
+            message = f"the template renders {field}: {values.shown(said[field])}, the setting is {values.shown(value)}"
+            raise made.refused(message, line=_line(made, field), about=(field,))
+
+
+def _line(made: Rendered, field: str) -> int:
+    """Where a field stands in what was rendered."""
+    found = place(File(made.name, made.text.encode()), (field,))
+    return found.line if found else 0
 
 
 def needed(
-    outcome: Outcome, fields_wanted: Mapping[str, Value], settings: Mapping[str, Setting]
+    outcome: Outcome, fields_wanted: Mapping[str, Value], settings: Mapping[str, Setting], minor: int
 ) -> Mapping[str, Value]:
     """What must be written: what is not in force, and what is pinned and in force by a default or a flag only.
 
@@ -60,7 +68,7 @@ def needed(
     return {
         name: value
         for name, value in fields_wanted.items()
-        if not in_force.holds(outcome.effective.get(name), value, (name,)) or _unpinned(outcome, name, settings)
+        if not already.holds(name, outcome.effective.get(name), value, minor) or _unpinned(outcome, name, settings)
     }
 
 

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from rollout.core.model.settings import Value
-from rollout.kubelet import in_force, values
+from rollout.kubelet import values
+from rollout.kubelet.changes import already
 from rollout.kubelet.configuration.outcome import Layer, Outcome
 from rollout.kubelet.node.found import fatal
 from rollout.kubelet.node.layout import LayoutError
 
 
-def prove(before: Outcome, after: Outcome, wanted: Mapping[str, Value]) -> None:
+def prove(before: Outcome, after: Outcome, wanted: Mapping[str, Value], minor: int) -> None:
     """It starts, ignores nothing more than before, and goes by every field that is wanted; else ``LayoutError``."""
     if not after.starts:
-        raise LayoutError("kubelet-would-not-start", f"the kubelet would not start: {fatal(after)}")
+        about = tuple(dict.fromkeys(message.about for message in after.messages if message.about))
+        raise LayoutError("kubelet-would-not-start", f"the kubelet would not start: {fatal(after)}", about=about)
     ignored = [path for path in after.ignored if path not in before.ignored]
     if ignored:
         message = f"the kubelet would drop {', '.join(ignored)} with a warning and go on with the default"
-        raise LayoutError("setting-without-effect", message)
+        raise LayoutError("setting-without-effect", message, about=tuple(path.split(".")[0] for path in ignored))
     for name, value in wanted.items():
-        if not in_force.holds(after.effective.get(name), value, (name,)):
+        if not already.holds(name, after.effective.get(name), value, minor):
             _refuse(after, name, value)
 
 
@@ -31,7 +33,7 @@ def _refuse(after: Outcome, name: str, value: Value) -> None:
         raise LayoutError("flag-shadows-field", f"{origin.where} beats {name}: {shown} would be in force")
     where = f" ({origin.where or origin.layer.value})" if origin is not None else ""
     message = f"{name}: {values.shown(value)} would have no effect, {shown} would be in force{where}"
-    raise LayoutError("setting-without-effect", message)
+    raise LayoutError("setting-without-effect", message, about=(name,))
 
 
 def side_effects(before: Outcome, after: Outcome, meant: Collection[str]) -> Mapping[str, tuple[Value, Value]]:

@@ -39,11 +39,12 @@ _STR, _MAP, _SEQ = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.o
 
 
 class SpliceError(ValueError):
-    """This file cannot be edited safely; the message says why. ``reference`` is stable."""
+    """This file cannot be edited safely; the message says why. ``reference`` is stable. ``line`` 0: of the whole file."""
 
-    def __init__(self, reference: str, message: str) -> None:
+    def __init__(self, reference: str, message: str, line: int = 0) -> None:
         super().__init__(message)
         self.reference = reference
+        self.line = line
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,9 @@ def _compose(content: bytes) -> tuple[str, MappingNode | None]:
     try:
         roots = [root for root in _documents(yaml_scanner.prepared(content).decode("utf-8")) if root is not None]
     except (YAMLError, RecursionError, ValueError) as error:
-        raise SpliceError("yaml-unreadable", f"not YAML that can be read: {_first_line(error)}") from None
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark is not None else 0
+        raise SpliceError("yaml-unreadable", f"not YAML that can be read: {_first_line(error)}", line) from None
     if len(roots) > 1:
         raise SpliceError("yaml-documents", "the file holds several documents")
     if not roots:
@@ -179,7 +182,7 @@ def _document(content: bytes, root: MappingNode) -> dict[str, Value]:
     try:
         found = yaml_document.read(content).value
     except DocumentError as error:
-        raise SpliceError("yaml-unreadable", f"a kubelet does not read it: {error.text}") from None
+        raise SpliceError("yaml-unreadable", f"a kubelet does not read it: {error.text}", error.line) from None
     if not isinstance(found, dict) or not exactly((), located, found):
         raise SpliceError("yaml-two-readings", "a kubelet may read it in another way than other readers of YAML")
     return found
@@ -203,14 +206,16 @@ def _pairs(node: MappingNode, left: list[int], depth: int) -> dict[str, Value]:
     for key, child in node.value:
         name = _key(key)
         if name in result:
-            raise SpliceError("yaml-duplicate-key", f"the key {name} is given twice (line {key.start_mark.line + 1})")
+            line = key.start_mark.line + 1
+            raise SpliceError("yaml-duplicate-key", f"the key {name} is given twice (line {line})", line)
         result[name] = _value(child, left, depth + 1)
     return result
 
 
 def _key(node: Node) -> str:
     if not isinstance(node, ScalarNode) or node.value == "<<" or node.anchor:
-        raise SpliceError("yaml-key", f"a key that is not plain text (line {node.start_mark.line + 1})")
+        line = node.start_mark.line + 1
+        raise SpliceError("yaml-key", f"a key that is not plain text (line {line})", line)
     text = yaml_scanner.restored(str(node.value))
     return text if _is_quoted(node) else yaml_document.key_text(resolve("", text))
 

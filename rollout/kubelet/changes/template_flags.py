@@ -6,10 +6,10 @@ from rollout.core.model.inventory import Node
 from rollout.core.model.playbook import Templates
 from rollout.core.model.settings import Value
 from rollout.kubelet import fields, homes
-from rollout.kubelet.changes.rendered import rendered
+from rollout.kubelet.changes.rendered import Rendered, rendered
 from rollout.kubelet.homes import InFlag
 from rollout.kubelet.node import arguments, env_file
-from rollout.kubelet.node.layout import VARIABLE, Layout, LayoutError
+from rollout.kubelet.node.layout import VARIABLE, Layout
 from rollout.kubelet.versions import Version
 
 
@@ -20,27 +20,45 @@ def template_flags(
     merged = arguments.merge(now.variable_value, [flag.argument for flag in flags])
     own = [merged[word.start : word.end] for word in arguments.split(merged)]
     variables: dict[str, Value] = {"variable": VARIABLE, "arguments": [_escaped(word) for word in own]}
-    text = rendered(templates.flags_env, templates.flags_env_name, variables, node)
+    made = rendered(templates.flags_env, templates.flags_env_name, variables, node)
     try:
-        said = env_file.values(text)
+        said = env_file.values(made.text)
         words = tuple(word.text for word in arguments.split(said.pop(VARIABLE, "")))
     except ValueError as error:
-        raise LayoutError("template-not-understood", f"{templates.flags_env_name}: {error}") from None
+        raise made.refused(f"what the template renders: {error}", words=("variable",)) from None
     own_words = tuple(word.text for word in arguments.split(merged))
+    stray = [*said, *(word for word in words if not word.startswith("-") and word not in own_words)]
+    if VARIABLE not in env_file.values(made.text):
+        raise made.refused(f"the template does not set {VARIABLE}", words=("variable",))
+    if stray:
+        raise made.refused(f"the template sets {stray[0]!r}", words=(stray[0],))
+    _check_kept(made, own_words, words)
     given = {(flag.name, flag.value) for flag in arguments.given(own_words)}
     rest = [flag for flag in arguments.given(words) if (flag.name, flag.value) not in given]
-    stray = [*said, *(word for word in words if not word.startswith("-") and word not in own_words)]
-    if VARIABLE not in env_file.values(text) or stray:
-        what = f"sets {stray[0]!r}" if stray else f"does not set {VARIABLE}"
-        raise LayoutError("template-not-understood", f"{templates.flags_env_name} {what}")
-    return tuple(_template_flag(flag, templates, version) for flag in rest)
+    return tuple(_template_flag(made, flag, version) for flag in rest)
 
 
-def _template_flag(flag: arguments.Given, templates: Templates, version: Version) -> InFlag:
+def _check_kept(made: Rendered, own: tuple[str, ...], words: tuple[str, ...]) -> None:
+    """Every flag among ``arguments`` is there with its value."""
+    for flag in arguments.given(own):
+        found = arguments.last(words, flag.name)
+        meant = arguments.last(own, flag.name)
+        if found is None:
+            raise made.refused(
+                f"the template drops {flag.name}, which is among `arguments`",
+                words=("arguments", "variable"),
+                about=(flag.name,),
+            )
+        if meant is not None and found.value != meant.value:
+            message = f"the template says {flag.name}={found.value}, `arguments` say {flag.name}={meant.value}"
+            raise made.refused(message, words=(flag.name,), about=(flag.name,))
+
+
+def _template_flag(made: Rendered, flag: arguments.Given, version: Version) -> InFlag:
     known = fields.flag(flag.name)
     if known is None or not known.known_in(version.minor) or flag.name in homes.NOT_OURS:
-        message = f"{templates.flags_env_name} adds {flag.name}, which a kubelet {version.short} does not take from us"
-        raise LayoutError("template-not-understood", message)
+        message = f"the template adds {flag.name}, which a kubelet {version.short} does not take from us"
+        raise made.refused(message, words=(flag.name,))
     return InFlag(flag.name, flag.value, known.kind)
 
 

@@ -28,9 +28,10 @@ def sorted_out(found: Found, settings: Mapping[str, Setting]) -> Wishes:
     """Each setting's home on this node; ``LayoutError`` with every reason when one has none and may not be skipped."""
     printed = runtime_versions.version_of(found.runtime, found.snapshot.runtimes)
     every = {name: homes.home(settings[name], found.version, found.runtime, printed) for name in sorted(settings)}
-    refused = [home for home in every.values() if isinstance(home, NoHome)]
+    refused = {name: home for name, home in every.items() if isinstance(home, NoHome)}
     if refused:
-        raise LayoutError(refused[0].reference, "; ".join(home.reason for home in refused))
+        said = "; ".join(home.reason for home in refused.values())
+        raise LayoutError(next(iter(refused.values())).reference, said, about=tuple(refused))
     by_default = [name for name, home in every.items() if _by_default(found, settings[name], home)]
     return Wishes(
         fields={home.name: home.value for home in every.values() if isinstance(home, InField)},

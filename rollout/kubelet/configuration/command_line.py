@@ -52,7 +52,7 @@ def set_gates(written: dict[str, bool], findings: Findings) -> None:
     doing = "failed to set feature gates from initial flags-based config"
     for said in mistakes:
         where = findings.place_of("featureGates")
-        findings.fatal(gate_reference(said), wrapped(findings, doing, said), where)
+        findings.fatal(gate_reference(said), wrapped(findings, doing, said), where, "featureGates")
     if mistakes:
         raise StoppedError
 

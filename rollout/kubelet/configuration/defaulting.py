@@ -79,6 +79,14 @@ def without_file(minor: int) -> Object:
     return full
 
 
+def with_file(minor: int, gates: Object) -> Object:
+    """What a kubelet has by a file that sets nothing but these gates: its defaults."""
+    full = {**defaults(minor), "featureGates": gates}
+    _by_gates(full, minor)
+    del full["featureGates"]
+    return full
+
+
 def _put(into: Object, path: tuple[str, ...], value: Any) -> None:
     """Set it where nothing stands yet."""
     name, rest = path[0], path[1:]

@@ -32,13 +32,13 @@ class Findings:
     origins: dict[str, Origin] = field(default_factory=dict)
     files: dict[str, File] = field(default_factory=dict)
 
-    def fatal(self, reference: str, text: str, where: Place | None = None) -> None:
+    def fatal(self, reference: str, text: str, where: Place | None = None, about: str = "") -> None:
         """The kubelet stops here, or will when it has read what it reads at once."""
-        self.messages.append(Message(Level.FATAL, reference, text, where))
+        self.messages.append(Message(Level.FATAL, reference, text, where, about))
 
-    def stop(self, reference: str, text: str, where: Place | None = None) -> StoppedError:
+    def stop(self, reference: str, text: str, where: Place | None = None, about: str = "") -> StoppedError:
         """The kubelet stops here: raise what this returns."""
-        self.fatal(reference, text, where)
+        self.fatal(reference, text, where, about)
         return StoppedError()
 
     def doubt(self, reference: str, text: str, name: str) -> None:

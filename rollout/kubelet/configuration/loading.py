@@ -60,7 +60,9 @@ def _loaded(file: File, ahead: str, findings: Findings) -> Object:
 
 def _refuse_mistakes(mistakes: list[Mistake], file: File, ahead: str, findings: Findings) -> None:
     for mistake in mistakes:
-        findings.fatal("bad-value", f"{ahead} {mistake.text}", place(file, mistake.path))
+        findings.fatal(
+            "bad-value", f"{ahead} {mistake.text}", place(file, mistake.path), str(next(iter(mistake.path), ""))
+        )
     if mistakes:
         raise StoppedError
 
@@ -82,7 +84,7 @@ def _panic_over_gates(written: Object, findings: Findings) -> None:
     mistakes = enabled_gates.mistakes(written.get("featureGates") or {}, findings.minor)
     ahead = "panic: failed to merge global and in-flight KubeletConfiguration while setting defaults, error:"
     for said in mistakes:
-        findings.fatal(gate_reference(said), f"{ahead} {said}", findings.place_of("featureGates"))
+        findings.fatal(gate_reference(said), f"{ahead} {said}", findings.place_of("featureGates"), "featureGates")
     if mistakes:
         raise StoppedError
 

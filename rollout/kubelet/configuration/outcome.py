@@ -62,12 +62,13 @@ class Level(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Message:
     """``text`` is in the kubelet's words where it is the kubelet's. ``reference`` is stable: ``unknown-field``, ``bad-value``,
-    ``unknown-gate`` …"""
+    ``unknown-gate`` … ``about``: the top-level field that a fatal one is about, where that is known."""
 
     level: Level
     reference: str
     text: str
     place: Place | None = None
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,9 +72,9 @@ def _check(configuration: Object, flags: Flags, sources: Sources, findings: Find
     found = complaints(checked)
     for complaint in found:
         said = wrapped(findings, "failed to validate kubelet configuration, error", complaint.text)
-        findings.fatal("invalid-configuration", said, findings.place_of(complaint.field))
+        findings.fatal("invalid-configuration", said, findings.place_of(complaint.field), complaint.field)
     if found:
         raise StoppedError
     refused = start_checks.refusal(checked, flags)
     if refused is not None:
-        raise findings.stop("cannot-run", refused.text, findings.place_of(refused.field))
+        raise findings.stop("cannot-run", refused.text, findings.place_of(refused.field), refused.field)

@@ -9,6 +9,8 @@ from rollout.core.model.disruption import Disruption, worst
 from rollout.core.text import suggest
 from rollout.errors import UsageError
 from rollout.kubelet import fields, homes, intents
+from rollout.kubelet.configuration import schema
+from rollout.kubelet.configuration.default_values import gated
 from rollout.kubelet.explained.field_defaults import field_defaults
 from rollout.kubelet.explained.words import Words, intent_words, words_of
 from rollout.kubelet.intents import Row
@@ -97,13 +99,28 @@ def _found(name: str) -> Explanation:
 
 
 def _inner() -> dict[str, tuple[str, ...]]:
-    """``authentication.anonymous.enabled`` → the flags that beat it: fields inside of fields, as far as flags name them."""
-    found: dict[str, tuple[str, ...]] = {}
+    """``authentication.anonymous.enabled`` → the flags that beat it: fields inside of fields that a flag or a default of a
+    gate names.
+    """
+    found: dict[str, tuple[str, ...]] = dict.fromkeys(_gated(), ())
     for name in fields.every_name():
         flag = fields.flag(name)
         if flag is not None and "." in flag.field:
             found[flag.field] = (*found.get(flag.field, ()), name)
     return found
+
+
+def _gated() -> dict[str, str]:
+    """The fields inside of fields whose default hangs on a gate, with their kinds."""
+    rules = {rule.path: minor for minor in fields.known_minors() for rule in gated(minor) if rule.path[1:]}
+    return {".".join(path): _kind_at(path, minor) for path, minor in rules.items()}
+
+
+def _kind_at(path: tuple[str, ...], minor: int) -> str:
+    found = schema.FieldType(schema.Form.OBJECT, schema.ROOT)
+    for name in path:
+        found = schema.fields_of(found.type_name, minor)[name]
+    return found.form.value
 
 
 def _field(field: fields.Field) -> Explanation:
@@ -116,7 +133,7 @@ def _inside(name: str) -> Explanation:
     around = _field(top) if top else None
     said = words_of(name)
     flags = _inner()[name]
-    kind = next((flag.kind for flag in map(fields.flag, flags) if flag), "")
+    kind = next((flag.kind for flag in map(fields.flag, flags) if flag), _gated().get(name, ""))
     made = _kubelets(
         name, What.FIELD, kind, around.since if around else None, around.last if around else None, _CONFIG, flags
     )

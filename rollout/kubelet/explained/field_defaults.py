@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from rollout.core.model.settings import Value
 from rollout.kubelet import fields
-from rollout.kubelet.configuration.default_values import defaults, legacy
+from rollout.kubelet.configuration import gates
+from rollout.kubelet.configuration.default_values import defaults, gated
+from rollout.kubelet.configuration.defaulting import with_file, without_file
 from rollout.kubelet.in_force import at
 
 NOT_SET = "not set"
@@ -34,8 +36,18 @@ def _steps(texts: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _text(path: str, minor: int) -> str:
-    with_config, without = _shown(at(defaults(minor), path)), _shown(at(legacy(minor), path))
-    return with_config if with_config == without else f"{with_config} with --config, {without} without"
+    with_config, without = _shown(at(with_file(minor, {}), path)), _shown(at(without_file(minor), path))
+    said = with_config if with_config == without else f"{with_config} with --config, {without} without"
+    return said + "".join(_by_gate(path, minor))
+
+
+def _by_gate(path: str, minor: int) -> Iterator[str]:
+    """What the default is where the gate that it hangs on is set otherwise."""
+    for rule in gated(minor):
+        if path in (rule.path[0], ".".join(rule.path)):
+            on = gates.default(rule.gate, minor)
+            other = _shown(at(with_file(minor, {rule.gate: not on}), path))
+            yield f"; {other} with the gate {rule.gate} {'off' if on else 'on'}"
 
 
 def _shown(value: Value) -> str:

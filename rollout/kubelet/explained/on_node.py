@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from rollout.core.model.settings import Value
 from rollout.kubelet import fields, in_force, intents, runtime_versions
 from rollout.kubelet.configuration.config_file import LoadError, document
-from rollout.kubelet.configuration.default_values import defaults, legacy
+from rollout.kubelet.configuration.defaulting import with_file, without_file
 from rollout.kubelet.configuration.outcome import File, Layer
 from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.in_force import at
@@ -123,13 +123,21 @@ def _layers(here: Found, found: Explanation, path: str) -> Iterator[Said]:
 
 def _of_field(here: Found, path: str) -> Iterator[Said]:
     given, minor = here.sources, here.version.minor
-    yield Said(Layer.DEFAULT, "", at(legacy(minor) if given.config is None else defaults(minor), path))
+    yield Said(Layer.DEFAULT, "", at(_defaults(given.config, minor), path))
     files = [(Layer.FILE, given.config), *((Layer.DROP_IN, file) for file in given.drop_ins or ())]
     for layer, file in files:
         value = _written(file, path) if file else None
         if file and value is not None:
             yield Said(layer, file.path, value)
     yield from _of_flags(here, _setting(path))
+
+
+def _defaults(config: File | None, minor: int) -> Mapping[str, Value]:
+    """Those that hang on gates are by the gates of the file."""
+    if config is None:
+        return without_file(minor)
+    gates = _written(config, "featureGates")
+    return with_file(minor, gates if isinstance(gates, dict) else {})
 
 
 def _sets(field: str, path: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rollout.core.model.snapshot import FileState, Snapshot
+from rollout.errors import Place
 from rollout.kubelet.node import arguments, env_file, unit_file
 from rollout.kubelet.runtime_versions import Runtime
 from rollout.kubelet.versions import Version
@@ -24,11 +25,18 @@ _PROGRAMS = frozenset({"kubelet", "hyperkube"})
 
 
 class LayoutError(ValueError):
-    """This node's layout is not one we may change; ``reference`` is stable."""
+    """This node's layout is not one we may change; ``reference`` is stable.
 
-    def __init__(self, reference: str, message: str) -> None:
+    ``place``: in a template, where that is to blame. ``about``: the settings that it is about, where that is known.
+    """
+
+    def __init__(
+        self, reference: str, message: str, *, place: Place | None = None, about: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(message)
         self.reference = reference
+        self.place = place
+        self.about = about
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,19 @@
 
 containerd takes the order of ``[host."URL"]`` tables in the file (``getSortedHosts``) and tries the registry itself last,
 whether ``server`` is given or not. Ours come first, in their order; other hosts stay behind them in theirs.
+
+A mirror's path is the root of its API. containerd adds ``/v2`` to one that does not end so (``https://m/v2/cache`` would be
+asked at ``/v2/cache/v2``) unless its table says ``override_path = true`` (``parseHostConfig``).
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import toml_edit
@@ -31,7 +36,7 @@ def merged(text: str, wanted: tuple[str, ...], path: str) -> str:
     for mirror in wanted:
         _check_capable(mirror, there.get(names.get(_plain(mirror), "")), path)
     rest = [name for name in there if _plain(name) not in {_plain(mirror) for mirror in wanted}]
-    order = [*(names.get(_plain(mirror), mirror) for mirror in wanted), *rest]
+    order = [*(names.get(_plain(mirror), _plain(mirror)) for mirror in wanted), *rest]
     if [name for name in order if name in there] != list(there):
         raise LayoutError("mirrors-order", f"{path} has {', '.join(there)} in another order; rollout only adds to it")
     after = _with(text, order, frozenset(there), path)
@@ -43,6 +48,17 @@ def _plain(url: str) -> str:
     return url.rstrip("/")
 
 
+def _has_root(url: str) -> bool:
+    """Whether containerd would look elsewhere than at the mirror's path."""
+    path = urlsplit(_plain(url)).path
+    return bool(path) and not path.endswith("/v2")
+
+
+def _table(url: str) -> dict[str, Any]:
+    """What is written of a mirror."""
+    return {"capabilities": list(_NEEDED), **({"override_path": True} if _has_root(url) else {})}
+
+
 def _tables(document: Mapping[str, Any], path: str) -> Mapping[str, Mapping[str, Any]]:
     found = document.get("host", {})
     if not isinstance(found, dict) or not all(isinstance(entry, dict) for entry in found.values()):
@@ -51,8 +67,14 @@ def _tables(document: Mapping[str, Any], path: str) -> Mapping[str, Mapping[str,
 
 
 def _check_capable(mirror: str, table: Mapping[str, Any] | None, path: str) -> None:
-    """A mirror that is there must be one to pull from; no capabilities written means all."""
-    said = (table or {}).get("capabilities")
+    """A mirror that is there must be one to pull from, and asked at its path; no capabilities written means all."""
+    if table is None:
+        return
+    if _has_root(mirror) and table.get("override_path") is not True:
+        asked = f"{urlsplit(_plain(mirror)).path}/v2"
+        message = f"{path} has {mirror} without `override_path = true`: containerd asks it at {asked}"
+        raise LayoutError("mirror-path", message)
+    said = table.get("capabilities")
     if said and not set(_NEEDED) <= {str(entry).lower() for entry in said}:
         raise LayoutError("mirror-not-capable", f"{path} has {mirror} without the capabilities {' and '.join(_NEEDED)}")
 
@@ -63,7 +85,8 @@ def _with(text: str, order: list[str], there: frozenset[str], path: str) -> str:
     for at in range(len(order) - 1, -1, -1):
         if order[at] in there:
             continue
-        block = end.join([f'[host."{order[at]}"]', f'  capabilities = ["{_NEEDED[0]}", "{_NEEDED[1]}"]', ""])
+        lines = [f"  {key} = {json.dumps(value)}" for key, value in _table(order[at]).items()]
+        block = end.join([f'[host."{order[at]}"]', *lines, ""])
         if at + 1 < len(order):
             before = _start(text, order[at + 1], path)
             text = text[:before] + block + end + text[before:]
@@ -96,7 +119,7 @@ def _with_comments(text: str, at: int) -> int:
 
 def _prove(before: Mapping[str, Any], after: str, order: list[str], path: str) -> None:
     there = _tables(before, path)
-    wanted = {name: there.get(name, {"capabilities": list(_NEEDED)}) for name in order}
+    wanted = {name: there.get(name, _table(name)) for name in order}
     document = toml_edit.read(after, path)
     if document != {**before, "host": wanted} or list(_tables(document, path)) != order:
         raise LayoutError("toml-unprovable", f"{path} as edited would not read back as the old file with our mirrors")

@@ -246,6 +246,21 @@ def test_what_only_follows_from_a_mistake_is_not_reported() -> None:
     assert complaints(text) == ["c.yaml:3:9: `n[1-4`: a `[` without its partner [bad-nodeset]"]
 
 
+def test_a_rack_beyond_its_nodes_is_told_once() -> None:
+    """Its other nodes are in it all the same, and so in its zone and in groups that speak of it."""
+    racks, zones = "{r1: 'n[1-2]', r2: 'n[3-9]'}", "{a: 'r[1-2]'}"
+    text = good(racks=racks, zones=zones, groups="{g: {nodes: '@r2'}}")
+    assert complaints(text) == ["c.yaml:4:27: no nodes `n[5-9]` in the inventory [unknown-node]"]
+
+
+def test_nodes_in_no_rack_are_not_told_again_for_their_zone() -> None:
+    text = good(racks="{r1: 'n[1-2]', r2: 'n9'}", zones="{a: 'r1'}", groups="{g: {nodes: '@r2'}}")
+    assert complaints(text) == [
+        "c.yaml:4:1: `n[3-4]` in no rack [no-rack]",
+        "c.yaml:4:27: no node `n9` in the inventory [unknown-node]",
+    ]
+
+
 def test_many_broken_entries_are_each_reported_once() -> None:
     text = "cluster: c\napiServer: v1.23\nnodes:\n" + "  - {name: n1, labels: 3, user: ''}\n  - {}\n" * 50
     assert len(complaints(text)) == 50 * 3 + 49

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rollout.core.reading.rendering import DROP_IN, FLAGS_ENV, KUBELET_CONFIG, render, undefined_variables
+from rollout.core.reading.rendering import DROP_IN, FLAGS_ENV, KUBELET_CONFIG, line_behind, render, undefined_variables
 from rollout.errors import InputError
 from tests.places import ROOT
 
@@ -154,3 +154,25 @@ def test_undefined_variables(template: str, complaints: list[str]) -> None:
     assert sorted(str(problem) for problem in undefined_variables(template, "t.j2", KUBELET_CONFIG)) == sorted(
         complaints
     )
+
+
+def test_the_line_of_a_template_that_wrote_a_line() -> None:
+    template = """{# two
+lines #}
+# first
+{% for name in fields %}
+{{ name }}: {{ fields[name] | yaml }}
+{% endfor %}
+a: 1
+a: 1
+{% if fields %}
+c: {{ fields.p }}
+{% endif %}
+end
+"""
+    variables = {"fields": {"p": 1, "q": 2}}
+    assert render(template, "t", variables).split("\n") == [
+        *("# first", "p: 1", "q: 2", "a: 1", "a: 1", "c: 1", "end", "")
+    ]
+    lines = [line_behind(template, "t", variables, line) for line in range(1, 8)]
+    assert lines == [3, 5, 5, 7, 7, 10, 12]

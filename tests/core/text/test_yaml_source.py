@@ -85,6 +85,26 @@ def test_numbers_that_readers_take_differently_are_refused(word: str) -> None:
         ("a: 1\n\tb: 2", "f.yaml:2:1: a tab is used as indentation; YAML takes spaces only [yaml-syntax]"),
         ("a: b: c", "f.yaml:1:5: a second `: ` in one line, or a line that is indented too far [yaml-syntax]"),
         ("x: 'abc\nb: c", "f.yaml:1:4: a quote is opened here and never closed [yaml-syntax]"),
+        (
+            "x: 'abc\nb: c\n# it's\n",
+            "f.yaml:1:4: a quote is opened here and not closed in its line; the next one, in line 3, closes it [yaml-syntax]",
+        ),
+        (
+            "- 'abc\n- c\n# it's\n",
+            "f.yaml:1:3: a quote is opened here and not closed in its line; the next one, in line 3, closes it [yaml-syntax]",
+        ),
+        (
+            'a: 1\n"b: 2\nc: "3"\n',
+            "f.yaml:2:1: a quote is opened here and not closed in its line; the next one, in line 3, closes it [yaml-syntax]",
+        ),
+        (
+            'a: "b\nc: ""\n',
+            "f.yaml:1:4: a quote is opened here and not closed in its line; the next one, in line 2, closes it [yaml-syntax]",
+        ),
+        (
+            "a: 'two\n  lines'\nb: c: d",
+            "f.yaml:3:5: a second `: ` in one line, or a line that is indented too far [yaml-syntax]",
+        ),
         ("a: @rack01", "f.yaml:1:4: a value that begins with `@` needs quotes [yaml-syntax]"),
         ("a: [1, 2", "f.yaml:2:1: did not find expected ',' or ']' [yaml-syntax]"),
         ("a\n---\nb", "f.yaml:2:1: a second document begins here; one file holds one document [yaml-documents]"),

@@ -9,7 +9,7 @@ import pytest
 from rollout.core.model.disruption import Disruption
 from rollout.errors import UsageError
 from rollout.kubelet import fields, homes
-from rollout.kubelet.configuration import default_values
+from rollout.kubelet.configuration.defaulting import with_file
 from rollout.kubelet.explained import words
 from rollout.kubelet.explained.explanation import What, every_name, explain
 from rollout.kubelet.explained.explanation_text import explanation_document, explanation_lines
@@ -51,6 +51,20 @@ def test_a_flag_and_its_field_name_each_other_and_who_wins() -> None:
 def test_the_default_is_that_of_the_kubelet_asked_about() -> None:
     assert [explain("eventRecordQPS", minor).defaults for minor in (26, 27)] == [((20, "5"),), ((27, "50"),)]
     assert len(explain("eventRecordQPS").defaults) == 2
+
+
+def test_a_default_that_hangs_on_a_gate_is_told_for_both_of_its_states() -> None:
+    policy, period = "imagePullCredentialsVerificationPolicy", "crashLoopBackOff.maxContainerRestartPeriod"
+    by_gate = "with the gate KubeletEnsureSecretPulledImages"
+    assert explain(policy).defaults == (
+        (33, f"not set; NeverVerifyPreloadedImages {by_gate} on"),
+        (35, f"NeverVerifyPreloadedImages; not set {by_gate} off"),
+    )
+    whole = (35, '{"maxContainerRestartPeriod": "5m0s"}; {} with the gate KubeletCrashLoopBackOffMax off')
+    assert explain("crashLoopBackOff", 36).defaults == (whole,)
+    inner = explain(period, 36)
+    assert (inner.kind, inner.since) == ("duration", 32)
+    assert inner.defaults == ((35, "5m0s; not set with the gate KubeletCrashLoopBackOffMax off"),)
 
 
 def test_an_intent_lives_where_the_table_of_intents_says() -> None:
@@ -105,9 +119,9 @@ def test_a_fields_default_is_that_of_the_table_for_each_kubelet(name: str) -> No
         if not top.since <= minor <= top.last:
             continue
         ((_, text),) = explain(name, minor).defaults
-        value = default_values.defaults(minor).get(name)
+        value = with_file(minor, {}).get(name)
         shown = "not set" if value is None else value if isinstance(value, str) and value else json.dumps(value)
-        assert text == shown or text.startswith(f"{shown} with --config, ")
+        assert text == shown or text.startswith((f"{shown} with --config, ", f"{shown}; "))
 
 
 def test_the_disruption_of_an_intent_is_that_of_its_worst_home() -> None:

@@ -46,6 +46,15 @@ def test_a_default_that_nobody_touches_wins() -> None:
     assert found_.layers[0].wins
 
 
+def test_a_default_that_hangs_on_a_gate_is_by_the_gates_of_the_file() -> None:
+    name, by_default = "imagePullCredentialsVerificationPolicy", "NeverVerifyPreloadedImages"
+    on = here(kubeadm(version="1.36.1", runtime="containerd"), name)
+    assert (on.value, layers(on)) == (by_default, [(Layer.DEFAULT, by_default)])
+    text = f"{CONFIG_TEXT}featureGates: {{KubeletEnsureSecretPulledImages: false}}\n"
+    off = here(kubeadm(version="1.36.1", runtime="containerd", config=text), name)
+    assert (off.value, layers(off)) == (None, [(Layer.DEFAULT, None)])
+
+
 def test_the_file_beats_the_default_and_a_flag_the_file() -> None:
     snapshot = with_flags("1.33.4", "--max-pods=20", f"{CONFIG_TEXT}maxPods: 60\n")
     found_ = here(snapshot, "maxPods")

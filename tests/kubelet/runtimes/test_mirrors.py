@@ -162,6 +162,30 @@ def test_files_that_are_refused(text: str, wants: tuple[str, ...], reference: st
     assert error.value.reference == reference
 
 
+ROOTED = """\
+[host."https://m.example/v2/cache"]
+  capabilities = ["pull", "resolve"]
+  override_path = true
+
+[host."https://m.example/mirror/v2"]
+  capabilities = ["pull", "resolve"]
+"""
+
+
+def test_a_mirror_with_a_path_is_asked_there() -> None:
+    """containerd would ask the first one at /v2/cache/v2; the path of the second one ends as containerd wants it."""
+    wants = ("https://m.example/v2/cache/", "https://m.example/mirror/v2")
+    assert hosts_toml.merged("", wants, "hosts.toml") == ROOTED
+    assert hosts_toml.merged(ROOTED, wants, "hosts.toml") == ROOTED
+
+
+def test_a_mirror_with_a_path_that_is_asked_elsewhere_is_refused() -> None:
+    text = ROOTED.replace("override_path = true", "override_path = false")
+    with pytest.raises(LayoutError, match="containerd asks it at /v2/cache/v2") as error:
+        hosts_toml.merged(text, ("https://m.example/v2/cache",), "hosts.toml")
+    assert error.value.reference == "mirror-path"
+
+
 URLS = [f"https://{letter}.example" for letter in "abcde"]
 
 

@@ -1,0 +1,231 @@
+"""Every playbook tried on each kind of node that its clusters can have, by the planner itself.
+
+What the planner must refuse there because of a template or a setting is a mistake in a file. It is told once, with the
+kinds of nodes that it concerns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rollout.app.load import PLAYBOOK_FOLDER, SUFFIX
+from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.playbook import Policy, Templates
+from rollout.core.model.roles import Role, role_of
+from rollout.core.model.settings import Setting, Value
+from rollout.core.model.snapshot import FleetSnapshot, Snapshot
+from rollout.core.reading import rendering
+from rollout.core.reading.precedence import settings_of
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable
+from rollout.errors import InputError, Place, Problem
+from rollout.kubelet import homes
+from rollout.kubelet.changes.alike import Alike
+from rollout.kubelet.changes.changes import LeftAlone
+from rollout.kubelet.changes.rendered import uses_node
+from rollout.kubelet.kinds import kinds_text
+from rollout.kubelet.kinds.kind import Kind, kinds
+from rollout.kubelet.kinds.model_node import model_node
+from rollout.kubelet.node.layout import UNIT, VARIABLE
+
+_SETTINGS_FAULT = frozenset({"kubelet-would-not-start", "setting-without-effect"})
+"""What is the fault of a setting. The other refusals hang on what is on a node."""
+
+_WITHOUT_HOME = "setting-unsupported"
+"""A setting without a home on some nodes is what ``plan`` shows; on every node it can only be a mistake."""
+
+_PROBE = Setting("--v", 3, source="a flag that every kubelet has")
+"""So that the templates of flags are tried where there are no flags among the settings."""
+
+_OF_MODELS = "judged by nodes as kubeadm leaves them; with --snapshot FILE by your nodes' own files"
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A node with its settings, and what it is: a model of a kind that it can be (``kind``), or as it was read."""
+
+    node: Node
+    settings: Mapping[str, Setting]
+    snapshot: Snapshot
+    kind: Kind | None = None
+
+
+@dataclass(slots=True)
+class _Trial:
+    """A playbook on one cluster: all that was tried, and of each mistake what was refused for it.
+
+    ``meant``: some inventory names the playbook, so it is not a guess that it is for this cluster.
+    """
+
+    cluster: str
+    playbook: str
+    meant: bool
+    tried: list[_Subject] = field(default_factory=list)
+    refused: dict[Problem, list[_Subject]] = field(default_factory=dict)
+
+
+def mistakes(
+    inventories: Iterable[Inventory], playbooks: Iterable[Policy], fleet: FleetSnapshot | None = None
+) -> tuple[Problem, ...]:
+    """What is wrong with playbooks and templates for the nodes of these clusters. ``fleet``: one of them as it was read.
+
+    A playbook is tried on the clusters whose inventory names it. One that no inventory names may be meant for any of
+    them, so of its settings only what is refused everywhere is told.
+    """
+    clusters = tuple(inventories)
+    named = {inventory.playbook for inventory in clusters}
+    trials = [
+        _tried(inventory, policy, fleet, meant=policy.name in named)
+        for policy in playbooks
+        for inventory in clusters
+        if inventory.playbook == policy.name or policy.name not in named
+    ]
+    contradictions = (problem for settings in _distinct(trials).values() for problem in homes.check(settings))
+    return tuple(dict.fromkeys([*contradictions, *_folded(trials)]))
+
+
+def _tried(inventory: Inventory, policy: Policy, fleet: FleetSnapshot | None, *, meant: bool) -> _Trial:
+    trial, alike = _Trial(inventory.cluster, policy.name, meant), Alike(policy)
+    trial.tried += _subjects(inventory, policy, fleet)
+    told = {at for at, settings in _distinct([trial]).items() if homes.check(settings)}
+    for subject in trial.tried:
+        for problem in _refused(subject, policy, alike) if id(subject.settings) not in told else ():
+            trial.refused.setdefault(problem, []).append(subject)
+    return trial
+
+
+def _distinct(trials: Iterable[_Trial]) -> Mapping[int, Mapping[str, Setting]]:
+    """Each mapping of settings once, by its identity."""
+    return {id(each.settings): each.settings for trial in trials for each in trial.tried}
+
+
+# What is tried.
+
+
+def _subjects(inventory: Inventory, policy: Policy, fleet: FleetSnapshot | None) -> Iterator[_Subject]:
+    settings = _settings(inventory, policy)
+    changed = [node for node in inventory.nodes.values() if policy.control_plane or not _is_control_plane(node)]
+    if fleet is not None and fleet.cluster == inventory.cluster:
+        read = ((node, fleet.nodes.get(node.name)) for node in changed)
+        yield from (_Subject(node, settings[node.name], each) for node, each in read if isinstance(each, Snapshot))
+        return
+    known = kinds(inventory.api_server, changed)
+    seen: dict[tuple[Kind, int, str], None] = {}
+    for node in changed:
+        mine = settings[node.name]
+        look = _look(policy.templates, mine, node)
+        for kind in known.of(node):
+            if (kind, id(mine), look) not in seen:
+                seen[kind, id(mine), look] = None
+                yield _Subject(node, mine, model_node(kind), kind)
+
+
+def _is_control_plane(node: Node) -> bool:
+    return role_of(node.labels) is Role.CONTROL_PLANE
+
+
+def _settings(inventory: Inventory, policy: Policy) -> Mapping[str, Mapping[str, Setting]]:
+    """Of every node; nodes with the same settings share one mapping."""
+    probed: dict[int, Mapping[str, Setting]] = {}
+    found = settings_of(inventory, policy, {})
+    for mine in found.values():
+        if id(mine) not in probed:
+            has_flags = any(name.startswith("--") for name in mine)
+            probed[id(mine)] = mine if has_flags else {**mine, _PROBE.name: _PROBE}
+    return {name: probed[id(mine)] for name, mine in found.items()}
+
+
+def _look(templates: Templates, settings: Mapping[str, Setting], node: Node) -> str:
+    """What the templates make of this node, apart from its names: nodes for which that is the same are tried once."""
+    fields: dict[str, Value] = {name: each.value for name, each in settings.items() if not name.startswith("--")}
+    flags: dict[str, Value] = {"variable": VARIABLE, "arguments": ["--v=3"]}
+    command: dict[str, Value] = {"exec_start": "/usr/bin/kubelet", "unit": UNIT}
+    every = (
+        (templates.kubelet_config, {"fields": fields}),
+        (templates.flags_env, flags),
+        (templates.drop_in, command),
+    )
+    made = [_rendered(text, {**variables, "node": node}) for text, variables in every if uses_node(text)]
+    return "\n".join(made).replace(node.name, "NODE").replace(node.rack, "RACK").replace(node.zone, "ZONE")
+
+
+def _rendered(text: str, variables: Mapping[str, object]) -> str:
+    try:
+        return rendering.render(text, "", variables)
+    except InputError as error:
+        return str(error)
+
+
+# What is refused.
+
+
+def _refused(subject: _Subject, policy: Policy, alike: Alike) -> tuple[Problem, ...]:
+    try:
+        made = alike.made_for(subject.snapshot, subject.settings, subject.node)
+    except InputError as error:  # a template that cannot be rendered
+        return error.problems
+    if not isinstance(made, LeftAlone):
+        return ()
+    if made.place is not None:
+        return (Problem(made.reference, made.reason, made.place),)
+    if made.reference not in {*_SETTINGS_FAULT, _WITHOUT_HOME}:
+        return ()
+    hint = _OF_MODELS if subject.kind and made.reference in _SETTINGS_FAULT else ""
+    return (Problem(made.reference, made.reason, _place(made, subject, policy), hint),)
+
+
+def _place(made: LeftAlone, subject: _Subject, policy: Policy) -> Place:
+    """Where the setting is said that it is about, or where a template says it."""
+    about = made.about or tuple(name for name in subject.settings if re.search(rf"{re.escape(name)}\b", made.reason))
+    said = [place for name in about if (setting := subject.settings.get(name)) and (place := setting.place)]
+    if said:
+        return said[0]
+    templates = policy.templates
+    for line, text in enumerate(templates.kubelet_config.split("\n"), 1):
+        if any(re.search(rf"\b{re.escape(name)}\b", text) for name in about):
+            return Place(templates.kubelet_config_name, line, 1)
+    return Place(f"{PLAYBOOK_FOLDER}/{policy.name}{SUFFIX}", 1, 1)
+
+
+# Folding.
+
+
+def _folded(trials: Sequence[_Trial]) -> Iterator[Problem]:
+    """One problem for each place."""
+    places: dict[tuple[str, Place | None], list[Problem]] = {}
+    for trial in trials:
+        for problem in trial.refused:
+            places.setdefault((problem.reference, problem.place), []).append(problem)
+    for (reference, place), same in places.items():
+        found = [(trial, _of(trial, same)) for trial in trials]
+        told = [(trial, some) for trial, some in found if some and _counts(reference, trial, found)]
+        if told:
+            where = "; ".join(dict.fromkeys(_where(trial, some) for trial, some in told))
+            yield Problem(reference, f"{same[-1].message}; this concerns {where}", place, same[-1].hint)
+
+
+def _of(trial: _Trial, problems: Iterable[Problem]) -> list[_Subject]:
+    return [subject for problem in dict.fromkeys(problems) for subject in trial.refused.get(problem, ())]
+
+
+def _counts(reference: str, trial: _Trial, found: Iterable[tuple[_Trial, list[_Subject]]]) -> bool:
+    """Whether what some nodes of this trial refuse is a mistake. What a template does is one wherever it does it."""
+    if reference not in {*_SETTINGS_FAULT, _WITHOUT_HOME} or (trial.meant and reference in _SETTINGS_FAULT):
+        return True
+    asked = [
+        (each, some) for each, some in found if each is trial or (not trial.meant and each.playbook == trial.playbook)
+    ]
+    return all(len(some) == len(each.tried) for each, some in asked)
+
+
+def _where(trial: _Trial, subjects: Sequence[_Subject]) -> str:
+    some = [each.kind for each in subjects if each.kind is not None]
+    if not some:
+        names = [each.node.name for each in subjects]
+        return f"{counted(len(names), 'node')} of {trial.cluster}: {printable(fold(names), 200)}"
+    every = [each.kind for each in trial.tried if each.kind is not None]
+    apart = any(each.kind in some and each not in subjects for each in trial.tried)
+    example = f", such as {subjects[0].node.name}" if apart else ""
+    return f"{kinds_text.shown(some, every)} of {trial.cluster}{example}"

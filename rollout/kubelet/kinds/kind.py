@@ -1,0 +1,107 @@
+"""Which kinds of nodes there can be, by what an inventory says of its API server and of its nodes.
+
+A node's labels may say its kubelet, its runtime and how its kubelet was installed (``kubeletVersion``,
+``containerRuntime``, ``containerRuntimeVersion``, ``layout``), as those of nodes from the API server do. What they do not
+say may be anything that the inventory's other nodes and Kubernetes' version skew allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rollout.core.model.inventory import Node
+from rollout.kubelet import fields, versions
+from rollout.kubelet.runtime_versions import Runtime
+
+_SKEW, _SKEW_BEFORE, _WIDER_SINCE = 3, 2, 28
+"""How many minors a kubelet may be older than its API server (https://kubernetes.io/releases/version-skew-policy/)."""
+
+_DOCKERSHIM_UNTIL = 23
+
+
+class Installed(StrEnum):
+    """How a kubelet was installed: what its unit reads, and from where."""
+
+    DEB = "kubeadm-deb"
+    RPM = "kubeadm-rpm"
+    DROP_INS = "kubeadm-dropin"
+    PLAIN = "plain"
+
+
+_RUNTIMES = {
+    "dockershim": Runtime.DOCKERSHIM,
+    "cri-dockerd": Runtime.CRI_DOCKERD,
+    "containerd": Runtime.CONTAINERD,
+    "cri-o": Runtime.CRIO,
+    "crio": Runtime.CRIO,
+}
+
+
+_VERSIONS = {
+    Runtime.DOCKERSHIM: "20.10.24",
+    Runtime.CRI_DOCKERD: "0.3.15",
+    Runtime.CONTAINERD: "1.7.28",
+    Runtime.CRIO: "1.30.14",
+}
+"""For runtimes whose version is not said: one of those for which most settings have a home."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Kind:
+    """One kind of node: its kubelet's version, its runtime, and how the kubelet was installed."""
+
+    minor: int
+    version: str
+    runtime: Runtime
+    runtime_version: str
+    installed: Installed
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """What the nodes of a cluster can be where they do not say it themselves."""
+
+    minors: tuple[int, ...]
+    installed: tuple[Installed, ...]
+
+    def of(self, node: Node) -> Iterator[Kind]:
+        """Every kind that this node can be."""
+        for minor, version in self._versions(node.labels):
+            runtime = _runtime(node.labels, minor)
+            for installed in self._installed(node.labels):
+                said = node.labels.get("containerRuntimeVersion", "")
+                yield Kind(minor, version, runtime, said or _VERSIONS[runtime], installed)
+
+    def _versions(self, labels: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
+        said = versions.parse(labels.get("kubeletVersion", ""))
+        if said is not None:
+            return ((said.minor, said.text),) if said.minor in fields.known_minors() else ()
+        return tuple((minor, f"1.{minor}.0") for minor in self.minors)
+
+    def _installed(self, labels: Mapping[str, str]) -> tuple[Installed, ...]:
+        said = labels.get("layout", "")
+        return (Installed(said),) if said in set(Installed) else self.installed
+
+
+def kinds(api_server: str, nodes: Iterable[Node]) -> Kinds:
+    """Minors from the oldest that this API server may have up to its own. Where some nodes say how their kubelet was
+    installed the others have Debian packages of kubeadm; where none does there may be plain units too.
+    """
+    server = versions.known(api_server).minor
+    oldest = server - (_SKEW if server >= _WIDER_SINCE else _SKEW_BEFORE)
+    minors = tuple(minor for minor in fields.known_minors() if oldest <= minor <= server)
+    said = any("layout" in node.labels for node in nodes)
+    return Kinds(minors, (Installed.DEB,) if said else (Installed.DEB, Installed.PLAIN))
+
+
+def _runtime(labels: Mapping[str, str], minor: int) -> Runtime:
+    said = _RUNTIMES.get(labels.get("containerRuntime", ""))
+    if said is Runtime.DOCKERSHIM and minor > _DOCKERSHIM_UNTIL:
+        return Runtime.CRI_DOCKERD
+    if said is not None:
+        return said
+    if labels.get("containerRuntime") == "docker":
+        return Runtime.DOCKERSHIM if minor <= _DOCKERSHIM_UNTIL else Runtime.CRI_DOCKERD
+    return Runtime.DOCKERSHIM if minor <= _DOCKERSHIM_UNTIL else Runtime.CONTAINERD
