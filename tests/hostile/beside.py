@@ -15,6 +15,7 @@ from rollout.core.model.snapshot import FileState, Process, Snapshot, Unread
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import plan_text
+from tests.hostile.property import LONGEST_LINE
 from tests.kubelet import nodes
 from tests.kubelet.nodes import CONFIG_TEXT, POLICY, fleet, inventory, kubeadm
 
@@ -50,7 +51,7 @@ def told_beside(snapshot: Snapshot | Unread, settings: Mapping[str, Setting]) ->
     check_preflight(made)
     document = plan_json(made, "p.json")
     json.dumps(document, allow_nan=False).encode()
-    return *plan_text(made).splitlines(), *_said_of_enemy(made)
+    return *_shown(made), *_said_of_enemy(made)
 
 
 def kept_in(traces: list[str]) -> Keep:
@@ -131,6 +132,12 @@ def _shares(plan: Plan) -> Iterator[tuple[str, object]]:
         }
         bytes_of = {file.after: plan.blobs[file.after] for file in group.change.files}
         yield name, (replace(node, group="", wave=0), group.change, group.label, bytes_of, said, remarks)
+
+
+def _shown(plan: Plan) -> Iterator[str]:
+    """The plan as text, in parts: a diff shows every byte of a line that changes, however long somebody has made it."""
+    text = plan_text(plan)
+    yield from (text[at : at + LONGEST_LINE] for at in range(0, len(text), LONGEST_LINE))
 
 
 def _said_of_enemy(plan: Plan) -> Iterator[str]:
