@@ -126,6 +126,7 @@ lock: .cache/tools/.done ## the lock files anew from pyproject.toml and requirem
 	$(COMPILE) $(UPGRADE) --extra dev pyproject.toml requirements/build.in --output-file requirements/dev.txt
 	$(COMPILE) --constraint requirements/dev.txt pyproject.toml requirements/build.in --output-file requirements/run.txt
 	$(COMPILE) $(UPGRADE) requirements/fuzz.in --output-file requirements/fuzz.txt
+	$(COMPILE) $(UPGRADE) requirements/record.in --output-file requirements/record.txt
 	$(COMPILE) $(UPGRADE) requirements/tools.in --output-file requirements/tools.txt
 
 audit: .cache/tools/.done ## known holes in the packages that run and that test; asks a service on the network, and fails where that cannot tell

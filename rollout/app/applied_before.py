@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rollout.app.apart import Keep, keep_nothing
+from rollout.app.hearing import report_of
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
 from rollout.app.ports import Journal, Nodes, Target
 from rollout.app.reading import each, only
@@ -12,19 +14,18 @@ from rollout.core.model.plan import Plan
 from rollout.core.model.report import Report
 from rollout.core.plans.standing_now import Standings, stand
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_answer import parse_report
 from rollout.kubelet.agent.agent_call import Measure
 
 
-def look_before(plan: Plan, way: Way, nodes: Nodes) -> Standings:
-    """How nodes stand to the plan. Claims nothing, changes nothing.
+def look_before(plan: Plan, way: Way, nodes: Nodes, keep: Keep = keep_nothing) -> Standings:
+    """How nodes stand to the plan. Claims nothing, changes nothing. ``keep``: for the trace of an answer that rollout fails on.
 
     The first wave answers for most plans: the others are only asked where no node of it can be applied.
     """
-    first = _read(plan, way, nodes, plan.waves[0].nodes if plan.waves else ())
+    first = _read(plan, way, nodes, plan.waves[0].nodes if plan.waves else (), keep)
     if first.one_is_open:
         return first
-    rest = _read(plan, way, nodes, [name for name in plan.nodes if name not in first.nodes])
+    rest = _read(plan, way, nodes, [name for name in plan.nodes if name not in first.nodes], keep)
     return Standings({**first.nodes, **rest.nodes})
 
 
@@ -35,7 +36,7 @@ def runs_that_applied(journal: Journal, plan: Plan) -> tuple[str, ...]:
     return tuple(header.run for header in journal.runs(plan.cluster) if header.run in found)
 
 
-def _read(plan: Plan, way: Way, nodes: Nodes, names: Sequence[str]) -> Standings:
+def _read(plan: Plan, way: Way, nodes: Nodes, names: Sequence[str], keep: Keep) -> Standings:
     changes = {group.name: group.change for group in plan.groups}
 
     def read(target: Target) -> Report:
@@ -43,6 +44,6 @@ def _read(plan: Plan, way: Way, nodes: Nodes, names: Sequence[str]) -> Standings
         measure = Measure(UNIT, paths=paths)
         sudo = way.sudo[target.name]
         command = agent_call.status(way.program, measure=measure, sudo=sudo, deadline=READ_SECONDS)
-        return parse_report(target.name, "status", nodes.run(target, command), 0.0)
+        return report_of(target.name, "status", nodes.run(target, command), 0.0, keep)
 
     return stand(plan, each(only(way, names), nodes, read))

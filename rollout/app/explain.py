@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rollout.app.apart import Keep, attempt, keep_nothing
 from rollout.app.ports import ApiSources
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.snapshot import FleetSnapshot, Unread
@@ -17,8 +18,19 @@ from rollout.kubelet.node.layout import LayoutError
 NO_KUBECONFIG = "no kubeconfig is named"
 
 
-def explain_on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation) -> OnNode:
-    """The setting on a node of ``fleet``; ``InputError`` where the node was not read or is not understood."""
+def explain_on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation, keep: Keep = keep_nothing) -> OnNode:
+    """The setting on a node of ``fleet``; ``InputError`` where the node was not read or is not understood.
+
+    ``keep``: for the trace of what rollout fails on.
+    """
+
+    def failed(why: str) -> OnNode:
+        raise _error("explaining-failed", f"{node.name}: {why}")
+
+    return attempt(node.name, lambda: _on_node(node, fleet, explanation), failed, keep)
+
+
+def _on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation) -> OnNode:
     snapshot = fleet.nodes.get(node.name)
     if snapshot is None:
         raise _error("not-in-snapshot", f"{node.name}: the snapshot does not hold this node")

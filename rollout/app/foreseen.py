@@ -35,6 +35,15 @@ from rollout.kubelet.restarts.termination import worst
 NOT_FORESEEN = "pods-not-foreseen"
 
 
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What the change of one node does besides: what is at stake ``here``, and ``said`` of it; kubeadm would have it ``rewritten``."""
+
+    here: AtStake
+    said: tuple[Said, ...]
+    rewritten: bool
+
+
 @dataclass(frozen=True)
 class Foresight:
     """What is known for looking ahead. ``assumed`` as in ``app.plan.build_plan``."""
@@ -97,23 +106,39 @@ class Foresight:
             return None
         return less if is_less(now, less) else None
 
-    def on(self, plan: Plan, proposals: Mapping[str, Proposal]) -> Plan:
-        """The plan with what it will do; ``InputError`` ``registry-cap`` when that is more than the playbook allows."""
-        at_stake = {name: self._at_stake(self.inventory.nodes[name], proposals[name]) for name in plan.nodes}
-        loads = registry_loads(self._asking(plan, proposals))
+    def on(self, plan: Plan, foreseen: Mapping[str, Foreseen], asking: Iterable[Asking]) -> Plan:
+        """The plan with what it will do; ``InputError`` ``registry-cap`` when that is more than the playbook allows.
+
+        ``foreseen`` is that of each of its nodes, ``asking`` that of every node of its selection, those that it leaves alone too.
+        """
+        loads = registry_loads(asking)
         problems = tuple(beyond_caps(loads, self.policy.caps))
         if problems:
             raise InputError(problems)
+        at_stake = [foreseen[name].here for name in plan.nodes]
         return replace(
             plan,
-            consequences=tuple(_consequences(plan, at_stake)),
+            consequences=tuple(_consequences(plan, foreseen)),
             loads=loads,
-            remarks=(*plan.remarks, *_by_kubeadm(at_stake), *self._not_foreseen(at_stake.values())),
+            remarks=(*plan.remarks, *_by_kubeadm(plan, foreseen), *self._not_foreseen(at_stake)),
         )
 
-    def _at_stake(self, node: Node, proposal: Proposal) -> AtStake:
-        snapshot = self.fleet.nodes[node.name]
-        assert isinstance(snapshot, Snapshot)  # noqa: S101 - only nodes that were read are planned
+    def of_change(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> Foreseen:
+        """What the change of one node does besides."""
+        here = self._at_stake(node, snapshot, proposal)
+        return Foreseen(here, tuple(consequences.of_node(here)), kubeadm.rewrites(snapshot, proposal.change))
+
+    def asking_anew(self, node: Node, proposal: Proposal) -> Asking:
+        """What a node that is changed may ask of its registry."""
+        return Asking(node, pull_rates.rate_of(proposal.before), pull_rates.rate_of(proposal.after))
+
+    def asking_as_before(self, node: Node) -> Asking:
+        """What a node that is left alone may."""
+        snapshot = self.fleet.nodes.get(node.name)
+        now = pull_rates.rate_now(snapshot, node, self.assumed) if isinstance(snapshot, Snapshot) else None
+        return Asking(node, now, now)
+
+    def _at_stake(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> AtStake:
         pods = self.pods.get(node.name, ()) if self.around.pods is not None else None
         return AtStake(
             snapshot=snapshot,
@@ -152,36 +177,24 @@ class Foresight:
                 unsaid,
             )
 
-    def _asking(self, plan: Plan, proposals: Mapping[str, Proposal]) -> Iterator[Asking]:
-        """Every node of the plan's selection, those that it leaves alone too."""
-        for name in (*plan.nodes, *(entry.name for entry in plan.left)):
-            node = self.inventory.nodes[name]
-            if name in plan.nodes:
-                proposal = proposals[name]
-                yield Asking(node, pull_rates.rate_of(proposal.before), pull_rates.rate_of(proposal.after))
-            else:
-                snapshot = self.fleet.nodes.get(name)
-                now = pull_rates.rate_now(snapshot, node, self.assumed) if isinstance(snapshot, Snapshot) else None
-                yield Asking(node, now, now)
 
-
-def _by_kubeadm(at_stake: Mapping[str, AtStake]) -> Iterator[Remark]:
-    names = tuple(name for name, each in at_stake.items() if kubeadm.rewrites(each.snapshot, each.change))
+def _by_kubeadm(plan: Plan, foreseen: Mapping[str, Foreseen]) -> Iterator[Remark]:
+    names = tuple(name for name in plan.nodes if foreseen[name].rewritten)
     if names:
         yield Remark(kubeadm.REMARK, kubeadm.REMARK_TEXT, names)
 
 
-def _consequences(plan: Plan, at_stake: Mapping[str, AtStake]) -> Iterator[Consequence]:
+def _consequences(plan: Plan, foreseen: Mapping[str, Foreseen]) -> Iterator[Consequence]:
     """Group by group; what holds for all nodes of a group names none."""
     for group in plan.groups:
-        members = {name: at_stake[name] for name, node in plan.nodes.items() if node.group == group.name}
+        members = {name: foreseen[name] for name, node in plan.nodes.items() if node.group == group.name}
         said: dict[Said, list[str]] = {}
-        for name, here in members.items():
-            for each in consequences.of_node(here):
-                said.setdefault(each, []).append(name)
+        for name, each in members.items():
+            for one in each.said:
+                said.setdefault(one, []).append(name)
         for (reference, text), names in said.items():
             yield Consequence(group.name, reference, text, () if len(names) == len(members) else tuple(names))
-        yield from _of_group(group.name, members)
+        yield from _of_group(group.name, {name: each.here for name, each in members.items()})
 
 
 def _of_group(group: str, members: Mapping[str, AtStake]) -> Iterator[Consequence]:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import assert_never
 
+from rollout.app.apart import Keep, attempt, keep_nothing
 from rollout.app.backends import Backends
 from rollout.app.draining import LATER, Drains, NotOursError, Said
 from rollout.app.ended_runs import HasEnded, gives_way, none_has_ended
-from rollout.app.node_gates import BASELINE_UNKNOWN, NodeGates, UntouchableError
+from rollout.app.hearing import FAILED, report_of
+from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
 from rollout.app.node_pulls import asks_for_pulls, images_of
 from rollout.app.pods_since import why_not_now
 from rollout.app.ports import Clock, Local, Nodes, Target
@@ -30,7 +32,6 @@ from rollout.core.run.events import Answered, Event, Trigger
 from rollout.core.run.state import Verb
 from rollout.core.run.triggers import newer_attempt, reference_of, trigger_of
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_answer import parse_report
 from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, CommandGate, FileOrder, Measure
 
 UNIT = "kubelet.service"
@@ -68,6 +69,7 @@ class NodeWorker:
     backends: Backends = field(default_factory=Backends)
     who: str = ""
     has_ended: HasEnded = none_has_ended  # of a run that a node names: its claim gives way then
+    keep: Keep = keep_nothing
     kept: set[str] = field(default_factory=set)
     claimed: dict[str, float] = field(default_factory=dict)  # when nodes that are being drained were claimed last
     not_ours: dict[str, Answered] = field(default_factory=dict)  # what a node said that was found taken over in a round
@@ -192,7 +194,7 @@ class NodeWorker:
         command = agent_call.status(self.way.program, tx=ask.tx, measure=measure, sudo=sudo, deadline=READ_SECONDS)
         started = self.clock.now()
         answer = self.nodes.run(self.way.targets[ask.node], command)
-        return parse_report(ask.node, "status", answer, self.clock.now() - started)
+        return report_of(ask.node, "status", answer, self.clock.now() - started, self.keep)
 
     def _answered(self, ask: Ask, baseline: str = "", pulls: tuple[str, ...] = ()) -> Answered:
         report = self._read(ask) if ask.verb is Verb.READ else self._ask(ask)
@@ -223,7 +225,7 @@ class NodeWorker:
         trigger, message = trigger_of(report), report.message
         reference = reference_of(report, trigger)
         if ask.verb is Verb.MEASURE:
-            trigger, reference, message = self._gates.judged(ask, report, self._change(ask.node))
+            trigger, reference, message = self._judged(ask, report)
         elif ask.verb is Verb.CLEAN:
             trigger = Trigger.CLEANED
         elif falsehood := self._falsehood(ask, report, reference):
@@ -239,11 +241,20 @@ class NodeWorker:
             newer=newer_attempt(ask.tx, report.receipts) if self.plan is None and ask.verb is Verb.READ else "",
         )  # fmt: skip
 
+    def _judged(self, ask: Ask, report: Report) -> Judgement:
+        """Its gates' verdict. Of a measurement that rollout itself fails on it is unknown, and never a pass."""
+        return attempt(
+            ask.node,
+            lambda: self._gates.judged(ask, report, self._change(ask.node)),
+            lambda why: (Trigger.GATES_UNKNOWN, FAILED, why),
+            self.keep,
+        )
+
     def _look(self, ask: Ask) -> Report:
         """What the node says without a claim."""
         sudo = self.way.sudo[ask.node]
         command = agent_call.status(self.way.program, tx=ask.tx, sudo=sudo, deadline=READ_SECONDS)
-        return parse_report(ask.node, "status", self.nodes.run(self.way.targets[ask.node], command), 0.0)
+        return report_of(ask.node, "status", self.nodes.run(self.way.targets[ask.node], command), 0.0, self.keep)
 
     def _falsehood(self, ask: Ask, report: Report, reference: str) -> tuple[str, str] | None:
         """What an honest agent would never say, and what would stop the run on all other nodes if it were believed."""
@@ -260,7 +271,7 @@ class NodeWorker:
         command = self._command(ask, take_over=take_over or self.take_over)
         answer = self.nodes.run(self.way.targets[ask.node], command)
         verb = _AGENT_VERBS[ask.verb]
-        return parse_report(ask.node, verb, answer, self.clock.now() - started)
+        return report_of(ask.node, verb, answer, self.clock.now() - started, self.keep)
 
     def _command(self, ask: Ask, *, take_over: bool) -> RemoteCommand:
         program, sudo = self.way.program, self.way.sudo[ask.node]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import PurePath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from rollout.app.foreseen import Foresight
+from rollout.app.apart import Keep, attempt, keep_nothing
+from rollout.app.foreseen import Foreseen, Foresight
 from rollout.core.model.draining import BY_HAND
 from rollout.core.model.inventory import Inventory, Node
-from rollout.core.model.plan import Left, LessRoom, Plan, PlannedDrain, Remark, Standing
+from rollout.core.model.plan import Left, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.model.roles import Role, role_of
 from rollout.core.model.settings import Setting
@@ -18,13 +18,14 @@ from rollout.core.model.way_back import WayBack
 from rollout.core.plans import history
 from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
+from rollout.core.plans.registry_load import Asking
 from rollout.core.text.terminal import printable
-from rollout.errors import InputError, Problem, RolloutError
+from rollout.errors import InputError, Problem
 from rollout.kubelet import homes, own_values
 from rollout.kubelet.changes.alike import Alike
-from rollout.kubelet.changes.changes import Proposal
 from rollout.kubelet.node import fitness, managers
 from rollout.kubelet.node.fitness import SICK
+from rollout.kubelet.node.managers import Said
 
 NOTHING_KNOWN = Around()
 _CONTROL_PLANE = "a node of the control plane; the playbook does not say `controlPlane: true`"
@@ -41,7 +42,7 @@ def build_plan(
     way_back: WayBack | None = None,
     around: Around = NOTHING_KNOWN,
     assumed: int | None = None,
-    trace: Callable[[str, str], str] = lambda _node, _text: "",
+    trace: Keep = keep_nothing,
 ) -> Plan:
     """The plan for the selected nodes (names of the inventory). Mistakes in settings are one ``InputError``.
 
@@ -51,30 +52,45 @@ def build_plan(
     _check_fleet(inventory, fleet)
     _check_settings(settings, selection, homes.check_accepted(policy.accepted, policy.name))
     passed_over = _passed_over(inventory, policy, selection, around)
-    decided: list[Decided] = []
-    left: list[Left] = []
-    blobs: dict[str, bytes] = {}
     foresight = Foresight(inventory, policy, fleet, around, assumed)
     alike = Alike(policy, assumed)
-    proposals: dict[str, Proposal] = {}
-    for name in selection:
-        node, mine = inventory.nodes[name], settings.get(name, {})
-        try:
-            found = passed_over.get(name) or _decide(foresight, alike, node, mine)
-        except RolloutError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever one node's files hold, the others are planned
-            found = _failed(node, error, trace)
-        if isinstance(found, Left):
-            left.append(found)
-            continue
-        machine_id, proposal, drain, less = found
-        proposals[name] = proposal
-        decided.append(Decided(inventory.nodes[name], machine_id, proposal.change, proposal.label, drain, less))
-        blobs |= proposal.blobs
-    known = _remarks(inventory, fleet, [name for name in selection if name not in passed_over], around, assumed)
-    made = plan_of(inventory, policy, fleet, limit, decided, left, blobs, known, way_back=way_back)
-    return foresight.on(made, proposals)
+    seen = {
+        name: _seen(foresight, alike, inventory.nodes[name], settings.get(name, {}), passed_over.get(name), trace)
+        for name in selection
+    }
+    changed = [one.found for one in seen.values() if isinstance(one.found, _Changed)]
+    made = plan_of(
+        inventory,
+        policy,
+        fleet,
+        limit,
+        [each.decided for each in changed],
+        [one.found for one in seen.values() if isinstance(one.found, Left)],
+        {name: content for each in changed for name, content in each.blobs.items()},
+        _remarks(inventory, fleet, [name for name in selection if name not in passed_over], around, seen),
+        way_back=way_back,
+    )
+    foreseen = {each.decided.node.name: each.foreseen for each in changed}
+    return foresight.on(made, foreseen, [one.asking for one in seen.values()])
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """A node that is to be changed: how, by which contents, and what that does besides."""
+
+    decided: Decided
+    blobs: Mapping[str, bytes]
+    foreseen: Foreseen
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """All that a plan takes from one node: nothing of a node is looked at after this is made."""
+
+    found: _Changed | Left
+    asking: Asking
+    taken: tuple[Said, ...] = ()  # what its version is taken for, to be remarked
+    managed: tuple[Said, ...] = ()  # who else configures it
 
 
 def check_preflight(plan: Plan) -> Preflight:
@@ -105,40 +121,59 @@ def _cordoned(run: str) -> str:
 
 
 def _remarks(
-    inventory: Inventory, fleet: FleetSnapshot, selection: Sequence[str], around: Around, assumed: int | None
+    inventory: Inventory, fleet: FleetSnapshot, selection: Sequence[str], around: Around, seen: Mapping[str, _Seen]
 ) -> tuple[Remark, ...]:
-    read = [(name, snapshot) for name in selection if isinstance(snapshot := fleet.nodes.get(name), Snapshot)]
-    said = [(name, each) for name, snapshot in read for each in managers.remarks(snapshot)]
-    taken = [(name, each) for name, snapshot in read for each in fitness.remarks(snapshot, assumed)]
+    taken = [(name, each) for name in selection for each in seen[name].taken]
+    said = [(name, each) for name in selection for each in seen[name].managed]
     return (*history.remarks(inventory, selection, fleet, around), *history.folded([*taken, *said]))
 
 
-def _decide(
-    foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str, Setting]
-) -> tuple[str, Proposal, PlannedDrain | None, LessRoom | None] | Left:
+def _seen(
+    foresight: Foresight,
+    alike: Alike,
+    node: Node,
+    settings: Mapping[str, Setting],
+    passed_over: Left | None,
+    trace: Keep,
+) -> _Seen:
+    def look() -> _Seen:
+        if passed_over is not None:
+            return _Seen(passed_over, foresight.asking_as_before(node))
+        return _look(foresight, alike, node, settings)
+
+    def failed(reason: str) -> _Seen:
+        refused = Left(node.name, node.rack, Standing.REFUSED, "planning-failed", reason)
+        return _Seen(passed_over or refused, Asking(node, None, None))
+
+    return attempt(node.name, look, failed, trace)
+
+
+def _look(foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str, Setting]) -> _Seen:
     snapshot = foresight.fleet.nodes.get(node.name)
     if snapshot is None:
-        return Left(
-            node.name, node.rack, Standing.UNREACHABLE, "not-in-snapshot", "the snapshot does not hold this node"
-        )
+        why = "the snapshot does not hold this node"
+        left = Left(node.name, node.rack, Standing.UNREACHABLE, "not-in-snapshot", why)
+        return _Seen(left, foresight.asking_as_before(node))
     if isinstance(snapshot, Unread):
-        return Left(node.name, node.rack, Standing.UNREACHABLE, snapshot.reference, snapshot.message)
-    found = alike.change_for(snapshot, settings, node)
-    if isinstance(found, Left):
-        return found
-    drain = foresight.for_its_pods(node, snapshot, found)
+        left = Left(node.name, node.rack, Standing.UNREACHABLE, snapshot.reference, snapshot.message)
+        return _Seen(left, foresight.asking_as_before(node))
+    found, asking = _decide(foresight, alike, node, settings, snapshot)
+    return _Seen(found, asking, tuple(fitness.remarks(snapshot, foresight.assumed)), managers.remarks(snapshot))
+
+
+def _decide(
+    foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str, Setting], snapshot: Snapshot
+) -> tuple[_Changed | Left, Asking]:
+    proposal = alike.change_for(snapshot, settings, node)
+    if isinstance(proposal, Left):
+        return proposal, foresight.asking_as_before(node)
+    drain = foresight.for_its_pods(node, snapshot, proposal)
     if isinstance(drain, Left):
-        return drain
-    return snapshot.machine_id, found, drain, foresight.less_room(node, snapshot, found)
-
-
-def _failed(node: Node, error: Exception, trace: Callable[[str, str], str]) -> Left:
-    """Where it failed is told, but not the error's own words: they may hold what a file of the node holds."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{type(error).__name__} in {PurePath(frame.filename).name}:{frame.lineno}"
-    kept = trace(node.name, "".join(traceback.format_exception(error)))
-    reason = f"rollout itself failed on what this node's files hold ({place}); please report it{kept and f'. {kept}'}"
-    return Left(node.name, node.rack, Standing.REFUSED, "planning-failed", reason)
+        return drain, foresight.asking_as_before(node)
+    less = foresight.less_room(node, snapshot, proposal)
+    decided = Decided(node, snapshot.machine_id, proposal.change, proposal.label, drain, less)
+    foreseen = foresight.of_change(node, snapshot, proposal)
+    return _Changed(decided, proposal.blobs, foreseen), foresight.asking_anew(node, proposal)
 
 
 def _check_fleet(inventory: Inventory, fleet: FleetSnapshot) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rollout.app.apart import Keep, attempt, keep_nothing
+from rollout.app.hearing import FAILED
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
 from rollout.app.ports import Nodes, Target
 from rollout.app.reading import each
@@ -19,17 +21,37 @@ _NOT_THERE = frozenset({"refused", "timeout"})
 
 
 def prove(
-    way: Way, nodes: Nodes, transactions: Mapping[str, str], left: Mapping[str, tuple[str, ...]]
+    way: Way,
+    nodes: Nodes,
+    transactions: Mapping[str, str],
+    left: Mapping[str, tuple[str, ...]],
+    keep: Keep = keep_nothing,
 ) -> tuple[NodeProof, ...]:
-    """Each node of ``way``. ``transactions``: node → what was taken back there; ``left``: what cleaning up could not remove."""
+    """Each node of ``way``. ``transactions``: node → what was taken back there; ``left``: what cleaning up could not remove.
 
-    def read(target: Target) -> NodeProof:
-        found = _asked(way, nodes, target, DEFAULT_HEALTHZ_PORT)
-        if isinstance(found, Verification) and found.measurement.healthz in _NOT_THERE:
-            found = _asked_where_it_is(way, nodes, target, found)
+    ``keep``: for the trace of an answer that rollout fails on: that node is not proven.
+    """
+
+    def judged(target: Target, found: Verification | Unread) -> NodeProof:
         return proof_of(found, transactions[target.name], left.get(target.name, ()))
 
+    def read(target: Target) -> NodeProof:
+        name = target.name
+        return attempt(
+            name,
+            lambda: judged(target, _found(way, nodes, target)),
+            lambda why: judged(target, Unread(name, FAILED, why)),
+            keep,
+        )
+
     return tuple(each(way, nodes, read).values())
+
+
+def _found(way: Way, nodes: Nodes, target: Target) -> Verification | Unread:
+    found = _asked(way, nodes, target, DEFAULT_HEALTHZ_PORT)
+    if isinstance(found, Verification) and found.measurement.healthz in _NOT_THERE:
+        return _asked_where_it_is(way, nodes, target, found)
+    return found
 
 
 def _asked_where_it_is(way: Way, nodes: Nodes, target: Target, found: Verification) -> Verification | Unread:

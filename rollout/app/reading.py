@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from rollout.app.apart import Keep, keep_nothing
+from rollout.app.hearing import report_of, snapshot_of
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
 from rollout.app.ports import Clock, Nodes, Target
 from rollout.core.model.inventory import Inventory
@@ -13,7 +15,6 @@ from rollout.core.model.remote import RemoteCommand
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot
 from rollout.kubelet.agent.agent_call import Measure
 
 WIDTH = 96
@@ -41,28 +42,34 @@ def only(way: Way, names: Iterable[str]) -> Way:
     return Way(way.program, {name: way.targets[name] for name in chosen}, {name: way.sudo[name] for name in chosen})
 
 
-def snapshot_fleet(inventory: Inventory, way: Way, nodes: Nodes, clock: Clock) -> FleetSnapshot:
-    """Every node of ``way`` as it is now; changes nothing."""
+def snapshot_fleet(
+    inventory: Inventory, way: Way, nodes: Nodes, clock: Clock, keep: Keep = keep_nothing
+) -> FleetSnapshot:
+    """Every node of ``way`` as it is now; changes nothing. ``keep``: for the trace of an answer that rollout fails on."""
     taken = clock.wall()
 
     def read(target: Target) -> Snapshot | Unread:
         command = agent_call.snapshot(way.program, unit=UNIT, sudo=way.sudo[target.name], deadline=READ_SECONDS)
-        return parse_snapshot(target.name, nodes.run(target, command))
+        return snapshot_of(target.name, nodes.run(target, command), keep)
 
     return FleetSnapshot(inventory.cluster, inventory.digest, taken, each(way, nodes, read))
 
 
 def read_receipts(
-    way: Way, nodes: Nodes, width: int = WIDTH, heard: Callable[[str], None] = lambda _: None
+    way: Way,
+    nodes: Nodes,
+    width: int = WIDTH,
+    heard: Callable[[str], None] = lambda _: None,
+    keep: Keep = keep_nothing,
 ) -> Mapping[str, Report]:
     """What every node says of its transactions and its token; claims nothing, changes nothing.
 
-    ``heard`` is told of each that answered, as it does.
+    ``heard`` is told of each that answered, as it does; ``keep`` as in ``snapshot_fleet``.
     """
 
     def read(target: Target) -> Report:
         command: RemoteCommand = agent_call.status(way.program, sudo=way.sudo[target.name], deadline=READ_SECONDS)
-        report = parse_report(target.name, "status", nodes.run(target, command), 0.0)
+        report = report_of(target.name, "status", nodes.run(target, command), 0.0, keep)
         if report.outcome is Outcome.DONE:
             heard(target.name)
         return report
@@ -76,7 +83,7 @@ def restart_pauses(way: Way, nodes: Nodes) -> tuple[str, ...]:
     def read(target: Target) -> str:
         sudo = way.sudo[target.name]
         command = agent_call.status(way.program, measure=Measure(UNIT), sudo=sudo, deadline=SAMPLE_SECONDS)
-        measured = parse_report(target.name, "status", nodes.run(target, command), 0.0).measurement
+        measured = report_of(target.name, "status", nodes.run(target, command), 0.0, keep_nothing).measurement
         return measured.unit.properties.get("RestartUSec", "") if measured and measured.unit else ""
 
     return tuple(said for said in each(way, nodes, read).values() if said)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rollout import __version__
+from rollout.app.apart import Keep, keep_nothing
 from rollout.app.backends import Backends
 from rollout.app.driver import Driver
 from rollout.app.ended_runs import EndedRuns
@@ -44,6 +45,7 @@ class Tools:
     new_run_id: Callable[[], str]
     backends: Backends = field(default_factory=Backends)
     notice: Callable[[str], None] = lambda _words: None  # told what holds a run up, for people
+    keep: Keep = keep_nothing  # for the trace of an answer that rollout fails on
 
 
 def check_plan(plan: Plan, inventory: Inventory, file: str) -> None:
@@ -93,14 +95,16 @@ def start_apply(plan: Plan, way: Way, tools: Tools) -> RunState:
     counter = max(plan.counter, highest_counter(tools.journal, plan.cluster)) + 1
     worker = NodeWorker(
         order.run, way, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who,
-        has_ended=EndedRuns(tools.journal, order.cluster),
+        has_ended=EndedRuns(tools.journal, order.cluster), keep=tools.keep,
     )  # fmt: skip
     return begin(order, counter, plan_codec.encode(plan), worker, tools)
 
 
 def start_revert(order: Order, counter: int, way: Way, tools: Tools) -> RunState:
     """Take transactions back, over claims of the run that made them."""
-    worker = NodeWorker(order.run, way, tools.nodes, tools.local, tools.clock, take_over=True, force=order.force)
+    worker = NodeWorker(
+        order.run, way, tools.nodes, tools.local, tools.clock, take_over=True, force=order.force, keep=tools.keep
+    )
     return begin(order, counter, b"", worker, tools)
 
 
@@ -211,7 +215,7 @@ def resume(state: RunState, way: Way, tools: Tools) -> RunState:
     take_over = order.goal is Goal.REVERT
     worker = NodeWorker(
         order.run, way, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who,
-        EndedRuns(tools.journal, order.cluster),
+        EndedRuns(tools.journal, order.cluster), tools.keep,
     )  # fmt: skip
     return go_on(order, worker, tools)
 

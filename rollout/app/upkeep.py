@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from rollout.app.apart import Keep, attempt, keep_nothing
 from rollout.app.following import replay_if_readable
+from rollout.app.hearing import FAILED, report_of
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
 from rollout.app.past_plans import plan_of
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
 from rollout.core.model.plan import Plan
+from rollout.core.model.remote import RemoteAnswer
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
 from rollout.core.model.verification import Drift, Undone, Verification, by_kubeadm, drifts
 from rollout.core.run.state import Goal, NodeState
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_answer import parse_report, parse_verification
+from rollout.kubelet.agent.agent_answer import parse_verification
 from rollout.kubelet.agent.agent_call import Claim
 
 FORGET_SECONDS = 60.0
@@ -71,22 +74,31 @@ def _known(header: RunHeader, plan: Plan, name: str) -> Known | None:
 
 
 def verify_fleet(
-    way: Way, nodes: Nodes, known: Mapping[str, Known]
+    way: Way, nodes: Nodes, known: Mapping[str, Known], keep: Keep = keep_nothing
 ) -> tuple[Mapping[str, tuple[Drift, ...]], tuple[Unread, ...]]:
-    """Node → how it differs from what its receipts and the journal say; and who could not be asked. Changes nothing."""
+    """Node → how it differs from what its receipts and the journal say; and who could not be asked. Changes nothing.
 
-    def read(target: Target) -> Verification | Unread:
-        command = agent_call.verify(way.program, unit=UNIT, sudo=way.sudo[target.name], deadline=READ_SECONDS)
-        return parse_verification(target.name, nodes.run(target, command))
+    ``keep``: for the trace of an answer that rollout fails on.
+    """
+
+    def read(target: Target) -> tuple[Drift, ...] | Unread:
+        name = target.name
+        command = agent_call.verify(way.program, unit=UNIT, sudo=way.sudo[name], deadline=READ_SECONDS)
+        answer = nodes.run(target, command)
+        return attempt(
+            name, lambda: _compared(name, answer, known.get(name)), lambda why: Unread(name, FAILED, why), keep
+        )
 
     answers = each(way, nodes, read)
     unread = tuple(answer for answer in answers.values() if isinstance(answer, Unread))
-    found = {
-        name: (*_against_journal(answer, known.get(name)), *_named(answer, known.get(name)))
-        for name, answer in answers.items()
-        if isinstance(answer, Verification)
-    }
-    return found, unread
+    return {name: answer for name, answer in answers.items() if not isinstance(answer, Unread)}, unread
+
+
+def _compared(node: str, said: RemoteAnswer, known: Known | None) -> tuple[Drift, ...] | Unread:
+    answer = parse_verification(node, said)
+    if isinstance(answer, Unread):
+        return answer
+    return *_against_journal(answer, known), *_named(answer, known)
 
 
 def _named(answer: Verification, known: Known | None) -> tuple[Drift, ...]:
@@ -107,20 +119,26 @@ def _against_journal(answer: Verification, known: Known | None) -> tuple[Drift, 
     return ()
 
 
-def forget_fleet(way: Way, nodes: Nodes, run: str, counter: int) -> Mapping[str, Report]:
+def forget_fleet(way: Way, nodes: Nodes, run: str, counter: int, keep: Keep = keep_nothing) -> Mapping[str, Report]:
     """Remove what we keep on every node of ``way``; a node where a transaction is under way refuses."""
 
     def remove(target: Target) -> Report:
         command = agent_call.forget(
             way.program, run=run, counter=counter, sudo=way.sudo[target.name], deadline=FORGET_SECONDS
         )
-        return parse_report(target.name, "forget", nodes.run(target, command), 0.0)
+        return report_of(target.name, "forget", nodes.run(target, command), 0.0, keep)
 
     return each(way, nodes, remove)
 
 
 def set_free(
-    way: Way, nodes: Nodes, held: Mapping[str, str], known: Collection[str], new: str, counter: int
+    way: Way,
+    nodes: Nodes,
+    held: Mapping[str, str],
+    known: Collection[str],
+    new: str,
+    counter: int,
+    keep: Keep = keep_nothing,
 ) -> tuple[Freed, ...]:
     """Take the claims of other runs (``held``: node → run) off nodes. What is armed there is left to its guard.
 
@@ -132,10 +150,10 @@ def set_free(
         sudo, holder = way.sudo[target.name], held[target.name]
         run = holder if holder in known else new
         claim = agent_call.status(way.program, claim=Claim(counter, run, force=True), sudo=sudo, deadline=READ_SECONDS)
-        report = parse_report(target.name, "status", nodes.run(target, claim), 0.0)
+        report = report_of(target.name, "status", nodes.run(target, claim), 0.0, keep)
         if report.outcome is Outcome.DONE:
             clean = agent_call.cleanup(way.program, run=run, counter=counter, sudo=sudo, deadline=READ_SECONDS)
-            report = parse_report(target.name, "cleanup", nodes.run(target, clean), 0.0)
+            report = report_of(target.name, "cleanup", nodes.run(target, clean), 0.0, keep)
         if report.outcome is not Outcome.DONE:
             return Freed(target.name, holder, f"{report.message} [{report.reference}]")
         return Freed(target.name, holder, "; ".join(report.leftovers))

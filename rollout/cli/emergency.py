@@ -65,7 +65,9 @@ class EmergencyHands:
             ended[0] = time.monotonic()
 
         try:
-            reports = read_receipts(self.session.way(self.inventory, names), nodes, READERS, heard)
+            reports = read_receipts(
+                self.session.way(self.inventory, names), nodes, READERS, heard, self.session.traces.keep
+            )
         finally:
             nodes.close()
         return Heard(reports, ended[0] - began)
@@ -127,7 +129,7 @@ class EmergencyHands:
                 return Round(state, ())
             taken = to_be_proven(state) if state else {}
             way = self.session.way(self.inventory, (*taken, *found.already))
-            return Round(state, prove(way, tools.nodes, {**taken, **found.already}, left_behind(state)))
+            return Round(state, prove(way, tools.nodes, {**taken, **found.already}, left_behind(state), tools.keep))
 
     def _run(self, found: Emergency, tools: Tools) -> RunState | None:
         if not found.order.nodes:

@@ -64,7 +64,7 @@ def _on_node(
         hint = did_you_mean(name, inventory.nodes)
         raise UsageError("unknown-node", f"{cluster} has no node `{printable(name, 80)}`", hint=hint)
     fleet = saved_fleet(snapshot) if snapshot else read_fleet(session, inventory, (name,))
-    here = explain_on_node(inventory.nodes[name], fleet, found)
+    here = explain_on_node(inventory.nodes[name], fleet, found, session.traces.keep)
     return here, shown_by(here, inventory, session.sources(), session.kubeconfig)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import click
 
 from rollout.adapters.clock import SystemClock
-from rollout.adapters.private_files import private_state, write_privately
+from rollout.adapters.private_files import write_privately
 from rollout.app.around import look_around
 from rollout.app.following import last_way_back
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_policy, names_in
@@ -112,7 +111,7 @@ def read_fleet(session: Session, inventory: Inventory, selection: Sequence[str])
     """One round trip a node."""
     nodes = session.nodes()
     try:
-        fleet = snapshot_fleet(inventory, session.way(inventory, selection), nodes, SystemClock())
+        fleet = snapshot_fleet(inventory, session.way(inventory, selection), nodes, SystemClock(), session.traces.keep)
     finally:
         nodes.close()
     return with_running(fleet, inventory, session.past(), session.sources(), session.kubeconfig)
@@ -133,16 +132,7 @@ def make_plan(
     known = last_way_back(session.past(), inventory.cluster)
     around = look_around(inventory, session.past(), session.sources(), session.kubeconfig, selection)
     settings = settings_of(inventory, policy, said)
-    trace = partial(_keep_trace, session.state)
-    return build_plan(inventory, policy, fleet, settings, selection, limit, known, around, assumed, trace)
-
-
-def _keep_trace(state: Path, node: str, text: str) -> str:
-    """The last one is kept: nodes that are alike fail alike."""
-    path = state / "planning-failed.txt"
-    private_state(state)
-    write_privately(path, f"{node}\n{text}".encode("utf-8", "replace"))
-    return f"The trace is in {path}, readable by you alone"
+    return build_plan(inventory, policy, fleet, settings, selection, limit, known, around, assumed, session.traces.keep)
 
 
 def _assumed(text: str) -> int | None:

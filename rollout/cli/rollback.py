@@ -152,6 +152,6 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
         if state.ending is not Ending.DONE:
             return exit_code(state) or 0
         asked = to_be_proven(state)
-        proofs = prove(session.way(inventory, tuple(asked)), tools.nodes, asked, left_behind(state))
+        proofs = prove(session.way(inventory, tuple(asked)), tools.nodes, asked, left_behind(state), tools.keep)
     tell_proofs(session, proofs)
     return exit_code(state) or (0 if all(proof.proven is Proven.PROVEN for proof in proofs) else 4)

@@ -118,7 +118,7 @@ def _is_applied(session: Session, plan: Plan, inventory: Inventory) -> bool:
     """Whether every node has the plan's bytes. ``UsageError``: no node can be applied any more."""
     nodes = session.nodes()
     try:
-        found = look_before(plan, session.way(inventory, tuple(plan.nodes)), nodes)
+        found = look_before(plan, session.way(inventory, tuple(plan.nodes)), nodes, session.traces.keep)
     finally:
         nodes.close()
     answer = found.answer()
@@ -210,7 +210,7 @@ def _release(session: Session, journal: Journal, run: str) -> int | None:
     way = session.way(inventory, tuple(name for name in state.order.nodes if name in inventory.nodes))
     nodes = session.nodes()
     try:
-        reports = read_receipts(way, nodes)
+        reports = read_receipts(way, nodes, keep=session.traces.keep)
         held = held_by(reports, run)
         if not held:
             return None

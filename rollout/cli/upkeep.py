@@ -44,7 +44,7 @@ def verify(session: Session, cluster: str, limit: str) -> int:
     known = last_confirmed(session.past(), cluster)
     nodes = session.nodes()
     try:
-        found, unread = verify_fleet(way, nodes, known)
+        found, unread = verify_fleet(way, nodes, known, session.traces.keep)
     finally:
         nodes.close()
     if session.output == "json":
@@ -73,7 +73,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
     way = _way(session, cluster, limit)
     nodes = session.nodes()
     try:
-        reports = read_receipts(way, nodes)
+        reports = read_receipts(way, nodes, keep=session.traces.keep)
         held = holders(reports)
         for line in _what_is_held(journal, cluster, reports, held):
             click.echo(line)
@@ -82,7 +82,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
         journal.unlock(cluster, Note(time.time(), operator(), f"unlocked: {session.reason}"))
         counter = max(highest_token(reports), highest_counter(journal, cluster)) + 1
         known = {header.run for header in journal.runs(cluster)}
-        freed = set_free(only(way, tuple(held)), nodes, held, known, new_run_id(), counter)
+        freed = set_free(only(way, tuple(held)), nodes, held, known, new_run_id(), counter, session.traces.keep)
     finally:
         nodes.close()
     for entry in freed:
@@ -142,8 +142,8 @@ def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noq
     typed_confirmation(cluster, what, yes=yes)
     nodes = session.nodes()
     try:
-        reports = read_receipts(way, nodes)
-        answers = forget_fleet(way, nodes, new_run_id(), highest_token(reports) + 1)
+        reports = read_receipts(way, nodes, keep=session.traces.keep)
+        answers = forget_fleet(way, nodes, new_run_id(), highest_token(reports) + 1, session.traces.keep)
     finally:
         nodes.close()
     done = [name for name, report in answers.items() if report.outcome is Outcome.DONE]

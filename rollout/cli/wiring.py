@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rollout.adapters.interrupts import Interrupts
     from rollout.adapters.journal import PostgresUrl, SqlJournal
     from rollout.adapters.ssh import Resolver, SshNodes
+    from rollout.adapters.traces import Traces
     from rollout.app.backends import Backends
     from rollout.app.node_worker import Way
     from rollout.app.ports import ApiSources, Journal, Observer, Target
@@ -69,6 +70,13 @@ class Session:
         from rollout.adapters.ssh import Resolver
 
         return Resolver.reading(self.ssh_config, accept_new=self.accept_new)
+
+    @cached_property
+    def traces(self) -> Traces:
+        """For what fails inside rollout on what a node holds or says."""
+        from rollout.adapters.traces import Traces
+
+        return Traces(self.state)
 
     def files(self) -> FolderFiles:
         from rollout.adapters.files import FolderFiles
@@ -191,6 +199,7 @@ class Session:
                     new_run_id=new_run_id,
                     backends=backends or Backends(),
                     notice=_say,
+                    keep=self.traces.keep,
                 )
         except KeyboardInterrupt:
             raise StoppedError from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -25,36 +24,6 @@ def planned(found: Inventory, snapshot: FleetSnapshot, wanted: dict[str, Setting
 
 
 POISON = CONFIG_TEXT.replace("serializeImagePulls: true", "serializeImagePulls: true\nmaxPods: 0x_")
-
-
-def test_what_one_node_holds_never_ends_the_plan_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of rollout's own about one node's files refuses that node; it is told where, and not what the file says."""
-    found = inventory(3, per_rack=1)
-    poisoned, *others = found.nodes
-    nodes = {name: kubeadm(name) for name in others} | {poisoned: kubeadm(poisoned, config=f"# s3cret\n{CONFIG_TEXT}")}
-
-    def breaks(text: bytes, *rest: Any, **more: Any) -> Any:
-        if b"s3cret" in text:
-            raise ValueError(text)
-        return whole(text, *rest, **more)
-
-    whole = splice.splice
-    monkeypatch.setattr(splice, "splice", breaks)
-    kept: dict[str, str] = {}
-
-    def keep(node: str, text: str) -> str:
-        kept[node] = text
-        return "The trace is in FILE"
-
-    mine = dict.fromkeys(found.nodes, IMAGE_PULLS)
-    made = build_plan(found, POLICY, fleet(found, nodes), mine, tuple(found.nodes), "", trace=keep)
-    assert set(made.nodes) == set(others)
-    (left,) = made.left
-    assert (left.name, left.standing, left.reference) == (poisoned, Standing.REFUSED, "planning-failed")
-    assert "ValueError in test_plan.py" in left.reason
-    assert left.reason.endswith("The trace is in FILE")
-    assert "s3cret" not in left.reason
-    assert "s3cret" in kept[poisoned]
 
 
 def test_a_number_without_digits_in_one_nodes_file_refuses_that_node_at_most() -> None:

@@ -12,6 +12,8 @@ import pytest
 from rollout.cli.main import run
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.plans import snapshot_codec
+from rollout.kubelet.node import found
+from tests.app.test_apart import poison
 from tests.kubelet.nodes import CONFIG_TEXT, kubeadm
 from tests.places import ROOT
 
@@ -75,3 +77,22 @@ def test_a_plan_without_changes_is_a_success_only_when_every_node_was_read_and_i
 ) -> None:
     assert planned(site, nodes, *words) == code
     assert said in capsys.readouterr().out
+
+
+def test_a_fleet_with_one_poisonous_node_is_planned_and_its_trace_is_kept(
+    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failure is put in by hand, where the change of a node is worked out."""
+    poisonous = CONFIG_TEXT.replace("cluster.local", "s3cret.local")
+    nodes = {name: kubeadm(name, config=poisonous if name == "n2" else CONFIG_TEXT) for name in NAMES}
+    poison(monkeypatch, found, "find")
+    assert planned(site, nodes) == 0
+    shown = capsys.readouterr().out
+    assert "2 nodes to change" in shown
+    assert "  n2" in shown
+    assert "[planning-failed]" in shown
+    assert "s3cret" not in shown
+    (file,) = site.glob("**/failed-on-nodes.txt")
+    assert f"The trace is in {file.relative_to(site)}" in shown
+    assert "ValueError: s3cret" in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600

@@ -41,7 +41,7 @@ def test_what_is_locked_for_building_is_what_pyproject_builds_with() -> None:
 
 
 def test_there_is_a_lock_for_running_for_work_on_it_and_for_the_tools() -> None:
-    assert LOCKS == ["dev.txt", "fuzz.txt", "run.txt", "tools.txt"]
+    assert LOCKS == ["dev.txt", "fuzz.txt", "record.txt", "run.txt", "tools.txt"]
 
 
 @pytest.mark.parametrize("name", LOCKS)

@@ -10,6 +10,7 @@ from rollout.adapters.lab import configfile, drop_ins
 from rollout.adapters.lab.configfile import Decoded, FatalError
 from rollout.adapters.lab.units import Tree
 from rollout.kubelet import fields
+from rollout.kubelet.configuration.pflag import Malformed, Stray, Token, tokens
 
 START_UP = 0.3
 """Seconds from start until /healthz answers."""
@@ -65,25 +66,26 @@ def start(version: str, arguments: tuple[str, ...], tree: Tree, variables: Mappi
 def parse_flags(minor: int, arguments: tuple[str, ...]) -> dict[str, str]:
     """pflag's reading of a command line for this version; ``FatalError`` for what it would not take."""
     found: dict[str, str] = {}
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("-") or word == "-":
-            raise FatalError(f"unknown command: {word}" if minor < 23 else f"unknown command {word}")
-        name, equals, value = word.lstrip("-").partition("=")
-        name = name.replace("_", "-")
-        flag = fields.flag(f"--{name}")
-        if flag is None or not flag.known_in(minor):
-            raise FatalError(_parsing(minor) + f"unknown flag: --{name}")
-        if not equals and flag.kind == "bool":
-            value = "true"
-        elif not equals:
-            if not rest:
-                raise FatalError(_parsing(minor) + f"flag needs an argument: --{name}")
-            value = rest.pop(0)
-        _check_flag(minor, name, flag.kind, value)
-        found[name] = value
+    for token in tokens(arguments):
+        match token:
+            case Stray(at):
+                colon = ":" if minor < 23 else ""
+                raise FatalError(f"unknown command{colon} {arguments[at]}")
+            case Malformed(at):
+                raise FatalError(f"{_parsing(minor)}bad flag syntax: {arguments[at]}")
+            case Token():
+                found[token.name[2:]] = _flag(minor, token)
     return found
+
+
+def _flag(minor: int, token: Token) -> str:
+    flag = fields.flag(token.name)
+    if flag is None or not flag.known_in(minor):
+        raise FatalError(f"{_parsing(minor)}unknown flag: {token.name}")
+    if token.value is None:
+        raise FatalError(f"{_parsing(minor)}flag needs an argument: {token.name}")
+    _check_flag(minor, token.name[2:], flag.kind, token.value)
+    return token.value
 
 
 def _check_flag(minor: int, name: str, kind: str, value: str) -> None:

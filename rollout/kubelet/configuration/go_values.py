@@ -17,6 +17,9 @@ _FLOAT = re.compile(
     r"[-+]?(?:(?:[0-9](?:_?[0-9])*)?\.?(?:[0-9](?:_?[0-9])*)?(?:[eE][-+]?[0-9]+)?|inf|infinity|nan)",
     re.IGNORECASE | re.ASCII,
 )
+_DECIMAL = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_MOST_DIGITS = 4000
+"""Python reads no longer number; Go's would be out of range long before, but for zeros ahead."""
 _INTEGER = re.compile(r"[-+]?(?:0[xX]_?[0-9a-fA-F_]+|0[bB]_?[01_]+|0[oO]?_?[0-7_]*|[1-9][0-9_]*|0)", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+", re.ASCII)
 _UNIT = re.compile(r"[^.0-9]*", re.ASCII)
@@ -60,6 +63,15 @@ def _integer(text: str) -> int:
 
 def _underscores_stand_well(text: str) -> bool:
     return not ("__" in text or text.endswith("_"))
+
+
+def atoi(text: str) -> int:
+    """``strconv.Atoi``: base 10, 64 bits."""
+    if not _DECIMAL.fullmatch(text):
+        raise GoValueError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+    if len(text) > _MOST_DIGITS or not -(2**63) <= int(text) < 2**63:
+        raise GoValueError(f"strconv.Atoi: parsing {quoted(text)}: value out of range")
+    return int(text)
 
 
 def decimal(text: str) -> float:

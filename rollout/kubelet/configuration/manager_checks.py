@@ -1,13 +1,16 @@
 """What the managers of CPUs, memory and topology ask of the configuration when they are made.
 
 Sources: ``cmd/kubelet/app/server.go``, ``pkg/kubelet/cm/cpumanager/policy_options.go``, ``…/topologymanager/policy_options.go``
-and ``…/memorymanager/memory_manager.go`` of 1.22, 1.26 and 1.34. What depends on the host's topology is not asked.
+and ``…/memorymanager/memory_manager.go`` of 1.22, 1.26 and 1.34; the stages of options and whom ``none`` asks also of 1.23, 1.25 and
+each minor from 1.27 to 1.36. Those were read in trees that github.com/openshift/microshift vendors; its 1.31 has
+``prefer-align-cpus-by-uncorecache`` already, which Kubernetes documents since 1.32. No tree of 1.24 was at hand: it is taken
+to have what 1.23 has. What depends on the host's topology is not asked.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from fractions import Fraction
 
@@ -25,6 +28,9 @@ class _Stage(StrEnum):
     STABLE = ""
 
 
+_NUMA_NODES = "max-allowable-numa-nodes"
+_FEWEST = 8
+"""``defaultMaxAllowableNUMANodes``: the option only raises it."""
 _A, _B, _G = _Stage.ALPHA, _Stage.BETA, _Stage.STABLE
 Stages = Mapping[str, tuple[tuple[int, _Stage], ...]]
 """Option → the minors from which it is in a stage, the last one first."""
@@ -35,11 +41,11 @@ _CPU_OPTIONS: Stages = {
     "align-by-socket": ((25, _A),),
     "distribute-cpus-across-cores": ((31, _A),),
     "strict-cpu-reservation": ((35, _G), (33, _B), (32, _A)),
-    "prefer-align-cpus-by-uncorecache": ((34, _B), (32, _A)),
+    "prefer-align-cpus-by-uncorecache": ((36, _G), (34, _B), (32, _A)),
 }
 _TOPOLOGY_OPTIONS: Stages = {
     "prefer-closest-numa-nodes": ((32, _G), (28, _B), (26, _A)),
-    "max-allowable-numa-nodes": ((35, _G), (31, _B)),
+    _NUMA_NODES: ((35, _G), (31, _B)),
 }
 _NOT_TOGETHER = (
     (31, "full-pcpus-only", "distribute-cpus-across-cores"),
@@ -47,7 +53,7 @@ _NOT_TOGETHER = (
     (32, "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores"),
     (32, "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa"),
 )
-_SHORTCUT_SINCE = 27
+_NONE_ASKS_NOTHING = 28
 """From here on a topology manager of policy ``none`` looks at no option."""
 
 
@@ -61,8 +67,9 @@ def options_without_gate(checked: Checked, _: Flags) -> Iterator[Complaint]:
     field, gate = "topologyManagerPolicyOptions", "TopologyManagerPolicyOptions"
     options = checked.inner(field)
     if options and checked.gate_off(gate) and not checked.gate_off("TopologyManager"):
+        gates = f'"TopologyManager", "{gate}"' if checked.minor == 26 else f'"{gate}"'
         yield Complaint(
-            field, f'topology manager policy options {_go_map(options)} require feature gates "{gate}" enabled'
+            field, f"topology manager policy options {_go_map(options)} require feature gates {gates} enabled"
         )
 
 
@@ -70,10 +77,9 @@ def topology_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
     """Options that are unknown, not enabled, or not of their kind."""
     field = "topologyManagerPolicyOptions"
     none = checked.text("topologyManagerPolicy") in {"", "none"}
-    if checked.minor < 26 or checked.gate_off("TopologyManager") or (none and checked.minor >= _SHORTCUT_SINCE):
+    if checked.minor < 26 or checked.gate_off("TopologyManager") or (none and checked.minor >= _NONE_ASKS_NOTHING):
         return
-    switches = {name for name in _TOPOLOGY_OPTIONS if name != "max-allowable-numa-nodes"}
-    for said in _refused(checked, "Topology Manager", "TopologyManager", field, _TOPOLOGY_OPTIONS, switches):
+    for said in _refused(checked, "Topology Manager", "TopologyManager", field, _TOPOLOGY_OPTIONS):
         yield Complaint(field, said)
 
 
@@ -87,7 +93,7 @@ def cpu_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
         yield Complaint(field, f"None policy: received unsupported options={_go_map(options)}")
     if policy != "static":
         return
-    for said in _refused(checked, "CPU Manager", "CPUManager", field, _CPU_OPTIONS, set(_CPU_OPTIONS)):
+    for said in _refused(checked, "CPU Manager", "CPUManager", field, _CPU_OPTIONS):
         yield Complaint(field, said)
     on = {name for name, value in options.items() if _is_true(value)}
     for since, one, other in _NOT_TOGETHER:
@@ -124,9 +130,7 @@ def memory_policy(checked: Checked, flags: Flags) -> Iterator[Complaint]:
             yield Complaint("reservedMemory", f"{told} {by}")
 
 
-def _refused(
-    checked: Checked, manager: str, gates: str, field: str, known: Stages, switches: Iterable[str]
-) -> Iterator[str]:
+def _refused(checked: Checked, manager: str, gates: str, field: str, known: Stages) -> Iterator[str]:
     for name, value in sorted(checked.inner(field).items()):
         stage = next((stage for since, stage in known.get(name, ()) if checked.minor >= since), None)
         if stage is None and checked.minor == 22:
@@ -135,8 +139,19 @@ def _refused(
             yield f"unknown {manager} Policy option: {quoted(name)}"
         elif stage and checked.gate_off(f"{gates}Policy{stage}Options"):
             yield f"{manager} Policy {stage}-level Options not enabled, but option {quoted(name)} provided"
-        elif name in switches and (said := _no_switch(value)):
-            yield f"bad value for option {quoted(name)}: {said}"
+        elif said := _bad_value(name, value):
+            yield said
+
+
+def _bad_value(name: str, value: object) -> str:
+    if name != _NUMA_NODES:
+        said = _no_switch(value)
+        return said and f"bad value for option {quoted(name)}: {said}"
+    try:
+        number = go_values.atoi(str(value))
+    except GoValueError as error:
+        return f"unable to convert policy option to integer {quoted(name)}: {error}"
+    return f"the minimum value of {quoted(name)} should not be less than {_FEWEST}" if number < _FEWEST else ""
 
 
 def _no_switch(value: object) -> str:

@@ -1,8 +1,7 @@
-"""A kubelet's command line as pflag reads it, and words as systemd splits and quotes them.
+"""The flags of a command line, whoever's it is, and words as systemd splits and quotes them.
 
-pflag: ``--flag=value`` or ``--flag value``; a bool flag never takes the next word; the last one wins; ``_`` in a name is
-``-`` (kubelet's WordSepNormalizeFunc); ``--`` ends the flags. systemd: ``extract_first_word`` of systemd 252 with
-EXTRACT_UNQUOTE: quotes of both kinds anywhere in a word, a backslash takes the next character.
+Which words are flags is in ``pflag``; mistakes are passed over here, and the last flag of a name wins. systemd: ``extract_first_word`` of
+systemd 252 with EXTRACT_UNQUOTE: quotes of both kinds anywhere in a word, a backslash takes the next character.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rollout.kubelet import fields
+from rollout.kubelet.configuration.pflag import Token, tokens
 
 _BLANKS = " \t\n\r"
 
@@ -42,31 +41,8 @@ def given(words: Sequence[str]) -> tuple[Given, ...]:
 
 @lru_cache(maxsize=4096)
 def _given(words: tuple[str, ...]) -> tuple[Given, ...]:
-    found: list[Given] = []
-    at = 0
-    while at < len(words):
-        word = words[at]
-        if word == "--":
-            break
-        step = 1
-        if word.startswith("-") and len(word) > 1:
-            flag, step = _one(words, at)
-            found.append(flag)
-        at += step
-    return tuple(found)
-
-
-def _one(words: Sequence[str], at: int) -> tuple[Given, int]:
-    name, equals, value = words[at].partition("=")
-    name = "--" + name.lstrip("-").replace("_", "-")
-    if equals:
-        return Given(name, value, at, at + 1), 1
-    known = fields.flag(name)
-    takes_none = known is not None and known.kind == "bool"
-    following = words[at + 1] if at + 1 < len(words) else None
-    if takes_none or following is None or (known is None and following.startswith("--")):
-        return Given(name, "true" if takes_none else "", at, at + 1), 1
-    return Given(name, following, at, at + 2), 2
+    flags = (token for token in tokens(words) if isinstance(token, Token))
+    return tuple(Given(flag.name, flag.value or "", flag.start, flag.end) for flag in flags)
 
 
 def last(words: Sequence[str], name: str) -> Given | None:
@@ -147,7 +123,7 @@ def without(line: str, names: Collection[str]) -> str:
     """``line`` without the flags of these names, each with the blanks before it; all other words keep their bytes."""
     words = split(line)
     found = [flag for flag in given([word.text for word in words]) if flag.name in names]
-    for flag in reversed(found):
+    for flag in reversed({flag.start: flag for flag in found}.values()):  # short names may share a word
         start = words[flag.start - 1].end if flag.start else 0
         line = line[:start] + line[words[flag.end - 1].end :]
     return line.lstrip(_BLANKS) if found and found[0].start == 0 else line

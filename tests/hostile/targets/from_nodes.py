@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -11,21 +12,23 @@ from typing import Any
 
 from rollout.adapters.ssh.certificates import refusal
 from rollout.adapters.ssh.known_hosts import KnownHosts
-from rollout.core.model.plan import Left
+from rollout.app.upkeep import Known, verify_fleet
 from rollout.core.model.remote import RemoteAnswer
 from rollout.core.model.snapshot import FileState, Snapshot
+from rollout.core.telling.drift_text import drift_document, drift_lines
 from rollout.core.text.blobs import digest
 from rollout.kubelet import versions
 from rollout.kubelet.agent import sudo
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
-from rollout.kubelet.changes.changes import change_for
 from rollout.kubelet.configuration.outcome import File, Sources
 from rollout.kubelet.configuration.startup import outcome
 from rollout.kubelet.node import env_file
 from rollout.kubelet.runtime_versions import Runtime
+from tests.app.agents import Agents, way_to
+from tests.hostile.beside import kept_in, spoken, told_beside
 from tests.hostile.property import Target
 from tests.kubelet import nodes
-from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, DEB, FRAGMENT, KUBEADM, KUBEADM_FLAGS, KUBEADM_TEXT, POLICY
+from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, DEB, FRAGMENT, KUBEADM, KUBEADM_FLAGS, KUBEADM_TEXT
 from tests.kubelet.runtimes import nodes as runtimes
 
 _X = hashlib.sha256(b"x").hexdigest()
@@ -98,16 +101,26 @@ def _state(path: str, content: bytes) -> FileState:
     return FileState(path, "regular", "644", "0:0", len(content), digest(content), content)
 
 
-def _decided(found: Snapshot, path: str, settings: Mapping[str, Any]) -> Callable[[bytes], tuple[str, ...]]:
-    """The change for a node one of whose files holds the bytes; the kubelet reads no file of more than a few MiB."""
+def _planned(found: Snapshot, path: str, settings: Mapping[str, Any]) -> Callable[[bytes], tuple[str, ...]]:
+    """The plan of a fleet with a node one of whose files holds the bytes; the kubelet reads no file of more than a few MiB."""
+    return lambda data: told_beside(nodes.with_file(found, _state(path, data)), settings)
 
-    def read(data: bytes) -> tuple[str, ...]:
-        made = change_for(nodes.with_file(found, _state(path, data)), settings, POLICY, nodes.node(found.node))
-        if isinstance(made, Left):
-            return made.reference, made.reason
-        return *made.change.notes, *made.change.arguments, *(why for file in made.change.files for why in file.reasons)
 
-    return read
+def _answering(data: bytes) -> tuple[str, ...]:
+    """The plan of a fleet with a node that answers with the bytes."""
+    answer = RemoteAnswer(0, data, data[-300:], started=True)
+    return told_beside(parse_snapshot("n", answer), nodes.IMAGE_PULLS)
+
+
+def _verified(data: bytes) -> tuple[str, ...]:
+    """What `verify` says of a node that answers with the bytes."""
+    said = {("n1", "verify"): RemoteAnswer(0, data, data[-300:], started=True)}
+    known = {"n1": Known("r", "a" * 32, 1.0, {CONFIG: _X})}
+    traces: list[str] = []
+    found, unread = verify_fleet(way_to("n1"), Agents(said), known, kept_in(traces))
+    assert not traces, traces[0]
+    json.dumps(drift_document(found, unread), allow_nan=False).encode()
+    return tuple(drift_lines(found, unread))
 
 
 def _configuration(data: bytes) -> tuple[str, ...]:
@@ -173,20 +186,38 @@ TARGETS = (
         for verb in ("snapshot", "verify", "status")
     ),
     Target(
+        "fleet",
+        _answering,
+        lambda: (
+            spoken(nodes.kubeadm()),
+            spoken(nodes.plain()),
+            spoken(
+                nodes.with_config_dir(
+                    nodes.kubeadm(version="1.31.2", runtime="containerd"), {"10-a.conf": "maxPods: 5\n"}
+                )
+            ),
+        ),
+    ),
+    Target(
+        "verify",
+        _verified,
+        lambda: (_SNAPSHOT.replace("end snapshot", "end verify").encode(),),
+    ),
+    Target(
         "sudo",
         _said_by_sudo,
         lambda: (b"[rollout % abc123]Sorry, try again.\nrollout abc123 ready\n", b"sudo: a terminal is required\n"),
     ),
     Target(
         "kubelet-config",
-        _decided(nodes.kubeadm(), CONFIG, _PULLS),
+        _planned(nodes.kubeadm(), CONFIG, _PULLS),
         lambda: (CONFIG_TEXT.encode(), b"{}\n"),
         examples=60,
     ),
-    Target("kubelet-unit", _decided(nodes.kubeadm(), KUBEADM, _PULLS), lambda: (_UNIT.encode(),), examples=60),
+    Target("kubelet-unit", _planned(nodes.kubeadm(), KUBEADM, _PULLS), lambda: (_UNIT.encode(),), examples=60),
     Target(
         "kubelet-fragment",
-        _decided(nodes.plain(), FRAGMENT, _PULLS),
+        _planned(nodes.plain(), FRAGMENT, _PULLS),
         lambda: (
             nodes.PLAIN_TEXT.format(more=" --v=2").encode(),
             b"[Service]\nExecStart=-/usr/bin/kubelet '${A}' $B\n",
@@ -195,26 +226,26 @@ TARGETS = (
     ),
     Target(
         "kubelet-environment",
-        _decided(nodes.kubeadm(extra=""), DEB, _PULLS),
+        _planned(nodes.kubeadm(extra=""), DEB, _PULLS),
         lambda: (b"KUBELET_EXTRA_ARGS=\"--v=2 --node-labels=a=b\"\n# x\nA='b' \\\n c\n",),
         examples=60,
     ),
     Target(
         "kubeadm-flags",
-        _decided(nodes.kubeadm(), KUBEADM_FLAGS, _PULLS),
+        _planned(nodes.kubeadm(), KUBEADM_FLAGS, _PULLS),
         lambda: (b'KUBELET_KUBEADM_ARGS="--network-plugin=cni"\n',),
         examples=60,
     ),
     Target(
         "containerd",
-        _decided(_CONTAINERD, runtimes.CONTAINERD, _DEADLINE),
+        _planned(_CONTAINERD, runtimes.CONTAINERD, _DEADLINE),
         lambda: (runtimes.V2.encode(), runtimes.V3.encode()),
         examples=60,
     ),
-    Target("crio", _decided(_CRIO_NODE, _CRIO, _DEADLINE), lambda: (_CRIO_TEXT.encode(),), examples=60),
+    Target("crio", _planned(_CRIO_NODE, _CRIO, _DEADLINE), lambda: (_CRIO_TEXT.encode(),), examples=60),
     Target(
         "dockerd",
-        _decided(_DOCKER, runtimes.DAEMON, _DEADLINE),
+        _planned(_DOCKER, runtimes.DAEMON, _DEADLINE),
         lambda: (b'{"max-concurrent-downloads": 3, "log-opts": {"a": "b"}}\n',),
         examples=60,
     ),

@@ -23,6 +23,8 @@ STATIC_CPUS = "cpuManagerPolicy: static\nkubeReserved: {cpu: 500m}\n"
 FULL = "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n"
 ACROSS = "cpuManagerPolicyOptions: {distribute-cpus-across-numa: 'true'}\n"
 CLOSEST = "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'true'}\n"
+UNCORE = "cpuManagerPolicyOptions: {prefer-align-cpus-by-uncorecache: 'true'}\n"
+ALPHA_TOPOLOGY = "featureGates: {TopologyManagerPolicyOptions: true}\n"
 RESTRICTED = "topologyManagerPolicy: restricted\n"
 STATIC_MEMORY = "memoryManagerPolicy: Static\nkubeReserved: {memory: 412Mi}\nsystemReserved: {memory: 512Mi}\n"
 
@@ -43,6 +45,28 @@ CASES = {
     ),
     "topology options need a gate": Case(RESTRICTED + CLOSEST, "topology manager policy options map[prefer-closest-numa-nodes:true]", (26, 27), (28, 32)),
     "a topology option may be unknown": Case(RESTRICTED + "topologyManagerPolicyOptions: {near: 'true'}\n", 'unknown Topology Manager Policy option: "near"', (28, 36), ()),
+    "topology options are asked of no policy too": Case("topologyManagerPolicyOptions: {near: 'true'}\n", "", (), (28, 36)),
+    "as they were at first": Case(ALPHA_TOPOLOGY + "topologyManagerPolicyOptions: {near: 'true'}\n", "unknown Topology Manager Policy option", (26, 27), ()),
+    "their gate names its manager at first": Case(CLOSEST, 'require feature gates "TopologyManager", "TopologyManagerPolicyOptions" enabled', (26,), ()),
+    "and not later": Case(CLOSEST, 'require feature gates "TopologyManagerPolicyOptions" enabled', (27,), ()),
+    "a number of NUMA nodes": Case(RESTRICTED + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '8'}\n", "", (), (31, 35, 36)),
+    "fewer NUMA nodes than by default": Case(
+        RESTRICTED + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '7'}\n",
+        'the minimum value of "max-allowable-numa-nodes" should not be less than 8', (31, 35, 36), (),
+    ),
+    "no number of NUMA nodes": Case(
+        RESTRICTED + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '0x10'}\n",
+        'unable to convert policy option to integer "max-allowable-numa-nodes": strconv.Atoi: parsing "0x10": invalid syntax', (31, 35, 36), (),
+    ),
+    "a number of NUMA nodes has no end": Case(
+        RESTRICTED + f"topologyManagerPolicyOptions: {{max-allowable-numa-nodes: '{2**63}'}}\n", "value out of range", (31, 36), (),
+    ),
+    "NUMA nodes are not asked for before": Case(
+        RESTRICTED + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '8'}\n", "unknown Topology Manager Policy option", (28, 30), (),
+    ),
+    "a cache option grows up": Case(STATIC_CPUS + UNCORE + "featureGates: {CPUManagerPolicyBetaOptions: false}\n", "Beta-level Options not enabled", (34, 35), (36,)),
+    "a cache option begins as alpha": Case(STATIC_CPUS + UNCORE, "Alpha-level Options not enabled", (32, 33), (34, 36)),
+    "NUMA is beta to the last": Case(STATIC_CPUS + ACROSS + "featureGates: {CPUManagerPolicyBetaOptions: false}\n", "Beta-level Options not enabled", (33, 36), ()),
     "static memory needs what is reserved": Case(
         STATIC_MEMORY, 'the total amount "0" of type "memory" is not equal to the value "1Gi"', (22, 30, 36), (21,)
     ),

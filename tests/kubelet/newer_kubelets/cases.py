@@ -18,8 +18,9 @@ from tests.kubelet.real_kubelet.corners.case import HEAD
 HERE = "/mnt"
 CONFIG = f"{HERE}/config.yaml"
 DIRECTORY = f"{HERE}/conf.d"
+RUNTIME = f"{HERE}/nobody.sock"
 BASE = (
-    f"--container-runtime-endpoint=unix://{HERE}/nobody.sock",
+    f"--container-runtime-endpoint=unix://{RUNTIME}",
     f"--cert-dir={HERE}/pki",
     f"--root-dir={HERE}/kubelet",
     "--anonymous-auth=true",
@@ -27,8 +28,8 @@ BASE = (
     "--authentication-token-webhook=false",
     "--v=5",
 )
-"""No runtime answers there: a kubelet that has taken its configuration ends when it finds that out. ``--v=5``: it tells what is in
-force. Flags beat the file."""
+"""``empty_cri`` answers there. When the first ones were recorded nobody did, and a kubelet that had taken its configuration ended when it
+found that out. ``--v=5``: it tells what is in force. Flags beat the file."""
 
 _CGROUP_V1_FAILS = 35
 """From this minor on a kubelet does not start on cgroup v1, which the host had where they were recorded, unless it is told to."""

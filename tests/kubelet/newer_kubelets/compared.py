@@ -9,7 +9,7 @@ from typing import Any
 from rollout.kubelet.configuration.outcome import Level, Outcome
 
 LATER = "cannot-run"
-"""The reference of what a kubelet would fail with after it has found its runtime: the recorded ones had none to find."""
+"""The reference of what a kubelet fails with after it has found its runtime. Those that were recorded without one never came so far."""
 
 GATE = "unknown-gate"
 """The fork that the recorded ones were built from only warns of a gate that it does not know."""
@@ -25,10 +25,13 @@ _NOT_BUILT_IN = "Unsupported log format"
 _OTHER_NAMES = {"resolverconfig": "resolvconf"}
 
 
-def differences(told: dict[str, Any], plain: dict[str, Any], ours: Outcome) -> Iterator[str]:
-    """``told`` is a recorded line, ``plain`` the configuration that its ``effective`` is a difference from."""
+def differences(told: dict[str, Any], head: dict[str, Any], ours: Outcome) -> Iterator[str]:
+    """``told`` is a recorded line, ``head`` the first one: which configuration ``effective`` is a difference from, and whether there
+    was a runtime.
+    """
     fatal = [message for message in ours.messages if message.level is Level.FATAL]
-    untold = bool(fatal) and all(message.reference in (LATER, GATE) for message in fatal)
+    excused = {GATE} if head.get("runtime") else {GATE, LATER}
+    untold = bool(fatal) and all(message.reference in excused for message in fatal)
     if not told["taken"]:
         if ours.starts and _NOT_BUILT_IN not in told["said"]:
             yield f"it says: {told['said']!r}; we say it starts"
@@ -43,7 +46,9 @@ def differences(told: dict[str, Any], plain: dict[str, Any], ours: Outcome) -> I
     if ours.starts and told["effective"] is not None:
         overruled = _AFTERWARDS if ours.effective.get("reservedSystemCPUs") else frozenset()
         theirs = {
-            name: value for name, value in {**plain, **told["effective"]}.items() if _json_name(name) not in overruled
+            name: value
+            for name, value in {**head["plain"], **told["effective"]}.items()
+            if _json_name(name) not in overruled
         }
         mine = {name: value for name, value in ours.effective.items() if name not in overruled}
         yield from _effective(theirs, mine, "")

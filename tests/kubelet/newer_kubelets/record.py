@@ -1,4 +1,5 @@
-"""Records what a real kubelet says: ``python -m tests.kubelet.newer_kubelets.record KUBELET`` (root; a minute or five).
+"""Records what a real kubelet says: ``python -m tests.kubelet.newer_kubelets.record KUBELET`` (root; cgroup v1; grpcio of
+``requirements/record.txt``; the kubelet comes up and is heard to its end or to the end of its start).
 
 The kubelets 1.28 to 1.36 were built from the trees that github.com/openshift/microshift vendors, a fork with small changes, with
 Debian's golang-1.26 and ``go build -mod=vendor`` of ``k8s.io/kubernetes/cmd/kubelet/app``. No released source package of Debian has
@@ -13,22 +14,26 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.kubelet.newer_kubelets.cases import CONFIG, DIRECTORY, HERE, Newer, of_minor
+from tests.controllers import PATIENCE, until
+from tests.kubelet.newer_kubelets import empty_cri
+from tests.kubelet.newer_kubelets.cases import CONFIG, DIRECTORY, HERE, RUNTIME, Newer, of_minor
 from tests.kubelet.newer_kubelets.heard import Heard, heard
+from tests.kubelet.real_kubelet.kubelets import shut_in
+from tests.kubelet.real_kubelet.room import STARTED, furnish
 
 RECORDED = Path(__file__).parent / "recorded"
-PATIENCE = 60
 PLAIN = "newer: serializeImagePulls: false"
 """The case whose configuration the others are told as differences from."""
 
 
 def tried(program: str, case: Newer) -> Heard:
-    """Start one kubelet in this process's mount namespace and wait for its end."""
-    for path in (CONFIG, DIRECTORY):
+    """Start one kubelet in this process's namespaces, and wait until it has ended or is up."""
+    for path in (CONFIG, DIRECTORY, f"{HERE}/kubelet"):
         shutil.rmtree(path, ignore_errors=True)
         Path(path).unlink(missing_ok=True)
     if case.config is not None:
@@ -48,11 +53,15 @@ def tried(program: str, case: Newer) -> Heard:
             env=dict(case.environment),
         )
         try:
-            process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
+            until(lambda: process.poll() is not None or STARTED in _text(log), PATIENCE, f"{case.name} starts or ends")
+        finally:
             process.kill()
             process.wait()
-    return heard(log.read_text("utf-8", "replace"))
+    return heard(_text(log))
+
+
+def _text(log: Path) -> str:
+    return log.read_text("utf-8", "replace")
 
 
 def written(case: Newer, found: Heard, plain: dict[str, Any]) -> str:
@@ -66,24 +75,32 @@ def written(case: Newer, found: Heard, plain: dict[str, Any]) -> str:
     return json.dumps(parts, ensure_ascii=True)
 
 
-def _room(program: str, part: int, parts: int, minor: int) -> None:
+def _room(program: str, part: int, parts: int, minor: int, *hierarchies: str) -> None:
     """Every ``parts``-th case, in namespaces that are this process's own."""
-    for words in (("mount", "-t", "tmpfs", "room", HERE), ("ip", "link", "set", "lo", "up")):
-        subprocess.run(words, check=True)
+    furnish(list(hierarchies))
+    runtime = subprocess.Popen(
+        [sys.executable, "-m", empty_cri.__name__, RUNTIME], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert runtime.stdout is not None
+    assert runtime.stdout.readline() == "ready\n"
     for case in of_minor(minor)[part::parts]:
         sys.stdout.write(json.dumps([case.name, asdict(tried(program, case))]) + "\n")
+    runtime.kill()
+    runtime.wait()
 
 
 def _rooms(program: str, minor: int) -> dict[str, Heard]:
     """All cases, as many at a time as there are processors."""
     parts = os.cpu_count() or 1
-    alone = ["unshare", "--mount", "--net", "--uts", sys.executable, "-m", __spec__.name if __spec__ else "", program]
-    rooms = [
-        subprocess.Popen([*alone, str(part), str(parts), str(minor)], stdout=subprocess.PIPE, text=True)
-        for part in range(parts)
-    ]
-    with ThreadPoolExecutor(parts) as pool:
-        texts = list(pool.map(lambda room: room.communicate()[0], rooms))
+    alone = (sys.executable, "-m", __spec__.name if __spec__ else "", program)
+    with ExitStack() as stack:
+        rooms = [
+            stack.enter_context(
+                shut_in(f"rollout-newer-{os.getpid()}-{part}", *alone, str(part), str(parts), str(minor))
+            )
+            for part in range(parts)
+        ]
+        texts = list(stack.enter_context(ThreadPoolExecutor(parts)).map(lambda room: room.communicate()[0], rooms))
     told = [json.loads(line) for text in texts for line in text.splitlines()]
     return {
         name: Heard(**{**entry, "unknown": tuple(entry["unknown"]), "twice": tuple(entry["twice"])})
@@ -94,13 +111,13 @@ def _rooms(program: str, minor: int) -> dict[str, Heard]:
 def main() -> None:
     program = str(Path(sys.argv[1]).resolve())
     if len(sys.argv) > 2:
-        _room(program, *map(int, sys.argv[2:]))
+        _room(program, int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:])
         return
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
     minor = int(version.split(".")[1])
     found = _rooms(program, minor)
     plain = found[PLAIN].effective
-    lines = [json.dumps({"version": version, "plain": plain})]
+    lines = [json.dumps({"version": version, "runtime": True, "plain": plain})]
     lines += [written(case, found[case.name], plain) for case in of_minor(minor)]
     (RECORDED / f"1.{minor}.jsonl").write_text("\n".join(lines) + "\n")
     print(f"{version}: {len(found)} cases, {sum(each.taken for each in found.values())} taken")  # noqa: T201

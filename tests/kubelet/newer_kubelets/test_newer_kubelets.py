@@ -56,7 +56,7 @@ def test_what_we_say_is_what_it_said(path: Path) -> None:
     version = versions.known(head["version"])
     found = {}
     for entry in told:
-        said = tuple(differences(entry, head["plain"], outcome(version, cases[entry["case"]].sources)))
+        said = tuple(differences(entry, head, outcome(version, cases[entry["case"]].sources)))
         if said and (path.stem, entry["case"]) not in KNOWN:
             found[entry["case"]] = said
     assert found == {}

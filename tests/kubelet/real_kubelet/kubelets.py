@@ -61,20 +61,15 @@ class Room:
 
 
 @contextmanager
-def room(name: str) -> Iterator[Room]:
-    """A room, with a cgroup of its own in each hierarchy: what its kubelet makes and moves is made and moved in there."""
+def shut_in(name: str, *program: str) -> Iterator[subprocess.Popen[str]]:
+    """A program of ours in namespaces of its own, with a cgroup of its own in each hierarchy: what its kubelet makes and moves is
+    made and moved in there. The names of the hierarchies are its last arguments.
+    """
     hierarchies = [path.name for path in sorted(CGROUPS.iterdir()) if (path / "cgroup.sane_behavior").exists()]
     cgroups = [CGROUPS / hierarchy / name for hierarchy in hierarchies]
     for cgroup in cgroups:
         _make(cgroup)
     join = " && ".join(f"echo $$ >{cgroup}/cgroup.procs" for cgroup in cgroups)
-    inside = [
-        sys.executable,
-        "-m",
-        "tests.kubelet.real_kubelet.room",
-        str(BINARIES / "kubelet"),
-        str(BINARIES / "empty-cri"),
-    ]
     unshare = [
         "unshare",
         "--net",
@@ -88,7 +83,7 @@ def room(name: str) -> Iterator[Room]:
         "--mount-proc",
     ]
     process = subprocess.Popen(
-        ["sh", "-c", f'{join} && exec "$@"', "sh", *unshare, *inside, *hierarchies],
+        ["sh", "-c", f'{join} && exec "$@"', "sh", *unshare, *program, *hierarchies],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -96,12 +91,20 @@ def room(name: str) -> Iterator[Room]:
     )
     try:
         with process:
-            yield Room(process)
+            yield process
     finally:
         process.kill()
         process.wait()
         for cgroup in cgroups:
             _remove(cgroup)
+
+
+@contextmanager
+def room(name: str) -> Iterator[Room]:
+    """A room for kubelets 1.20."""
+    inside = (sys.executable, "-m", "tests.kubelet.real_kubelet.room")
+    with shut_in(name, *inside, str(BINARIES / "kubelet"), str(BINARIES / "empty-cri")) as process:
+        yield Room(process)
 
 
 def verdicts(cases: Iterable[Case], rooms: int) -> Iterator[tuple[Case, Verdict]]:

@@ -1,0 +1,25 @@
+"""What nodes answered, as values. An answer that rollout itself fails on is that node's trouble, and the others are heard."""
+
+from __future__ import annotations
+
+from rollout.app.apart import Keep, attempt
+from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Snapshot, Unread
+from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot
+
+FAILED = "reading-failed"
+
+
+def snapshot_of(node: str, answer: RemoteAnswer, keep: Keep) -> Snapshot | Unread:
+    return attempt(node, lambda: parse_snapshot(node, answer), lambda why: Unread(node, FAILED, why), keep)
+
+
+def report_of(node: str, verb: str, answer: RemoteAnswer, seconds: float, keep: Keep) -> Report:
+    """What cannot be read is lost: the verb may have been carried out."""
+    return attempt(
+        node,
+        lambda: parse_report(node, verb, answer, seconds),
+        lambda why: Report(node, verb, Outcome.LOST, FAILED, why, seconds=seconds),
+        keep,
+    )

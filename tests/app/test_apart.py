@@ -1,0 +1,205 @@
+"""What rollout itself fails on is one node's trouble: that node is refused, and everything goes on for the others.
+
+The failures are put in by hand: no content is known that causes one. ``tests/hostile/`` looks for such content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rollout.app import node_gates
+from rollout.app.apart import attempt
+from rollout.app.explain import explain_on_node
+from rollout.app.plan import build_plan
+from rollout.app.proofs import prove
+from rollout.app.reading import read_receipts, snapshot_fleet
+from rollout.app.upkeep import verify_fleet
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan, Standing
+from rollout.core.model.proof import Proven
+from rollout.core.model.report import Outcome
+from rollout.core.model.snapshot import Snapshot, Unread
+from rollout.core.plans import plan_codec
+from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.state import Verb
+from rollout.errors import InputError, Problem
+from rollout.kubelet import kubeadm as living_with_kubeadm
+from rollout.kubelet.agent import agent_answer
+from rollout.kubelet.changes import alike, splice
+from rollout.kubelet.explained.explanation import explain
+from rollout.kubelet.node import fitness, found, managers
+from rollout.kubelet.restarts import consequences, pull_rates
+from tests.app.agents import Agents, answer, way_to, well
+from tests.app.test_node_worker import Outside, ask, worker
+from tests.app.test_reading import Wall
+from tests.kubelet.nodes import CONFIG_TEXT, IMAGE_PULLS, POLICY, fleet, inventory, kubeadm
+
+POISON = "s3cret"
+POISONED = CONFIG_TEXT.replace("cluster.local", f"{POISON}.local")
+
+
+class Kept:
+    """Keeps traces in memory."""
+
+    def __init__(self) -> None:
+        self.traces: dict[str, str] = {}
+
+    def __call__(self, node: str, trace: str) -> str:
+        self.traces[node] = trace
+        return "The trace is in FILE"
+
+
+def poison(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, error: type[BaseException] = ValueError) -> None:
+    """From now on the function fails on whatever holds the poison."""
+    whole = getattr(module, name)
+
+    def fails(*words: Any, **more: Any) -> Any:
+        if POISON in repr((words, more)):
+            raise error(POISON)
+        return whole(*words, **more)
+
+    monkeypatch.setattr(module, name, fails)
+
+
+def poisoned_fleet() -> tuple[Inventory, str, dict[str, Snapshot]]:
+    known = inventory(4, per_rack=1)
+    first, *others = known.nodes
+    return known, first, {first: kubeadm(first, config=POISONED)} | {name: kubeadm(name) for name in others}
+
+
+def planned(known: Inventory, nodes: dict[str, Snapshot], keep: Callable[[str, str], str]) -> Plan:
+    wanted = dict.fromkeys(known.nodes, IMAGE_PULLS)
+    return build_plan(known, POLICY, fleet(known, nodes), wanted, tuple(known.nodes), "", trace=keep)
+
+
+PLACES = {
+    "its fitness": (fitness, "refusal"),
+    "finding its files": (found, "find"),
+    "its file's new text": (splice, "splice"),
+    "its proposal": (alike, "proposal"),
+    "what its version is taken for": (fitness, "remarks"),
+    "who else configures it": (managers, "remarks"),
+    "what its change does besides": (consequences, "of_node"),
+    "whether kubeadm undoes it": (living_with_kubeadm, "rewrites"),
+    "what it asks of its registry": (pull_rates, "rate_of"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_fleet_with_one_poisonous_node_is_planned(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """The others as they are planned without it; it is refused, is told where, and not what its file says."""
+    known, poisoned, nodes = poisoned_fleet()
+    kept = Kept()
+    whole = planned(known, nodes, kept)
+    poison(monkeypatch, *PLACES[place])
+    made = planned(known, nodes, kept)
+    (left,) = made.left
+    assert (left.name, left.standing, left.reference) == (poisoned, Standing.REFUSED, "planning-failed")
+    assert "ValueError in test_apart.py" in left.reason
+    assert left.reason.endswith("The trace is in FILE")
+    assert POISON not in left.reason
+    assert POISON in kept.traces[poisoned]
+    change_of = {group.name: group.change for group in made.groups}
+    change_without = {group.name: group.change for group in whole.groups}
+    assert {name: change_of[node.group] for name, node in made.nodes.items()} == {
+        name: change_without[node.group] for name, node in whole.nodes.items() if name != poisoned
+    }
+    assert plan_codec.decode(plan_codec.encode(made), "p") == made
+
+
+def test_a_node_that_is_left_alone_anyway_and_fails_besides_is_left_for_the_reason_it_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known, poisoned, nodes = poisoned_fleet()
+    labelled = dict(known.nodes)
+    labelled[poisoned] = replace(labelled[poisoned], labels={"node-role.kubernetes.io/control-plane": ""})
+    poison(monkeypatch, pull_rates, "rate_now")
+    kept = Kept()
+    made = planned(replace(known, nodes=labelled), nodes, kept)
+    assert [(left.name, left.standing, left.reference) for left in made.left] == [
+        (poisoned, Standing.SKIPPED, "control-plane")
+    ]
+    assert POISON in kept.traces[poisoned]
+
+
+@pytest.mark.parametrize("error", [MemoryError, OSError, KeyboardInterrupt, SystemExit])
+def test_an_error_of_this_machine_or_an_end_is_nobodys_refusal(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    known, _, nodes = poisoned_fleet()
+    poison(monkeypatch, found, "find", error)
+    with pytest.raises(error):
+        planned(known, nodes, Kept())
+
+
+def test_a_mistake_in_what_people_wrote_is_an_error_of_all() -> None:
+    def wrong() -> str:
+        raise InputError((Problem("template-failed", "a template"),))
+
+    with pytest.raises(InputError):
+        attempt("n1", wrong, lambda why: why)
+
+
+# --------------------------------------------------------------------------------------------------- readings
+
+SAID = ("say " + POISON, *well())
+NODES = ("n1", "n2")
+
+
+def answering(verb: str) -> Agents:
+    return Agents({("n1", verb): answer(verb, *SAID)})
+
+
+def test_an_answer_that_fails_in_our_hands_is_that_nodes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a plan's reading, a run's and an emergency's, and a verification's."""
+    poison(monkeypatch, agent_answer, "read")
+    kept = Kept()
+    nodes = snapshot_fleet(inventory(2), way_to(*NODES), answering("snapshot"), Wall(), kept).nodes
+    assert isinstance(nodes["n2"], Snapshot)
+    unread = nodes["n1"]
+    assert isinstance(unread, Unread)
+    assert (unread.reference, POISON in unread.message) == ("reading-failed", False)
+    assert unread.message.endswith("The trace is in FILE")
+    reports = read_receipts(way_to(*NODES), answering("status"), keep=kept)
+    assert [(report.outcome, report.reference) for report in reports.values()] == [
+        (Outcome.LOST, "reading-failed"),
+        (Outcome.DONE, ""),
+    ]
+    drifts, away = verify_fleet(way_to(*NODES), answering("verify"), {}, kept)
+    assert (list(drifts), [entry.reference for entry in away]) == (["n2"], ["reading-failed"])
+    first, second = prove(way_to(*NODES), answering("verify"), dict.fromkeys(NODES, "r1-1"), {}, kept)
+    assert first.proven is Proven.UNKNOWN
+    assert "reading-failed" in first.evidence[0]
+    assert "reading-failed" not in str(second)
+    assert POISON in kept.traces["n1"]
+
+
+def test_in_a_run_such_an_answer_is_an_event_and_not_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    poison(monkeypatch, agent_answer, "read")
+    outside = Outside([answer("status", *SAID)])
+    event = worker(outside)(ask(Verb.READ))
+    assert isinstance(event, Answered)
+    assert (event.trigger, event.reference) == (Trigger.LOST, "reading-failed")
+
+
+def test_gates_that_fail_on_a_measurement_are_unknown_and_never_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    poison(monkeypatch, node_gates, "judge")
+    said = answer("status", *well(healthz=f"healthz {POISON}"))
+    outside = Outside([said])
+    event = worker(outside)(ask(Verb.MEASURE))
+    assert isinstance(event, Answered)
+    assert (event.trigger, event.reference) == (Trigger.GATES_UNKNOWN, "reading-failed")
+
+
+def test_an_explanation_that_fails_says_where_and_where_its_trace_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, poisoned, nodes = poisoned_fleet()
+    poison(monkeypatch, found, "find")
+    with pytest.raises(InputError) as error:
+        explain_on_node(known.nodes[poisoned], fleet(known, nodes), explain("maxPods"), Kept())
+    assert error.value.reference == "explaining-failed"
+    assert str(error.value).endswith("The trace is in FILE [explaining-failed]")
+    assert POISON not in str(error.value)
