@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from rollout.app.apart import Keep, attempt, keep_nothing
+from rollout.app.hearing import FAILED
 from rollout.app.past_plans import plan_of
 from rollout.app.ports import ApiSources, Journal
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.settings import Value
-from rollout.core.model.snapshot import FleetSnapshot, Snapshot
+from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.errors import RemoteError, StateError
 from rollout.kubelet import in_force
 from rollout.kubelet.node import running
@@ -23,17 +25,32 @@ Asked = Callable[[str], Mapping[str, Value]]
 
 
 def with_running(
-    fleet: FleetSnapshot, inventory: Inventory, journal: Journal, sources: ApiSources, kubeconfig: str = ""
+    fleet: FleetSnapshot,
+    inventory: Inventory,
+    journal: Journal,
+    sources: ApiSources,
+    kubeconfig: str = "",
+    keep: Keep = keep_nothing,
 ) -> FleetSnapshot:
-    """The same fleet; where files changed after the process that reads them started, with what is known of that process."""
+    """The same fleet; where files changed after the process that reads them started, with what is known of that process.
+
+    ``keep``: for the trace of what rollout fails on in one node; that one is unread.
+    """
     edited = {name: node for name, node in fleet.nodes.items() if isinstance(node, Snapshot) and node.stale}
     if not edited:
         return fleet
     plans = _Plans(journal)
     ask = _configz(inventory, sources, kubeconfig)
+    loaded = {name: plans.loaded(node) for name, node in edited.items()}
+
+    def look(node: Snapshot) -> Snapshot | Unread:
+        def failed(told: str) -> Snapshot | Unread:
+            return Unread(node.node, FAILED, told)
+
+        return attempt(node.node, lambda: _resolved(node, loaded[node.node], _shown(node, ask)), failed, keep)
+
     with ThreadPoolExecutor(WIDTH, thread_name_prefix="configz") as pool:
-        shown = dict(zip(edited, pool.map(lambda node: _shown(node, ask), edited.values()), strict=True))
-    known = {name: _resolved(node, plans.loaded(node), shown[name]) for name, node in edited.items()}
+        known = dict(zip(edited, pool.map(look, edited.values()), strict=True))
     return replace(fleet, nodes={**fleet.nodes, **known})
 
 

@@ -114,7 +114,8 @@ def read_fleet(session: Session, inventory: Inventory, selection: Sequence[str])
         fleet = snapshot_fleet(inventory, session.way(inventory, selection), nodes, SystemClock(), session.traces.keep)
     finally:
         nodes.close()
-    return with_running(fleet, inventory, session.past(), session.sources(), session.kubeconfig)
+    sources, keep = session.sources(), session.traces.keep
+    return with_running(fleet, inventory, session.past(), sources, session.kubeconfig, keep)
 
 
 def make_plan(

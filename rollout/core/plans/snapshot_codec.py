@@ -17,7 +17,7 @@ from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
-VERSION = 3
+VERSION = 4
 MOST_BYTES = 512 * 1024 * 1024
 _KEYS = frozenset({"version", "cluster", "inventory_digest", "taken", "order", "blobs", "read", "unread"})
 _NAMES = ("cluster", "inventory_digest", "taken")
