@@ -1,4 +1,4 @@
-"""What a kubelet 1.22 or later says of its configuration before it looks for a runtime."""
+"""What a kubelet 1.22 or later says of its configuration, until it is up or has ended."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
+
+from tests.kubelet.real_kubelet.room import STARTED
 
 _LENIENT = re.compile(
     r'Using lenient decoding as strict decoding failed" err=(?:"([^\n]*)"$|<\n(.*?)\n >$)', re.MULTILINE | re.DOTALL
@@ -32,12 +34,13 @@ class Heard:
 
 
 def heard(log: str) -> Heard:
-    """From the whole log of a kubelet that has ended."""
+    """From the whole log of a kubelet that is up or has ended."""
     warning = _LENIENT.search(log)
     warned = (warning[1] or warning[2]) if warning else ""
     said = _last_words(log)
     taken = VERSION in log
-    late = "" if not taken or any(word in said for word in _NO_RUNTIME) else said
+    early = not taken or STARTED in log or any(word in said for word in _NO_RUNTIME)
+    late = "" if early else said
     return Heard(
         taken=taken,
         said="" if taken else said,

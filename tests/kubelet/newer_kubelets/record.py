@@ -19,12 +19,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.controllers import PATIENCE, until
+from tests.controllers import until
 from tests.kubelet.newer_kubelets import empty_cri
-from tests.kubelet.newer_kubelets.cases import CONFIG, DIRECTORY, HERE, RUNTIME, Newer, of_minor
+from tests.kubelet.newer_kubelets.cases import CONFIG, DIRECTORY, HERE, ROOT_DIR, RUNTIME, Newer, of_minor
 from tests.kubelet.newer_kubelets.heard import Heard, heard
 from tests.kubelet.real_kubelet.kubelets import shut_in
-from tests.kubelet.real_kubelet.room import STARTED, furnish
+from tests.kubelet.real_kubelet.room import PATIENCE, STARTED, furnish
 
 RECORDED = Path(__file__).parent / "recorded"
 PLAIN = "newer: serializeImagePulls: false"
@@ -33,9 +33,9 @@ PLAIN = "newer: serializeImagePulls: false"
 
 def tried(program: str, case: Newer) -> Heard:
     """Start one kubelet in this process's namespaces, and wait until it has ended or is up."""
-    for path in (CONFIG, DIRECTORY, f"{HERE}/kubelet"):
+    Path(CONFIG).unlink(missing_ok=True)
+    for path in (DIRECTORY, ROOT_DIR):  # the kubelet's own has what the managers of CPUs and memory remember
         shutil.rmtree(path, ignore_errors=True)
-        Path(path).unlink(missing_ok=True)
     if case.config is not None:
         Path(CONFIG).write_bytes(case.config)
     if case.drop_ins is not None:
