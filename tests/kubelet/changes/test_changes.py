@@ -157,7 +157,8 @@ def test_the_same_duration_written_otherwise_is_as_wanted() -> None:
 def test_a_file_that_is_as_wanted_under_a_process_that_is_not_needs_a_restart_only() -> None:
     found = kubeadm(extra="KUBELET_EXTRA_ARGS=--image-pull-progress-deadline=5m\n")
     change, texts = proposed(found, DEADLINE)
-    assert texts == {}
+    assert [(file.path, file.before == file.after) for file in change.files] == [(CONFIG, True)]
+    assert texts == {CONFIG: CONFIG_TEXT}
     assert change.units == ("kubelet.service",)
     assert change.notes[0] == (
         "restart only: the files are as wanted, and this is not in force yet: --image-pull-progress-deadline=5m"
