@@ -1760,7 +1760,7 @@ withdraw() { # what lies outside $S of transactions that are over
 cleanup_locked() {
   fence
   withdraw
-  rm -rf "$FORGOTTEN"
+  rm -rf "$FORGOTTEN" "$S/touched.new"
   write_token ended || say "say token-not-stored the disk takes no write"
   list_left
 }

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-TOP = frozenset({"lock", "holder", "token", "tx"})
+TOP = frozenset({"lock", "holder", "token", "touched", "tx"})
 """All there may be in /var/lib/rollout."""
 
 BESIDE = {"beside.1": {"beside.1", "new.1"}, "beside.2": {"beside.2", "new.2"}}

@@ -12,7 +12,7 @@ CONFIG, DROP_IN = "/var/lib/kubelet/config.yaml", "/etc/systemd/system/kubelet.s
 FOLDER = "/etc/systemd/system/kubelet.service.d"
 OLD_TREE = {CONFIG: "100644 0:0 aaa", "/etc/hostname": "100644 0:0 ccc"}
 NEW_TREE = {**OLD_TREE, CONFIG: "100644 0:0 bbb", FOLDER: "40755 0:0 ", DROP_IN: "100644 0:0 ddd"}
-STATE_TOP = frozenset({"lock", "holder", "token", "tx"})
+STATE_TOP = frozenset({"lock", "holder", "token", "touched", "tx"})
 CONFIRMED = frozenset({"receipt", "agent", "file.1", "old.1", "next", "next/reverting-asked"})
 REVERTED = frozenset({"receipt", "agent", "file.1"})
 

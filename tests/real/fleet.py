@@ -174,7 +174,7 @@ class Fleet:
             state = node.root / "var/lib/rollout"
             if state.exists():
                 assert stat.S_IMODE(state.stat().st_mode) == 0o700
-                assert {path.name for path in state.iterdir()} <= {"lock", "holder", "token", "tx"}
+                assert {path.name for path in state.iterdir()} <= {"lock", "holder", "token", "touched", "tx"}
                 assert (state / "token").read_text().split()[2:3] in ([], ["ended"]), node.name
 
 

@@ -23,7 +23,7 @@ from tests.story.silent import silent
 
 pytestmark = [pytest.mark.process, pytest.mark.drawn(6)]
 
-OURS = {"lock", "holder", "token", "tx"}
+OURS = {"lock", "holder", "token", "touched", "tx"}
 """What may remain on a node, in /var/lib/rollout."""
 
 

@@ -71,6 +71,7 @@ def test_a_rollback_of_a_run_leaves_every_node_as_before(site: Site) -> None:
     assert {path.name for path in (site.node("small-001") / "var/lib/rollout").iterdir()} <= {
         "lock",
         "holder",
+        "touched",
         "token",
         "tx",
     }
