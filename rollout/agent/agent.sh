@@ -2334,7 +2334,9 @@ note_read() { # UNIT PATH…: into `list`, and as what this unit's process reads
   reader=$1
   shift
   note_path "$@"
-  for noted in "$@"; do reads="$reads$reader $noted$NL"; done
+  for noted in "$@"; do
+    case $noted in '' | *[!A-Za-z0-9_./:@%+=,-]*) ;; *) reads="$reads$reader $noted$NL" ;; esac
+  done
 }
 
 note_homes() { # what the kubelet, its unit and the runtimes read
