@@ -2240,7 +2240,7 @@ is_stale() { # INODE MTIME CTIME of `path`; then also `how`, `since` (seconds) a
   [ "$moment" -ge "$began" ] || return 1
   since=$(((moment - began + 50) / 1000))
   file_time "$2"
-  [ "$moment" -lt "$began" ] || how=edited
+  [ "$moment" -lt "$began" ] || how=edited since=$(((moment - began + 50) / 1000))
 }
 
 show_files() { # with|without: a line for each path in `list`
