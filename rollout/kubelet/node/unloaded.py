@@ -6,12 +6,12 @@ playbook's word. What the running process has is known from ``/configz`` or from
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot, Stale
+from rollout.core.text import json_text
 from rollout.kubelet import in_force, values
 from rollout.kubelet.configuration.outcome import File, Layer, Sources
 from rollout.kubelet.node.found import Found
@@ -49,7 +49,7 @@ def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
             if found.outcome.origins[path[0]].where in files
         )
     effective: Value = dict(found.outcome.effective)
-    running = dict(_leaves(json.loads(found.snapshot.running)))
+    running = dict(_leaves(json_text.parse(found.snapshot.running)))
     every = {path: None for path in (*running, *dict(_leaves(effective))) if not _by_flag(found, path)}
     return tuple(
         _unloaded(path, _origin(found, path, files), values.shown(old), values.shown(new))
