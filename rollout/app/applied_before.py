@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rollout.app.apart import Keep, keep_nothing
 from rollout.app.hearing import report_of
@@ -12,21 +12,23 @@ from rollout.app.reading import each, only
 from rollout.app.upkeep import last_confirmed
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Report
-from rollout.core.plans.standing_now import Standings, stand
+from rollout.core.plans import plan_codec
+from rollout.core.plans.standing_now import Standings, only_restarts, stand
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Measure
 
 
-def look_before(plan: Plan, way: Way, nodes: Nodes, keep: Keep = keep_nothing) -> Standings:
+def look_before(plan: Plan, way: Way, nodes: Nodes, journal: Journal, keep: Keep = keep_nothing) -> Standings:
     """How nodes stand to the plan. Claims nothing, changes nothing. ``keep``: for the trace of an answer that rollout fails on.
 
     The first wave answers for most plans: the others are only asked where no node of it can be applied.
     """
-    first = _read(plan, way, nodes, plan.waves[0].nodes if plan.waves else (), keep)
+    runs = _runs_of(journal, plan)
+    first = stand(plan, _read(plan, way, nodes, plan.waves[0].nodes if plan.waves else (), keep), runs)
     if first.one_is_open:
         return first
     rest = _read(plan, way, nodes, [name for name in plan.nodes if name not in first.nodes], keep)
-    return Standings({**first.nodes, **rest.nodes})
+    return Standings({**first.nodes, **stand(plan, rest, runs).nodes})
 
 
 def runs_that_applied(journal: Journal, plan: Plan) -> tuple[str, ...]:
@@ -36,7 +38,16 @@ def runs_that_applied(journal: Journal, plan: Plan) -> tuple[str, ...]:
     return tuple(header.run for header in journal.runs(plan.cluster) if header.run in found)
 
 
-def _read(plan: Plan, way: Way, nodes: Nodes, names: Sequence[str], keep: Keep) -> Standings:
+def _runs_of(journal: Journal, plan: Plan) -> frozenset[str]:
+    """The runs that applied this very plan, where only they can tell: a change that only restarts leaves its files alike."""
+    if not any(only_restarts(group.change) for group in plan.groups):
+        return frozenset()
+    digest = plan_codec.digest(plan)
+    headers = journal.runs(plan.cluster)
+    return frozenset(header.run for header in headers if plan_codec.digest_in(header.plan) == digest)
+
+
+def _read(plan: Plan, way: Way, nodes: Nodes, names: Sequence[str], keep: Keep) -> Mapping[str, Report]:
     changes = {group.name: group.change for group in plan.groups}
 
     def read(target: Target) -> Report:
@@ -46,4 +57,4 @@ def _read(plan: Plan, way: Way, nodes: Nodes, names: Sequence[str], keep: Keep) 
         command = agent_call.status(way.program, measure=measure, sudo=sudo, deadline=READ_SECONDS)
         return report_of(target.name, "status", nodes.run(target, command), 0.0, keep)
 
-    return stand(plan, each(only(way, names), nodes, read))
+    return each(only(way, names), nodes, read)

@@ -118,7 +118,7 @@ def _is_applied(session: Session, plan: Plan, inventory: Inventory) -> bool:
     """Whether every node has the plan's bytes. ``UsageError``: no node can be applied any more."""
     nodes = session.nodes()
     try:
-        found = look_before(plan, session.way(inventory, tuple(plan.nodes)), nodes, session.traces.keep)
+        found = look_before(plan, session.way(inventory, tuple(plan.nodes)), nodes, session.past(), session.traces.keep)
     finally:
         nodes.close()
     answer = found.answer()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.applied_before import look_before, runs_that_applied
+from rollout.app.ports import RunHeader
+from rollout.core.plans import plan_codec
 from rollout.core.plans.standing_now import Answer, Now
-from tests.app.agents import SILENT, answer, holds, well
+from tests.app.agents import SILENT, answer, holds, receipt, well
 from tests.app.site import NAMES, SMALL, WAY, Site
 from tests.app.test_node_worker import OLD
 
@@ -22,7 +25,7 @@ def site(tmp_path: Path) -> Site:
 def found_by(site: Site) -> tuple[Answer, list[str]]:
     """The answer, and who was asked for it."""
     asked = len(site.nodes.asked)
-    found = look_before(SMALL, WAY, site.nodes)
+    found = look_before(SMALL, WAY, site.nodes, site.journal)
     said = site.nodes.asked[asked:]
     assert all(words["verb"] == "status" and "claim" not in words for _, words in said)
     return found.answer(), sorted(name for name, _ in said)
@@ -49,4 +52,17 @@ def test_a_silent_node_is_never_taken_for_applied(site: Site) -> None:
     site.apply()
     site.nodes.says["n1", "status"] = SILENT
     assert found_by(site)[0] is Answer.PLAN_AGAIN
-    assert look_before(SMALL, WAY, site.nodes).nodes["n1"] is Now.UNREAD
+    assert look_before(SMALL, WAY, site.nodes, site.journal).nodes["n1"] is Now.UNREAD
+
+
+def test_a_plan_that_only_restarts_is_known_by_the_runs_that_confirmed_it(site: Site) -> None:
+    """Its files are the same before and after, so they tell nothing."""
+    group = SMALL.groups[0]
+    file = replace(group.change.files[0], after=group.change.files[0].before)
+    plan = replace(SMALL, groups=(replace(group, change=replace(group.change, files=(file,))),))
+    for name in NAMES:
+        site.nodes.says[name, "status"] = answer("status", *well(), holds(OLD), receipt("r1-1", "confirmed"))
+    assert look_before(plan, WAY, site.nodes, site.journal).answer() is Answer.BEGIN
+    site.journal.begin(RunHeader("r1", "c", "apply", "{}", 1, plan_codec.encode(plan), 0.0, "me", ""))
+    assert look_before(plan, WAY, site.nodes, site.journal).answer() is Answer.ALREADY_APPLIED
+    assert look_before(replace(plan, taken="later"), WAY, site.nodes, site.journal).answer() is Answer.BEGIN

@@ -58,6 +58,8 @@ def test_the_manual_fix_that_was_done_by_half(site: Site) -> None:
     assert done.code == 0, done.all
     assert site.rollout("verify", "--cluster", "small", "--limit", NODES).code == 0
     assert "in force: false" in explained(site, "serializeImagePulls", "small-001")
+    again = site.rollout("apply", "p.json", "--yes")
+    assert (again.code, "already applied by run" in again.all) == (0, True), again.all
     assert "Nothing to do." in plan(site).out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -49,13 +49,18 @@ class Standings:
         return Answer.ALREADY_APPLIED if found == {Now.AS_PLANNED} else Answer.PLAN_AGAIN
 
 
-def stand(plan: Plan, reports: Mapping[str, Report]) -> Standings:
-    """Judge what nodes said to ``status`` with their change's paths measured."""
+def stand(plan: Plan, reports: Mapping[str, Report], runs: Collection[str] = ()) -> Standings:
+    """Judge what nodes said to ``status`` with their change's paths measured. ``runs``: those that applied this very plan."""
     changes = {group.name: group.change for group in plan.groups}
-    return Standings({name: _stands(changes[plan.nodes[name].group], report) for name, report in reports.items()})
+    return Standings({name: _stands(changes[plan.nodes[name].group], report, runs) for name, report in reports.items()})
 
 
-def _stands(change: Change, report: Report) -> Now:
+def only_restarts(change: Change) -> bool:
+    """Whether no file gets other bytes, so that the files do not tell whether it was applied."""
+    return all(file.before == file.after for file in change.files)
+
+
+def _stands(change: Change, report: Report, runs: Collection[str]) -> Now:
     if report.outcome is not Outcome.DONE or report.measurement is None:
         return Now.UNREAD
     if (report.token and report.token.live) or any(receipt.state in _MOVING for receipt in report.receipts):
@@ -64,8 +69,12 @@ def _stands(change: Change, report: Report) -> Now:
     if any(state is None or (state.kind == "regular" and not state.digest) for _, state in states):
         return Now.UNREAD
     if all(_digest(state) == file.before for file, state in states):
-        return Now.OPEN
+        return Now.AS_PLANNED if only_restarts(change) and _is_confirmed(report, runs) else Now.OPEN
     return Now.AS_PLANNED if all(_has(file, state) for file, state in states) else Now.DRIFTED
+
+
+def _is_confirmed(report: Report, runs: Collection[str]) -> bool:
+    return any(receipt.run in runs and receipt.state is ReceiptState.CONFIRMED for receipt in report.receipts)
 
 
 def _has(file: FileChange, state: FileState | None) -> bool:
