@@ -162,10 +162,7 @@ def _rendered(text: str, variables: Mapping[str, object]) -> str:
 
 
 def _refused(subject: _Subject, policy: Policy, alike: Alike) -> tuple[Problem, ...]:
-    try:
-        made = alike.made_for(subject.snapshot, subject.settings, subject.node)
-    except InputError as error:  # a template that cannot be rendered
-        return error.problems
+    made = alike.made_for(subject.snapshot, subject.settings, subject.node)
     if not isinstance(made, LeftAlone):
         return ()
     if made.place is not None:

@@ -136,6 +136,19 @@ def test_an_error_of_this_machine_or_an_end_is_nobodys_refusal(
         planned(known, nodes, Kept())
 
 
+def test_a_template_that_fails_on_one_node_refuses_that_node() -> None:
+    known = inventory(3, per_rack=1)
+    first, *others = known.nodes
+    text = f"{{% for name, value in fields.items() %}}\n{{{{ name }}}}: {{{{ value | yaml }}}}\n{{% endfor %}}\n# {{{{ 1 / (node.name != '{first}') }}}}\n"
+    policy = replace(POLICY, templates=replace(POLICY.templates, kubelet_config=text, kubelet_config_name="t.j2"))
+    nodes = fleet(known, {name: kubeadm(name) for name in known.nodes})
+    made = build_plan(known, policy, nodes, dict.fromkeys(known.nodes, IMAGE_PULLS), tuple(known.nodes), "")
+    assert [(left.name, left.standing, left.reference, left.reason) for left in made.left] == [
+        (first, Standing.REFUSED, "template-failed", "t.j2:4: division by zero")
+    ]
+    assert list(made.nodes) == others
+
+
 def test_a_mistake_in_what_people_wrote_is_an_error_of_all() -> None:
     def wrong() -> str:
         raise InputError((Problem("template-failed", "a template"),))

@@ -12,7 +12,7 @@ from rollout.core.model.inventory import Node
 from rollout.core.model.settings import Value
 from rollout.core.reading import rendering
 from rollout.core.text import json_text
-from rollout.errors import Place
+from rollout.errors import InputError, Place
 from rollout.kubelet.node.layout import LayoutError
 
 _COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
@@ -50,9 +50,13 @@ class Rendered:
 
 
 def rendered(text: str, name: str, variables: Mapping[str, Value], node: Node) -> Rendered:
-    """The text for this node; ``name`` is the template's, for messages. Mistakes are an ``InputError``."""
+    """The text for this node; ``name`` is the template's, for messages. ``LayoutError``: it fails on this node."""
     seen: dict[str, Value] = {"name": node.name, "rack": node.rack, "zone": node.zone, "labels": dict(node.labels)}
-    return _rendered(text, name, json.dumps({**variables, "node": seen if uses_node(text) else {}}))
+    try:
+        return _rendered(text, name, json.dumps({**variables, "node": seen if uses_node(text) else {}}))
+    except InputError as error:
+        problem = error.problems[0]
+        raise LayoutError(problem.reference, problem.message, place=problem.place) from None
 
 
 @lru_cache(maxsize=64)
