@@ -12,7 +12,7 @@ INSIDE := not process and not root and not night
 OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
-.PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate chaos power \
+.PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate house chaos power \
 	test-kubelet test-runtimes test-apiserver fuzz bench picture lock audit sbom kubelet-tables
 
 help: ## list the targets
@@ -60,6 +60,9 @@ test-outside: setup ## the second half: real OpenSSH, PostgreSQL, Chromium, and 
 
 real: setup ## only the tests on real systemd nodes (root)
 	$(BIN)/pytest -q -n 2 --dist loadgroup tests/real
+
+house: setup ## how the source is built, as counts: modules, names that stand twice, the rooms that two values visit
+	@$(BIN)/python -m tests.house
 
 ##@ At night
 
