@@ -38,7 +38,7 @@ lint: setup ## format, ruff, mypy --strict, import-linter, shellcheck
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@git ls-files '*.sh' '.ci/*' | xargs shellcheck
-	@git ls-files 'rollout/adapters/lab/standins/*' 'tests/agent/standins/*' 'tests/agent/time/*' | grep -v '\.' | xargs shellcheck -s sh
+	@git ls-files 'rollout/lab/standins/*' 'tests/agent/standins/*' 'tests/agent/time/*' | grep -v '\.' | xargs shellcheck -s sh
 
 demo: setup ## the main job on an embedded fleet of NODES nodes: canary, waves, halt, reverts, emergency rollback
 	@PATH="$(CURDIR)/$(BIN):$$PATH" NODES=$(NODES) docs/demo.sh

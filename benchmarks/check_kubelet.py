@@ -19,7 +19,7 @@ from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
-from rollout.adapters.lab.configs import config
+from rollout.lab.configs import config
 from tests.kubelet.real_kubelet.recording import recorded
 
 FILES = 1000

@@ -36,7 +36,7 @@ MOST = 1 << 20
 """Bytes of a request: arguments and environment. It is one packet, so whoever has the socket may ask."""
 DESCRIPTORS = 4
 """Of each request: the command's three streams, and where its process id and its end are told."""
-PROGRAMS = ("rollout.cli.__main__", "rollout.adapters.lab.confine")
+PROGRAMS = ("rollout.cli.__main__", "rollout.lab.confine")
 """Modules that do their work when they are loaded."""
 _MANY = 1 << 16
 _CLONE_NEWUTS = 0x04000000
@@ -58,7 +58,7 @@ def load() -> None:
     for found in pkgutil.walk_packages(rollout.__path__, "rollout."):
         if found.name not in PROGRAMS:
             import_module(found.name)
-    from rollout.adapters.lab import launch
+    from rollout.lab import launch
 
     launch.served = forked_lab  # type: ignore[assignment]
     from tests import shadowed
@@ -150,7 +150,7 @@ def forked_lab(directory: Path, output: io.BufferedWriter) -> ForkedLab:
         null = os.open(os.devnull, os.O_RDWR)
         request = {"host": "", "folder": str(Path.cwd()), "environment": dict(os.environ)}
         become(
-            {**request, "module": "rollout.adapters.lab.serve", "words": [str(directory)]},
+            {**request, "module": "rollout.lab.serve", "words": [str(directory)]},
             [null, output.fileno(), output.fileno()],
         )
     return ForkedLab(pid)

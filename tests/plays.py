@@ -1,7 +1,7 @@
 """A run of the machine, step by step, on a virtual clock.
 
 The machine is the real one. The nodes, their links and what an answer of theirs means are the simulator's
-(``rollout.adapters.simulation``): there is no other model of a node. The wave gates are here, with verdicts that a test sets.
+(``rollout.simulator``): there is no other model of a node. The wave gates are here, with verdicts that a test sets.
 """
 
 from __future__ import annotations
@@ -9,17 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-from rollout.adapters.simulation.fleet import Fleet, Link, Sender
-from rollout.adapters.simulation.fleet_laws import Watch
-from rollout.adapters.simulation.idle import next_tick
-from rollout.adapters.simulation.node import ModelNode
-from rollout.adapters.simulation.node_parts import MIXED, NEW, OLD, Transaction
-from rollout.adapters.simulation.rehearsal import BUSY, MANY
-from rollout.adapters.simulation.shadow import Shadow
-from rollout.adapters.simulation.timeline import Timeline
 from rollout.core.model.snapshot import ReceiptState, Token
 from rollout.core.model.verdict import Verdict
-from rollout.core.run.altered import altered
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import (
     AbortAsked,
@@ -37,7 +28,16 @@ from rollout.core.run.events import (
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.laws import broken_laws
 from rollout.core.run.machine import as_journaled, opening, step
+from rollout.core.run.replace import altered
 from rollout.core.run.state import Order, Phase, RunState, Verb
+from rollout.simulator.fleet import Fleet, Link, Sender
+from rollout.simulator.fleet_laws import Watch
+from rollout.simulator.idle import next_tick
+from rollout.simulator.node import ModelNode
+from rollout.simulator.node_parts import MIXED, NEW, OLD, Transaction
+from rollout.simulator.rehearsal import BUSY, MANY
+from rollout.simulator.shadow import Shadow
+from rollout.simulator.timeline import Timeline
 
 GATE_SECONDS = 1.0
 EVER = float("inf")

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rollout.adapters.journal import SqlJournal
-from rollout.adapters.simulation.shadow import Shadow
 from rollout.app.driver import Driver
-from rollout.core.run.altered import altered
 from rollout.core.run.commands import Command
 from rollout.core.run.events import Event
 from rollout.core.run.journal_codec import encode_event
+from rollout.core.run.replace import altered
 from rollout.core.run.state import RunState
+from rollout.simulator.shadow import Shadow
 
 
 class Beside:

@@ -19,7 +19,7 @@ from rollout.app.following import Follower
 from rollout.core.run.budgets import wrong
 from rollout.core.run.capacity import IN_MOTION
 from rollout.core.run.state import Phase, RunState
-from rollout.core.telling.view import view
+from rollout.core.presentation.view import view
 
 THEME = TerminalTheme(
     (20, 24, 29),

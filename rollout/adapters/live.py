@@ -18,11 +18,11 @@ from rich.live import Live
 from rich.text import Text
 
 from rollout.adapters.screen import screen
+from rollout.core.presentation.summary import summarize
+from rollout.core.presentation.summary_text import summary_lines
+from rollout.core.presentation.view import view
 from rollout.core.run.events import Event
 from rollout.core.run.state import RunState
-from rollout.core.telling.summary import summarize
-from rollout.core.telling.summary_text import summary_lines
-from rollout.core.telling.view import view
 
 EVERY = 0.5
 """Seconds between two pictures."""

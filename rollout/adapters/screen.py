@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rollout.core.model.playbook import Scope
+from rollout.core.presentation.summary import Trouble
+from rollout.core.presentation.view import Counts, RackView, Standing, View, WaveView
 from rollout.core.run.state import Goal, NodeState, Phase
-from rollout.core.telling.summary import Trouble
-from rollout.core.telling.view import Counts, RackView, Standing, View, WaveView
 from rollout.core.text.terminal import counted, printable, seconds_text
 
 BAR = 30

@@ -8,9 +8,9 @@ from typing import NoReturn
 
 from rollout.app.following import Follower, attendance, is_at_work
 from rollout.app.ports import Journal
+from rollout.core.presentation.summary_text import last_heartbeat
 from rollout.core.run.requests import Word
 from rollout.core.run.state import Phase, RunState
-from rollout.core.telling.summary_text import last_heartbeat
 from rollout.errors import StateError
 
 PATIENCE = 10.0

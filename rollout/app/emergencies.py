@@ -18,9 +18,9 @@ from rollout.core.model.proof import NodeProof, Proven
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.token_belief import highest_believed
-from rollout.core.plans.on_nodes import on_nodes
+from rollout.core.plans.receipt_history import on_nodes
+from rollout.core.presentation.time_back import TimeBack
 from rollout.core.run.state import Ending, NodeState, RunState
-from rollout.core.telling.time_back import TimeBack
 
 WAITS = (5.0, 10.0, 20.0, 40.0, 60.0)
 """Seconds between two looks at who is owed: longer each time nobody of them came back."""

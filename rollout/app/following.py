@@ -8,17 +8,17 @@ from rollout import __version__
 from rollout.app.journal_away import AWAY
 from rollout.app.past_plans import plan_of
 from rollout.app.ports import Journal, RunHeader
-from rollout.core.model.way_back import WayBack
+from rollout.core.model.rollback_timing import WayBack
+from rollout.core.presentation.afterwards import Afterwards
+from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences
+from rollout.core.presentation.run_summary import reverted
+from rollout.core.presentation.summary_text import Attendance
 from rollout.core.run.events import Answered, Event, Resumed
 from rollout.core.run.journal_codec import decode_event, decode_order, rules_of
 from rollout.core.run.machine import opening, replayed
+from rollout.core.run.measured_rollbacks import measured
 from rollout.core.run.state import RULES, Goal, Order, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
-from rollout.core.run.ways_back import measured
-from rollout.core.telling.afterwards import Afterwards
-from rollout.core.telling.left_silences import LeftSilence, Step, left_silences
-from rollout.core.telling.run_summary import reverted
-from rollout.core.telling.summary_text import Attendance
 from rollout.core.text.nodesets import expand
 from rollout.errors import StateError
 

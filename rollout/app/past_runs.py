@@ -9,9 +9,9 @@ from rollout import __version__
 from rollout.app.following import rolled_back_since
 from rollout.app.ports import Journal
 from rollout.core.plans import plan_codec
+from rollout.core.presentation.past_run import PastRun
 from rollout.core.run.journal_codec import rules_of
 from rollout.core.run.state import RULES
-from rollout.core.telling.past_run import PastRun
 
 
 def past_run(journal: Journal, run: str) -> PastRun | None:

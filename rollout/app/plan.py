@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rollout.app.apart import Keep, attempt, keep_nothing
-from rollout.app.foreseen import Foreseen, Foresight
+from rollout.app.impact import Foreseen, Foresight
 from rollout.core.model.draining import BY_HAND
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.plan import Left, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.model.roles import Role, role_of
+from rollout.core.model.rollback_timing import WayBack
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
-from rollout.core.model.way_back import WayBack
 from rollout.core.plans import history
 from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
@@ -22,7 +22,7 @@ from rollout.core.plans.registry_load import Asking
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 from rollout.kubelet import homes, own_values
-from rollout.kubelet.changes.alike import Alike
+from rollout.kubelet.changes.change_cache import Alike
 from rollout.kubelet.node import fitness, managers
 from rollout.kubelet.node.fitness import SICK
 from rollout.kubelet.node.managers import Said

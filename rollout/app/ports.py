@@ -11,11 +11,11 @@ from rollout.core.model.draining import Cordon, EvictionAnswer, LeavingPod
 from rollout.core.model.live import LiveNode, Sight
 from rollout.core.model.placed import PlacedPod
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.presentation.run_summary import RunSummary
 from rollout.core.run.commands import Command
 from rollout.core.run.events import Event
 from rollout.core.run.requests import Request
 from rollout.core.run.state import RunState
-from rollout.core.telling.run_summary import RunSummary
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import Report
 from rollout.core.model.roles import Role, role_of
 from rollout.core.model.snapshot import ReceiptState
-from rollout.core.plans.on_nodes import OnNodes, highest_token, on_nodes
 from rollout.core.plans.planning import rack_sizes, zone_sizes
+from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
 from rollout.core.run.order import revert_order
 from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState
-from rollout.core.text.nameless import folded, for_all
+from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import counted, printable

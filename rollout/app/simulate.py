@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rollout.core.presentation.summary import exit_code
 from rollout.core.run.state import NodeState, Order, RunState
-from rollout.core.telling.summary import exit_code
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 

@@ -22,7 +22,7 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Place, Problem
 from rollout.kubelet import homes
-from rollout.kubelet.changes.alike import Alike
+from rollout.kubelet.changes.change_cache import Alike
 from rollout.kubelet.changes.changes import LeftAlone
 from rollout.kubelet.changes.rendered import uses_node
 from rollout.kubelet.kinds import kinds_text

@@ -14,10 +14,10 @@ from rollout.cli.options import reason_option, session_options
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session, operator
 from rollout.core.model.playbook import RevertScope
+from rollout.core.presentation.summary import exit_code, summarize
+from rollout.core.presentation.summary_text import attendance_lines, status_document, summary_lines
 from rollout.core.run.requests import Word
 from rollout.core.run.state import Phase, RunState
-from rollout.core.telling.summary import exit_code, summarize
-from rollout.core.telling.summary_text import attendance_lines, status_document, summary_lines
 from rollout.errors import UsageError
 
 run_argument = click.argument("run", required=False, default="")

@@ -24,12 +24,12 @@ from rollout.cli.options import typed_confirmation
 from rollout.cli.wiring import Session, StoppedError, new_run_id, without_journal
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.proof import NodeProof
-from rollout.core.model.way_back import WayBack
+from rollout.core.model.rollback_timing import WayBack
+from rollout.core.presentation import emergency_text as text
+from rollout.core.presentation.proof_text import proof_documents, proof_lines
+from rollout.core.presentation.time_back import NodeTime, TimeBack, node_time, time_back
 from rollout.core.run.events import Event
 from rollout.core.run.state import Ending, NodeState, Order, RunState
-from rollout.core.telling import emergency_text as text
-from rollout.core.telling.proof_text import proof_documents, proof_lines
-from rollout.core.telling.time_back import NodeTime, TimeBack, node_time, time_back
 from rollout.core.text.terminal import counted
 from rollout.errors import StateError
 

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import click
 
-from rollout.adapters.lab import api, control, faults, launch
-from rollout.adapters.lab.spec import LabSpec, NodeSpec, addresses
 from rollout.cli.options import limit_option
 from rollout.cli.wiring import cluster_here
 from rollout.core.model.inventory import Inventory
 from rollout.core.text.nodesets import Names, NodesetError, evaluate, fold, select
 from rollout.errors import UsageError
+from rollout.lab import api, control, faults, launch
+from rollout.lab.spec import LabSpec, NodeSpec, addresses
 
 DEFAULT = Path(".rollout/lab")
 API = "api"

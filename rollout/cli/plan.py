@@ -11,7 +11,7 @@ import click
 
 from rollout.adapters.clock import SystemClock
 from rollout.adapters.private_files import write_privately
-from rollout.app.around import look_around
+from rollout.app.cluster_context import look_around
 from rollout.app.following import last_way_back
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_policy, names_in
 from rollout.app.plan import build_plan, check_preflight

@@ -13,15 +13,15 @@ from rollout.adapters.clock import SystemClock
 from rollout.adapters.private_files import write_privately
 from rollout.app.following import afterwards
 from rollout.app.past_runs import past_run
-from rollout.app.telling import tell_run
+from rollout.app.run_report import tell_run
 from rollout.cli.options import session_options
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session
-from rollout.core.telling.afterwards import afterwards_document, afterwards_lines
-from rollout.core.telling.pages.page import page
-from rollout.core.telling.pages.text import report_document, report_lines
-from rollout.core.telling.past_run import past_run_document, past_run_lines
-from rollout.core.telling.summary import summarize
+from rollout.core.presentation.afterwards import afterwards_document, afterwards_lines
+from rollout.core.presentation.pages.page import page
+from rollout.core.presentation.pages.text import report_document, report_lines
+from rollout.core.presentation.past_run import past_run_document, past_run_lines
+from rollout.core.presentation.summary import summarize
 
 
 @click.command()

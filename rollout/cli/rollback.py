@@ -20,10 +20,10 @@ from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session, new_run_id
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import Proven
+from rollout.core.presentation.emergency_text import predicted_lines
+from rollout.core.presentation.summary import exit_code
+from rollout.core.presentation.time_back import node_time, time_back
 from rollout.core.run.state import Ending
-from rollout.core.telling.emergency_text import predicted_lines
-from rollout.core.telling.summary import exit_code
-from rollout.core.telling.time_back import node_time, time_back
 from rollout.core.text import durations
 from rollout.core.text.nodesets import select
 from rollout.core.text.terminal import counted, printable

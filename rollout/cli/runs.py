@@ -38,19 +38,19 @@ from rollout.core.gates.gate_needs import needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans.does_text import does_lines
-from rollout.core.plans.on_nodes import highest_token
 from rollout.core.plans.plan_text import plan_text
+from rollout.core.plans.receipt_history import highest_token
 from rollout.core.plans.standing_now import Answer, Now, Standings
-from rollout.core.run.requests import Request, Word
-from rollout.core.run.state import Phase, RunState
-from rollout.core.telling.nothing_to_do import (
+from rollout.core.presentation.nothing_to_do import (
     NothingToDo,
     Why,
     nothing_document,
     nothing_lines,
     nothing_to_change,
 )
-from rollout.core.telling.summary import exit_code
+from rollout.core.presentation.summary import exit_code
+from rollout.core.run.requests import Request, Word
+from rollout.core.run.state import Phase, RunState
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.simulation.draw import scenario
-from rollout.adapters.simulation.fault_words import faults_of
-from rollout.adapters.simulation.play import Outcome
-from rollout.adapters.simulation.rehearsal import Rehearsal
-from rollout.adapters.simulation.smallest import smallest
-from rollout.adapters.simulation.tally import Tally, page, played_on_all_cores, rows
 from rollout.app.simulate import foreseen_document, foreseen_lines
 from rollout.cli.plan_file import plan_in
 from rollout.core.model.plan import Plan
 from rollout.core.text.nodesets import Names
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
+from rollout.simulator.draw import scenario
+from rollout.simulator.fault_words import faults_of
+from rollout.simulator.play import Outcome
+from rollout.simulator.rehearsal import Rehearsal
+from rollout.simulator.smallest import smallest
+from rollout.simulator.tally import Tally, page, played_on_all_cores, rows
 
 LAW_BROKEN = 70
 """Exit code: a law that breaks is a bug of ours."""

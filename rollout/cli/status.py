@@ -14,10 +14,10 @@ from rollout.app.ports import RunHeader
 from rollout.cli.options import session_options
 from rollout.cli.which_run import known_run
 from rollout.cli.wiring import Session
-from rollout.core.telling.afterwards import afterwards_document, afterwards_lines
-from rollout.core.telling.past_run import PastRun, past_run_document, past_run_lines
-from rollout.core.telling.summary import summarize
-from rollout.core.telling.summary_text import summary_document, summary_lines
+from rollout.core.presentation.afterwards import afterwards_document, afterwards_lines
+from rollout.core.presentation.past_run import PastRun, past_run_document, past_run_lines
+from rollout.core.presentation.summary import summarize
+from rollout.core.presentation.summary_text import summary_document, summary_lines
 from rollout.core.text.terminal import counted
 
 MOST_OTHERS = 8

@@ -23,9 +23,9 @@ from rollout.app.upkeep import (
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.wiring import Session, new_run_id, operator
 from rollout.core.model.report import Outcome, Report
-from rollout.core.plans.on_nodes import highest_token
-from rollout.core.telling.drift_text import drift_document, drift_lines, has_drift
-from rollout.core.text.nameless import folded, for_all
+from rollout.core.plans.receipt_history import highest_token
+from rollout.core.presentation.drift_text import drift_document, drift_lines, has_drift
+from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError

@@ -19,10 +19,10 @@ from rich.console import Console
 from rollout.adapters.live import LiveProgress, shows_live, watch
 from rollout.adapters.screen import bar, counts, screen
 from rollout.core.model.playbook import Cause
+from rollout.core.presentation.view import view
 from rollout.core.run.events import Ticked
 from rollout.core.run.state import NodeRecord, NodeState, RunState
-from rollout.core.telling.view import view
-from tests.core.telling import test_view as states
+from tests.core.presentation import test_view as states
 from tests.cost import calls
 from tests.story.conftest import Site, served
 

@@ -29,7 +29,7 @@ from rollout.core.run.state import Verb
 from rollout.errors import InputError, Problem
 from rollout.kubelet import kubeadm as living_with_kubeadm
 from rollout.kubelet.agent import agent_answer
-from rollout.kubelet.changes import alike, splice
+from rollout.kubelet.changes import change_cache, splice
 from rollout.kubelet.explained.explanation import explain
 from rollout.kubelet.node import fitness, found, managers
 from rollout.kubelet.restarts import consequences, pull_rates
@@ -80,7 +80,7 @@ PLACES = {
     "its fitness": (fitness, "refusal"),
     "finding its files": (found, "find"),
     "its file's new text": (splice, "splice"),
-    "its proposal": (alike, "proposal"),
+    "its proposal": (change_cache, "proposal"),
     "what its version is taken for": (fitness, "remarks"),
     "who else configures it": (managers, "remarks"),
     "what its change does besides": (consequences, "of_node"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rollout.adapters.no_journal import NoJournal
-from rollout.app.around import look_around
+from rollout.app.cluster_context import look_around
 from rollout.app.explain import explain_on_node, shown_by
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.live import LiveNode

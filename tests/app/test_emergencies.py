@@ -24,13 +24,13 @@ from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import NodeProof, Proven
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Token
-from rollout.core.plans.on_nodes import on_nodes
+from rollout.core.plans.receipt_history import on_nodes
+from rollout.core.presentation.emergency_text import seen_lines
+from rollout.core.presentation.time_back import NodeTime, TimeBack, node_time, time_back
 from rollout.core.run.capacity import unavailable
 from rollout.core.run.events import Answered
 from rollout.core.run.machine import opening
 from rollout.core.run.state import Ending, NodeState, Phase, RunState, Verb
-from rollout.core.telling.emergency_text import seen_lines
-from rollout.core.telling.time_back import NodeTime, TimeBack, node_time, time_back
 from rollout.errors import UsageError
 from tests.kubelet.nodes import inventory
 from tests.plays import Drive, confirmed_before, leave_confirmed

@@ -17,9 +17,9 @@ from rollout.app.reading import read_receipts
 from rollout.app.runs import highest_counter, leased
 from rollout.app.upkeep import held_by, set_free
 from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.presentation.run_summary import RunSummary, run_summary
+from rollout.core.presentation.summary import summarize
 from rollout.core.run.state import RULES, Ending, NodeState, Verb
-from rollout.core.telling.run_summary import RunSummary, run_summary
-from rollout.core.telling.summary import summarize
 from tests.app.agents import SILENT, Agents
 from tests.app.site import NAMES, SMALL, WAY, Site
 

@@ -13,11 +13,11 @@ from rollout.adapters.journal import SqlJournal
 from rollout.app.control import ask
 from rollout.app.following import AWAY_SECONDS, attendance, follow, replay
 from rollout.app.ports import Holder
+from rollout.core.presentation.summary import summarize
+from rollout.core.presentation.summary_text import attendance_lines
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.requests import Word, asked
 from rollout.core.run.state import Ending, Phase, Verb
-from rollout.core.telling.summary import summarize
-from rollout.core.telling.summary_text import attendance_lines
 from rollout.errors import StateError
 from tests.app.site import SMALL, Site, at_work
 

@@ -15,9 +15,9 @@ from rollout.app.following import replay, silences_left
 from rollout.app.ports import Worker
 from rollout.app.runs import Tools, start_apply
 from rollout.cli.main import run
+from rollout.core.presentation.left_silences import LeftSilence, left_silences_document, left_silences_lines
 from rollout.core.run.commands import Command, OpenWave
 from rollout.core.run.state import Phase, RunState, Verb
-from rollout.core.telling.left_silences import LeftSilence, left_silences_document, left_silences_lines
 from tests.app.site import SMALL, WAY, KilledError, Site
 from tests.app.test_wave_gates import SILENCING, Around, alerts
 

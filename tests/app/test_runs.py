@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.adapters.simulation.node_parts import OLD
 from rollout.app.runs import Tools, begin, go_on, highest_counter, last_that_acted, owing
 from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
 from rollout.core.run.state import Ending, NodeState, RunState
 from rollout.errors import StateError
+from rollout.simulator.node_parts import OLD
 from tests.app.test_driver import Log, unasked
 from tests.orders import make_order
 

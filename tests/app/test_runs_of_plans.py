@@ -24,10 +24,10 @@ from rollout.app.runs import (
 from rollout.app.upkeep import Known, last_confirmed
 from rollout.core.gates.gate_needs import Needs
 from rollout.core.plans import plan_codec
+from rollout.core.presentation.summary_text import since_lines
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.state import Ending, Goal, NodeState, RunState, Verb
-from rollout.core.telling.summary_text import since_lines
 from rollout.errors import InputError, StateError, UsageError
 from tests.app.agents import MACHINE, SILENT, answer
 from tests.app.site import NAMES, SMALL, KilledError, Site, fleet

@@ -15,10 +15,10 @@ from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
 from rollout.cli.main import run
 from rollout.core.plans import plan_codec
+from rollout.core.presentation.run_summary import RunSummary, run_summary
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.state import RULES
-from rollout.core.telling.run_summary import RunSummary, run_summary
-from tests.core.telling import journals
+from tests.core.presentation import journals
 
 RUN, LATER = "r20251119-100000-0001", "r20251120-100000-0002"
 PLAN, PLAY = journals.halted()

@@ -13,7 +13,7 @@ from rollout.cli.main import run
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.run.journal_codec import encode_event, encode_order
-from tests.core.telling import journals
+from tests.core.presentation import journals
 from tests.plays import Drive
 
 

@@ -28,7 +28,7 @@ SHIPPED = (
     "rollout/agent/agent.sh",
     "rollout/adapters/journal/migrations/env.py",
     "rollout/adapters/journal/migrations/versions/0001_as_it_began.py",
-    "rollout/adapters/lab/standins/sudo",
+    "rollout/lab/standins/sudo",
     "rollout/kubelet/kubelet_fields.json",
     "rollout/kubelet/explained/words.json",
 )

@@ -25,7 +25,7 @@ OF_RECORDINGS = frozenset(
 )
 """Folders of data, and of programs that are not ours, beside the tests that use them."""
 
-WITHOUT_TESTS_OF_THEIR_OWN = frozenset({"adapters/journal/migrations", "adapters/lab/standins"})
+WITHOUT_TESTS_OF_THEIR_OWN = frozenset({"adapters/journal/migrations", "lab/standins"})
 
 
 def folders(top: Path) -> set[str]:

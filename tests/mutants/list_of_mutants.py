@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 AGENT = "rollout/agent/agent.sh"
-SEEDS = "tests/adapters/simulation/test_seeds.py::test_drawn_seeds_keep_every_law"
+SEEDS = "tests/simulator/test_seeds.py::test_drawn_seeds_keep_every_law"
 CHAOS = "tests/chaos/test_a_few_runs.py"
 REPLAY = "tests/core/run/test_replay.py"
 TRANSACTION = "tests/agent/test_transaction.py"

@@ -18,8 +18,8 @@ from ClusterShell.NodeSet import NodeSet
 
 from rollout.app.following import attendance, replay
 from rollout.cli.wiring import Session
-from rollout.core.telling.summary import summarize
-from rollout.core.telling.summary_text import status_document
+from rollout.core.presentation.summary import summarize
+from rollout.core.presentation.summary_text import status_document
 from tests.bed.bed import Bed
 from tests.bed.node import Node
 from tests.controllers import Done, Process, at_work, finished

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rollout.adapters.lab import launch
+from rollout.lab import launch
 from tests.story.conftest import Site
 
 

@@ -17,9 +17,9 @@ from rollout.adapters.journal.heads import Head, Heads, beginning
 from rollout.adapters.journal.leases import Leases
 from rollout.adapters.journal.tables import EVENTS, NOTES, REQUESTS, RUNS
 from rollout.app.ports import Holder, Note, RunHeader
+from rollout.core.presentation.run_summary import RunSummary
 from rollout.core.run.journal_codec import GENESIS, chain
 from rollout.core.run.requests import Request
-from rollout.core.telling.run_summary import RunSummary
 from rollout.errors import StateError
 
 _WITHDRAWN = "withdrawn-"

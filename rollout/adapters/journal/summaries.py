@@ -7,7 +7,7 @@ import json
 import sqlalchemy as sa
 
 from rollout.adapters.journal.tables import SUMMARIES
-from rollout.core.telling.run_summary import Nodes, RunSummary
+from rollout.core.presentation.run_summary import Nodes, RunSummary
 from rollout.core.text import json_text
 from rollout.errors import StateError
 

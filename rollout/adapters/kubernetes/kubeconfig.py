@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rollout.adapters.endpoints import LOOPBACK
-from rollout.core.reading.written import Mistakes, kind_of, read_document
+from rollout.core.reading.validation import Mistakes, kind_of, read_document
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import Item

@@ -17,8 +17,8 @@ from functools import partial
 from paramiko.channel import Channel
 from paramiko.ssh_exception import ChannelException, SSHException
 
-from rollout.adapters.ssh.aside import aside
 from rollout.adapters.ssh.bastion_troubles import at_bastion, behind_bastion
+from rollout.adapters.ssh.call_with_timeout import aside
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.resolve import Endpoint
 from rollout.adapters.ssh.transport import CarrierTransport

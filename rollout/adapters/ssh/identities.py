@@ -14,7 +14,7 @@ from paramiko.pkey import PKey, PublicBlob, UnknownKeyType
 from paramiko.ssh_exception import SSHException
 
 from rollout.adapters.ssh.agent_keys import HARDWARE, Held, Touch, held_keys
-from rollout.adapters.ssh.aside import aside
+from rollout.adapters.ssh.call_with_timeout import aside
 from rollout.adapters.ssh.certificates import Certificate, parse, read
 from rollout.adapters.ssh.foreign import unless_exhausted
 from rollout.adapters.ssh.resolve import DEFAULT_KEYS, Endpoint

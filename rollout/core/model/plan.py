@@ -22,7 +22,7 @@ from rollout.core.model.playbook import (
     RevertScope,
 )
 from rollout.core.model.registry_load import RegistryLoad
-from rollout.core.model.way_back import WayBack
+from rollout.core.model.rollback_timing import WayBack
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from math import ceil
 
 from rollout.core.model.plan import Plan, PlannedDrain, Wave
 from rollout.core.model.playbook import Limits, Scope
-from rollout.core.model.way_back import way_back_seconds
+from rollout.core.model.rollback_timing import way_back_seconds
 
 NODE_SECONDS = 15.0
 """What changing one node is taken to take, until a run has measured it."""

@@ -15,7 +15,7 @@ from rollout.core.plans import estimate
 from rollout.core.plans.foreseen_text import consequences_lines, drains_lines, loads_lines
 from rollout.core.plans.planning import kind_of
 from rollout.core.text import diff, durations, nodesets
-from rollout.core.text.nameless import nameless
+from rollout.core.text.message_folding import nameless
 from rollout.core.text.terminal import CONTROL, counted, printable
 
 MOST_DIFF = 24

@@ -20,9 +20,9 @@ from rollout.core.model.plan import (
 )
 from rollout.core.model.playbook import Policy
 from rollout.core.model.roles import role_of
+from rollout.core.model.rollback_timing import WayBack
 from rollout.core.model.snapshot import FleetSnapshot, Receipt, Snapshot, Token
 from rollout.core.model.token_belief import highest_believed
-from rollout.core.model.way_back import WayBack
 from rollout.core.plans.waves import Candidate, positions, waves
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rollout.core.reading.inventory_written import ListedNode
-from rollout.core.reading.written import explain
+from rollout.core.reading.validation import explain
 from rollout.core.text.nodesets import EVERYTHING, fold, is_name
 from rollout.core.text.terminal import counted, printable
 from rollout.core.text.yaml_source import Entry, Item

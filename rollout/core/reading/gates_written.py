@@ -20,8 +20,8 @@ from rollout.core.model.playbook import (
     Worse,
 )
 from rollout.core.reading.schema_words import PERCENT, one_of, text
-from rollout.core.reading.words import Duration, LabelName, Name, between, choice
-from rollout.core.reading.written import Written, kind_of, wrong
+from rollout.core.reading.validation import Written, kind_of, wrong
+from rollout.core.reading.value_types import Duration, LabelName, Name, between, choice
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 

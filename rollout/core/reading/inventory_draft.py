@@ -18,7 +18,7 @@ from rollout.core.reading.found_nodes import Found, listed
 from rollout.core.reading.inventory_file import build
 from rollout.core.reading.inventory_written import ElsewhereInventory
 from rollout.core.reading.node_sources import FromAnsible, FromKubernetes, NodesFrom
-from rollout.core.reading.written import Mistakes, read_document, validate
+from rollout.core.reading.validation import Mistakes, read_document, validate
 from rollout.core.text.yaml_source import Entry, Item
 
 

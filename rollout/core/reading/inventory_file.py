@@ -29,8 +29,8 @@ from rollout.core.model.settings import Setting
 from rollout.core.reading.inherited import Inherited
 from rollout.core.reading.inventory_written import AnyInventory, Attributes, FoldedInventory, Group, ListedInventory
 from rollout.core.reading.logins import Logins
-from rollout.core.reading.words import read_settings
-from rollout.core.reading.written import Mistakes, locate, read_document, validate
+from rollout.core.reading.validation import Mistakes, locate, read_document, validate
+from rollout.core.reading.value_types import read_settings
 from rollout.core.text.nodesets import EVERYTHING, Names, NodesetError, evaluate, expand, fold
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import Entry, Item

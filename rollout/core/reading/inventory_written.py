@@ -12,8 +12,8 @@ from rollout.core.model.inventory import Endpoints
 from rollout.core.reading import schema_words
 from rollout.core.reading.gates_written import Url
 from rollout.core.reading.node_sources import NodesFrom
-from rollout.core.reading.words import Labels, Name, Registry
-from rollout.core.reading.written import Written, wrong
+from rollout.core.reading.validation import Written, wrong
+from rollout.core.reading.value_types import Labels, Name, Registry
 from rollout.core.text.terminal import printable
 
 _VERSION = re.compile(r"v?1\.[0-9]{1,3}(?:\.[0-9]{1,3})?")

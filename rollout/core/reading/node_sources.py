@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from rollout.core.reading import label_selectors
 from rollout.core.reading.schema_words import one_of
-from rollout.core.reading.written import Written, wrong
+from rollout.core.reading.validation import Written, wrong
 from rollout.core.text.terminal import printable
 
 

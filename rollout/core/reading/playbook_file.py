@@ -40,8 +40,8 @@ from rollout.core.reading.playbook_written import (
     WrittenTemplates,
     WrittenWave,
 )
-from rollout.core.reading.words import read_settings
-from rollout.core.reading.written import Mistakes, locate, read_document, validate
+from rollout.core.reading.validation import Mistakes, locate, read_document, validate
+from rollout.core.reading.value_types import read_settings
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import Item

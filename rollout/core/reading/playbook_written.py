@@ -21,8 +21,8 @@ from rollout.core.model.playbook import (
 )
 from rollout.core.reading.gates_written import BUILT_IN_GATES, NodeGate, WaveGate, node_gate, wave_gate
 from rollout.core.reading.schema_words import SETTINGS, OrDuration, OrName, OrWord, one_of
-from rollout.core.reading.words import Duration, Name, Percent, Registry, ShareText, between, choice
-from rollout.core.reading.written import Written, wrong
+from rollout.core.reading.validation import Written, wrong
+from rollout.core.reading.value_types import Duration, Name, Percent, Registry, ShareText, between, choice
 
 _WAVES = ("canary", "perRack", "upTo", "rest")
 _DAY = 86_400.0

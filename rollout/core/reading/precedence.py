@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from rollout.core.model.inventory import Inventory, Level
 from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting
-from rollout.core.reading.words import SETTING_NAME
+from rollout.core.reading.value_types import SETTING_NAME
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import read_yaml
 from rollout.errors import UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rollout.core.reading.written import locate, read_document
+from rollout.core.reading.validation import locate, read_document
 from rollout.errors import Place
 
 

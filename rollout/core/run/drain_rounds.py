@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout.core.run import drains
-from rollout.core.run.draft import Draft
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.pulls import may_be_asked
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Verb
+from rollout.core.run.state_builder import Draft
 from rollout.core.run.transitions import Sharp
 
 SOONEST = 0.5

@@ -24,10 +24,8 @@ from typing import Any
 
 from rollout.core.model.verdict import Verdict
 from rollout.core.run import baselines, drain_rounds, drains, pulls
-from rollout.core.run.altered import altered
 from rollout.core.run.capacity import burst
 from rollout.core.run.commands import Command
-from rollout.core.run.draft import Draft, not_begun
 from rollout.core.run.events import (
     FENCES,
     AbortAsked,
@@ -46,6 +44,7 @@ from rollout.core.run.events import (
     WaveOpened,
 )
 from rollout.core.run.phases import advance
+from rollout.core.run.replace import altered
 from rollout.core.run.state import (
     Ending,
     Goal,
@@ -58,6 +57,7 @@ from rollout.core.run.state import (
     RunState,
     Verb,
 )
+from rollout.core.run.state_builder import Draft, not_begun
 from rollout.core.run.transitions import IllegalMoveError, Sharp
 
 

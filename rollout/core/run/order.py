@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.playbook import EMERGENCY_LIMITS, GateScope, Limits, RevertScope
-from rollout.core.model.way_back import SETTLE, way_back_seconds
+from rollout.core.model.rollback_timing import SETTLE, way_back_seconds
 from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, WaveOrder
-from rollout.core.text.nameless import for_all, nameless
+from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
 
 

@@ -8,11 +8,11 @@ from rollout.core.model.playbook import Cause
 from rollout.core.run import drain_rounds
 from rollout.core.run.budgets import spent
 from rollout.core.run.capacity import IN_MOTION, who_may_go
-from rollout.core.run.draft import Draft
 from rollout.core.run.events import FENCES
 from rollout.core.run.releases import is_to_open, is_to_return, releases, retries
 from rollout.core.run.soak import soaking
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Verb
+from rollout.core.run.state_builder import Draft
 from rollout.core.run.transitions import Sharp
 
 _AT_REST = frozenset(

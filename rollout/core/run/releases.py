@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rollout.core.run import drain_rounds, drains
 from rollout.core.run.capacity import pace_allows, who_may_go, who_may_return
-from rollout.core.run.draft import Draft
 from rollout.core.run.events import FENCES, Trigger
 from rollout.core.run.pulls import in_turn
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Rehearsal, Verb
+from rollout.core.run.state_builder import Draft
 from rollout.core.run.transitions import Sharp
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rollout.core.model.playbook import RevertScope
 from rollout.core.run import baselines, drains
 from rollout.core.run.capacity import IN_MOTION
-from rollout.core.run.draft import Draft
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Pause, Verb
+from rollout.core.run.state_builder import Draft
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted
 

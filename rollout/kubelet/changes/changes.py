@@ -20,7 +20,7 @@ from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
 from rollout.kubelet import homes, versions
-from rollout.kubelet.changes import by_restart, flag_changes, grounds, home_files, wishes
+from rollout.kubelet.changes import by_restart, flag_changes, grounds, home_files, setting_destinations
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, Wanted, kubelet_change
 from rollout.kubelet.edits import Edit
 from rollout.kubelet.node import fitness, found, layout
@@ -93,7 +93,7 @@ def _propose(
     snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None
 ) -> Proposal | str:
     here = found.find(snapshot, versions.taken_for(snapshot.kubelet_version, assumed), node)
-    wanted = wishes.sorted_out(here, settings)
+    wanted = setting_destinations.sorted_out(here, settings)
     by_kubelet = kubelet_change(here, Wanted(wanted.fields, wanted.flags, settings, policy))
     grounds.check(here, by_kubelet, policy.accepted)
     by_runtime = runtime_change(snapshot, wanted.runtime, settings, here.version, here.runtime)

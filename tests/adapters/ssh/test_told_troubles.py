@@ -9,7 +9,7 @@ import pytest
 
 from rollout.adapters.ssh.troubles import TROUBLES, told
 from rollout.core.model.snapshot import Unread
-from rollout.core.text.nameless import nameless
+from rollout.core.text.message_folding import nameless
 from rollout.kubelet.agent.agent_answer import parse_snapshot
 from tests.adapters.ssh.conftest import Make
 from tests.adapters.ssh.sshd import TRUE, Sshd, free_port, make_key, target

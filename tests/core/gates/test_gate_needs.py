@@ -10,7 +10,7 @@ from rollout.core.gates.gate_needs import Needs, Pods, needs_cluster, needs_of, 
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.plan import LessRoom, PlannedDrain
 from rollout.core.model.playbook import DEFAULT_GATES, AlertQuery, Gate, GateKind, GateScope, PrometheusQuery
-from tests.core.telling.journals import plan_of
+from tests.core.presentation.journals import plan_of
 
 READY = Gate(GateKind.NODE_READY, GateScope.NODE, "nodeReady")
 PODS = Gate(GateKind.PODS_KEPT, GateScope.NODE, "podsKept")

@@ -24,7 +24,7 @@ from rollout.core.model.playbook import (
     Share,
     Worse,
 )
-from rollout.core.model.way_back import WayBack
+from rollout.core.model.rollback_timing import WayBack
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import folded_left, kinds, plan_text

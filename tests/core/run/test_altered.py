@@ -6,8 +6,8 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from rollout.core.run.altered import altered
 from rollout.core.run.machine import opening
+from rollout.core.run.replace import altered
 from rollout.core.run.state import Phase
 from tests.orders import make_order
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rollout.adapters.simulation.fleet import Spell
-from rollout.adapters.simulation.node_parts import OLD
 from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
 from rollout.core.model.verdict import Verdict
+from rollout.core.presentation.summary import exit_code, summarize
+from rollout.core.presentation.summary_text import summary_lines
 from rollout.core.run.baselines import ASK_AGAIN, WITHIN
 from rollout.core.run.state import Ending, NodeState, RunState, Verb
-from rollout.core.telling.summary import exit_code, summarize
-from rollout.core.telling.summary_text import summary_lines
+from rollout.simulator.fleet import Spell
+from rollout.simulator.node_parts import OLD
 from tests.orders import make_order
 from tests.plays import Play
 

@@ -6,14 +6,14 @@ from collections import Counter
 
 import pytest
 
-from rollout.adapters.simulation.node_parts import NEW, OLD
 from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.verdict import Verdict
+from rollout.core.presentation.waiting import waits_for
 from rollout.core.run.events import AbortAsked, ContinueAsked, InterruptAsked, PauseAsked
 from rollout.core.run.soak import WATCH_EVERY
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
-from rollout.core.telling.waiting import waits_for
+from rollout.simulator.node_parts import NEW, OLD
 from tests.orders import make_order
 from tests.plays import Play, confirmed_before, leave
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollout.adapters.simulation.node_parts import OLD
 from rollout.core.model.playbook import Budget, Busy, Cause, Limits, PullsInFlight, RevertScope, Scope, Share
 from rollout.core.run.capacity import unavailable, who_may_go, who_may_return
 from rollout.core.run.drains import AGAIN_EVERY, MOST_TRIES
@@ -25,6 +24,7 @@ from rollout.core.run.events import (
     Trigger,
 )
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
+from rollout.simulator.node_parts import OLD
 from tests.orders import make_order
 from tests.plays import EVER, Play, confirmed_before
 from tests.sampling import examples

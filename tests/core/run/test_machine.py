@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollout.adapters.simulation.fleet import CONNECT_SECONDS, Sender, Spell
-from rollout.adapters.simulation.node_parts import FOREIGN, NEW
 from rollout.core.model.playbook import Budget, Busy, Cause, Limits, PullsInFlight, RevertScope, Scope, Share
 from rollout.core.model.snapshot import ReceiptState, Token
 from rollout.core.model.verdict import Verdict
@@ -22,6 +20,8 @@ from rollout.core.run.machine import opening, step
 from rollout.core.run.phases import MOST_CLAIMS
 from rollout.core.run.state import Ending, Goal, NodeState, Order, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError, move
+from rollout.simulator.fleet import CONNECT_SECONDS, Sender, Spell
+from rollout.simulator.node_parts import FOREIGN, NEW
 from tests.orders import make_order
 from tests.plays import ANOTHER_RUN, EVER, SICK_WITH_BOTH, Play, confirmed_before, leave
 from tests.sampling import examples

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from rollout.adapters.simulation.node_parts import NEW, OLD
 from rollout.core.model.playbook import Budget, Busy, Cause, Limits, PullsInFlight, Scope, Share
+from rollout.core.presentation.summary import exit_code, summarize
+from rollout.core.presentation.summary_text import summary_lines
+from rollout.core.presentation.waiting import pulls, waits_for
 from rollout.core.run.capacity import unavailable
 from rollout.core.run.events import AbortAsked, ContinueAsked, PauseAsked
 from rollout.core.run.journal_codec import decode_event, encode_event
 from rollout.core.run.pulls import ASK_AGAIN
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
-from rollout.core.telling.summary import exit_code, summarize
-from rollout.core.telling.summary_text import summary_lines
-from rollout.core.telling.waiting import pulls, waits_for
+from rollout.simulator.node_parts import NEW, OLD
 from tests.orders import make_order
 from tests.plays import Play, confirmed_before
 

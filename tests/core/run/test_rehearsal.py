@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from rollout.adapters.simulation.node_parts import NEW, OLD
 from rollout.core.model.playbook import Limits, RevertScope, Share
-from rollout.core.model.way_back import WayBack
+from rollout.core.model.rollback_timing import WayBack
 from rollout.core.run.events import Answered, ContinueAsked, InterruptAsked, PauseAsked
+from rollout.core.run.measured_rollbacks import measured
 from rollout.core.run.state import Ending, NodeState, Phase, Rehearsal, RunState, Verb
-from rollout.core.run.ways_back import measured
+from rollout.simulator.node_parts import NEW, OLD
 from tests.orders import make_order
 from tests.plays import Play
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout.core.text.nameless import folded, for_all, nameless
+from rollout.core.text.message_folding import folded, for_all, nameless
 
 
 def test_names_and_addresses_are_each_nodes_own() -> None:

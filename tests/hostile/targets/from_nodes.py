@@ -15,7 +15,7 @@ from rollout.adapters.ssh.known_hosts import KnownHosts
 from rollout.app.upkeep import Known, verify_fleet
 from rollout.core.model.remote import RemoteAnswer
 from rollout.core.model.snapshot import FileState, Snapshot
-from rollout.core.telling.drift_text import drift_document, drift_lines
+from rollout.core.presentation.drift_text import drift_document, drift_lines
 from rollout.core.text.blobs import digest
 from rollout.kubelet import versions
 from rollout.kubelet.agent import sudo

@@ -1,0 +1,248 @@
+"""The page's parts that are words and tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rollout.core.model.playbook import Cause, Scope
+from rollout.core.model.verdict import Verdict
+from rollout.core.presentation.afterwards import Afterwards, afterwards_lines
+from rollout.core.presentation.pages.axis import clock
+from rollout.core.presentation.pages.gates import evidence_rows
+from rollout.core.presentation.pages.markup import Html, raw, tag
+from rollout.core.presentation.pages.moments import WITH_OTHERS, fallen, moments
+from rollout.core.presentation.pages.next_steps import next_steps
+from rollout.core.presentation.pages.story import Story
+from rollout.core.presentation.rehearsed import rehearsed
+from rollout.core.presentation.summary import exit_code, summarize
+from rollout.core.run.budgets import Distance, distances, wrong
+from rollout.core.run.state import Ending, Goal, NodeState, RunState
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable, seconds_text, wall
+
+MOST_ROWS = 60
+MOST_KINDS = 12
+LONGEST_NODESET = 400
+
+
+def banner(story: Story, after: Afterwards) -> Html:
+    """How it ended, why, what was taken back, what is owed and what came afterwards, in a few lines."""
+    state = story.state
+    texts = [tag("p", text, class_=name) for name, text in _verdict(story)]
+    texts += [tag("p", line.strip()) for line in afterwards_lines(summarize(state), after)]
+    return tag("div", texts, class_=f"banner {_mood(state)}".strip())
+
+
+def _mood(state: RunState) -> str:
+    if state.ending is Ending.DONE:
+        return "good" if exit_code(state) == 0 else "warn"
+    return "bad" if state.ending or state.halt else ""
+
+
+def _verdict(story: Story) -> Iterator[tuple[str | None, Html | str]]:
+    state = story.state
+    yield "verdict-word", f"{_ending(state)} after {seconds_text(story.ended - story.began)}"
+    if state.halt is not None:
+        wave = state.order.waves[min(state.wave, len(state.order.waves) - 1)].name
+        where = f" in wave {wave}" if state.order.goal is Goal.APPLY else ""
+        yield None, f"Halted{where}: {state.halt.message} [{state.halt.reference}]"
+    if back := taken_back(story):
+        yield None, back
+    summary = summarize(state)
+    if summary.owed_changes:
+        yield None, f"Owed, still to be done or taken back there: {summary.owed_changes}"
+    if summary.owed_cordons:
+        yield None, f"Owed, only its cordon still to be lifted there: {summary.owed_cordons}"
+    for leftover in (*summary.leftovers[:10], *state.leftovers[:10]):
+        yield None, f"Left behind: {leftover}"
+
+
+def _ending(state: RunState) -> str:
+    if state.ending is None:
+        return f"Not ended: {state.phase.value}"
+    words = {
+        Ending.DONE: "Done",
+        Ending.HALTED: "Halted",
+        Ending.INTERRUPTED: "Interrupted",
+        Ending.PREFLIGHT: "Not begun: preflight",
+        Ending.CLAIMED: "Turned away: another run has its nodes",
+    }
+    but = ", but not everywhere" if _mood(state) == "warn" else ""
+    return f"{words[state.ending]}{but} (exit code {exit_code(state)})"
+
+
+def taken_back(story: Story) -> str:
+    """How many nodes went back, and for whose sake."""
+    state = story.state
+    if state.order.goal is Goal.REVERT:
+        return ""
+    back = [name for name, record in state.nodes.items() if record.state is NodeState.REVERTED]
+    others = [name for name in back if state.nodes[name].reference == WITH_OTHERS]
+    if not back:
+        return ""
+    own = len(back) - len(others)
+    parts = [f"{own} for their own trouble"] if own else []
+    parts += [f"{len(others)} with the others, {_by_whose_word(story)}"] if others else []
+    return f"Taken back: {counted(len(back), 'node')} ({', '.join(parts)})."
+
+
+def _by_whose_word(story: Story) -> str:
+    if story.asked_back is None:
+        return f"as the playbook says (revert: {story.state.order.on_failure.value})"
+    who, scope = story.asked_back
+    return f"as {printable(who, 60)} said (revert: {scope.value})"
+
+
+_RANK = (
+    NodeState.CONFIRMED, NodeState.REVERTED, NodeState.FAILED, NodeState.UNREACHABLE, NodeState.REFUSED, NodeState.UNKNOWN,
+    NodeState.REVERTING, NodeState.APPLYING, NodeState.APPLIED, NodeState.SKIPPED, NodeState.PENDING,
+)  # fmt: skip
+
+
+def numbers(story: Story) -> Html:
+    """The counts of the end, large."""
+    counts = Counter(record.state for record in story.state.nodes.values())
+    bad = (NodeState.FAILED, NodeState.UNREACHABLE, NodeState.REFUSED, NodeState.UNKNOWN)
+    boxes = [
+        tag(
+            "li",
+            tag("b", f"{count:,}"),
+            kind,
+            class_="confirmed" if kind is NodeState.CONFIRMED else "wrong" if kind in bad else None,
+        )
+        for kind in _RANK
+        if (count := counts[kind])
+    ]
+    return tag("ul", boxes, class_="numbers")
+
+
+def facts(story: Story) -> Html:
+    """Who, why, when, by which plan."""
+    return tag("dl", [raw(tag("dt", title), tag("dd", text)) for title, text in _facts(story) if text])
+
+
+def _facts(story: Story) -> Iterator[tuple[str, Html | str]]:
+    past, plan = story.past, story.past.plan
+    yield "who", past.who
+    yield "why", past.reason or "no reason was given"
+    yield "began", wall(past.at)
+    yield "ended" if story.state.ending else "last heard", wall(story.ended)
+    yield "token", f"{story.state.counter}"
+    if plan is not None:
+        limited = f", limit {plan.limit}" if plan.limit else ""
+        yield "plan", f"playbook {plan.playbook}, nodes read {plan.taken}{limited}"
+    elif past.order.goal is Goal.APPLY:
+        yield "plan", "cannot be read by this version of rollout"
+    learnt = rehearsed(story.state)
+    if learnt is not None:
+        yield "rehearsal", str(learnt).removeprefix("rehearsal: ")
+    limits = past.order.limits
+    zone = f", {limits.per_zone} of a zone" if limits.per_zone else ""
+    yield "limits", f"{limits.per_rack} of a rack{zone}, {limits.in_flight} in flight, {limits.pace:g} restarts/s"
+    for left in past.order.left_out:
+        yield (
+            f"not in the run, {left.what}",
+            f"{counted(left.count, 'node')} {printable(left.nodes, 160)}: {left.reason}",
+        )
+
+
+def steps(story: Story) -> Html:
+    """What to do next."""
+    rows = [tag("li", tag("code", command), f" {what}") for command, what in next_steps(story.state)]
+    return tag("ul", rows) if rows else tag("p", "Nothing is left to be done.")
+
+
+def narrative(story: Story) -> Html:
+    """What happened, sentence by sentence."""
+    found = moments(story)
+    shown = found if len(found) <= MOST_ROWS * 2 else (*found[:MOST_ROWS], *found[-MOST_ROWS:])
+    rows = [tag("li", tag("time", clock(m.at)), tag("span", m.text), class_=m.kind) for m in shown]
+    more = (
+        tag("p", f"{len(found) - len(shown)} more in between are left out.", class_="dim")
+        if len(shown) < len(found)
+        else None
+    )
+    return raw(tag("ol", rows, class_="story"), more or "")
+
+
+def failures(story: Story) -> Html:
+    """Who went wrong, folded by what was said, with the evidence; who only went back with them comes last."""
+    found = sorted(fallen(story), key=lambda kind: (kind.reference == WITH_OTHERS, -len(kind.nodes)))
+    if not found:
+        return tag("p", "No node went wrong.")
+    rows = [
+        tag(
+            "tr",
+            tag("td", f"{len(kind.nodes):,}", class_="number"),
+            tag("td", tag("span", kind.state.value, class_="word")),
+            tag("td", kind.message or "no word", f" [{kind.reference}]" if kind.reference else ""),
+            tag("td", printable(fold(kind.nodes), LONGEST_NODESET)),
+            tag("td", clock(kind.first - story.began), class_="when"),
+            class_=None if kind.reference == WITH_OTHERS else "bad",
+        )
+        for kind in found[:MOST_ROWS]
+    ]
+    more = len(found) - MOST_ROWS
+    rest = tag("p", f"and {counted(more, 'more kind')}", class_="dim") if more > 0 else ""
+    return raw(_table(("nodes", "became", "evidence", "which", "first at"), rows), rest)
+
+
+def used_budgets(story: Story) -> list[Distance]:
+    """Every budget that something was charged to when it halted (or at the end), and of each scope the nearest."""
+    state = story.halted_in or story.state
+    found = list(distances(state.order, state.nodes, min(state.wave, len(state.order.waves) - 1)))
+    best: dict[Scope, Distance] = {}
+    for each in found:
+        if each.scope not in best or each.left < best[each.scope].left:
+            best[each.scope] = each
+    shown = (each for each in found if each.wrong or best[each.scope] is each)
+    return sorted(shown, key=lambda each: (each.left, -each.wrong))[:MOST_ROWS]
+
+
+def budgets(story: Story) -> Html:
+    """How far each budget was used."""
+    state = story.halted_in or story.state
+    charged = sum(wrong(record) is not None for record in state.nodes.values())
+    when = "when it halted" if story.halted_in else "at the end"
+    words = f"{counted(charged, 'node')} charged {when}; a budget halts the run when it is used up."
+    rows = [_budget(each) for each in used_budgets(story)]
+    return raw(tag("p", words, class_="dim"), _table(("where", "for", "gone wrong", "halts at", ""), rows))
+
+
+def _budget(each: Distance) -> Html:
+    share = min(1.0, each.wrong / each.limit)
+    bar = tag("rect", x=0, y=0, width=share * 100, height=10, class_="v-fail")
+    meter = tag("svg", bar, view_box="0 0 100 10", preserve_aspect_ratio="none", role="img", aria_label=f"{share:.0%}")
+    return tag(
+        "tr",
+        tag("td", each.place),
+        tag("td", "any cause" if set(Cause) <= each.budget.causes else " or ".join(sorted(each.budget.causes))),
+        tag("td", f"{each.wrong} of {each.total}", class_="number"),
+        tag("td", f"{each.limit} ({each.budget.share})" + (": used up" if not each.left else ""), class_="number"),
+        tag("td", tag("div", meter, class_="meter")),
+        class_=None if each.left else "bad",
+    )
+
+
+def evidence(story: Story) -> Html:
+    """What the wave gates said, the same words folded; what did not pass comes first."""
+    found = sorted(evidence_rows(story), key=lambda row: row[3] is Verdict.PASS)
+    rows = [
+        tag(
+            "tr",
+            tag("td", printable(gate, 30), class_="name"),
+            tag("td", printable(wave, 30), class_="name"),
+            tag("td", when, class_="when"),
+            tag("td", tag("span", verdict.value.upper(), class_=f"word {verdict.value}")),
+            tag("td", said or "–"),
+        )
+        for gate, wave, when, verdict, said in found
+    ]
+    return _table(("gate", "wave", "when", "verdict", "evidence"), rows[:200]) if rows else Html("")
+
+
+def _table(titles: Sequence[str], rows: Sequence[Html]) -> Html:
+    numeric = {"nodes", "gone wrong", "halts at"}
+    head = tag("tr", [tag("th", title, class_="number" if title in numeric else None) for title in titles])
+    return tag("table", tag("thead", head), tag("tbody", rows))

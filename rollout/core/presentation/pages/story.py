@@ -1,0 +1,303 @@
+"""What a run's journal tells, folded once for every picture of it: how counts went over time, spans, moments, readings.
+
+The journal is replayed through the machine itself, so the page and the run can never disagree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import Cause, RevertScope
+from rollout.core.model.verdict import Reading, Verdict
+from rollout.core.presentation.waiting import extended
+from rollout.core.run.events import (
+    AbortAsked,
+    Answered,
+    ContinueAsked,
+    CordonsLifted,
+    Event,
+    InterruptAsked,
+    PauseAsked,
+    Resumed,
+    Trigger,
+    WaveJudged,
+    WaveOpened,
+)
+from rollout.core.run.machine import opening, replayed
+from rollout.core.run.state import Goal, Halt, NodeState, Order, Phase, RunState, Verb
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import printable, wall
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was written down before the run began. ``plan`` is ``None`` for a rollback."""
+
+    order: Order
+    counter: int
+    at: float
+    who: str
+    reason: str
+    plan: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How many nodes of each wave were in which state from ``at`` on."""
+
+    at: float
+    waves: tuple[Mapping[NodeState, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From when to when a wave was released, soaked, held …: ``kind`` is a phase, ``paused`` or ``held``."""
+
+    wave: int
+    kind: str
+    began: float
+    ended: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A node that went wrong (or was refused, or taken back), when and by what."""
+
+    at: float
+    node: str
+    state: NodeState
+    cause: Cause | None
+    reference: str
+    message: str
+    controller: int = 0  # how many had taken over before
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One reading of a wave gate; ``baseline``: before the wave."""
+
+    at: float
+    wave: int
+    reading: Reading
+    baseline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One answer of a node's own gates."""
+
+    at: float
+    wave: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A word from outside: a pause, an abort, an interrupt, a new controller."""
+
+    at: float
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """See the module. ``ended`` is when the last event was; ``events`` how many there are; ``halts`` every halt and when;
+    ``not_left`` are the nodes of each closing that did not say that they were left as found.
+    """
+
+    past: Past
+    state: RunState
+    samples: tuple[Sample, ...]
+    spans: tuple[Span, ...]
+    wrongs: tuple[Wrong, ...]
+    judged: tuple[Judged, ...]
+    measured: tuple[Measured, ...]
+    said: tuple[Said, ...]
+    halted_in: RunState | None
+    halts: tuple[tuple[float, Halt], ...]
+    not_left: tuple[tuple[str, ...], ...]
+    ended: float
+    events: int
+    asked_back: tuple[str, RevertScope] | None = None  # who aborted it last, and said what goes back
+
+    @property
+    def began(self) -> float:
+        return self.past.at
+
+
+def tell(past: Past, events: Iterable[Event]) -> Story:
+    """Replay a journal and remember what there is to tell."""
+    fold = _Fold(past)
+    count = 0
+    for count, event in enumerate(events, 1):  # noqa: B007 - the last number is how many there were
+        fold.take(event)
+    return fold.story(count)
+
+
+_VERDICTS = {
+    Trigger.GATES_PASSED: Verdict.PASS,
+    Trigger.GATES_FAILED: Verdict.FAIL,
+    Trigger.GATES_UNKNOWN: Verdict.UNKNOWN,
+}
+_WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE})
+
+
+@dataclass
+class _Fold:
+    """The replay while it goes on. Counts are kept up as nodes move: counting 2,000 nodes at every event is too slow."""
+
+    past: Past
+    samples: list[Sample] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    wrongs: list[Wrong] = field(default_factory=list)
+    judged: list[Judged] = field(default_factory=list)
+    measured: list[Measured] = field(default_factory=list)
+    said: list[Said] = field(default_factory=list)
+    halted_in: RunState | None = None
+    halts: list[tuple[float, Halt]] = field(default_factory=list)
+    not_left: list[tuple[str, ...]] = field(default_factory=list)
+    asked_back: tuple[str, RevertScope] | None = None
+    controllers: int = 0
+    slow: set[tuple[str, int]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.state, _ = opening(self.past.order, self.past.counter, self.past.at)
+        self.counts = [Counter(self.state.nodes[n].state for n in wave.nodes) for wave in self.past.order.waves]
+        self.at = self.began = self.past.at  # a later controller's clock may be behind: the page's time never goes back
+        self._sample()
+
+    def take(self, event: Event) -> None:
+        before, self.state = self.state, replayed(self.state, event)
+        if isinstance(event, CordonsLifted):
+            self._without_cordons(event)
+            return
+        self.at = max(self.at, event.at)
+        self._moved(event, before)
+        self._heard(event, before)
+        if isinstance(event, Answered) and event.trigger is Trigger.DRAINING:
+            self._extended(event.node)
+        kind = _kind(before)
+        if (kind, before.wave) != (_kind(self.state), self.state.wave):
+            self._span(before, kind)
+            self.began = self.at
+        if before.halt is None and self.state.halt is not None:
+            self.asked_back = _asked_back(event)
+            self.halted_in = self.state
+            self.halts.append((self.at, self.state.halt))
+
+    def _span(self, state: RunState, kind: str) -> None:
+        self.spans.append(Span(state.wave, kind, self.began, self.at))
+        if kind == Phase.CLOSING:
+            self.not_left.append(_not_left(self.state))
+
+    def _moved(self, event: Event, before: RunState) -> None:
+        """Which nodes are in another state now: one answer moves one node, all else may move many."""
+        alone = isinstance(event, Answered) and before.phase is self.state.phase
+        names = (event.node,) if alone and isinstance(event, Answered) else self.state.nodes
+        moved = False
+        for name in names:
+            old, new = before.nodes[name], self.state.nodes[name]
+            if old.state is new.state:
+                continue
+            moved = True
+            counts = self.counts[self.past.order.nodes[name].wave]
+            counts[old.state] -= 1
+            counts[new.state] += 1
+            if new.state in _WRONG and not (new.state is NodeState.REVERTED and self._goes_back()):
+                self.wrongs.append(
+                    Wrong(self.at, name, new.state, new.cause, new.reference, new.message, self.controllers)
+                )
+        if moved:
+            self._sample()
+
+    def _goes_back(self) -> bool:
+        return self.past.order.goal is Goal.REVERT
+
+    def _sample(self) -> None:
+        self.samples.append(Sample(self.at, tuple(dict(counts) for counts in self.counts)))
+
+    def _heard(self, event: Event, before: RunState) -> None:
+        match event:
+            case Answered(verb=Verb.MEASURE):
+                if event.trigger in _VERDICTS:
+                    wave = self.past.order.nodes[event.node].wave
+                    self.measured.append(Measured(self.at, wave, _VERDICTS[event.trigger]))
+            case WaveOpened():
+                said = Reading("before the wave", event.verdict, event.evidence)
+                self.judged.append(Judged(self.at, event.wave, said, baseline=True))
+            case WaveJudged():
+                readings = event.readings or (Reading("the wave's gates", event.verdict, event.evidence),)
+                self.judged.extend(Judged(self.at, event.wave, reading) for reading in readings)
+            case InterruptAsked():
+                self.said.append(Said(self.at, "interrupted", "interrupted: what is in flight ends first"))
+            case Resumed():
+                self.controllers += 1
+                accepted = "; the halt was accepted" if before.halt is not None and self.state.halt is None else ""
+                self.said.append(
+                    Said(self.at, "resumed", f"a new controller took over with token {event.counter}{accepted}")
+                )
+            case PauseAsked() | ContinueAsked() | AbortAsked() if before is not self.state:
+                self._word(event)
+
+    def _extended(self, node: str) -> None:
+        """Once for each node and controller."""
+        why = extended(self.state, node)
+        if why and (node, self.controllers) not in self.slow:
+            self.slow.add((node, self.controllers))
+            self.said.append(Said(self.at, "extended", f"{node} is drained beyond its time: {printable(why, 300)}"))
+
+    def _without_cordons(self, event: CordonsLifted) -> None:
+        """The run had ended, and ended no later by this."""
+        why = f": {printable(event.reason)}" if event.reason else ""
+        words = f"cordons lifted later, {wall(event.at)}, by {printable(event.who)}{why}: {printable(fold(event.nodes), 200)}"
+        self.said.append(Said(self.at, "uncordoned", words))
+
+    def _word(self, event: PauseAsked | ContinueAsked | AbortAsked) -> None:
+        word = {PauseAsked: "paused", ContinueAsked: "continued", AbortAsked: "aborted"}[type(event)]
+        why = f": {printable(event.reason)}" if event.reason else ""
+        if asked := _asked_back(event):
+            why += f" (revert: {asked[1]})"
+        self.said.append(Said(self.at, word, f"{word} by {printable(event.who)}{why}"))
+
+    def story(self, count: int) -> Story:
+        self._span(self.state, _kind(self.state))
+        self._sample()
+        return Story(
+            past=self.past,
+            state=self.state,
+            samples=tuple(self.samples),
+            spans=tuple(self.spans),
+            wrongs=tuple(self.wrongs),
+            judged=tuple(self.judged),
+            measured=tuple(self.measured),
+            said=tuple(self.said),
+            halted_in=self.halted_in,
+            halts=tuple(self.halts),
+            not_left=tuple(self.not_left),
+            asked_back=self.asked_back,
+            ended=self.at,
+            events=count,
+        )
+
+
+def _asked_back(event: Event) -> tuple[str, RevertScope] | None:
+    """Who said what goes back, instead of the playbook."""
+    if isinstance(event, AbortAsked) and event.revert is not None:
+        return event.who, event.revert
+    return None
+
+
+def _not_left(state: RunState) -> tuple[str, ...]:
+    """Nodes that told of something that is still there, or that did not answer and so were not asked."""
+    away = (NodeState.UNREACHABLE, NodeState.UNKNOWN)
+    return tuple(name for name, record in state.nodes.items() if record.leftovers or record.state in away)
+
+
+def _kind(state: RunState) -> str:
+    if state.paused is not None and state.phase in (Phase.RUNNING, Phase.SOAKING):
+        return "held" if state.paused.held else "paused"
+    return state.phase.value

@@ -1,0 +1,139 @@
+"""The first picture: waves over time. A lane for each wave, filled from below with where its nodes stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from rollout.core.presentation.pages.axis import LEFT, RIGHT, WIDTH, Axis, clock, picture
+from rollout.core.presentation.pages.markup import Html, raw, tag
+from rollout.core.presentation.pages.story import Sample, Span, Story
+from rollout.core.presentation.summary_text import counts_text
+from rollout.core.run.state import NodeState as S
+from rollout.core.run.state import Phase
+from rollout.core.text.terminal import counted, printable, seconds_text
+
+LANE = 46.0
+STRIP = 13.0
+GAP = 14.0
+TOP = 34.0
+MOST_COUNTS = 3
+NARROW = 46.0
+
+LAYERS: tuple[tuple[str, str, frozenset[S]], ...] = (
+    ("confirmed", "confirmed", frozenset({S.CONFIRMED})),
+    ("moving", "applying, or applied and not yet confirmed", frozenset({S.APPLYING, S.APPLIED})),
+    ("unknown", "unknown", frozenset({S.UNKNOWN})),
+    ("reverting", "reverting", frozenset({S.REVERTING})),
+    ("reverted", "reverted", frozenset({S.REVERTED, S.SKIPPED})),
+    ("wrong", "failed, refused or unreachable", frozenset({S.FAILED, S.REFUSED, S.UNREACHABLE})),
+)
+"""Class, words and states, from the bottom of a lane to its top; pending is the empty part."""
+
+_BEHIND = {
+    Phase.SOAKING.value: "soak",
+    "held": "hold",
+    "paused": "hold",
+    Phase.HALTING.value: "halting",
+}
+
+
+def timeline(story: Story) -> Html:
+    """Lanes of waves, spans behind them, a mark where it halted."""
+    axis = Axis(story.began, story.ended)
+    waves = story.past.order.waves
+    bottom = TOP + len(waves) * (LANE + GAP) - GAP
+    label = (
+        f"How the {counted(len(waves), 'wave')} of run {story.past.order.run} went over {seconds_text(axis.seconds)}"
+    )
+    lanes = (_lane(story, axis, index) for index in range(len(waves)))
+    return picture(bottom + 24, label, axis.draw(TOP - STRIP, bottom), *lanes, _marks(story, axis, bottom))
+
+
+def _lane(story: Story, axis: Axis, index: int) -> Html:
+    wave = story.past.order.waves[index]
+    top = TOP + index * (LANE + GAP)
+    steps = _steps(story.samples, axis, index)
+    spans = [_span(span, axis, top) for span in story.spans if span.wave == index and span.kind in _BEHIND]
+    areas = [tag("path", d=path, class_=f"s-{name}") for name, path in _areas(steps, top, len(wave.nodes))]
+    frame = tag("rect", x=LEFT, y=top, width=WIDTH - LEFT - RIGHT, height=LANE, class_="frame")
+    return tag("g", spans, areas, frame, _words(story, index, top))
+
+
+def _words(story: Story, index: int, top: float) -> Html:
+    """The wave's name, and where its nodes stand in the end: what the colours say, in words."""
+    wave = story.past.order.waves[index]
+    last = {str(kind): count for kind, count in story.samples[-1].waves[index].items() if count}
+    ranked = sorted(last.items(), key=lambda pair: -pair[1])[:MOST_COUNTS]
+    title = tag("title", f"wave {wave.name}, {counted(len(wave.nodes), 'node')}: in the end {counts_text(last)}")
+    name = tag("text", title, printable(wave.name, 18), x=LEFT - 10, y=top + 4, class_="lane")
+    below = [
+        tag("text", f"{count:,} {kind}", x=LEFT - 10, y=top + 18 + at * 13, class_="small")
+        for at, (kind, count) in enumerate(ranked)
+    ]
+    return raw(name, *below)
+
+
+def _span(span: Span, axis: Axis, top: float) -> Html:
+    """On the strip above the lane: what the wave was doing."""
+    x, end = axis.x(span.began), axis.x(span.ended)
+    title = tag("title", f"{span.kind} for {seconds_text(span.ended - span.began)}")
+    width = max(end - x, 2.0)
+    box = tag("rect", title, x=x, y=top - STRIP, width=width, height=STRIP, class_=f"span-{_BEHIND[span.kind]}")
+    if width < NARROW:
+        return box
+    return raw(box, tag("text", span.kind, x=x + width / 2, y=top - 3, class_="note"))
+
+
+def _steps(samples: tuple[Sample, ...], axis: Axis, index: int) -> list[tuple[float, Mapping[S, int]]]:
+    """One sample a column at most, the last of it; only where something changed."""
+    found: list[tuple[float, Mapping[S, int]]] = []
+    for sample in samples:
+        x, counts = round(axis.x(sample.at), 1), sample.waves[index]
+        if found and found[-1][0] == x:
+            found[-1] = (x, counts)
+        elif not found or found[-1][1] != counts:
+            found.append((x, counts))
+    return [*found, (axis.x(axis.ended), samples[-1].waves[index])]
+
+
+def _areas(steps: list[tuple[float, Mapping[S, int]]], top: float, total: int) -> Iterator[tuple[str, Html]]:
+    """Stacked steps: each layer stands on those below it."""
+    floor = [0.0] * len(steps)
+    for name, _, states in LAYERS:
+        heights = [sum(counts.get(state, 0) for state in states) * LANE / max(total, 1) for _, counts in steps]
+        if not any(heights):
+            continue
+        ceiling = [low + height for low, height in zip(floor, heights, strict=True)]
+        bottom = top + LANE
+        there = _line([(x, bottom - level) for (x, _), level in zip(steps, ceiling, strict=True)])
+        back = _line([(x, bottom - level) for (x, _), level in zip(steps, floor, strict=True)][::-1], falling=True)
+        yield name, raw(f"M{there}L{back}Z")
+        floor = ceiling
+
+
+def _line(points: list[tuple[float, float]], *, falling: bool = False) -> str:
+    """A staircase: a level holds until the next point. Backwards, the corner is on the other side."""
+    parts = [f"{points[0][0]:.1f},{points[0][1]:.1f}"]
+    for (x, y), (next_x, next_y) in pairwise(points):
+        if y != next_y:
+            parts.append(f"{x:.1f},{next_y:.1f}" if falling else f"{next_x:.1f},{y:.1f}")
+        parts.append(f"{next_x:.1f},{next_y:.1f}")
+    return "L".join(parts)
+
+
+def _marks(story: Story, axis: Axis, bottom: float) -> Html:
+    found = []
+    if story.halted_in is not None and story.state.halt is not None:
+        at = max(story.halted_in.now, story.began)
+        text = f"halted at {clock(at - story.began)}"
+        found.append(_mark(axis.x(at), bottom, "halt", text, story.state.halt.message))
+    found += [_mark(axis.x(said.at), bottom, "said", said.kind, said.text) for said in story.said]
+    return tag("g", found)
+
+
+def _mark(x: float, bottom: float, kind: str, word: str, text: str) -> Html:
+    side = "end" if x > WIDTH * 0.8 else "start"
+    shift = -5 if side == "end" else 5
+    line = tag("line", tag("title", text), x1=x, x2=x, y1=TOP - STRIP - 8, y2=bottom, class_=f"mark-{kind}")
+    return Html(line + tag("text", word, x=x + shift, y=TOP - STRIP - 6, class_=f"word-{kind}", text_anchor=side))

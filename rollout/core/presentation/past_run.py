@@ -1,0 +1,101 @@
+"""A run of another version of rollout, by what is kept of it: as lines for people and as a JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rollout.core.presentation.run_summary import RunSummary
+from rollout.core.presentation.summary_text import since_document, since_lines
+from rollout.core.run.state import Goal
+from rollout.core.text.terminal import printable, wall
+
+VERSION = 1
+"""Of the JSON document."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """``began`` is seconds since the epoch; ``plan`` its digest, ``""`` for a rollback. ``version`` ``""`` and ``rules``
+    ``None``: not written down. ``ours``: the version and the rules of this program. ``summary`` ``None``: none is kept.
+    ``rolled_back``: later rollback → the nodes on which it reverted this run.
+    """
+
+    run: str
+    cluster: str
+    goal: str
+    began: float
+    who: str
+    reason: str
+    plan: str
+    version: str
+    rules: int | None
+    ours: tuple[str, int]
+    summary: RunSummary | None
+    rolled_back: Mapping[str, tuple[str, ...]]
+
+
+def past_run_lines(past: PastRun) -> Iterator[str]:
+    summary = past.summary
+    what = "rollback" if past.goal == Goal.REVERT else "run"
+    how = f"{printable(summary.ending)}, exit code {summary.exit_code}" if summary else "how it ended is not known"
+    yield f"{what} {past.run} on {past.cluster}: {how}"
+    until = f", ended {wall(summary.ended)}" if summary else ""
+    reason = printable(past.reason, 300) or "no reason was given"
+    yield f"  by {printable(past.who)}, began {wall(past.began)}{until}: {reason}"
+    yield f"  its events are of {_written_by(past)}, this is rollout {past.ours[0]} with rules {past.ours[1]}: it can be shown, not resumed"
+    if past.plan:
+        yield f"  plan: {printable(past.plan, 64)}"
+    if summary:
+        yield from _summary_lines(summary)
+    else:
+        yield from _without_summary(past)
+    yield from since_lines(past.rolled_back)
+
+
+def _written_by(past: PastRun) -> str:
+    rules = f"rules {past.rules}" if past.rules is not None else "older rules"
+    return f"rollout {printable(past.version, 40)} with {rules}" if past.version else f"another version with {rules}"
+
+
+def _summary_lines(summary: RunSummary) -> Iterator[str]:
+    if summary.why:
+        yield f"  why: {printable(summary.why, 400)}"
+    for state, found in summary.nodes.items():
+        yield f"  {printable(state)} ({found.count}): {printable(found.nodes, 400)}"
+    if summary.owed:
+        yield f"  owed (something is still to be done there): {printable(summary.owed, 400)}"
+    if summary.cordoned:
+        yield f"  may still be cordoned by this run: {printable(summary.cordoned, 400)}"
+
+
+def _without_summary(past: PastRun) -> Iterator[str]:
+    version = f"rollout {printable(past.version, 40)}" if past.version else "the version of rollout"
+    yield "  no summary is kept of it: it has not ended, or its version wrote none"
+    yield f"  if it has not ended: finish it with {version} that began it, or: rollout rollback --cluster {past.cluster} --emergency"
+
+
+def past_run_document(past: PastRun) -> dict[str, Any]:
+    """The same as JSON values. Times are seconds since the epoch; what only a summary knows is ``null`` without one."""
+    summary = past.summary
+    return {
+        "version": VERSION,
+        "anotherVersion": {"rollout": past.version or None, "rules": past.rules},
+        "run": past.run,
+        "cluster": past.cluster,
+        "goal": past.goal,
+        "who": past.who,
+        "reason": past.reason,
+        "plan": past.plan or None,
+        "began": past.began,
+        "ended": summary.ended if summary else None,
+        "ending": summary.ending if summary else None,
+        "exit_code": summary.exit_code if summary else None,
+        "halt": summary.why if summary else None,
+        "counts": {state: found.count for state, found in summary.nodes.items()} if summary else None,
+        "nodes": {state: found.nodes for state, found in summary.nodes.items()} if summary else None,
+        "owed": summary.owed if summary else None,
+        "cordoned": summary.cordoned if summary else None,
+        "rolledBack": since_document(past.rolled_back),
+    }

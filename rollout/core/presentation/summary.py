@@ -1,0 +1,162 @@
+"""What can be said of a run, from its state alone: counts, folded troubles, the exit code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rollout.core.presentation.rehearsed import rehearsed
+from rollout.core.presentation.waiting import baselines, cordons, drains, pulls
+from rollout.core.run import drain_rounds
+from rollout.core.run.budgets import nearest
+from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Phase, RunState
+from rollout.core.text.message_folding import for_all, nameless
+from rollout.core.text.nodesets import fold
+
+_TROUBLE = (NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE, NodeState.UNKNOWN)
+_EXIT = {Ending.HALTED: 3, Ending.INTERRUPTED: 130, Ending.PREFLIGHT: 2, Ending.CLAIMED: 5}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Nodes that share a state and a message, folded into one nodeset."""
+
+    state: NodeState
+    reference: str
+    message: str
+    nodes: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaveSummary:
+    name: str
+    total: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSummary:
+    """The place of a scope that is nearest to halting the run: at ``left`` more nodes gone wrong."""
+
+    where: str
+    wrong: int
+    limit: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run in a few lines. ``exit_code`` is ``None`` while it has not ended."""
+
+    run: str
+    cluster: str
+    goal: Goal
+    phase: Phase
+    wave: str
+    ending: Ending | None
+    halt: str
+    paused: str
+    rehearsal: str
+    budgets: tuple[BudgetSummary, ...]
+    counts: Mapping[str, int]
+    waves: tuple[WaveSummary, ...]
+    troubles: tuple[Trouble, ...]
+    left_out: tuple[LeftOut, ...]
+    owed: str
+    leftovers: tuple[str, ...]
+    pulling: str  # nodes whose change waits for their pulls or their baseline
+    cancelled: str  # nodes that were changed although they pulled images
+    draining: str  # nodes that are being emptied, and what for is waited
+    cordoned: str  # nodes at rest that may still have a cordon of the run
+    owed_cordons: str  # the owed nodes to which nothing but lifting a cordon is still to be done
+    owed_changes: str  # all others of them
+    exit_code: int | None
+
+
+def summarize(state: RunState) -> Summary:
+    """Fold a state."""
+    order = state.order
+    return Summary(
+        run=order.run,
+        cluster=order.cluster,
+        goal=order.goal,
+        phase=state.phase,
+        wave=order.waves[min(state.wave, len(order.waves) - 1)].name if order.waves else "",
+        ending=state.ending,
+        halt=f"{state.halt.message} [{state.halt.reference}]" if state.halt else "",
+        paused=_paused(state),
+        rehearsal=str(rehearsed(state) or ""),
+        budgets=tuple(
+            BudgetSummary(each.place, each.wrong, each.limit, each.left)
+            for each in nearest(order, state.nodes, state.wave)
+        ),
+        counts=_counts(state, tuple(state.nodes)),
+        waves=tuple(WaveSummary(wave.name, len(wave.nodes), _counts(state, wave.nodes)) for wave in order.waves),
+        troubles=troubles(state),
+        left_out=order.left_out,
+        owed=fold(owed_nodes(state)),
+        leftovers=(
+            *state.leftovers,
+            *(f"{name}: {left}" for name, record in state.nodes.items() for left in record.leftovers),
+        ),
+        pulling=_waiting(state) if state.phase is Phase.RUNNING else "",
+        cancelled=fold(name for name, record in state.nodes.items() if record.cancelled),
+        draining=drains(state, state.now) if state.phase is Phase.RUNNING else "",
+        cordoned=fold(cordons(state)),
+        owed_cordons=fold(name for name in owed_nodes(state) if drain_rounds.owes_a_cordon(state.nodes[name])),
+        owed_changes=fold(name for name in owed_nodes(state) if not drain_rounds.owes_a_cordon(state.nodes[name])),
+        exit_code=exit_code(state),
+    )
+
+
+def owed_nodes(state: RunState) -> tuple[str, ...]:
+    """Nodes to which something is still to be done: none, where a run was turned away before it touched any."""
+    if state.ending is Ending.PREFLIGHT:
+        return ()
+    return tuple(name for name, record in state.nodes.items() if record.owed)
+
+
+def _waiting(state: RunState) -> str:
+    return "; ".join(filter(None, (pulls(state, state.now), baselines(state, state.now))))
+
+
+def _paused(state: RunState) -> str:
+    pause = state.paused
+    if pause is None:
+        return ""
+    if pause.held:
+        return f"it {pause.reason}"
+    return f"paused by {pause.who}" + (f": {pause.reason}" if pause.reason else "")
+
+
+def _counts(state: RunState, names: tuple[str, ...]) -> dict[str, int]:
+    counts = Counter(str(state.nodes[name].state) for name in names)
+    return {str(kind): counts[kind] for kind in NodeState if counts[kind]}
+
+
+def troubles(state: RunState, names: Iterable[str] | None = None) -> tuple[Trouble, ...]:
+    """Nodes (``None``: all) that are not simply done or waiting, folded by state and message, most first."""
+    together: dict[tuple[NodeState, str, str], list[str]] = {}
+    expected = {NodeState.REVERTED} if state.order.goal is Goal.REVERT else set()
+    for name in state.nodes if names is None else names:
+        record = state.nodes[name]
+        if record.state in _TROUBLE and record.state not in expected:
+            message = record.message or ("taken back with the run" if record.cause is None else "")
+            together.setdefault((record.state, record.reference, nameless(message, name)), []).append(name)
+    folded = (
+        Trouble(s, ref, for_all(message, who), fold(who), len(who)) for (s, ref, message), who in together.items()
+    )
+    return tuple(sorted(folded, key=lambda trouble: (-trouble.count, trouble.nodes)))
+
+
+def exit_code(state: RunState) -> int | None:
+    """0 done · 2 preflight · 3 halted · 4 some nodes went wrong · 5 claimed · 130 interrupted; ``None``: not ended."""
+    if state.phase is not Phase.ENDED or state.ending is None:
+        return None
+    if state.ending in _EXIT:
+        return _EXIT[state.ending]
+    wrong = set(_TROUBLE) - ({NodeState.REVERTED} if state.order.goal is Goal.REVERT else set())
+    left = bool(state.order.left_out or state.leftovers) or any(record.leftovers for record in state.nodes.values())
+    return 4 if left or any(record.state in wrong for record in state.nodes.values()) else 0

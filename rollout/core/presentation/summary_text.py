@@ -1,0 +1,141 @@
+"""A summary as lines for people and as a JSON document, from the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rollout.core.model.draining import BY_HAND
+from rollout.core.presentation.summary import Summary
+from rollout.core.run.state import Ending, Goal, Phase
+from rollout.core.text import dataclass_json
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable
+
+VERSION = 1
+"""Of the JSON document."""
+
+_RESUMABLE = frozenset({Ending.HALTED, Ending.INTERRUPTED, Ending.CLAIMED})
+
+
+def summary_lines(summary: Summary) -> Iterator[str]:
+    """The run in a few lines, troubles folded by message."""
+    what = "rollback" if summary.goal is Goal.REVERT else "run"
+    yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
+    if summary.halt:
+        yield f"  why: {printable(summary.halt, 400)}"
+    if summary.paused:
+        yield f"  waits: {printable(summary.paused, 300)}; `rollout continue {summary.run}` goes on, `rollout abort {summary.run}` ends it"
+    if summary.draining:
+        yield f"  waits: {printable(summary.draining, 500)}"
+    if summary.pulling:
+        yield f"  waits: {printable(summary.pulling, 400)}"
+    yield from _how_to_go_on(summary)
+    for wave in summary.waves:
+        yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
+    yield f"  all: {counts_text(summary.counts)}"
+    if summary.rehearsal:
+        yield f"  {summary.rehearsal}"
+    yield from _budgets(summary)
+    yield from _troubles(summary)
+    yield from _not_done(summary)
+
+
+@dataclass(frozen=True, slots=True)
+class Attendance:
+    """Whether a controller is at work on a run that has not ended. ``silent``: seconds since its last heartbeat; ``None``: it has no lease."""
+
+    alive: bool
+    host: str = ""
+    silent: float | None = None
+
+
+def attendance_lines(summary: Summary, attendance: Attendance) -> Iterator[str]:
+    """That a run which looks as if it went on does not, and the command that continues it; nothing where it does."""
+    if summary.phase is Phase.ENDED or attendance.alive:
+        return
+    yield f"  no controller is at work on this run{last_heartbeat(attendance)}"
+    yield f"  To continue: rollout resume {summary.run}"
+
+
+def last_heartbeat(attendance: Attendance) -> str:
+    """When a controller that is gone was last heard of; nothing where it has given its lease back."""
+    if attendance.silent is None:
+        return ""
+    return f": the last heartbeat came {attendance.silent:.0f} s ago from {printable(attendance.host)}"
+
+
+def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """That what a run confirmed is no longer there: later rollback → its nodes."""
+    for run, names in since.items():
+        nodes = f"{counted(len(names), 'node')} {printable(fold(names), 200)}"
+        yield f"  since then run {run} rolled it back on {nodes}"
+
+
+def since_document(since: Mapping[str, tuple[str, ...]]) -> list[dict[str, Any]]:
+    return [{"run": run, "nodes": fold(names), "count": len(names)} for run, names in since.items()]
+
+
+def _budgets(summary: Summary) -> Iterator[str]:
+    """How far a run under way is from halting."""
+    if summary.budgets and summary.ending is None:
+        parts = " · ".join(f"{each.where} {each.wrong} of {each.limit}" for each in summary.budgets)
+        yield f"  budgets: {parts}: halts at {summary.budgets[0].left} more in {summary.budgets[0].where}"
+
+
+def _troubles(summary: Summary) -> Iterator[str]:
+    for trouble in summary.troubles:
+        reference = f" [{trouble.reference}]" if trouble.reference else ""
+        yield f"  {trouble.state} ({trouble.count}) {trouble.nodes}: {printable(trouble.message, 300) or 'no word'}{reference}"
+
+
+def _not_done(summary: Summary) -> Iterator[str]:
+    for left in summary.left_out:
+        yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
+    if summary.owed_changes:
+        yield f"  owed (the change is still to be done or taken back there): {summary.owed_changes}"
+    if summary.owed_cordons:
+        yield f"  owed (only its cordon is still to be lifted there): {summary.owed_cordons}"
+    if summary.owed and summary.ending is Ending.DONE:
+        yield f"  on: rollout catch-up {summary.run}, once they are back"
+    if summary.cancelled:
+        yield f"  changed although they pulled images, which was cancelled: {printable(summary.cancelled, 200)}"
+    if summary.cordoned:
+        nodes = printable(summary.cordoned, 200)
+        yield f"  may still be cordoned by this run: {nodes}; the run's next controller lifts that, or `{BY_HAND}`"
+    for leftover in summary.leftovers[:20]:
+        yield f"  left behind: {printable(leftover, 200)}"
+
+
+def _how_to_go_on(summary: Summary) -> Iterator[str]:
+    if summary.ending is Ending.CLAIMED:
+        yield "  on: the run that has the nodes first: resume it or roll it back where its journal is, or rollback --emergency;"
+        yield f"      if its machine no longer exists: rollout unlock --cluster {summary.cluster} --reason …"
+    if summary.ending in _RESUMABLE:
+        back = "" if summary.goal is Goal.REVERT else f"; back: rollout rollback {summary.run}"
+        yield f"  on: rollout resume {summary.run}{back}"
+
+
+def _where(summary: Summary) -> str:
+    if summary.ending is not None and summary.exit_code is not None:
+        return f"{summary.ending}, exit code {summary.exit_code}"
+    return f"{summary.phase}, wave {summary.wave!r}"
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in counts.items()) or "none"
+
+
+def summary_document(summary: Summary) -> dict[str, Any]:
+    """The same as JSON values, with a ``version``."""
+    return {"version": VERSION, **dataclass_json.encode(summary)}
+
+
+def status_document(summary: Summary, attendance: Attendance) -> dict[str, Any]:
+    """What ``rollout status`` prints: the summary, and the ``controller``, which is ``None`` once the run has ended."""
+    return {**summary_document(summary), "controller": controller_document(summary, attendance)}
+
+
+def controller_document(summary: Summary, attendance: Attendance) -> dict[str, Any] | None:
+    return None if summary.phase is Phase.ENDED else dataclass_json.encode(attendance)

@@ -1,0 +1,244 @@
+"""What a run waits for right now, in one sentence for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from rollout.core.model.playbook import Busy
+from rollout.core.presentation.remaining import passed_rounds
+from rollout.core.run.baselines import WITHIN
+from rollout.core.run.budgets import rack_words
+from rollout.core.run.capacity import IN_MOTION, pace_allows, who_may_go
+from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
+from rollout.core.run.state_builder import GRACE
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable, seconds_text
+
+_AGAIN = 15.0
+"""Seconds for which gates that cannot tell yet are nothing to speak of: a lease is renewed every ten."""
+
+_MOVING = (Phase.RUNNING, Phase.SOAKING, Phase.HALTING)
+
+_DRAINING = "being drained"
+_EMPTY = "empty, to be restarted"
+_DOING = {
+    NodeState.APPLYING: "applying",
+    NodeState.APPLIED: "to pass their gates and be confirmed",
+    NodeState.REVERTING: "being taken back",
+    NodeState.UNKNOWN: "to say where they stand",
+}
+_ALL_DOING = (_DRAINING, _EMPTY, *_DOING.values())
+
+
+def waits_for(state: RunState, now: float) -> str:
+    """One sentence without a full stop. ``now`` is in the seconds of the state's events."""
+    said = _PHASES[state.phase](state, now)
+    if state.paused is None or state.halt is not None or state.phase not in _MOVING:
+        return said
+    run = state.order.run
+    if state.paused.held:
+        return f"held: {printable(state.paused.reason)}, its gates go on being asked; `rollout continue {run}` promotes"
+    why = f" ({printable(state.paused.reason)})" if state.paused.reason else ""
+    moving = f"; {said}" if _moving(state) else ""
+    return f"paused by {printable(state.paused.who)}{why}: `rollout continue {run}` goes on{moving}"
+
+
+def silences(state: RunState, now: float) -> tuple[str, ...]:
+    """A sentence for the nodes that do not speak, or whose gates could not be asked, and when they are given up."""
+    found: dict[str, list[tuple[str, NodeRecord]]] = {}
+    for name, record in state.nodes.items():
+        quiet = at_its_gates(record) and now - record.since < _AGAIN
+        if record.state is NodeState.UNKNOWN and not quiet and state.phase in _MOVING:
+            found.setdefault(printable(record.message, 120), []).append((name, record))
+    return tuple(_silence(state, now, message, nodes) for message, nodes in list(found.items())[:4])
+
+
+def at_its_gates(record: NodeRecord) -> bool:
+    """Whether a node that is unknown has spoken, and only a gate could not tell yet."""
+    return record.state is NodeState.UNKNOWN and not record.reads and record.reference.startswith("gate-")
+
+
+def _silence(state: RunState, now: float, message: str, nodes: list[tuple[str, NodeRecord]]) -> str:
+    since = min(record.since for _, record in nodes)
+    left = since + state.order.guard + GRACE - now
+    names = printable(fold(name for name, _ in nodes), 60)
+    why = f": {message}" if message else ""
+    if all(at_its_gates(record) for _, record in nodes):
+        return f"{counted(len(nodes), 'node')} not through the gates for {seconds_text(now - since)}, asked again ({names}{why})"
+    end = f"given up in {seconds_text(left)}" if left > 0 else "being given up"
+    return f"{counted(len(nodes), 'node')} silent for {seconds_text(now - since)}, {end} ({names}{why})"
+
+
+def _opening(state: RunState, _now: float) -> str:
+    return f"{_outstanding(state, Verb.READ)} to be claimed"
+
+
+def _running(state: RunState, now: float) -> str:
+    wave = state.order.waves[min(state.wave, len(state.order.waves) - 1)]
+    if state.gate_asked:
+        return f"the wave gates, asked before wave {wave.name}: what they say is its baseline"
+    records = [state.nodes[name] for name in wave.nodes]
+    back = sum(record.rehearsal is Rehearsal.BACK for record in records)
+    if back:
+        return f"the rehearsal: {counted(back, 'node')} of wave {wave.name} to be taken back and changed again"
+    brake = _brake(state, now, wave.nodes) if state.paused is None else ""
+    parts = (_moving(state), drains(state, now), pulls(state, now), baselines(state, now), brake)
+    return "; ".join(part for part in parts if part) or "the next look at the clock"
+
+
+def _moving(state: RunState) -> str:
+    """What is in flight: by what it does and, when it is one, by its rack."""
+    moving = {name: record for name, record in state.nodes.items() if record.state in IN_MOTION}
+    if not moving:
+        return ""
+    counts = Counter(_doing(record) for record in moving.values())
+    parts = [f"{counts[doing]} {doing}" for doing in _ALL_DOING if counts[doing]]
+    racks = {state.order.nodes[name].rack for name in moving}
+    where = f" of {rack_words(racks.pop())}" if len(racks) == 1 else f" of {len(racks)} racks"
+    return f"{counted(len(moving), 'node')}{where}: {', '.join(parts)}"
+
+
+def _doing(record: NodeRecord) -> str:
+    if record.draining is not None and record.asked is not Verb.APPLY:
+        return _EMPTY if record.draining.done else _DRAINING
+    return _DOING[NodeState.APPLIED if at_its_gates(record) else record.state]
+
+
+def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
+    """Why no more nodes are released at this moment; ``""`` when none wait."""
+    pending = [
+        name
+        for name in names
+        if (record := state.nodes[name]).state is NodeState.PENDING and not (record.pulling or record.unseen)
+    ]
+    if not pending:
+        return ""
+    limits = state.order.limits
+    candidates, capacity = who_may_go(state.order, state.nodes, pending, now)
+    waiting = f"{counted(len(pending), 'node')} to follow"
+    if not capacity:
+        return f"{waiting}: {limits.in_flight} in flight is the limit"
+    if candidates:
+        return (
+            f"{waiting}, {limits.pace:g} restarts/s"
+            if not pace_allows(state.started, limits, now)
+            else f"{waiting} now"
+        )
+    racks = {state.order.nodes[name].rack for name in pending}
+    full = f"{rack_words(next(iter(racks)))} has" if len(racks) == 1 else f"{len(racks)} racks have"
+    return f"{waiting}: {full} no room at once{_settling(state, now)}"
+
+
+def baselines(state: RunState, now: float) -> str:
+    """Who waits for its baseline, and until when at most; ``""`` when nobody does."""
+    waiting = {
+        name: found
+        for name, record in state.nodes.items()
+        if (found := record.unseen) and record.state is not NodeState.REFUSED
+    }
+    if not waiting:
+        return ""
+    left = max(0.0, max(found.since for found in waiting.values()) + WITHIN - now)
+    who = f"{counted(len(waiting), 'node')} ({printable(fold(waiting), 60)})"
+    return f"{who}: the API server tells no baseline; asked again for {seconds_text(left)} at most, then left alone"
+
+
+def pulls(state: RunState, now: float) -> str:
+    """Who waits for its pulls, until when at most, and what then; ``""`` when nobody does."""
+    waiting = {
+        name: found
+        for name, record in state.nodes.items()
+        if (found := record.pulling) and record.state is not NodeState.REFUSED
+    }
+    if not waiting:
+        return ""
+    images = list(dict.fromkeys(image for found in waiting.values() for image in found.images))
+    said = ", ".join(printable(image, 60) for image in images[:_MOST_IMAGES]) or "it cannot be told which"
+    more = f" and {len(images) - _MOST_IMAGES} more" if len(images) > _MOST_IMAGES else ""
+    left = max(found.since for found in waiting.values()) + state.order.pulls.within - now
+    then = "left alone" if state.order.pulls.then is Busy.SKIP else "changed all the same"
+    until = (
+        f"asked again for {seconds_text(left)} at most, then {then}" if left > 0 else f"asked once more, then {then}"
+    )
+    verb = "pulls" if len(waiting) == 1 else "pull"
+    return f"{counted(len(waiting), 'node')} {verb} images ({printable(fold(waiting), 60)}): {said}{more}; {until}"
+
+
+_MOST_IMAGES = 3
+
+
+def drains(state: RunState, now: float) -> str:
+    """Who is being drained, what the one that is longest at it waits for, and until when; ``""`` when nobody is."""
+    there = {name: found for name, record in state.nodes.items() if (found := record.draining) and not found.done}
+    if not there:
+        return ""
+    longest = min(there, key=lambda name: there[name].since)
+    left = there[longest].since + state.order.nodes[longest].drain - now
+    until = f"{seconds_text(left)} left, then left alone" if left > 0 else "its time is over"
+    why = printable(there[longest].waits, 300) or "its pods to be asked to go"
+    verb = "is" if len(there) == 1 else "are"
+    return f"{counted(len(there), 'node')} {verb} drained ({printable(fold(there), 60)}): {longest} waits for {why}; {until}"
+
+
+def cordons(state: RunState) -> tuple[str, ...]:
+    """Nodes that may still have a cordon of the run, though nothing is done to them any more or it could not be lifted."""
+    ended = state.phase is Phase.ENDED
+    return tuple(name for name, record in state.nodes.items() if record.cordoned and (ended or record.uncordons))
+
+
+def extended(state: RunState, name: str) -> str:
+    """Why a drain goes on beyond its time; ``""``: it does not."""
+    draining = state.nodes[name].draining
+    if draining is None or draining.done or state.now < draining.since + state.order.nodes[name].drain:
+        return ""
+    return draining.waits
+
+
+def _settling(state: RunState, now: float) -> str:
+    ends = [record.busy_until - now for record in state.nodes.values() if record.busy_until > now]
+    return f", the next settles in {seconds_text(min(ends))}" if ends else ""
+
+
+def _soaking(state: RunState, now: float) -> str:
+    wave = state.order.waves[state.wave]
+    progress = f"soaking wave {wave.name}: {passed_rounds(state)} of {state.order.passes} rounds passed"
+    asked = sum(state.nodes[name].asked is Verb.MEASURE for name in wave.nodes)
+    if asked:
+        return f"{progress}, {counted(asked, 'node')} being measured"
+    if state.gate_asked:
+        return f"{progress}, the wave gates are being asked"
+    moving = _moving(state)
+    if moving:
+        return f"{progress}; {moving}"
+    return f"{progress}, next in {seconds_text(max(0.0, state.round_at - now))}"
+
+
+def _halting(state: RunState, _now: float) -> str:
+    waiting = [record for record in state.nodes.values() if record.want_back and record.state is NodeState.CONFIRMED]
+    parts = [_moving(state), f"{counted(len(waiting), 'node')} to follow back" if waiting else ""]
+    what = "taking back" if state.order.goal is Goal.REVERT else "halting"
+    return f"{what}: {'; '.join(part for part in parts if part) or 'in-flight nodes end'}"
+
+
+def _closing(state: RunState, _now: float) -> str:
+    return f"{_outstanding(state, Verb.CLEAN)} to be left as found"
+
+
+def _outstanding(state: RunState, verb: Verb) -> str:
+    asked = sum(record.asked is verb for record in state.nodes.values())
+    return f"{asked} of {counted(len(state.nodes), 'node')}"
+
+
+def _ended(_state: RunState, _now: float) -> str:
+    return "nothing: it has ended"
+
+
+_PHASES = {
+    Phase.OPENING: _opening,
+    Phase.RUNNING: _running,
+    Phase.SOAKING: _soaking,
+    Phase.HALTING: _halting,
+    Phase.CLOSING: _closing,
+    Phase.ENDED: _ended,
+}

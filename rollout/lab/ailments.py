@@ -1,0 +1,77 @@
+"""Faults of a kubelet: what makes one that would run exit, or fall silent. Bound to the configuration, not the process.
+
+A fault remembers the command line and configuration the kubelet had when it was set (its *fingerprint*): with that one
+the kubelet is well, with any other it is sick. So taking a change back always heals the node; but for a kubelet that
+flaps, which does so with any configuration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from rollout.lab.kubelet import Start
+
+NEVER_HEALTHY = "never-healthy"
+SICK_IN_SOAK = "sick-in-soak"
+DEAF_IN_SOAK = "deaf-in-soak"
+FLAPPING = "flapping-kubelet"
+KINDS = (NEVER_HEALTHY, SICK_IN_SOAK, DEAF_IN_SOAK, FLAPPING)
+
+
+@dataclass(slots=True)
+class Ailments:
+    """At most one fault of the kubelet. ``struck`` is when a soak fault begins; it is set by a confirmation."""
+
+    kind: str = ""
+    healthy: str = ""
+    after: float = 0.0
+    struck: float | None = None
+    pending: bool = False
+
+    @property
+    def due(self) -> float | None:
+        return self.struck if self.pending else None
+
+    def set(self, kind: str, fingerprint: str, after: float) -> None:
+        """From now on; ``fingerprint`` is the configuration that stays well."""
+        self.kind, self.healthy, self.after, self.struck, self.pending = kind, fingerprint, after, None, False
+
+    def flap(self, period: float, now: float) -> None:
+        """From now on the kubelet exits ``period`` seconds after each start, whatever its configuration."""
+        self.set(FLAPPING, "", period)
+        self.struck, self.pending = now, True
+
+    def clear(self) -> None:
+        """No fault any more; what has exited stays exited until it is started again."""
+        self.set("", "", 0.0)
+
+    def confirmed(self, now: float) -> None:
+        """The agent's ``confirm`` has ended: a soak fault begins ``after`` seconds later."""
+        if self.kind in {SICK_IN_SOAK, DEAF_IN_SOAK} and self.struck is None:
+            self.struck, self.pending = now + self.after, True
+
+    def strike(self, now: float) -> bool:
+        """Whether a soak fault begins now; true once."""
+        if not self.pending or self.struck is None or now < self.struck:
+            return False
+        self.pending = False
+        return True
+
+    def spoil(self, start: Start, now: float) -> Start:
+        """What a start comes to under the fault."""
+        if start.status is not None or not self._sick(start, now) or self.kind == DEAF_IN_SOAK:
+            return start
+        line = f"F1120 09:00:00.000000    4242 server.go:276] failed to run Kubelet: the lab's fault {self.kind}"
+        life = self.after if self.kind == FLAPPING else start.life
+        return replace(start, status=255, life=life, journal=(*start.journal, line))
+
+    def silent(self, start: Start, now: float) -> bool:
+        """Whether /healthz takes connections and never answers."""
+        return self.kind == DEAF_IN_SOAK and self._sick(start, now)
+
+    def _sick(self, start: Start, now: float) -> bool:
+        if self.kind == FLAPPING:
+            return True
+        if not self.kind or start.fingerprint == self.healthy:
+            return False
+        return self.kind == NEVER_HEALTHY or (self.struck is not None and now >= self.struck)

@@ -1,0 +1,352 @@
+"""The state table's row for one node: its units, timers, journal and faults. Time comes in, effects go out by ``Host``.
+
+Everything the stand-ins say is read from here. Processes of simulated daemons exist only as numbers and ``/proc``
+entries; commands of timers and boot units are real and run by the host.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rollout.lab import kubelet, pulls, runtime_start, units
+from rollout.lab.ailments import Ailments
+from rollout.lab.environment import MissingFileError, argv, environment
+from rollout.lab.pods import Pods
+from rollout.lab.service import Phase, Service
+from rollout.lab.units import Tree, Unit
+
+KUBELET = "kubelet.service"
+DAEMONS = (KUBELET, "containerd.service", "docker.service", "cri-docker.service", "crio.service")
+"""Units whose process is simulated; every other unit's command is really run."""
+
+
+class Host(Protocol):
+    """What a node's machine may do to the world."""
+
+    def pid(self) -> int:
+        """A number that is no real process."""
+
+    def appear(self, pid: int, arguments: tuple[str, ...], started: float) -> None:
+        """A simulated process is there."""
+
+    def vanish(self, pid: int) -> None:
+        """… and gone."""
+
+    def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:
+        """Run a unit's command for real; ``Machine.ended`` is told when it has ended."""
+
+    def kill(self, unit: str) -> None:
+        """End a unit's real command."""
+
+    def lay(self, path: str) -> None:
+        """A layer that is being pulled is there, or is written to."""
+
+    def lift(self, path: str) -> None:
+        """… and gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A journal line: when (monotonic), who, what."""
+
+    when: float
+    pid: int
+    identifier: str
+    text: str
+
+
+@dataclass(slots=True)
+class Timer:
+    """A transient timer: at ``when`` its service runs the command, then both are forgotten."""
+
+    service: str
+    when: float
+    arguments: tuple[str, ...]
+    variables: Mapping[str, str]
+    accuracy: float = 60.0
+    entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fired: bool = False
+
+
+@dataclass(slots=True)
+class Machine:
+    """One node. Call ``advance`` before anything else; ``due`` says when to call it next."""
+
+    version: str
+    tree: Tree
+    host: Host
+    services: dict[str, Service] = field(default_factory=dict)
+    timers: dict[str, Timer] = field(default_factory=dict)
+    journal: deque[Line] = field(default_factory=lambda: deque(maxlen=300))
+    ailments: Ailments = field(default_factory=Ailments)
+    pods: Pods = field(default_factory=Pods)
+    booting: set[str] = field(default_factory=set)
+    runtime_version: str = ""
+    pulling: bool = False
+
+    def advance(self, now: float) -> None:
+        """Do everything that was to happen by itself until ``now``, in its order."""
+        while (moment := self.due()) is not None and moment <= now:
+            for timer in [timer for timer in self.timers.values() if not timer.fired and timer.when <= moment]:
+                timer.fired = True
+                self.run_command(timer.service, timer.arguments, timer.variables, moment)
+            for name, service in list(self.services.items()):
+                if service.ends is not None and service.ends <= moment:
+                    self._exit(name, service, moment)
+                elif service.wakes is not None and service.wakes <= moment:
+                    self._again(name, service, moment)
+            if self.ailments.strike(moment):
+                self._collapse(moment)
+
+    def due(self) -> float | None:
+        """When the next thing happens by itself."""
+        times = [service.due for service in self.services.values()]
+        times += [timer.when for timer in self.timers.values() if not timer.fired]
+        known = [moment for moment in (*times, self.ailments.due) if moment is not None]
+        return min(known) if known else None
+
+    def unit(self, name: str) -> Unit:
+        """The unit as loaded; one never asked for before is loaded now."""
+        service = self.services.get(name)
+        return service.unit if service else units.load(self.tree, name)
+
+    def service(self, name: str) -> Service | None:
+        """The service, loaded now if it is there but was never asked for."""
+        if name not in self.services:
+            unit = units.load(self.tree, name)
+            if unit.load_state != "loaded":
+                return None
+            self.services[name] = Service(unit)
+        return self.services[name]
+
+    def reload(self) -> None:
+        """``daemon-reload``: read every unit file again; running processes are not touched."""
+        for name, service in list(self.services.items()):
+            service.unit = units.load(self.tree, name) if not self.transient(name) else service.unit
+            if service.unit.load_state != "loaded" and service.phase in {Phase.STOPPED, Phase.FAILED}:
+                del self.services[name]
+
+    def transient(self, name: str) -> bool:
+        """Whether a unit exists only because ``systemd-run`` made it."""
+        service = self.services.get(name)
+        return name in self.timers or (service is not None and service.unit.fragment.startswith("/run/systemd/trans"))
+
+    def start(self, name: str, now: float) -> bool:
+        """``systemctl start``: false when not even a process could be made."""
+        service = self.service(name)
+        if service is None:
+            return False
+        if service.phase in {Phase.RUNNING, Phase.WAITING, Phase.ONESHOT}:
+            return True
+        return self._launch(name, service, now)
+
+    def stop(self, name: str, now: float) -> None:
+        """``systemctl stop`` of a service or a transient timer."""
+        timer = self.timers.get(name)
+        if timer is not None:
+            del self.timers[name]
+            if not timer.fired:
+                self.services.pop(timer.service, None)
+            return
+        service = self.services.get(name)
+        if service is None:
+            return
+        if service.phase in {Phase.RUNNING, Phase.WAITING}:
+            self.say(now, 1, "systemd", f"Stopped {self.title(service)}.")
+        if name in DAEMONS:
+            self._vanish(service, now)
+        else:
+            self.host.kill(name)
+        service.stop()
+        if self.transient(name):
+            self._forget(name)
+
+    def restart(self, name: str, now: float) -> bool:
+        """``systemctl restart``: stop, then start; true for a kubelet that will exit at once, as on a real node."""
+        self.stop(name, now)
+        return self.start(name, now)
+
+    def arm(self, timer: Timer, now: float) -> bool:
+        """``systemd-run --on-active``: false when the unit exists already."""
+        name = timer.service.removesuffix(".service") + ".timer"
+        if name in self.timers or self.service(timer.service) is not None:
+            return False
+        self.timers[name] = timer
+        entries = {**timer.entries, "ExecStart": (shlex.join(timer.arguments),)}
+        unit = Unit(timer.service, "loaded", f"/run/systemd/transient/{timer.service}", entries=entries)
+        self.services[timer.service] = Service(unit)
+        self.say(now, 1, "systemd", f"Started {' '.join(timer.arguments)[:80]}.")
+        return True
+
+    def ended(self, name: str, status: int, now: float) -> None:
+        """A unit's real command has ended."""
+        service = self.services.get(name)
+        self.booting.discard(name)
+        if service is not None:
+            service.end(now, status)
+            stays = service.unit.last("RemainAfterExit") in {"yes", "true"} and not status
+            service.phase = Phase.EXITED if stays else service.phase
+            if self.transient(name) and service.phase is not Phase.WAITING:
+                self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        """A transient service, and the timer that it was of."""
+        self.services.pop(name, None)
+        self.timers.pop(name.removesuffix(".service") + ".timer", None)
+
+    def power_off(self, now: float) -> None:
+        """Everything that lives in memory is lost: processes, transient units, the journal (it is volatile here)."""
+        for service in self.services.values():
+            self._vanish(service, now)
+        self.services.clear()
+        self.timers.clear()
+        self.journal.clear()
+        self.booting.clear()
+
+    def power_on(self, now: float) -> None:
+        """Boot: first the enabled units that really run, then (``booted``) the daemons."""
+        wanted = {
+            name
+            for target in ("basic", "multi-user")
+            for name in self.tree.names(f"/etc/systemd/system/{target}.target.wants")
+        }
+        mine = [name for name in wanted if name.endswith(".service") and name not in DAEMONS]
+        self.booting.update(name for name in mine if self.service(name) is not None)
+        for name in sorted(self.booting):
+            self.start(name, now)
+
+    def booted(self, now: float) -> None:
+        """The boot units are done: start the daemons that are there and not masked."""
+        self.pods.rebooted(now)
+        for name in DAEMONS:
+            self.start(name, now)
+
+    def never_ready(self, name: str) -> bool:
+        """Whether a ``Type=notify`` service was started that exits before it says that it is ready: a restart tells."""
+        service = self.services.get(name)
+        return service is not None and service.start.status is not None and service.unit.last("Type") == "notify"
+
+    def hang_up(self, name: str, now: float) -> bool:
+        """SIGHUP for a unit's main process: false when there is none. Who does not know it dies of it."""
+        service = self.services.get(name)
+        if service is None or service.phase is not Phase.RUNNING or not service.pid:
+            return False
+        said = runtime_start.reload(name, service.arguments, self.tree) if name in DAEMONS else None
+        if said is None and name in DAEMONS:
+            self._vanish(service, now)
+            service.end(now, 1)
+        for text in said or ():
+            self.say(now, service.pid, identifier(service), text)
+        return True
+
+    def pull(self, now: float) -> None:
+        """The kubelet has asked for an image, and gets it as slowly as can be."""
+        self.end_pull(now)
+        if not any(service.phase is Phase.RUNNING for service in self.kubelets()):
+            return
+        self.pulling = True
+        self._tell_pull(now, lambda words: words.begins)
+
+    def end_pull(self, now: float) -> None:
+        """The image is there."""
+        if self.pulling:
+            self.pulling = False
+            self._tell_pull(now, lambda words: words.ends)
+
+    def _cancel_pull(self, now: float) -> None:
+        if self.pulling:
+            self.pulling = False
+            self._tell_pull(now, lambda words: words.cancelled)
+
+    def _tell_pull(self, now: float, choose: Callable[[pulls.Words], str]) -> None:
+        running = {name for name, service in self.services.items() if service.phase is Phase.RUNNING}
+        for name, words in pulls.pullers(running):
+            service = self.services[name]
+            if choose(words):
+                self.say(now, service.pid, identifier(service), choose(words))
+            if words.layer:
+                (self.host.lay if self.pulling else self.host.lift)(words.layer)
+
+    def say(self, now: float, pid: int, identifier: str, text: str) -> None:
+        """Write a journal line."""
+        self.journal.append(Line(now, pid, identifier, text))
+
+    def title(self, service: Service) -> str:
+        """A unit as systemd names it in its messages."""
+        return f"{service.unit.name} - {service.unit.last('Description', service.unit.name)}"
+
+    def kubelets(self) -> Iterator[Service]:
+        """The kubelet, if it is loaded."""
+        service = self.services.get(KUBELET)
+        if service is not None:
+            yield service
+
+    def run_command(self, name: str, arguments: tuple[str, ...], variables: Mapping[str, str], now: float) -> None:
+        """Run a unit's command for real."""
+        service = self.services[name]
+        oneshot = service.unit.last("Type") == "oneshot"
+        service.begin(now, self.host.pid(), arguments, kubelet.Start())
+        service.phase = Phase.ONESHOT if oneshot else Phase.RUNNING
+        self.host.run(name, arguments, variables)
+
+    def _launch(self, name: str, service: Service, now: float) -> bool:
+        try:
+            variables = environment(self.tree, service.unit)
+        except MissingFileError as error:
+            self.say(now, 1, "systemd", f"{name}: Failed to load environment files: {error}: No such file or directory")
+            service.end(now, 1)
+            service.result = "resources"
+            return False
+        arguments = argv(service.unit.last("ExecStart"), variables)
+        if name not in DAEMONS:
+            self.run_command(name, arguments, variables, now)
+            return True
+        if name == KUBELET:
+            start = self.ailments.spoil(kubelet.start(self.version, arguments, self.tree, variables), now)
+        else:
+            start = runtime_start.start(name, self.runtime_version, arguments, self.tree)
+        pid = self.host.pid()
+        service.begin(now, pid, arguments, start)
+        self.host.appear(pid, arguments, now)
+        if name == KUBELET and (start.status is None or start.life > kubelet.START_UP):
+            self.pods.kubelet_started(start.fingerprint, now)
+        self.say(now, 1, "systemd", f"Started {self.title(service)}.")
+        for text in start.journal:
+            self.say(now, pid, identifier(service), text)
+        return True
+
+    def _exit(self, name: str, service: Service, now: float) -> None:
+        status = service.start.status or 0
+        self._vanish(service, now)
+        service.end(now, status)
+        word = f"{status}/EXCEPTION" if status == 255 else f"{status}/FAILURE"
+        self.say(now, 1, "systemd", f"{name}: Main process exited, code=exited, status={word}")
+        self.say(now, 1, "systemd", f"{name}: Failed with result 'exit-code'.")
+
+    def _again(self, name: str, service: Service, now: float) -> None:
+        service.restarts += 1
+        self.say(now, 1, "systemd", f"{name}: Scheduled restart job, restart counter is at {service.restarts}.")
+        self._launch(name, service, now)
+
+    def _collapse(self, now: float) -> None:
+        for service in self.kubelets():
+            spoilt = self.ailments.spoil(service.start, now)
+            if service.phase is Phase.RUNNING and spoilt.status is not None:
+                service.start, service.ends = spoilt, now
+                self.say(now, service.pid, "kubelet", spoilt.journal[-1])
+
+    def _vanish(self, service: Service, now: float) -> None:
+        if service.pid and service.unit.name in DAEMONS:
+            self._cancel_pull(now)
+            self.host.vanish(service.pid)
+        if service.pid and service.unit.name == KUBELET:
+            self.pods.kubelet_ended(now)
+
+
+def identifier(service: Service) -> str:
+    """Under what name the unit's program writes to the journal."""
+    return service.arguments[0].rpartition("/")[2] if service.arguments else service.unit.name.removesuffix(".service")

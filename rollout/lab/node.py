@@ -1,0 +1,272 @@
+"""One node of the fleet: its tree, its machine, its door. Everything here runs in the loop's thread."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import paramiko
+
+from rollout.lab import children, disk, output, runtimes, syscalls, tools, tools_dir, trees
+from rollout.lab.answers import Answer
+from rollout.lab.disk import Disk
+from rollout.lab.keys import USER, Key
+from rollout.lab.loop import Loop
+from rollout.lab.machine import Machine
+from rollout.lab.questions import Line, Reply
+from rollout.lab.session import Session, verb_of
+from rollout.lab.spec import NodeSpec
+from rollout.lab.sshd import Connection, decline
+
+_PIDS = itertools.count(5_000_001)
+"""Simulated processes: above the kernel's highest process id (2**22), so that a ``kill`` can never hit a real one."""
+
+
+class LabNode:
+    """A node that serves. ``mark`` is in the environment of every process of the node and of no other."""
+
+    def __init__(self, loop: Loop, spec: NodeSpec, directory: Path, mark: str, ahead: float) -> None:
+        self.spec, self.root, self.loop = spec, directory / "nodes" / spec.name, loop
+        version = runtimes.version(spec.runtime, spec.runtime_version)
+        self.machine = Machine(spec.version, trees.DiskTree(self.root), self, runtime_version=version)
+        self.sessions: dict[paramiko.Channel, Session] = {}
+        self.connections: set[Connection] = set()
+        self.cut_after: float | None = None
+        self.disk = Disk(loop, str(self.root), self._reached)
+        self.stranger: Key | None = None
+        self.babble = ""
+        self.clock_step = 0.0
+        self.is_off, self.boot = True, 0
+        self._awaited: dict[str, list[Callable[[], None]]] = {}
+        self._rubbish = directory / "garbage" / spec.name
+        self._ahead, self._mark = ahead, f"{mark}/{spec.name}/"
+        self._running: dict[str, int] = {}
+        self._lines: set[Line] = set()
+        self._parked: list[Callable[[], None]] = []
+        self._scheduled: float | None = None
+        self._environment = {
+            "PATH": tools_dir.search_path(directory, str(self.root)),
+            "HOME": f"{self.root}/root",
+            "TMPDIR": f"{self.root}/tmp",  # noqa: S108
+            "USER": USER,
+            "LOGNAME": USER,
+            "SHELL": "/bin/sh",
+            "ROLLOUT_ROOT": str(self.root),
+            "ROLLOUT_LAB": self._mark,
+        }
+
+    # ---------------------------------------------------------------------------------------------- the machine's host
+
+    def pid(self) -> int:
+        return next(_PIDS)
+
+    def appear(self, pid: int, arguments: tuple[str, ...], started: float) -> None:
+        folder = f"{self.root}/proc/{pid}"
+        os.mkdir(folder)  # noqa: PTH102 (2,000 at once)
+        name = os.path.basename(arguments[0]) if arguments else ""  # noqa: PTH119 (a node's path, not ours)
+        stat = f"{pid} ({name}) S 1 {pid} {pid} 0 -1 4194560 {'0 ' * 12}{round(started * 100)} 0 0\n"
+        _write(f"{folder}/cmdline", "".join(f"{word}\0" for word in arguments).encode())
+        _write(f"{folder}/stat", stat.encode())
+
+    def vanish(self, pid: int) -> None:
+        shutil.rmtree(f"{self.root}/proc/{pid}", ignore_errors=True)
+
+    def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:
+        try:
+            child = children.spawn(self._watched(arguments), {**self._environment, **variables}, piped=False)
+        except OSError:
+            self._running[unit] = 0
+            self.loop.call(partial(self._unit_ended, unit, 0, 203))
+            return
+        self._running[unit] = child.pid
+        Line(self.loop, child.line, self._ask, self._lines)
+        children.on_end(self.loop, child.pid, partial(self._unit_ended, unit, child.pid))
+
+    def kill(self, unit: str) -> None:
+        pid = self._running.get(unit)
+        if pid:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGTERM)
+
+    def lay(self, path: str) -> None:
+        layer = Path(f"{self.root}{path}")
+        layer.parent.mkdir(parents=True, exist_ok=True)
+        layer.write_bytes(b"a layer, so far")
+
+    def lift(self, path: str) -> None:
+        Path(f"{self.root}{path}").unlink(missing_ok=True)
+
+    def _unit_ended(self, unit: str, pid: int, status: int) -> None:
+        if self._running.get(unit) != pid:  # of before a power cut
+            return
+        del self._running[unit]
+        booting = bool(self.machine.booting)
+        self.machine.ended(unit, status, self.loop.now())
+        if booting and not self.machine.booting:
+            self._booted()
+        self.settle()
+
+    # ------------------------------------------------------------------------------------------------------------ time
+
+    def settle(self) -> None:
+        """Let everything happen that is due, and come back when the next thing is."""
+        now = self.loop.now()
+        self.machine.advance(now)
+        due = self.machine.due()
+        if due is not None and (self._scheduled is None or due < self._scheduled):
+            self._scheduled = due
+            self.loop.at(due, partial(self._tick, due))
+
+    def _tick(self, moment: float) -> None:
+        if self._scheduled == moment:
+            self._scheduled = None
+        self.settle()
+
+    def power_on(self) -> None:
+        """Boot: the units that guard a transaction first, then the daemons."""
+        self.is_off = False
+        self.machine.power_on(self.loop.now())
+        if not self.machine.booting:
+            self._booted()
+        self.settle()
+
+    def power_cut(self) -> int:
+        """Everything in memory is gone: processes, connections, /run, transient timers. How often that has happened."""
+        self.is_off, self.boot = True, self.boot + 1
+        children.kill_marked("ROLLOUT_LAB", self._mark)
+        for connection in list(self.connections):
+            connection.cut()
+        for line in list(self._lines):  # what was asked and not yet heard is lost, too
+            line.close()
+        self.disk.power_off()
+        self._parked.clear()
+        self._running.clear()
+        self.machine.power_off(self.loop.now())
+        for entry in (self.root / "run").iterdir():
+            shutil.rmtree(entry, ignore_errors=True)
+        trees.new_boot_id(str(self.root))
+        return self.boot
+
+    def _booted(self) -> None:
+        self.machine.booted(self.loop.now())
+        parked, self._parked = self._parked, []
+        for again in parked:
+            again()
+
+    # --------------------------------------------------------------------------------------------------------- moments
+
+    def await_moment(self, moment: str, act: Callable[[], None]) -> None:
+        """Do something once, when a transaction on this node comes to a moment (``faults.MOMENTS``)."""
+        if moment in disk.MOMENTS:
+            disk.check()
+        self._awaited.setdefault(moment, []).append(act)
+        self.disk.awaited.add(moment)
+
+    def await_nothing(self, moment: str) -> None:
+        """Nobody waits for this moment any more."""
+        self._awaited.pop(moment, None)
+        self.disk.awaited.discard(moment)
+
+    def _reached(self, moment: str) -> None:
+        acts = self._awaited.get(moment, ())
+        self.await_nothing(moment)
+        for act in acts:
+            act()
+
+    def _watched(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        return syscalls.command(arguments) if self.disk.is_watched else arguments
+
+    # ------------------------------------------------------------------------------------------------- people who come
+
+    def welcome(self, client: socket.socket, authorized: bytes, host_key: Key) -> None:
+        """A client has connected."""
+        connection = Connection(self.loop, client, authorized, self._start, self._touch, self._gone)
+        self.connections.add(connection)
+        connection.serve((self.stranger or host_key).loaded())
+
+    def _start(self, connection: Connection, channel: paramiko.Channel, line: str) -> None:
+        verb, boot = verb_of(line), self.boot
+        if verb == "apply":
+            self._reached(verb)
+        if self.boot != boot:
+            return
+        try:
+            child = children.spawn(self._watched(self._command(line)), self._environment, piped=True)
+        except (OSError, ValueError) as error:  # a line too long, no descriptor left
+            decline(channel, f"cannot start a command: {error}")
+            return
+        Line(self.loop, child.line, self._ask, self._lines)
+        forget = partial(self.sessions.pop, channel, None)
+        self.sessions[channel] = Session(self.loop, channel, child, partial(self._command_ended, verb), forget)
+        if verb == "apply" and self.cut_after is not None:
+            self.loop.at(self.loop.now() + self.cut_after, connection.cut)
+
+    def _command(self, line: str) -> tuple[str, ...]:
+        if not self.babble:
+            return ("/bin/sh", "-c", line)
+        self._rubbish.parent.mkdir(exist_ok=True)
+        self._rubbish.write_bytes(output.garbage(self.spec.name))
+        return output.spoilt(self.babble, line, str(self._rubbish))
+
+    def _gone(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        for channel, session in list(self.sessions.items()):
+            if channel.closed:
+                session.hang_up()
+
+    def _touch(self, channel: paramiko.Channel) -> None:
+        session = self.sessions.get(channel)
+        if session is not None:
+            session.touch()
+
+    def _command_ended(self, verb: str, status: int) -> None:
+        if verb == "confirm" and status == 0:
+            self.machine.ailments.confirmed(self.loop.now())
+            self.settle()
+
+    def _ask(self, tool: str, words: tuple[str, ...], reply: Reply) -> None:
+        now = self.loop.now()
+        if tool == "listener":  # a command whose calls are held from here on
+            self.disk.adopt(*map(int, words))
+            reply(Answer())
+            return
+        if tool == "clock-step":
+            reply(Answer(out=(f"{self.clock_step:.0f}",)))
+            return
+        self.machine.advance(now)
+        answer = tools.answer(self.machine, tool, words, now, now + self.ahead)
+        if answer.after_boot:
+            self._parked.append(partial(self._ask, tool, words, reply))
+        elif answer.delay:
+            self.loop.at(now + answer.delay, partial(reply, answer))
+        else:
+            reply(answer)
+        self.settle()
+
+    @property
+    def ahead(self) -> float:
+        """Seconds by which the node's own clock is ahead of the lab's."""
+        return self._ahead + self.clock_step
+
+    def state(self) -> str:
+        """One word for ``lab status``."""
+        if self.machine.booting:
+            return "booting"
+        for service in self.machine.kubelets():
+            if service.phase.value == ("activating", "auto-restart") or service.ends is not None:
+                return "crash-looping"
+            return {"active": "running", "inactive": "stopped"}.get(service.phase.value[0], service.phase.value[0])
+        return "off"
+
+
+def _write(path: str, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o444)
+    os.write(descriptor, data)
+    os.close(descriptor)

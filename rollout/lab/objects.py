@@ -1,0 +1,278 @@
+"""What an API server would hold of a lab node: Node, Lease, Pods and configz, made when somebody asks. Field names are the API's.
+
+Times in them are the node's own clock's, as its kubelet would write them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rollout.kubelet import fields
+from rollout.lab import layouts, pods
+from rollout.lab.kubelet import parse_flags
+from rollout.lab.machine import Machine
+from rollout.lab.service import Phase
+from rollout.lab.spec import NodeSpec
+
+Object = dict[str, Any]
+
+_SPACE = uuid.UUID("6d2c51a4-6d7e-4e53-9a6b-0b7d1b0f5a10")
+_SCHEMES = {"dockershim": "docker", "cri-dockerd": "docker", "containerd": "containerd", "cri-o": "cri-o"}
+_CALM = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+_READY = {
+    "True": ("KubeletReady", "kubelet is posting ready status"),
+    "False": (
+        "KubeletNotReady",
+        "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady",
+    ),
+    "Unknown": ("NodeStatusUnknown", "Kubelet stopped posting node status."),
+}
+_DEFAULTS: Mapping[str, object] = {
+    "syncFrequency": "1m0s",
+    "fileCheckFrequency": "20s",
+    "httpCheckFrequency": "20s",
+    "imageMinimumGCAge": "2m0s",
+    "evictionPressureTransitionPeriod": "5m0s",
+    "runtimeRequestTimeout": "2m0s",
+    "volumeStatsAggPeriod": "1m0s",
+    "nodeStatusUpdateFrequency": "10s",
+    "nodeStatusReportFrequency": "5m0s",
+    "nodeLeaseDurationSeconds": 40,
+    "serializeImagePulls": True,
+    "registryPullQPS": 5,
+    "registryBurst": 10,
+    "eventRecordQPS": 50,
+    "eventBurst": 100,
+    "maxPods": 110,
+    "port": 10250,
+    "healthzPort": 10248,
+    "healthzBindAddress": "127.0.0.1",
+    "cgroupDriver": "cgroupfs",
+}
+"""Those of the defaults that a kubelet fills in which people ask for; a ``0s`` in a file means the default."""
+_NO_VALUES = frozenset({"kind", "apiVersion"})
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One node at one instant: ``now`` by the lab's clock; the node's own is ``ahead`` of it."""
+
+    spec: NodeSpec
+    machine: Machine
+    now: float
+    ahead: float
+
+    @property
+    def ready(self) -> str:
+        """The status of its condition Ready."""
+        if not self.machine.pods.lease.is_fresh(self.now):
+            return "Unknown"
+        return "True" if self.machine.pods.ready else "False"
+
+    @property
+    def cordoned(self) -> bool:
+        return self.machine.pods.cordoned or self.machine.pods.kind == pods.CORDONED
+
+    @property
+    def room(self) -> int:
+        """How many pods its kubelet says it takes."""
+        return int(_capacity(self)["pods"])
+
+    def when(self, moment: float | None) -> str:
+        """A moment of the lab's clock as the API writes a time."""
+        return self._at(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def when_exactly(self, moment: float | None) -> str:
+        """… and as it writes a MicroTime."""
+        return self._at(moment).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def _at(self, moment: float | None) -> datetime:
+        return datetime.fromtimestamp(self.ahead + (self.now if moment is None else moment), UTC)
+
+
+def node(seen: Seen) -> Object:
+    """``v1.Node``."""
+    spec, tree = seen.spec, seen.machine.tree
+    taints = _taints(seen)
+    return {
+        "metadata": {
+            **metadata(seen, spec.name, f"node/{spec.name}"),
+            "labels": {
+                "kubernetes.io/arch": "amd64",
+                "kubernetes.io/hostname": spec.name,
+                "kubernetes.io/os": "linux",
+                **{key: value for key, value in spec.labels.items() if "/" in key},
+            },
+            "annotations": {"node.alpha.kubernetes.io/ttl": "0", **seen.machine.pods.notes},
+        },
+        "spec": {
+            "podCIDR": "10.244.0.0/24",
+            **({"unschedulable": True} if seen.cordoned else {}),
+            **({"taints": taints} if taints else {}),
+        },
+        "status": {
+            "capacity": _capacity(seen),
+            "allocatable": _capacity(seen),
+            "conditions": [*_calm(seen), _readiness(seen)],
+            "addresses": [
+                {"type": "InternalIP", "address": spec.known_as},
+                {"type": "Hostname", "address": spec.name},
+            ],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+            "nodeInfo": {
+                "machineID": _line(tree.read("/etc/machine-id")),
+                "systemUUID": uid(f"system/{spec.name}"),
+                "bootID": _line(tree.read("/proc/sys/kernel/random/boot_id")),
+                "kernelVersion": "6.1.0-18-amd64",
+                "osImage": "Debian GNU/Linux 12 (bookworm)",
+                "containerRuntimeVersion": _runtime_version(spec),
+                "kubeletVersion": f"v{spec.version}",
+                "kubeProxyVersion": f"v{spec.version}",
+                "operatingSystem": "linux",
+                "architecture": "amd64",
+            },
+            "images": [],
+        },
+    }
+
+
+def lease(seen: Seen) -> Object | None:
+    """``coordination.k8s.io/v1.Lease`` in ``kube-node-lease``; a kubelet that never ran has none."""
+    renewed = seen.machine.pods.lease.renewed(seen.now)
+    if renewed is None:
+        return None
+    name = seen.spec.name
+    return {
+        "metadata": {**metadata(seen, name, f"lease/{name}"), "namespace": "kube-node-lease"},
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": seen.when_exactly(renewed)},
+    }
+
+
+def configz(seen: Seen) -> Object | None:
+    """``{"kubeletconfig": …}`` as the running kubelet tells it; ``None`` when none runs."""
+    for service in seen.machine.kubelets():
+        if service.phase is Phase.RUNNING and service.pid:
+            values = {
+                key: value for key, value in service.start.values.items() if key not in _NO_VALUES and value != "0s"
+            }
+            return {"kubeletconfig": {**_defaults(seen.spec.minor), **values, **_from_flags(seen, service.arguments)}}
+    return None
+
+
+def _defaults(minor: int) -> Object:
+    known = fields.known_fields(minor)
+    return {name: value for name, value in _DEFAULTS.items() if name in known}
+
+
+def _from_flags(seen: Seen, arguments: tuple[str, ...]) -> Object:
+    """Flags that are fields, too, beat the file."""
+    found: Object = {}
+    for name, text in parse_flags(seen.spec.minor, arguments[1:]).items():
+        flag = fields.flag(f"--{name}")
+        if flag is not None and flag.field:
+            found[flag.field] = _value(flag.kind, text)
+    return found
+
+
+def _value(kind: str, text: str) -> object:
+    if kind == "bool":
+        return text.lower() in {"true", "1", "t"}
+    return int(text) if kind in {"int32", "int64"} else text
+
+
+def metadata(seen: Seen, name: str, thing: str) -> Object:
+    """``resourceVersion`` moves with every renewal of the lease, and with what is set in between."""
+    renewed = seen.machine.pods.lease.renewed(seen.now) or 0.0
+    version = str(round(renewed * 1000) + seen.machine.pods.changes)
+    return {
+        "name": name,
+        "uid": uid(thing),
+        "resourceVersion": version,
+        "creationTimestamp": "2021-03-01T09:00:00Z",
+    }
+
+
+def _readiness(seen: Seen) -> Object:
+    state = seen.machine.pods
+    reason, message = _READY[seen.ready]
+    lost = (state.lease.last or state.started) + 4 * state.lease.period
+    changed = {"True": state.turned or state.started, "False": state.turned, "Unknown": lost}[seen.ready]
+    beat = seen.when(state.lease.renewed(seen.now) or state.started)
+    return {
+        "type": "Ready",
+        "status": seen.ready,
+        "lastHeartbeatTime": beat,
+        "lastTransitionTime": seen.when(changed),
+        "reason": reason,
+        "message": message,
+    }
+
+
+def _calm(seen: Seen) -> list[Object]:
+    state = seen.machine.pods
+    beat, lost = seen.when(state.lease.renewed(seen.now) or state.started), seen.ready == "Unknown"
+    reason, message = _READY["Unknown"]
+    return [
+        {
+            "type": kind,
+            "status": "Unknown" if lost else "False",
+            "lastHeartbeatTime": beat,
+            "lastTransitionTime": seen.when(state.started),
+            "reason": reason if lost else calm,
+            "message": message if lost else text,
+        }
+        for kind, calm, text in _CALM
+    ]
+
+
+def _taints(seen: Seen) -> list[Object]:
+    found = []
+    if seen.cordoned:
+        found.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
+    if seen.ready != "True":
+        key = "not-ready" if seen.ready == "False" else "unreachable"
+        found += [{"key": f"node.kubernetes.io/{key}", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+    return found
+
+
+def _capacity(seen: Seen) -> Mapping[str, str]:
+    values: Mapping[str, object] = {}
+    for service in seen.machine.kubelets():
+        values = service.start.values
+    return {"cpu": "32", "memory": "131072000Ki", "ephemeral-storage": "468Gi", "pods": str(values.get("maxPods", 110))}
+
+
+def scheme(spec: NodeSpec) -> str:
+    """The runtime's name in container ids and versions."""
+    return _SCHEMES.get(spec.runtime, "cri-o")
+
+
+def _runtime_version(spec: NodeSpec) -> str:
+    name = scheme(spec)
+    program = {"cri-o": "crio"}.get(name, name)
+    found = re.search(r"\d+\.\d+\.\d+\S*", layouts.programs(spec).get(program, ""))
+    return f"{name}://{found[0].rstrip(',') if found else '0.0.0'}"
+
+
+def uid(thing: str) -> str:
+    """The same for the same thing."""
+    return str(uuid.uuid5(_SPACE, thing))
+
+
+def digest(text: str) -> str:
+    """A made-up id."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _line(data: bytes | None) -> str:
+    return (data or b"").decode("ascii", "replace").strip()

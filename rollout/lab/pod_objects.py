@@ -1,0 +1,154 @@
+"""A lab node's pods as an API server would hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rollout.lab import pods
+from rollout.lab.objects import Object, Seen, digest, metadata, scheme, uid
+from rollout.lab.replicas import Replica
+
+_FIRST = "2021-03-01T10:00:00Z"
+"""When the first replicas were made: after their nodes and DaemonSets."""
+_REJECTED = "Pod Node didn't have enough resource: pods, requested: 1, used: 110, capacity: 110"
+
+
+def all_pods(seen: Seen, replicas: Sequence[Replica]) -> list[Object]:
+    """``v1.Pod``: the DaemonSet's, the replicas that are there, and one that waits for its image while it cannot be pulled."""
+    state = seen.machine.pods
+    if not state.started:
+        return []
+    found = [_daemon(seen), *(_replica(seen, each) for each in replicas)]
+    return [*found, _waiting(seen)] if state.pulling else found
+
+
+def unplaced(seen: Seen, replica: Replica) -> Object:
+    """A pod that no node takes; ``seen`` is where it was."""
+    pod = _pod_head(seen, "default", "web", replica.name, "registry.example/web:1.1")
+    pod["metadata"]["creationTimestamp"] = seen.when(replica.made)
+    del pod["spec"]["nodeName"]
+    why = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0 nodes are available"}
+    return {**pod, "status": {"phase": "Pending", "conditions": [why], "qosClass": "BestEffort"}}
+
+
+def _daemon(seen: Seen) -> Object:
+    namespace, name = pods.NAMES[0]
+    state, whole = seen.machine.pods, f"{name}-{seen.spec.name}"
+    made = state.boots + state.daemons
+    pod = _pod_head(seen, namespace, name, whole, f"registry.example/{name}:1.0")
+    if state.daemons:
+        pod["metadata"]["uid"] = uid(f"pod/{whole}/{state.daemons}")
+    return {**pod, "status": _running(seen, pod, name, made, state.container_started if made else state.started)}
+
+
+def _replica(seen: Seen, replica: Replica) -> Object:
+    namespace, name = pods.NAMES[1]
+    state = seen.machine.pods
+    pod = _pod_head(seen, namespace, name, replica.name, f"registry.example/{name}:1.1")
+    pod["metadata"]["creationTimestamp"] = _FIRST if replica.first else seen.when(replica.made)
+    pod["spec"]["terminationGracePeriodSeconds"] = state.grace
+    if state.ending == pods.SLOW:
+        pod["spec"]["containers"][0]["lifecycle"] = {"preStop": {"exec": {"command": ["/bin/drain"]}}}
+    if state.ending == pods.HELD:
+        pod["metadata"]["finalizers"] = ["example.com/held"]
+    if replica.deleted is not None:
+        pod["metadata"]["deletionTimestamp"] = seen.when(replica.deleted + replica.grace)
+        pod["metadata"]["deletionGracePeriodSeconds"] = replica.grace
+    if replica.first and state.rejected:
+        begun = seen.when(state.started)
+        return {**pod, "status": {"phase": "Failed", "reason": "OutOfpods", "message": _REJECTED, "startTime": begun}}
+    made = state.made if replica.first else state.boots - replica.boots
+    since = (state.started if replica.first else replica.placed) if not made else state.container_started
+    return {**pod, "status": _running(seen, pod, name if replica.first else replica.name, made, since)}
+
+
+def _running(seen: Seen, pod: Object, thing: str, made: int, since: float) -> Object:
+    """The status of a pod whose one container runs since then; ``thing`` tells containers apart."""
+    ready, begun = "True" if seen.ready == "True" else "False", seen.when(since)
+    (container,) = pod["spec"]["containers"]
+    return {
+        "phase": "Running",
+        "conditions": [
+            {"type": word, "status": ready if word.endswith("Ready") else "True", "lastTransitionTime": begun}
+            for word in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+        ],
+        "hostIP": seen.spec.known_as,
+        "startTime": begun if not made else seen.when(seen.machine.pods.started),
+        "containerStatuses": [
+            {
+                "name": container["name"],
+                "state": {"running": {"startedAt": begun}},
+                "lastState": _ended(seen, thing, made, begun),
+                "ready": True,
+                "started": True,
+                "restartCount": made,
+                "image": container["image"],
+                "imageID": f"registry.example/{container['name']}@sha256:{digest(container['image'])}",
+                "containerID": _container(seen, thing, made),
+            }
+        ],
+        "qosClass": "BestEffort",
+    }
+
+
+def _ended(seen: Seen, name: str, made: int, when: str) -> Object:
+    if not made:
+        return {}
+    last = {"exitCode": 137, "reason": "Error", "containerID": _container(seen, name, made - 1)}
+    return {"terminated": {**last, "startedAt": seen.when(seen.machine.pods.started), "finishedAt": when}}
+
+
+def _waiting(seen: Seen) -> Object:
+    image = "registry.example/batch:2.0"
+    message = f'Back-off pulling image "{image}"'
+    return {
+        **_pod_head(seen, "default", "batch", f"batch-{seen.spec.name}", image),
+        "status": {
+            "phase": "Pending",
+            "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "False"}],
+            "hostIP": seen.spec.known_as,
+            "startTime": seen.when(seen.machine.pods.lease.since),
+            "containerStatuses": [
+                {
+                    "name": "batch",
+                    "state": {"waiting": {"reason": "ImagePullBackOff", "message": message}},
+                    "lastState": {},
+                    "ready": False,
+                    "started": False,
+                    "restartCount": 0,
+                    "image": image,
+                    "imageID": "",
+                }
+            ],
+            "qosClass": "BestEffort",
+        },
+    }
+
+
+def _pod_head(seen: Seen, namespace: str, name: str, whole: str, image: str) -> Object:
+    owner = "DaemonSet" if namespace == "kube-system" else "ReplicaSet"
+    return {
+        "metadata": {
+            **metadata(seen, whole, f"pod/{whole}"),
+            "namespace": namespace,
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": owner,
+                    "name": name,
+                    "uid": uid(f"{owner}/{name}"),
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": {
+            "nodeName": seen.spec.name,
+            "restartPolicy": "Always",
+            "terminationGracePeriodSeconds": pods.GRACE,
+            "containers": [{"name": name, "image": image, "resources": {}}],
+        },
+    }
+
+
+def _container(seen: Seen, name: str, made: int) -> str:
+    return f"{scheme(seen.spec)}://{digest(f'{seen.spec.name}/{name}/{made}')}"

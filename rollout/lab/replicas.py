@@ -1,0 +1,120 @@
+"""The pods that the lab's ReplicaSets keep: ended by an eviction as their node's kubelet ends pods, and made anew elsewhere.
+
+Looked after when somebody asks: what is over by then is gone, and what waits goes to the next node that is ready and has room.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rollout.core.model.draining import Ending, LeavingPod
+from rollout.kubelet.restarts.termination import budget
+from rollout.lab import pods
+from rollout.lab.objects import Seen
+from rollout.lab.service import Phase
+
+HEEDS = 0.2
+"""Seconds that a pod takes to end which heeds SIGTERM."""
+
+
+@dataclass(slots=True)
+class Replica:
+    """One pod. ``home`` is the node whose pod it was at first, ``node`` where it is now, ``""`` while no node takes it."""
+
+    home: str
+    name: str
+    node: str
+    made: float | None = None  # ``None``: it was there when the lab began
+    placed: float = 0.0
+    boots: int = 0  # its node's, when it came
+    deleted: float | None = None
+    grace: int = 0
+    ends: float = 0.0
+
+    @property
+    def first(self) -> bool:
+        return self.made is None
+
+
+class Replicas:
+    """Which are where. All of the lab's state lives in one thread, and so does this."""
+
+    def __init__(self, homes: Sequence[str]) -> None:
+        self._homes = homes
+        self._numbers = {home: number for number, home in enumerate(homes)}
+        self._on: dict[str, dict[str, Replica]] = {}
+        self._made: Counter[str] = Counter()
+        self._unplaced: list[Replica] = []
+        self._leaving: list[Replica] = []
+        for home in homes:
+            first = Replica(home, f"{pods.NAMES[1][1]}-{home}", home)
+            self._on[home] = {first.name: first}
+
+    def on(self, node: str) -> list[Replica]:
+        return list(self._on[node].values())
+
+    def waiting(self, home: str) -> list[Replica]:
+        """Those of ``home`` that no node takes."""
+        return [each for each in self._unplaced if each.home == home]
+
+    def find(self, name: str, node: str) -> Replica | None:
+        return self._on.get(node, {}).get(name)
+
+    def named(self, name: str) -> Replica | None:
+        """Wherever it is."""
+        found = (there[name] for there in self._on.values() if name in there)
+        return next(found, None) or next((each for each in self._unplaced if each.name == name), None)
+
+    def delete(self, replica: Replica, seen: Seen) -> None:
+        """Begin its end, and make another; once is enough. ``seen`` is its node, or its home where it has none."""
+        if replica.deleted is not None:
+            return
+        self._made[replica.home] += 1
+        name = f"{pods.NAMES[1][1]}-{replica.home}-{self._made[replica.home]}"
+        self._unplaced.append(Replica(replica.home, name, "", seen.now))
+        if not replica.node:
+            self._unplaced.remove(replica)
+            return
+        state = seen.machine.pods
+        over = replica.first and state.rejected
+        replica.deleted, replica.grace = seen.now, 0 if over else state.grace
+        replica.ends = seen.now + (0.0 if over else _takes(replica, seen))
+        state.changes += 1
+        self._leaving.append(replica)
+
+    def settle(self, see: Callable[[str], Seen]) -> None:
+        """What is over is gone, what waits is placed."""
+        for replica in list(self._leaving):
+            seen = see(replica.node)
+            if seen.now >= replica.ends and _runs(seen) and seen.machine.pods.ending != pods.HELD:
+                self._leaving.remove(replica)
+                del self._on[replica.node][replica.name]
+                seen.machine.pods.changes += 1
+        for replica in list(self._unplaced):
+            self._place(replica, see)
+
+    def _place(self, replica: Replica, see: Callable[[str], Seen]) -> None:
+        begin = self._numbers[replica.home] + 1
+        for name in (*self._homes[begin:], *self._homes[:begin]):
+            seen = see(name)
+            if seen.ready == "True" and not seen.cordoned and 1 + len(self._on[name]) < seen.room:
+                replica.node, replica.placed, replica.boots = name, seen.now, seen.machine.pods.boots
+                self._on[name][replica.name] = replica
+                self._unplaced.remove(replica)
+                return
+
+
+def _takes(replica: Replica, seen: Seen) -> float:
+    """Seconds until its last container has ended, by the arithmetic of the node's kubelet."""
+    grace, slow = seen.machine.pods.grace, seen.machine.pods.ending == pods.SLOW
+    if not slow:
+        return HEEDS
+    leaving = LeavingPod("", replica.name, grace, grace, containers=(Ending("web", hook=True),))
+    return budget(leaving, seen.spec.minor).seconds or 0.0
+
+
+def _runs(seen: Seen) -> bool:
+    """Whether a kubelet is there that would notice."""
+    return any(service.phase is Phase.RUNNING and service.pid for service in seen.machine.kubelets())

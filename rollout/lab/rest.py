@@ -1,0 +1,79 @@
+"""A request to the lab's API and its reply; refusals are those of a kube-apiserver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from rollout.lab.objects import Object, Seen
+from rollout.lab.replicas import Replicas
+
+_VERBS = {"POST": "create", "PATCH": "patch"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Status code and JSON document."""
+
+    code: int
+    document: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The nodes to look at, and what a request may need to know of the cluster."""
+
+    names: Sequence[str]
+    see: Callable[[str], Seen]
+    version: str
+    replicas: Replicas
+
+    @property
+    def minor(self) -> int:
+        return int(self.version.split(".")[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One request: the words of its path, its options and its body."""
+
+    lookup: Lookup
+    words: Mapping[str, str]
+    options: Mapping[str, str]
+    body: bytes
+
+    @property
+    def name(self) -> str:
+        return self.words["name"]
+
+
+def status(code: int, reason: str, message: str) -> Reply:
+    """A ``Status``, which is how an API server refuses."""
+    kind = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    return Reply(code, {**kind, "message": message, "reason": reason, "code": code})
+
+
+def unsupported(kind: str) -> Reply:
+    """What a PATCH of another kind is told."""
+    return status(415, "UnsupportedMediaType", f"the body of the request was in an unknown format: {kind}")
+
+
+def unauthorized() -> Reply:
+    return status(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(method: str, path: str) -> Reply:
+    """What a user without rights is told."""
+    parts = urlsplit(path).path.strip("/").split("/")
+    kind = next((word for word in ("leases", "pods", "nodes") if word in parts), parts[-1])
+    kind += "/eviction" if parts[-1] == "eviction" else ""
+    verb = _VERBS.get(method) or ("list" if parts[-1] == kind else "get")
+    group = "coordination.k8s.io" if kind == "leases" else ""
+    user = "system:serviceaccount:default:rollout"
+    message = f'{kind} is forbidden: User "{user}" cannot {verb} resource "{kind}" in API group "{group}" at the cluster scope'
+    return status(403, "Forbidden", message)
+
+
+def not_found(kind: str, name: str) -> Reply:
+    return status(404, "NotFound", f'{kind} "{name}" not found')

@@ -1,0 +1,79 @@
+"""One systemd service as a state with a clock: start, stop, exit, automatic restart. Nothing here runs a process.
+
+The rules are those of systemd 252: a start of ``Type=simple`` succeeds as soon as the process exists; a process that
+ends is started again after ``RestartSec`` and counted; the counter survives a restart out of ``auto-restart`` and is
+cleared by the first start after a wanted stop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from rollout.lab.kubelet import Start
+from rollout.lab.units import Unit
+
+
+class Phase(Enum):
+    """What the unit does; the value is (ActiveState, SubState)."""
+
+    STOPPED = ("inactive", "dead")
+    RUNNING = ("active", "running")
+    WAITING = ("activating", "auto-restart")
+    FAILED = ("failed", "failed")
+    ONESHOT = ("activating", "start")
+    EXITED = ("active", "exited")
+
+
+@dataclass(slots=True)
+class Service:
+    """A service and its process, if it has one. ``ends`` and ``wakes`` are when the next thing happens by itself."""
+
+    unit: Unit
+    phase: Phase = Phase.STOPPED
+    pid: int = 0
+    restarts: int = 0
+    started: float = 0.0
+    ends: float | None = None
+    wakes: float | None = None
+    status: int = 0
+    result: str = "success"
+    start: Start = field(default_factory=Start)
+    arguments: tuple[str, ...] = ()
+    flush: bool = False
+
+    @property
+    def restart_after(self) -> float:
+        return self.unit.span("RestartSec", 0.1)
+
+    @property
+    def due(self) -> float | None:
+        """When this service changes by itself."""
+        times = [moment for moment in (self.ends, self.wakes) if moment is not None]
+        return min(times) if times else None
+
+    def begin(self, now: float, pid: int, arguments: tuple[str, ...], start: Start) -> None:
+        """A process exists; the unit is active whatever becomes of it."""
+        if self.flush:
+            self.restarts, self.flush = 0, False
+        self.phase, self.pid, self.started, self.wakes = Phase.RUNNING, pid, now, None
+        self.arguments, self.start, self.result = arguments, start, "success"
+        self.ends = None if start.status is None else now + start.life
+
+    def end(self, now: float, status: int) -> None:
+        """The process is gone by itself: wait for the automatic restart, or fail, or be done."""
+        self.pid, self.ends, self.status = 0, None, status
+        self.result = "exit-code" if status else "success"
+        if self.unit.last("Restart", "no") in {"always", "on-failure"} and (
+            status or self.unit.last("Restart") == "always"
+        ):
+            self.phase, self.wakes = Phase.WAITING, now + self.restart_after
+        else:
+            self.phase, self.flush = (Phase.FAILED if status else Phase.STOPPED), True
+
+    def stop(self) -> None:
+        """Stopped on purpose. Out of ``auto-restart`` the counter is kept, as systemd does."""
+        if self.phase is not Phase.WAITING:
+            self.flush = True
+        self.phase, self.pid, self.ends, self.wakes = Phase.STOPPED, 0, None, None
+        self.result, self.status = "success", 0

@@ -1,0 +1,179 @@
+"""One exec on a node: the SSH channel on one side, a command's pipes on the other; runs in the loop's thread only."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+from collections.abc import Callable
+from contextlib import suppress
+
+import paramiko
+
+from rollout.lab import children
+from rollout.lab.children import Child
+from rollout.lab.loop import Loop
+
+_CHUNK = 32768
+_VERB = re.compile(r"\brollout'? '?[0-9a-f]{64}'? '?([a-z]+)\b")
+
+
+def verb_of(line: str) -> str:
+    """Which of the agent's verbs a command line starts; empty for any other command."""
+    found = _VERB.search(line)
+    return found[1] if found else ""
+
+
+class Session:
+    """Moves bytes and tells the end. A lost connection closes the pipes; the command goes on, as under a real sshd."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        channel: paramiko.Channel,
+        child: Child,
+        done: Callable[[int], None],
+        forget: Callable[[], object],
+    ) -> None:
+        self._loop, self._channel, self._child, self._done, self._forget = loop, channel, child, done, forget
+        self._input = b""
+        self._output: dict[int, bytes] = {child.stdout: b"", child.stderr: b""}
+        self._reading: set[int] = set()
+        self._stdin_open, self._stdin_watched, self._gone = True, False, False
+        self._status: int | None = None
+        channel.settimeout(0.0)
+        children.on_end(loop, child.pid, self._ended)
+        for descriptor in self._output:
+            self._read_from(descriptor)
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def touch(self) -> None:
+        """Something has come over the connection: input, its end, room for output, or the channel's end."""
+        if self._channel.closed:
+            self.hang_up()
+            return
+        self._feed()
+        for descriptor in list(self._output):
+            self._flush(descriptor)
+
+    def hang_up(self) -> None:
+        """The connection is gone: close our ends."""
+        self._gone = True
+        self._close_stdin()
+        for descriptor in list(self._output):
+            self._close_output(descriptor)
+
+    def _feed(self) -> None:
+        ended = self._channel.eof_received  # asked before the last look: what comes after it has news of its own
+        while self._stdin_open:
+            if not self._input and self._channel.recv_ready():
+                self._input = self._channel.recv(_CHUNK)
+            if not self._input:
+                break
+            try:
+                self._input = self._input[os.write(self._child.stdin, self._input) :]
+            except BlockingIOError:
+                self._watch_stdin(on=True)
+                return
+            except OSError:  # it reads no more
+                self._close_stdin()
+        self._watch_stdin(on=False)
+        while not self._stdin_open and self._channel.recv_ready():  # nobody wants it; the client may go on
+            self._channel.recv(_CHUNK)
+        if ended:
+            self._close_stdin()
+
+    def _watch_stdin(self, *, on: bool) -> None:
+        if on and not self._stdin_watched:
+            self._loop.watch(self._child.stdin, self._feed, writing=True)
+        elif not on and self._stdin_watched:
+            self._loop.forget(self._child.stdin)
+        self._stdin_watched = on and self._stdin_open
+
+    def _close_stdin(self) -> None:
+        if self._stdin_open:
+            self._watch_stdin(on=False)
+            self._stdin_open = False
+            os.close(self._child.stdin)
+
+    def _read_from(self, descriptor: int) -> None:
+        if descriptor not in self._reading:
+            self._reading.add(descriptor)
+            self._loop.watch(descriptor, lambda: self._readable(descriptor))
+
+    def _readable(self, descriptor: int) -> None:
+        try:
+            data = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            return
+        if not data:
+            self._close_output(descriptor)
+            return
+        self._output[descriptor] += data
+        self._flush(descriptor)
+
+    def _flush(self, descriptor: int) -> None:
+        """Send what is held; while the client takes no more, stop reading from the command too."""
+        held = self._output.get(descriptor, b"")
+        send = self._channel.send if descriptor == self._child.stdout else self._channel.send_stderr
+        while held:
+            try:
+                count = send(held[:_CHUNK]) if self._writable() else 0
+            except TimeoutError:
+                count = 0
+            except (OSError, paramiko.SSHException):
+                self.hang_up()
+                return
+            if count == 0:
+                break
+            held = held[count:]
+        if descriptor not in self._output:
+            return
+        self._output[descriptor] = held
+        if held:
+            self._pause(descriptor)
+            self._loop.at(self._loop.now() + 0.05, lambda: self._flush(descriptor))
+        else:
+            self._read_from(descriptor)
+
+    def _writable(self) -> bool:
+        """Whether the connection's socket takes bytes: a client that hangs must not stop the loop."""
+        transport = self._channel.get_transport()
+        poll = select.poll()
+        try:
+            poll.register(transport.sock.fileno(), select.POLLOUT)
+        except (OSError, ValueError):
+            return True  # closed: the send will say so
+        return bool(poll.poll(0))
+
+    def _pause(self, descriptor: int) -> None:
+        if descriptor in self._reading:
+            self._reading.discard(descriptor)
+            self._loop.forget(descriptor)
+
+    def _close_output(self, descriptor: int) -> None:
+        if self._output.pop(descriptor, None) is not None:
+            self._pause(descriptor)
+            os.close(descriptor)
+        self._finish()
+
+    def _ended(self, status: int) -> None:
+        self._status = status
+        self._close_stdin()
+        self._done(status)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Ended and all output sent: say so and close the channel."""
+        if self._status is None or self._output:
+            return
+        self._forget()
+        if self._gone:
+            return
+        self._gone = True
+        with suppress(OSError, EOFError, paramiko.SSHException):
+            self._channel.send_exit_status(self._status)
+            self._channel.close()

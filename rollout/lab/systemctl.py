@@ -1,0 +1,264 @@
+"""``systemctl`` as the lab's nodes have it: words in, an answer out, by the machine's state."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from rollout.lab import properties, units
+from rollout.lab.answers import Answer, failed
+from rollout.lab.machine import KUBELET, Machine
+
+_STALE = (
+    "Warning: The unit file, source configuration file or drop-ins of {0} changed on disk. "
+    "Run 'systemctl daemon-reload' to reload units."
+)
+
+
+@dataclass(slots=True)
+class Call:
+    """A parsed command line."""
+
+    verb: str = ""
+    units: list[str] = field(default_factory=list)
+    wanted: list[str] = field(default_factory=list)
+    value: bool = False
+    quiet: bool = False
+    block: bool = True
+    all: bool = False
+    now: bool = False
+    signal: str = "TERM"
+
+
+def answer(machine: Machine, arguments: tuple[str, ...], now: float) -> Answer:
+    """Do what was asked and say what the real one would."""
+    if "--version" in arguments:
+        return Answer(out=("systemd 252 (252.39-1~deb12u1)",))
+    call = parse(arguments)
+    verb = _VERBS.get(call.verb)
+    if verb is None:
+        return failed(1, f"Unknown command verb {call.verb}.")
+    return verb(machine, call, now)
+
+
+def parse(arguments: tuple[str, ...]) -> Call:
+    """Options and words may be mixed, as with the real one."""
+    call, rest = Call(), list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word in {
+            "-p",
+            "-P",
+            "--property",
+            "-t",
+            "--type",
+            "-n",
+            "--lines",
+            "-o",
+            "--output",
+            "--state",
+            "--job-mode",
+            "-s",
+            "--signal",
+            "--kill-who",
+            "--kill-whom",
+        }:
+            value = rest.pop(0) if rest else ""
+            call.signal = value if word in {"-s", "--signal"} else call.signal
+            if word in {"-p", "-P", "--property"}:
+                call.wanted.extend(value.split(","))
+                call.value = call.value or word == "-P"
+        elif word.startswith("--property="):
+            call.wanted.extend(word.split("=", 1)[1].split(","))
+        elif word.startswith("-p") and len(word) > 2:
+            call.wanted.extend(word[2:].split(","))
+        elif word.startswith("-"):
+            _option(call, word)
+        elif not call.verb:
+            call.verb = word
+        else:
+            call.units.append(full_name(word))
+    return call
+
+
+def _option(call: Call, word: str) -> None:
+    call.value = call.value or word == "--value"
+    call.quiet = call.quiet or word in {"-q", "--quiet"}
+    call.all = call.all or word in {"-a", "--all"}
+    call.now = call.now or word == "--now"
+    if word == "--no-block":
+        call.block = False
+
+
+def full_name(word: str) -> str:
+    """``kubelet`` means ``kubelet.service``."""
+    known = (".service", ".timer", ".target", ".socket", ".path", ".mount", ".slice", ".scope")
+    return word if word.endswith(known) or "*" in word else f"{word}.service"
+
+
+def _show(machine: Machine, call: Call, _now: float) -> Answer:
+    if not call.units:
+        manager = {"Version": "252.39-1~deb12u1", "SystemState": "running", "NFailedUnits": "0"}
+        return Answer(out=tuple(_picked(manager, call)))
+    blocks = ["\n".join(_picked(properties.of(machine, name), call)) for name in call.units]
+    return Answer(out=tuple("\n\n".join(blocks).split("\n")) if any(blocks) else ())
+
+
+def _picked(found: Mapping[str, str], call: Call) -> list[str]:
+    lines: list[str] = []
+    for name, text in found.items():
+        if call.wanted and name not in call.wanted:
+            continue
+        if not text and not call.wanted and not call.all:
+            continue
+        lines.extend(part if call.value else f"{name}={part}" for part in text.split("\n"))
+    return lines
+
+
+def _is_active(machine: Machine, call: Call, _now: float) -> Answer:
+    states = [properties.active(machine, name) for name in call.units]
+    return Answer(out=() if call.quiet else tuple(states), status=0 if "active" in states else 3)
+
+
+def _is_failed(machine: Machine, call: Call, _now: float) -> Answer:
+    states = [properties.active(machine, name) for name in call.units]
+    return Answer(out=() if call.quiet else tuple(states), status=0 if "failed" in states else 1)
+
+
+def _is_enabled(machine: Machine, call: Call, _now: float) -> Answer:
+    states, complaints = [], []
+    for name in call.units:
+        unit = machine.unit(name)
+        state = "transient" if machine.transient(name) else units.enablement(machine.tree, unit)
+        if state:
+            states.append(state)
+        else:
+            complaints.append(f"Failed to get unit file state for {name}: No such file or directory")
+    good = any(state in {"enabled", "static", "transient"} for state in states)
+    return Answer(() if call.quiet else tuple(states), tuple(complaints), 0 if good else 1)
+
+
+def _list_dependencies(_machine: Machine, call: Call, _now: float) -> Answer:
+    """Of the default target, as every distribution has it; of anything else only its name."""
+    known = {"default.target": ("  basic.target", "    sysinit.target")}
+    return Answer(out=tuple(line for name in call.units for line in (name, *known.get(name, ()))))
+
+
+def _is_running(machine: Machine, _call: Call, _now: float) -> Answer:
+    return Answer(out=("starting",), status=1) if machine.booting else Answer(out=("running",))
+
+
+def _reload(machine: Machine, _call: Call, _now: float) -> Answer:
+    machine.reload()
+    return Answer()
+
+
+def _change(machine: Machine, call: Call, now: float) -> Answer:
+    """start, restart and their kin: a job, which during boot waits for the units ordered before it."""
+    if call.block and machine.booting and KUBELET in call.units:
+        return Answer(after_boot=True)
+    complaints, status = [], 0
+    for name in call.units:
+        unit = machine.unit(name)
+        if name not in machine.timers and unit.load_state != "loaded":
+            why = "is masked" if unit.load_state == "masked" else "not found"
+            complaints.append(f"Failed to {call.verb} {name}: Unit {name} {why}.")
+            status = 1 if unit.load_state == "masked" else 5
+            continue
+        if units.changed(machine.tree, unit) and not machine.transient(name):
+            complaints.append(_STALE.format(name))
+        if not (machine.start(name, now) if call.verb == "start" else machine.restart(name, now)):
+            complaints.append(f"Job for {name} failed because of unavailable resources or another system error.")
+            status = 1
+        elif machine.never_ready(name):
+            complaints.append(f"Job for {name} failed because the control process exited with error code.")
+            status = 1
+    return Answer(err=tuple(complaints), status=status)
+
+
+def _try_restart(machine: Machine, call: Call, now: float) -> Answer:
+    call.units = [name for name in call.units if properties.active(machine, name) in {"active", "activating"}]
+    return _change(machine, call, now)
+
+
+def _stop(machine: Machine, call: Call, now: float) -> Answer:
+    complaints = []
+    for name in call.units:
+        known = name in machine.timers or machine.unit(name).load_state != "not-found"
+        if known:
+            machine.stop(name, now)
+        else:
+            complaints.append(f"Failed to stop {name}: Unit {name} not loaded.")
+    return Answer(err=tuple(complaints), status=5 if complaints else 0)
+
+
+def _kill(machine: Machine, call: Call, now: float) -> Answer:
+    """Of all signals the lab knows SIGHUP."""
+    if call.signal.removeprefix("SIG") != "HUP":
+        return failed(1, f"signal {call.signal} is not in the lab")
+    complaints = [
+        f"Failed to kill unit {name}: No main process to kill" for name in call.units if not machine.hang_up(name, now)
+    ]
+    return Answer(err=tuple(complaints), status=1 if complaints else 0)
+
+
+def _list_units(machine: Machine, call: Call, _now: float) -> Answer:
+    names = sorted({*machine.services, *machine.timers})
+    lines = []
+    for name in names:
+        found = properties.of(machine, name)
+        shown = call.all or found["ActiveState"] != "inactive"
+        if shown and (not call.units or any(fnmatch.fnmatch(name, pattern) for pattern in call.units)):
+            lines.append(
+                f"{name} {found['LoadState']} {found['ActiveState']} {found['SubState']} {found['Description']}"
+            )
+    return Answer(out=tuple(lines))
+
+
+def _list_timers(machine: Machine, call: Call, now: float) -> Answer:
+    return Answer(
+        out=tuple(
+            f"- {units.span_text(max(timer.when - now, 0.001))} left - - {name} {timer.service}"
+            for name, timer in sorted(machine.timers.items())
+            if not call.units or any(fnmatch.fnmatch(name, pattern) for pattern in call.units)
+        )
+    )
+
+
+def _cat(machine: Machine, call: Call, _now: float) -> Answer:
+    lines: list[str] = []
+    for name in call.units:
+        unit = machine.unit(name)
+        if not unit.fragment:
+            return failed(1, f"No files found for {name}.")
+        for path in (unit.fragment, *unit.drop_ins):
+            text = (machine.tree.read(path) or b"").decode("utf-8", "replace")
+            lines += [f"# {path}", *text.splitlines(), ""]
+    return Answer(out=tuple(lines))
+
+
+def _nothing(_machine: Machine, _call: Call, _now: float) -> Answer:
+    return Answer()
+
+
+_VERBS: Mapping[str, Callable[[Machine, Call, float], Answer]] = {
+    "show": _show,
+    "": _list_units,
+    "is-active": _is_active,
+    "is-failed": _is_failed,
+    "is-enabled": _is_enabled,
+    "is-system-running": _is_running,
+    "daemon-reload": _reload,
+    "start": _change,
+    "restart": _change,
+    "reload-or-restart": _change,
+    "try-restart": _try_restart,
+    "stop": _stop,
+    "list-units": _list_units,
+    "list-dependencies": _list_dependencies,
+    "list-timers": _list_timers,
+    "cat": _cat,
+    "reset-failed": _nothing,
+    "kill": _kill,
+}

@@ -1,0 +1,192 @@
+"""The other stand-ins that ask the machine: ``systemd-run``, ``journalctl``, ``curl``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from rollout.lab import systemctl, units
+from rollout.lab.answers import Answer, failed
+from rollout.lab.kubelet import START_UP
+from rollout.lab.machine import Line, Machine, Timer
+from rollout.lab.service import Phase, Service
+
+_PRECISE = 1.0
+"""Below this accuracy a timer is on time; above it, it comes late by half of the accuracy (systemd may pick any)."""
+
+
+def answer(machine: Machine, tool: str, arguments: tuple[str, ...], now: float, wall: float) -> Answer:
+    """Let ``tool`` do its work. ``wall`` is the wall time of ``now``, for ``journalctl --since``."""
+    if tool == "journalctl":
+        return journalctl(machine, arguments, now - wall)
+    asked = _TOOLS.get(tool)
+    return asked(machine, arguments, now) if asked else failed(127, f"{tool}: not in the lab")
+
+
+def systemd_run(machine: Machine, arguments: tuple[str, ...], now: float) -> Answer:
+    """``systemd-run --on-active=…``: a transient timer. Without it: the command as a transient service, now."""
+    options: dict[str, list[str]] = {}
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        word = rest.pop(0)
+        if word == "--":
+            break
+        name, equals, value = word.partition("=")
+        if not equals and name in {
+            "-u",
+            "--unit",
+            "-p",
+            "--property",
+            "-E",
+            "--setenv",
+            "--on-active",
+            "--description",
+        }:
+            value = rest.pop(0) if rest else ""
+        options.setdefault({"-u": "--unit", "-p": "--property", "-E": "--setenv"}.get(name, name), []).append(value)
+    if not rest:
+        return failed(1, "Command line to execute required.")
+    try:
+        delay = units.seconds(options.get("--on-active", ["0"])[-1])
+        accuracy = units.seconds(dict(_pairs(options, "--timer-property")).get("AccuracySec", "1min"))
+    except ValueError as error:
+        return failed(1, f"Failed to parse argument: {error}")
+    return _arm(machine, options, tuple(rest), now, delay, accuracy)
+
+
+def _arm(
+    machine: Machine, options: dict[str, list[str]], command: tuple[str, ...], now: float, delay: float, accuracy: float
+) -> Answer:
+    name = re.sub(r"\.(timer|service)$", "", options.get("--unit", [f"run-r{machine.host.pid():x}"])[-1])
+    timed = "--on-active" in options
+    late = accuracy / 2 if timed and accuracy > _PRECISE else 0.0
+    variables = dict(_pairs(options, "--setenv"))
+    entries = {key: (value,) for key, value in _pairs(options, "--property")}
+    timer = Timer(f"{name}.service", now + delay + late, command, variables, accuracy=accuracy, entries=entries)
+    if not machine.arm(timer, now):
+        kind = "timer" if timed else "service"
+        return failed(
+            1, f"Failed to start transient {kind} unit: Unit {name}.{kind} was already loaded or has a fragment file."
+        )
+    if not timed:
+        machine.advance(now)
+        return Answer(err=(f"Running as unit: {name}.service",))
+    return Answer(err=(f"Running timer as unit: {name}.timer", f"Will run service as unit: {name}.service"))
+
+
+def _pairs(options: dict[str, list[str]], name: str) -> list[tuple[str, str]]:
+    return [(key, value) for key, _, value in (text.partition("=") for text in options.get(name, []))]
+
+
+def journalctl(machine: Machine, arguments: tuple[str, ...], offset: float) -> Answer:
+    """The journal of a unit or of processes; ``offset`` is what to add to wall time to get the machine's time."""
+    options: dict[str, str] = {}
+    pids: set[str] = set()
+    rest = list(arguments)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if not equals and name in _LONG and rest:
+            value = rest.pop(0)
+        if name == "_PID":
+            pids.add(value)  # the same field said twice: either
+        options[_LONG.get(name, name)] = value
+    said = (line for line in machine.journal if not pids or str(line.pid) in pids)
+    lines = [line for line in said if _wanted(options, machine, line, offset)]
+    shown = lines[-int(options["--lines"]) :] if "--lines" in options else lines
+    if options.get("--output") == "cat":
+        return Answer(out=tuple(line.text for line in shown))
+    texts = [f"[{line.when:.6f}] node {line.identifier}[{line.pid}]: {line.text}" for line in shown]
+    return Answer(out=tuple(texts) or ("-- No entries --",))
+
+
+_LONG = {
+    "-u": "--unit",
+    "-S": "--since",
+    "-U": "--until",
+    "-n": "--lines",
+    "-o": "--output",
+    "-g": "--grep",
+    **{name: name for name in ("--unit", "--since", "--until", "--lines", "--output", "--grep")},
+}
+
+
+def _wanted(options: Mapping[str, str], machine: Machine, line: Line, offset: float) -> bool:
+    if "--unit" in options and not _belongs(systemctl.full_name(options["--unit"]), line):
+        return False
+    if "--since" in options and line.when < _since(options["--since"], machine, offset):
+        return False
+    return "--grep" not in options or _grep(options["--grep"], line.text)
+
+
+def _grep(pattern: str, text: str) -> bool:
+    """journalctl ignores case when the pattern is all lower case."""
+    return re.search(pattern, text, re.IGNORECASE if pattern == pattern.lower() else 0) is not None
+
+
+def _belongs(unit: str, line: Line) -> bool:
+    if line.identifier == "systemd":
+        return unit in line.text
+    return f"{line.identifier}.service" == unit
+
+
+def _since(value: str, machine: Machine, offset: float) -> float:
+    if value.startswith("@"):
+        return float(value[1:]) + offset
+    if value.startswith("-"):
+        latest = machine.journal[-1].when if machine.journal else 0.0
+        return latest - units.seconds(value[1:])
+    return 0.0
+
+
+def curl(machine: Machine, arguments: tuple[str, ...], now: float) -> Answer:
+    """One GET of the kubelet's own health endpoint."""
+    url, most, template, discard = "", 300.0, "", False
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        takes = name in {"-m", "--max-time", "-w", "--write-out", "-o", "--output", "--connect-timeout", "--noproxy"}
+        takes = takes or re.fullmatch(r"-[a-zA-Z]*[mwo]", name) is not None
+        if takes and not equals and rest:
+            value = rest.pop(0)
+        if name == "--max-time" or re.fullmatch(r"-[a-zA-Z]*m", name):
+            most = float(value)
+        elif name == "--write-out" or re.fullmatch(r"-[a-zA-Z]*w", name):
+            template = value
+        elif name == "--output" or re.fullmatch(r"-[a-zA-Z]*o", name):
+            discard = True
+        elif not name.startswith("-"):
+            url = word
+    reply = _get(machine, url, now, most)
+    if not isinstance(reply, str):
+        return reply
+    code = "200" if reply == "ok" else "404"
+    shown = "" if discard else reply
+    return Answer(bare=shown + template.replace("%{http_code}", code).replace("\\n", "\n"))
+
+
+def _get(machine: Machine, url: str, now: float, most: float) -> Answer | str:
+    parts = urlsplit(url if "//" in url else f"http://{url}")
+    port = parts.port or 80
+    running = [service for service in machine.kubelets() if _listens(service, port, now)]
+    if not running:
+        message = f"curl: (7) Failed to connect to {parts.hostname} port {port} after 0 ms: Couldn't connect to server"
+        return failed(7, message)
+    if machine.ailments.silent(running[0].start, now):
+        message = f"curl: (28) Operation timed out after {most * 1000:.0f} milliseconds with 0 bytes received"
+        return Answer(err=(message,), status=28, delay=most)
+    return "ok" if parts.path == "/healthz" else "404 page not found"
+
+
+def _listens(service: Service, port: int, now: float) -> bool:
+    stays = service.ends is None or service.start.life > START_UP
+    settled = service.phase is Phase.RUNNING and stays and now >= service.started + START_UP
+    return settled and service.start.healthz_port == port != 0
+
+
+_TOOLS: Mapping[str, Callable[[Machine, tuple[str, ...], float], Answer]] = {
+    "systemctl": systemctl.answer,
+    "systemd-run": systemd_run,
+    "curl": curl,
+}

@@ -1,0 +1,317 @@
+"""A controller: one process that carries a run on. It may be killed or frozen wherever it touches the outside.
+
+Its ports are real ones as far as ``app.driver`` can tell: a journal, an engine, a clock; only that nobody waits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+
+from rollout.app.ports import Observer, Ran, RunHeader, Target, Worker
+from rollout.app.runs import Tools, begin, go_on
+from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.presentation.run_summary import RunSummary
+from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
+from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpened
+from rollout.core.run.state import Order, RunState
+from rollout.errors import StateError
+from rollout.simulator.fleet import Fleet, Sender
+from rollout.simulator.idle import next_tick
+from rollout.simulator.journal import Desk, ModelJournal, Owner
+from rollout.simulator.task import Task
+from rollout.simulator.timeline import Timeline
+
+GATE_SECONDS = 1.0
+
+EPOCH = 1_800_000_000.0
+"""What a controller's clock says when a play begins."""
+
+
+class KilledError(BaseException):
+    """kill -9: nothing of the controller runs after it."""
+
+
+class Moment(StrEnum):
+    """Where a controller touches the outside, and so where it may be struck."""
+
+    BEFORE_WRITE = "before it wrote an event"
+    AFTER_WRITE = "after it wrote an event, before it acted"
+    BEFORE_ASK = "in the middle of what it asks"
+    WAITING = "while it waited for answers"
+    ANSWERED = "with answers that it had not written down"
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """At the ``touch``-th touch of the outside: killed, or frozen for ``frozen`` seconds."""
+
+    touch: int
+    frozen: float = 0.0
+
+
+@dataclass
+class Room:
+    """What controllers act in. ``longest`` is the longest jump over ticks at which nothing happens; a controller with very
+    many nodes is busy: it looks at answers ``grain`` seconds after the first came.
+    """
+
+    timeline: Timeline
+    fleet: Fleet
+    tell: Callable[[str, str], None]
+    longest: float = 2.0
+    grain: float = 0.0
+
+
+@dataclass
+class Controller:
+    """One process on ``host``. ``clock_ahead``: of its clock. A ``task`` lets others act meanwhile."""
+
+    name: str
+    room: Room
+    journal: ModelJournal
+    order: Order
+    host: str = "desk"
+    take_over: bool = False
+    clock_ahead: float = 0.0
+    strikes: tuple[Strike, ...] = ()
+    interrupt_at: float = float("inf")
+    dies_at: float = float("inf")
+    width: int = 1_000_000  # looks at once; changes have room of their own
+    observers: Sequence[Observer] = ()
+    submitted: Callable[[Controller, Command], None] = lambda _controller, _command: None
+    settled: Callable[[], None] = lambda: None
+    alive: bool = True
+    frozen: bool = False
+    touches: int = 0
+    seen: RunState | None = None
+    end: RunState | None = None
+    stopped: str = ""
+    task: Task | None = None
+    answers: list[Event] = field(default_factory=list)
+    _queue: deque[Command] = field(default_factory=deque)
+    _at_work: int = 0
+    _naps: int = 0
+    _asleep: bool = False
+
+    def __post_init__(self) -> None:
+        self.owner = Owner(self.host, lambda: self.alive)
+        self.desk = TouchedDesk(self.journal, self.owner, self)
+        self.sender = Sender(self.order.run, self.order, self.take_over, lambda: self.alive, self.now)
+
+    # What it does.
+
+    def begin(self, counter: int) -> None:
+        self._carry_on(lambda: begin(self.order, counter, b"", _unasked, self._tools()))
+
+    def go_on(self) -> None:
+        self._carry_on(lambda: go_on(self.order, _unasked, self._tools()))
+
+    def _carry_on(self, work: Callable[[], RunState]) -> None:
+        try:
+            self.end = work()
+            self.room.tell(self.name, f"ends: {self.end.ending}{_why(self.end)}")
+        except KilledError:
+            self.stopped = "killed"
+        except StateError as error:
+            self.stopped = error.reference
+            self.room.tell(self.name, f"stops: {error}")
+        self.alive = False
+
+    def _tools(self) -> Tools:
+        return Tools(
+            journal=self.desk, engine=self, nodes=_NoNodes(), local=_NoLocal(), clock=self,
+            observers=(self, *self.observers), interrupted=lambda: self.room.timeline.now >= self.interrupt_at,
+            who="model@desk", reason="", new_run_id=lambda: self.order.run,
+        )  # fmt: skip
+
+    # Where it can be struck.
+
+    def touch(self, moment: Moment) -> None:
+        if not self.alive:
+            raise KilledError
+        if self.room.timeline.now >= self.dies_at:
+            self._struck(Strike(0), moment)
+        self.touches += 1
+        for strike in self.strikes:
+            if strike.touch == self.touches:
+                self._struck(strike, moment)
+
+    def _struck(self, strike: Strike, moment: Moment) -> None:
+        if not strike.frozen:
+            self.alive = False
+            self.room.tell(self.name, f"is killed {moment}")
+            raise KilledError
+        if self.task is None:
+            return
+        self.room.tell(self.name, f"freezes for {strike.frozen:g} s {moment}")
+        self.frozen = True
+        self.room.timeline.after(strike.frozen, self._thaw)
+        self.task.pause()
+
+    def _thaw(self) -> None:
+        self.frozen = False
+        self.room.tell(self.name, "thaws")
+        if self.task is not None:
+            self.task.resume()
+
+    # Clock.
+
+    def now(self) -> float:
+        return EPOCH + self.room.timeline.now + self.clock_ahead
+
+    def wall(self) -> str:
+        return ""
+
+    # Engine.
+
+    def submit(self, worker: Worker, command: Command) -> None:  # noqa: ARG002 - the fleet is the worker
+        self.touch(Moment.BEFORE_ASK)
+        self.submitted(self, command)
+        if is_change(command):
+            self._start(command, self._hear)
+            return
+        self._queue.append(command)
+        self._begin_next()
+
+    def _begin_next(self) -> None:
+        while self._queue and self._at_work < self.width:
+            command = self._queue.popleft()
+            self._at_work += 1
+            self._start(command, self._looked)
+
+    def _start(self, command: Command, heard: Callable[[Event], None]) -> None:
+        if isinstance(command, Ask):
+            self.room.fleet.carry(self.sender, command, heard)
+        else:
+            self.room.timeline.after(GATE_SECONDS, lambda: heard(self._of_gates(command)))
+
+    def _of_gates(self, command: OpenWave | JudgeWave | LiftSilences) -> Event:
+        fleet, now = self.room.fleet, self.now()
+        match command:
+            case OpenWave():
+                return WaveOpened(now, command.wave, fleet.verdict("", before=True), "as told")
+            case JudgeWave():
+                return WaveJudged(now, command.wave, fleet.verdict(""), "as told")
+            case LiftSilences():
+                return SilencesLifted(now)
+
+    def _looked(self, event: Event) -> None:
+        if self.alive:
+            self._at_work -= 1
+            self._begin_next()
+            self._hear(event)
+
+    def _hear(self, event: Event) -> None:
+        if self.alive:
+            self.answers.append(event)
+            self._wake(self._naps)
+
+    def collect(self, timeout: float) -> tuple[Event, ...]:
+        self.settled()
+        self.touch(Moment.WAITING)
+        if not self.answers:
+            self.wait(max(self.room.grain, self._idle(timeout)))
+            if self.room.grain:
+                self.room.timeline.run(self.room.timeline.now + self.room.grain)
+        found = tuple(self.answers)
+        self.answers.clear()
+        if found:
+            self.touch(Moment.ANSWERED)
+        return found
+
+    def _idle(self, timeout: float) -> float:
+        if self.seen is None:
+            return timeout
+        now = self.now()
+        return next_tick(self.seen, now, self.room.longest) - now
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def wait(self, seconds: float) -> None:
+        """For so long, or until something is answered."""
+        timeline = self.room.timeline
+        if self.task is None:
+            timeline.run(timeline.now + seconds, lambda: bool(self.answers))
+            return
+        self._naps += 1
+        self._asleep = True
+        timeline.after(seconds, partial(self._wake, self._naps))
+        self.task.pause()
+
+    def _wake(self, nap: int) -> None:
+        if self.task is not None and self._asleep and nap == self._naps and not self.frozen:
+            self._asleep = False
+            self.task.resume()
+
+    def write_slowly(self, seconds: float) -> None:
+        """The disk is slow: answers come in meanwhile, and nobody reads them."""
+        if self.task is None:
+            self.room.timeline.run(self.room.timeline.now + seconds)
+
+    # Observer.
+
+    def on_event(self, event: Event, before: RunState, after: RunState) -> None:  # noqa: ARG002 - the port's signature
+        self.seen = after
+
+    def on_end(self, state: RunState) -> None:
+        self.seen = state
+
+
+@dataclass
+class TouchedDesk(Desk):
+    """The journal of one controller, which may be struck at each write."""
+
+    controller: Controller
+
+    def begin(self, header: RunHeader) -> None:
+        self.controller.touch(Moment.BEFORE_WRITE)
+        super().begin(header)
+        self.controller.touch(Moment.AFTER_WRITE)
+
+    def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
+        self.controller.touch(Moment.BEFORE_WRITE)
+        if self.journal.timeline.now < self.journal.slow_until:
+            self.controller.write_slowly(self.journal.slow_by)
+        super().append(run, events, ended)
+        self.controller.touch(Moment.AFTER_WRITE)
+
+    def renew(self, cluster: str, run: str) -> None:
+        self.controller.touch(Moment.BEFORE_WRITE)
+        super().renew(cluster, run)
+
+    def release(self, cluster: str, run: str) -> None:
+        if self.controller.alive:
+            super().release(cluster, run)
+
+
+def _why(state: RunState) -> str:
+    return f" ({state.halt.reference}: {state.halt.message})" if state.halt else ""
+
+
+def _unasked(command: Command) -> Event:
+    raise LookupError(f"the fleet does {command}")
+
+
+class _NoNodes:
+    """Nothing is run by SSH."""
+
+    def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
+        raise LookupError(f"{target.name}: {command.line}")
+
+    def release(self, target: Target) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class _NoLocal:
+    """Nothing is run here."""
+
+    def run(self, command: tuple[str, ...], environment: Mapping[str, str], timeout: float) -> Ran:
+        raise LookupError(f"{command} {environment} {timeout}")

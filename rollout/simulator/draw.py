@@ -1,0 +1,214 @@
+"""From a seed to a scenario: a small fleet, the waves that the planner makes of it, and what goes wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from rollout.core.model.disruption import Disruption
+from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedDrain, PlannedNode
+from rollout.core.model.playbook import (
+    ALL_CAUSES,
+    DEFAULT_GATES,
+    Budget,
+    Busy,
+    Drain,
+    Gate,
+    GateKind,
+    GateScope,
+    Limits,
+    PullsInFlight,
+    RevertScope,
+    Scope,
+    Share,
+    WaveKind,
+    WaveRule,
+)
+from rollout.core.model.roles import Role
+from rollout.core.plans.waves import Candidate, positions, waves
+from rollout.core.run.order import apply_order
+from rollout.core.run.state import Order
+from rollout.simulator.scenario import Fault, Kind, Scenario
+
+LONGEST = 150.0
+"""Seconds from the beginning in which faults strike."""
+
+
+def scenario(seed: int) -> Scenario:
+    """The same seed, the same scenario."""
+    dice = dice_of(seed)
+    order = drawn_order(dice)
+    return Scenario(seed, order, tuple(drawn_faults(dice, tuple(order.nodes))))
+
+
+def dice_of(seed: int) -> Random:
+    """That fall the same every time."""
+    return Random(seed)  # noqa: S311 - reproducible on purpose
+
+
+def drawn_order(dice: Random) -> Order:
+    """Through the planner's waves and ``apply_order``, as a real plan goes."""
+    return apply_order("r1", drawn_plan(dice))
+
+
+def drawn_plan(dice: Random) -> Plan:
+    rack_of = _racks(dice)
+    zone_of = {rack: dice.choice(("za", "zb")) for rack in sorted(set(rack_of.values()))}
+    kind_of = {name: dice.choice(("g1", "g1", "g2")) for name in rack_of}
+    candidates = [Candidate(name, rack, kind_of[name], _role(dice)) for name, rack in rack_of.items()]
+    soak = dice.choice((0.0, 3.0, 9.0))
+    made = waves(candidates, _rules(dice), soak)
+    wave_of = positions(made)
+    drained = dice.choice((frozenset(), frozenset(), frozenset({"g1"}), frozenset({"g1", "g2"})))
+    within = dice.choice((10.0, 40.0))
+    gates = (*DEFAULT_GATES, *((_WAVE_GATE,) if dice.random() < 0.4 else ()))
+    return Plan(
+        cluster="model",
+        playbook="drawn",
+        inventory_digest="",
+        playbook_digest="",
+        taken="",
+        counter=0,
+        limit="",
+        groups=tuple(_group(dice, name) for name in ("g1", "g2")),
+        nodes={
+            name: PlannedNode(
+                name,
+                name,
+                rack,
+                zone_of[rack],
+                kind_of[name],
+                wave_of[name],
+                name,
+                drain=PlannedDrain(1, "web", 5.0, "drawn", 27) if kind_of[name] in drained else None,
+            )
+            for name, rack in rack_of.items()
+        },
+        left=(),
+        waves=made,
+        racks=Counter(rack_of.values()),
+        limits=_limits(dice),
+        budgets=tuple(_budgets(dice)),
+        gates=gates,
+        on_failure=dice.choice(tuple(RevertScope)),
+        passes=dice.choice((1, 1, 2, 3)),
+        guard=dice.choice((15.0, 30.0, 60.0)),
+        keep=3,
+        blobs={},
+        drain=Drain(within=within),
+        rehearsal=dice.random() < 0.4,
+        zones=Counter(zone_of[rack] for rack in rack_of.values()),
+        pulls=PullsInFlight(dice.choice((0.0, 20.0, 60.0)), dice.choice(tuple(Busy))),
+    )
+
+
+_WAVE_GATE = Gate(GateKind.HTTP, GateScope.WAVE, "model")
+
+
+def _racks(dice: Random) -> dict[str, str]:
+    sizes = [dice.randint(1, 5) for _ in range(dice.randint(1, 4))]
+    # From 8 on: a10 stands after a9 and sorts before a8, so whatever goes by the names' order shows (law 10).
+    return {f"{'abcd'[rack]}{n + 8}": f"rack{'abcd'[rack]}" for rack, size in enumerate(sizes) for n in range(size)}
+
+
+def _role(dice: Random) -> Role:
+    return Role.CONTROL_PLANE if dice.random() < 0.05 else Role.WORKER
+
+
+def _rules(dice: Random) -> tuple[WaveRule, ...]:
+    canary = WaveRule(WaveKind.CANARY, hold=dice.random() < 0.15)
+    return dice.choice(
+        ((), (canary,), (canary, WaveRule(WaveKind.UP_TO, percent=50.0)), (canary, WaveRule(WaveKind.PER_RACK)))
+    )
+
+
+def _limits(dice: Random) -> Limits:
+    zone = Share(count=dice.randint(1, 3)) if dice.random() < 0.3 else None
+    return Limits(
+        per_rack=dice.choice((Share(count=1), Share(count=2), Share(percent=50.0))),
+        per_zone=zone,
+        in_flight=dice.choice((1, 2, 4, 8)),
+        pace=dice.choice((0.5, 1.0, 2.0, 10.0)),
+        preflight=Share(percent=dice.choice((5.0, 50.0))),
+    )
+
+
+def _budgets(dice: Random) -> list[Budget]:
+    return [Budget(scope, ALL_CAUSES, Share(count=dice.choice((1, 2, 4)))) for scope in Scope if dice.random() < 0.6]
+
+
+def _group(dice: Random, name: str) -> ChangeGroup:
+    change = Change((), ("kubelet.service",), False, Disruption.RESTART_KUBELET, (), "", 10248, dice.choice((0.0, 5.0)))  # noqa: FBT003
+    return ChangeGroup(name, name, change)
+
+
+# ------------------------------------------------------------------------------------------------------------- faults
+
+
+def drawn_faults(dice: Random, names: tuple[str, ...]) -> list[Fault]:
+    """One in eight has none; most a few; some a bad day."""
+    count = dice.choice((0, 1, 1, 2, 2, 3, 4, 7))
+    return [drawn_fault(dice, names) for _ in range(count)]
+
+
+def drawn_fault(dice: Random, names: tuple[str, ...]) -> Fault:
+    kind = dice.choice(_WEIGHTED)
+    node = dice.choice(names) if kind in _OF_NODES else ""
+    return Fault(kind, node, _when(dice, kind), _lasting(dice, kind), _amount(dice, kind), _words(dice, kind))
+
+
+def _when(dice: Random, kind: Kind) -> float:
+    if kind in (Kind.KILLED, Kind.FROZEN):
+        return float(dice.randint(1, dice.choice((20, 100, 400))))
+    if kind in (Kind.ANSWER_LOST, Kind.COMMAND_LOST):
+        return float(dice.randint(1, 8))
+    if kind in _FROM_THE_START:
+        return 0.0
+    return round(dice.random() * dice.choice((20.0, LONGEST)), 1)
+
+
+def _lasting(dice: Random, kind: Kind) -> float:
+    if kind is Kind.KILLED:
+        return dice.choice((1.0, 1.0, 10.0, 60.0, 200.0))  # until the next one
+    if kind is Kind.DIES:
+        return 0.0
+    if kind is Kind.REBOOTS:
+        return dice.choice((5.0, 40.0, 120.0))
+    return dice.choice((2.0, 8.0, 20.0, 45.0, 100.0, 250.0))
+
+
+def _amount(dice: Random, kind: Kind) -> float:
+    if kind in (Kind.SLOW, Kind.LATENT):
+        return dice.choice((2.0, 5.0, 20.0))
+    if kind is Kind.NODE_CLOCK:
+        return dice.choice((0.9, 1.1))
+    if kind in (Kind.NEXT_CLOCK, Kind.LEASE_CLOCK):
+        return dice.choice((-86400.0, -60.0, -3.0, 3.0, 60.0, 86400.0))
+    if kind is Kind.ANSWER_LATE:
+        return dice.choice((0.05, 0.3, 2.0))
+    if kind is Kind.STORE_SLOW:
+        return dice.choice((0.3, 2.0, 8.0))
+    return float(kind is Kind.WRITE_FAILS)
+
+
+def _words(dice: Random, kind: Kind) -> str:
+    if kind in (Kind.NODE_GATE, Kind.WAVE_GATE, Kind.WAVE_BASELINE, Kind.NODE_BASELINE):
+        return dice.choice(("fail", "unknown"))
+    if kind is Kind.ABORTED:
+        return str(dice.choice(("", *RevertScope)))
+    return ""
+
+
+_OF_NODES = frozenset(tuple(Kind)[: tuple(Kind).index(Kind.NODE_BASELINE) + 1]) | {Kind.NODE_CLOCK}
+_FROM_THE_START = frozenset(
+    {
+        Kind.NODE_CLOCK,
+        Kind.LATENT,
+        Kind.ANSWER_LATE,
+        Kind.RESTART_FAILS,
+        Kind.SLOW,
+        Kind.SICK_AFTER_CHANGE,
+        Kind.SICK_EITHER_WAY,
+    }
+)
+_WEIGHTED = (*Kind, *(Kind.KILLED,) * 6, *(Kind.CUT,) * 3, Kind.ANSWER_LOST, Kind.ANSWER_LOST, Kind.REBOOTS)

@@ -1,0 +1,187 @@
+"""Faults as people say them: ``WHERE: [SHARE] WHAT [at TIME] [for TIME]``, for example ``rack12: 3% unhealthy at 10m``.
+
+WHERE is a rack, a zone, a change group (``g1``), any nodeset (``@rack12&@g1!tess-node-0007``), or one of the things that
+are not nodes: ``controller``, ``journal``, ``gates`` (``prometheus`` and ``alertmanager`` are among them), ``apiserver``.
+SHARE is a number of those nodes or a percentage, spread evenly over them. ``from`` is ``at``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rollout.core.model.playbook import Share
+from rollout.core.text import durations
+from rollout.core.text.nodesets import Names, NodesetError, evaluate
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import printable
+from rollout.errors import InputError, Place, Problem
+from rollout.simulator.scenario import Fault, Kind
+
+EVER = float("inf")
+
+OF_NODES: Mapping[str, Fault] = {
+    "unhealthy": Fault(Kind.FALLS_SICK, lasting=EVER),
+    "broken": Fault(Kind.SICK_EITHER_WAY, lasting=EVER),
+    "unreachable": Fault(Kind.CUT, lasting=EVER),
+    "slow": Fault(Kind.SLOW, lasting=EVER, amount=5.0),
+    "drifted": Fault(Kind.DRIFTS),
+    "pulling": Fault(Kind.PULLS, lasting=EVER),
+    "dies": Fault(Kind.DIES),
+    "reboots": Fault(Kind.REBOOTS, lasting=60.0),
+    "freezes": Fault(Kind.FREEZES, lasting=60.0),
+}
+_GATES = {
+    "unreachable": Fault(Kind.WAVE_GATE, lasting=EVER, words="unknown"),
+    "failing": Fault(Kind.WAVE_GATE, lasting=EVER, words="fail"),
+}
+OF_OTHERS: Mapping[str, Mapping[str, Fault]] = {
+    "controller": {"killed": Fault(Kind.KILLED, lasting=60.0), "interrupted": Fault(Kind.INTERRUPTED)},
+    "journal": {
+        "unreachable": Fault(Kind.STORE_AWAY, lasting=60.0),
+        "slow": Fault(Kind.STORE_SLOW, lasting=EVER, amount=1.0),
+    },
+    "gates": _GATES,
+    "prometheus": _GATES,
+    "alertmanager": _GATES,
+    "apiserver": {"unreachable": Fault(Kind.NODE_GATE, lasting=EVER, words="unknown")},
+}
+"""What can happen to what is not a node. Gates and the API server answer UNKNOWN when they cannot be asked."""
+
+_WORD = re.compile(r"\S+")
+_SHARE = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,3})?)(?P<percent>%?)")
+_LONGEST = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    text: str
+    column: int
+
+
+class _Wrong(Exception):  # noqa: N818 - never leaves this module
+    """A flaw at a column."""
+
+    def __init__(self, column: int, reference: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.column, self.reference, self.message, self.hint = column, reference, message, hint
+
+
+def faults_of(said: Sequence[str], names: Names) -> tuple[Fault, ...]:
+    """Every fault that is said, node by node; ``InputError`` with everything that cannot be meant."""
+    found: list[Fault] = []
+    problems: list[Problem] = []
+    for number, text in enumerate(said, start=1):
+        try:
+            found += _faults(text, names)
+        except _Wrong as wrong:
+            place = Place(f"--fault {number}", 1, wrong.column)
+            problems.append(Problem(wrong.reference, wrong.message, place, wrong.hint))
+    if problems:
+        raise InputError(tuple(problems))
+    return tuple(found)
+
+
+def _faults(text: str, names: Names) -> Iterator[Fault]:
+    where, colon, rest = text[:_LONGEST].partition(":")
+    if not colon or len(text) > _LONGEST:
+        raise _Wrong(len(where) + 1, "fault-without-place", "a fault is WHERE: WHAT, and here is no `:`", _EXAMPLE)
+    tokens = [Token(match[0], len(where) + 2 + match.start()) for match in _WORD.finditer(rest)]
+    place = where.strip()
+    share = _share(tokens)
+    fault = _timed(_what(tokens, place, len(text) + 1), tokens)
+    if place in OF_OTHERS:
+        if share is not None:
+            raise _Wrong(len(where) + 2, "fault-share", f"{place} is one: no number of it can be meant")
+        return _of_others(place, fault, names)
+    members = _nodes(place, names)
+    return iter([replace(fault, node=name) for name in _spread(members, share)])
+
+
+_EXAMPLE = "for example `rack12: 3% unhealthy at 10m`"
+
+
+def _share(tokens: list[Token]) -> Share | None:
+    """Taken off the tokens, if they begin with one."""
+    match = _SHARE.fullmatch(tokens[0].text) if tokens else None
+    if match is None:
+        return None
+    token = tokens.pop(0)
+    number = float(match["number"])
+    if match["percent"]:
+        if not 0 < number <= 100:
+            raise _Wrong(token.column, "fault-share", "a percentage is more than 0 and at most 100")
+        return Share(percent=number)
+    if number < 1 or number != int(number):
+        raise _Wrong(token.column, "fault-share", "a number of nodes is 1 or more, and whole")
+    return Share(count=int(number))
+
+
+def _what(tokens: list[Token], place: str, end: int) -> Fault:
+    known = OF_OTHERS.get(place, OF_NODES)
+    if not tokens:
+        raise _Wrong(end, "fault-unknown", f"what happens is missing: {', '.join(known)}")
+    token = tokens.pop(0)
+    if token.text not in known:
+        message = (
+            f"`{printable(token.text, 40)}` cannot happen to {printable(place, 40) if place in OF_OTHERS else 'nodes'}"
+        )
+        hint = did_you_mean(token.text, known) or f"what can: {', '.join(known)}"
+        raise _Wrong(token.column, "fault-unknown", message, hint)
+    return known[token.text]
+
+
+def _timed(fault: Fault, tokens: list[Token]) -> Fault:
+    seen: set[str] = set()
+    while tokens:
+        word = tokens.pop(0)
+        field = _TIMES.get(word.text)
+        if field is None or field in seen:
+            message = f"`{printable(word.text, 40)}` is not understood here"
+            raise _Wrong(word.column, "fault-time", message, did_you_mean(word.text, _TIMES) or "at TIME, for TIME")
+        seen.add(field)
+        seconds = _seconds(tokens.pop(0) if tokens else Token("", word.column + len(word.text) + 1))
+        fault = replace(fault, at=seconds) if field == "at" else replace(fault, lasting=seconds)
+    return fault
+
+
+_TIMES = {"at": "at", "from": "at", "for": "lasting"}
+
+
+def _seconds(token: Token) -> float:
+    try:
+        found = durations.parse(token.text)
+    except durations.DurationError as error:
+        raise _Wrong(token.column, "fault-time", str(error)) from None
+    if found < 0:
+        raise _Wrong(token.column, "fault-time", "a time is not negative")
+    return found
+
+
+def _of_others(place: str, fault: Fault, names: Names) -> Iterator[Fault]:
+    """What happens to gates happens to their baselines too, and to the API server's gates on every node."""
+    yield from [replace(fault, node=name) for name in names.nodes] if place == "apiserver" else [fault]
+    if fault.kind is Kind.WAVE_GATE:
+        yield replace(fault, kind=Kind.WAVE_BASELINE)
+    if fault.kind is Kind.NODE_GATE:
+        yield from [replace(fault, kind=Kind.NODE_BASELINE, node=name) for name in names.nodes]
+
+
+def _nodes(place: str, names: Names) -> list[str]:
+    """In the order in which they are released."""
+    if not place:
+        raise _Wrong(1, "fault-without-place", "where it happens is missing before the `:`", _EXAMPLE)
+    try:
+        chosen = names.sets[place] if place in names.sets else evaluate(place, names)
+    except NodesetError as error:
+        hint = did_you_mean(place, [*names.sets, *OF_OTHERS]) or error.flaws[0].hint
+        raise _Wrong(1, error.flaws[0].reference, str(error), hint) from None
+    if not chosen:
+        raise _Wrong(1, "empty-limit", f"`{printable(place, 60)}` has no node of this plan")
+    return [name for name in names.nodes if name in chosen]
+
+
+def _spread(members: list[str], share: Share | None) -> list[str]:
+    count = len(members) if share is None else share.of(len(members))
+    return [members[index * len(members) // count] for index in range(count)]

@@ -1,0 +1,195 @@
+"""Faults as they strike the model: each is set up before the play and happens in its time.
+
+Those of controllers themselves (killed, frozen, interrupted, their clocks) are the play's, which brings controllers up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rollout.core.model.verdict import Verdict
+from rollout.simulator.fleet import Fleet, Link, Spell
+from rollout.simulator.journal import ModelJournal
+from rollout.simulator.node import ModelNode
+from rollout.simulator.node_parts import FOREIGN, MIXED, NEW, OLD
+from rollout.simulator.scenario import Fault, Kind
+from rollout.simulator.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class World:
+    """What faults strike. ``ask`` is a word from another terminal, ``emergency`` somebody on another machine."""
+
+    timeline: Timeline
+    fleet: Fleet
+    journal: ModelJournal
+    tell: Callable[[str, str], None]
+    ask: Callable[[str, str], None]
+    emergency: Callable[[], None]
+
+
+def set_up(fault: Fault, world: World) -> None:
+    """Have it happen in its time."""
+    if fault.node and fault.kind in _OF_LINKS:
+        _OF_LINKS[fault.kind](world.fleet.links[fault.node], fault)
+    elif fault.node and fault.kind in _OF_NODES:
+        strike, node = _OF_NODES[fault.kind], world.fleet.nodes[fault.node]
+        world.timeline.at(fault.at, lambda: strike(node, fault))
+    elif fault.kind in _OF_GATES:
+        of, before = _OF_GATES[fault.kind]
+        end = fault.at + fault.lasting
+        world.fleet.spells.append(Spell(fault.node if of else "", Verdict(fault.words), fault.at, end, before))
+    elif fault.kind in _OF_THE_WORLD:
+        strike_all = _OF_THE_WORLD[fault.kind]
+        world.timeline.at(fault.at, lambda: strike_all(world, fault))
+
+
+def _cut(link: Link, fault: Fault) -> None:
+    link.cuts.append((fault.at, fault.at + fault.lasting))
+
+
+def _latent(link: Link, fault: Fault) -> None:
+    link.latency *= fault.amount
+
+
+def _lose_answer(link: Link, fault: Fault) -> None:
+    link.lost_answers.add(int(fault.at))
+
+
+def _answers_late(link: Link, fault: Fault) -> None:
+    link.queue = fault.amount
+
+
+def _lose_command(link: Link, fault: Fault) -> None:
+    link.lost_commands.add(int(fault.at))
+
+
+_OF_LINKS: Mapping[Kind, Callable[[Link, Fault], None]] = {
+    Kind.CUT: _cut,
+    Kind.LATENT: _latent,
+    Kind.ANSWER_LOST: _lose_answer,
+    Kind.COMMAND_LOST: _lose_command,
+    Kind.ANSWER_LATE: _answers_late,
+}
+
+
+def _die(node: ModelNode, _fault: Fault) -> None:
+    node.lose_power(float("inf"))
+
+
+def _reboot(node: ModelNode, fault: Fault) -> None:
+    node.lose_power(fault.lasting)
+
+
+def _freeze(node: ModelNode, fault: Fault) -> None:
+    node.freeze(fault.lasting)
+
+
+def _kill_agent(node: ModelNode, _fault: Fault) -> None:
+    node.kill_next()
+
+
+def _keep_process(node: ModelNode, fault: Fault) -> None:
+    node.kubelet.stays_until = fault.at + fault.lasting
+
+
+def _slow(node: ModelNode, fault: Fault) -> None:
+    node.pace = fault.amount
+
+
+def _sick_with_new(node: ModelNode, _fault: Fault) -> None:
+    node.kubelet.sick_with = frozenset({NEW, MIXED})
+
+
+def _sick_with_both(node: ModelNode, _fault: Fault) -> None:
+    """Nothing is wrong until it is restarted for the first time."""
+    node.kubelet.sick_with = frozenset({NEW, MIXED})
+    node.kubelet.sick_once_restarted = True
+
+
+def _falls_sick(node: ModelNode, fault: Fault) -> None:
+    node.kubelet.falls_sick, node.kubelet.heals = fault.at, fault.at + fault.lasting
+
+
+def _drift(node: ModelNode, _fault: Fault) -> None:
+    if node.files in (OLD, NEW) and node.under_way is None:
+        node.files = FOREIGN
+        node.told("somebody else changes its files")
+
+
+def _pull(node: ModelNode, fault: Fault) -> None:
+    node.pulls, node.pulls_until = ("redis",), fault.at + fault.lasting
+
+
+def _keep_pods(node: ModelNode, fault: Fault) -> None:
+    node.evictions_from = fault.at + fault.lasting
+
+
+def _clock(node: ModelNode, fault: Fault) -> None:
+    node.rate = fault.amount
+
+
+_OF_NODES: Mapping[Kind, Callable[[ModelNode, Fault], None]] = {
+    Kind.DIES: _die,
+    Kind.REBOOTS: _reboot,
+    Kind.FREEZES: _freeze,
+    Kind.AGENT_KILLED: _kill_agent,
+    Kind.RESTART_FAILS: _keep_process,
+    Kind.SLOW: _slow,
+    Kind.SICK_AFTER_CHANGE: _sick_with_new,
+    Kind.SICK_EITHER_WAY: _sick_with_both,
+    Kind.FALLS_SICK: _falls_sick,
+    Kind.DRIFTS: _drift,
+    Kind.PULLS: _pull,
+    Kind.PODS_KEPT: _keep_pods,
+    Kind.NODE_CLOCK: _clock,
+}
+
+_OF_GATES: Mapping[Kind, tuple[bool, bool]] = {  # of one node; before its change
+    Kind.NODE_GATE: (True, False),
+    Kind.NODE_BASELINE: (True, True),
+    Kind.WAVE_GATE: (False, False),
+    Kind.WAVE_BASELINE: (False, True),
+}
+
+
+def _write_fails(world: World, fault: Fault) -> None:
+    world.journal.fails = int(fault.amount)
+    world.tell("store", "the next write fails")
+
+
+def _write_unsure(world: World, _fault: Fault) -> None:
+    world.journal.swallows = 1
+    world.tell("store", "the next write is kept, and its answer lost")
+
+
+def _store_slow(world: World, fault: Fault) -> None:
+    world.journal.slow_until, world.journal.slow_by = fault.at + fault.lasting, fault.amount
+
+
+def _store_away(world: World, fault: Fault) -> None:
+    world.journal.away_until = fault.at + fault.lasting
+    world.tell("store", f"is away for {fault.lasting:g} s")
+
+
+def _api_away(world: World, fault: Fault) -> None:
+    world.fleet.api_away.append((fault.at, fault.at + fault.lasting))
+
+
+def _lease_clock(world: World, fault: Fault) -> None:
+    world.journal.clock_ahead += fault.amount
+    world.tell("store", f"its clock steps by {fault.amount:g} s")
+
+
+_OF_THE_WORLD: Mapping[Kind, Callable[[World, Fault], None]] = {
+    Kind.WRITE_FAILS: _write_fails,
+    Kind.WRITE_UNSURE: _write_unsure,
+    Kind.STORE_SLOW: _store_slow,
+    Kind.STORE_AWAY: _store_away,
+    Kind.API_AWAY: _api_away,
+    Kind.LEASE_CLOCK: _lease_clock,
+    Kind.PAUSED: lambda world, _: world.ask("pause", ""),
+    Kind.ABORTED: lambda world, fault: world.ask("abort", fault.words),
+    Kind.EMERGENCY: lambda world, _: world.emergency(),
+}

@@ -1,0 +1,328 @@
+"""The way to the nodes and back: connections that are slow, cut or lose an answer, and what an answer means for a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from rollout.app.node_worker import APPLY_MARGIN, CONFIRM_SECONDS, READ_SECONDS, REVERT_SECONDS
+from rollout.core.model.playbook import Busy
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Token
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.commands import Ask
+from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.state import Goal, Order, Verb
+from rollout.core.run.triggers import newer_attempt, reference_of, trigger_of
+from rollout.simulator.node import ModelNode
+from rollout.simulator.node_parts import NEW, Work
+from rollout.simulator.timeline import Timeline
+
+CONNECT_SECONDS = 10.0
+"""After which a node that does not take a connection is unreachable."""
+
+API_SECONDS, AGAIN_SECONDS = 0.3, 2.0
+"""What a question to the API server takes, and until a drain is asked for again."""
+
+SILENCE_SECONDS = 15.0
+"""After which a connection that says nothing any more is given up."""
+
+
+@dataclass
+class Link:
+    """One node's network. ``cuts`` are spans; ``lost_answers`` and ``lost_commands`` are asks of it, counted from 1.
+
+    Of each of the verbs in ``loses`` the next answer is lost. ``queue``: seconds from an answer, and its time, to the driver's
+    taking it; ticks come in between.
+    """
+
+    latency: float = 0.1
+    queue: float = 0.0
+    cuts: list[tuple[float, float]] = field(default_factory=list)
+    lost_answers: set[int] = field(default_factory=set)
+    lost_commands: set[int] = field(default_factory=set)
+    loses: set[Verb] = field(default_factory=set)
+    asks: int = 0
+
+    def drops(self, verb: Verb) -> bool:
+        """Whether this answer to a verb is lost; the next one is not."""
+        lost = verb in self.loses
+        self.loses.discard(verb)
+        return lost
+
+    def cut_until(self, now: float) -> float:
+        """When it is whole again; 0: it is."""
+        return max((end for begin, end in self.cuts if begin <= now < end), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """A verdict that the gates of a node (``""``: of the waves) give for a time instead of their own."""
+
+    node: str
+    verdict: Verdict
+    begin: float
+    end: float
+    before: bool = False  # of the baseline, not of the measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who asks: which run, on what terms, and whether it still listens."""
+
+    run: str
+    order: Order
+    take_over: bool
+    listens: Callable[[], bool]
+    now: Callable[[], float]
+
+
+@dataclass
+class Fleet:
+    """All nodes, each with its link. ``begun`` is told of every ask that begins on a node, before it does."""
+
+    timeline: Timeline
+    nodes: Mapping[str, ModelNode]
+    links: Mapping[str, Link]
+    dice: Random
+    spells: list[Spell] = field(default_factory=list)
+    begun: Callable[[Sender, Ask], None] = lambda _sender, _ask: None
+    cordoned: Callable[[Sender, ModelNode], None] = lambda _sender, _node: None
+    api_away: list[tuple[float, float]] = field(default_factory=list)
+    passed: set[tuple[str, str, int]] = field(default_factory=set)  # run, node, serial: measured, and all gates passed
+
+    def verdict(self, node: str, *, before: bool = False) -> Verdict:
+        now = self.timeline.now
+        for spell in self.spells:
+            if spell.node == node and spell.before == before and spell.begin <= now < spell.end:
+                return spell.verdict
+        return Verdict.PASS
+
+    @property
+    def api_answers(self) -> bool:
+        return not any(begin <= self.timeline.now < end for begin, end in self.api_away)
+
+    def carry(self, sender: Sender, ask: Ask, deliver: Callable[[Answered], None]) -> None:
+        """Bring an ask to its node, and its answer back to whoever still listens."""
+        errand = Errand(self, sender, ask, deliver)
+        if ask.verb in (Verb.DRAIN, Verb.UNCORDON):
+            self.timeline.after(API_SECONDS, errand.ask_the_api)
+        else:
+            errand.set_out()
+
+
+@dataclass
+class Errand:
+    """One ask on its way. Whatever happens, at most one answer is delivered. ``cancels``: pulls that its restart ends."""
+
+    fleet: Fleet
+    sender: Sender
+    ask: Ask
+    deliver: Callable[[Answered], None]
+    over: bool = False
+    cancels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.node = self.fleet.nodes[self.ask.node]
+        self.link = self.fleet.links[self.ask.node]
+        self.timeline = self.fleet.timeline
+        self.asked_at = self.timeline.now
+
+    def set_out(self) -> None:
+        self.link.asks += 1
+        self.number = self.link.asks
+        if self.number in self.link.lost_commands:
+            self.timeline.after(SILENCE_SECONDS, lambda: self._end(_lost(self.ask)))
+        else:
+            self._connect(self.timeline.now + CONNECT_SECONDS)
+
+    def ask_the_api(self) -> None:
+        """Whose answer is lost with the controller, but not what it did. A drain begins with a look at the node: if the answer
+        to that is lost, the API server is not asked.
+        """
+        if self.ask.verb is Verb.DRAIN and not self.node.cordoned and self.link.drops(Verb.DRAIN):
+            self.timeline.after(SILENCE_SECONDS, lambda: self._end(_lost(self.ask)))
+            return
+        if self.ask.verb is Verb.DRAIN:
+            trigger = drained(self.fleet, self.sender, self.node, self.ask)
+        else:
+            trigger = uncordoned(self.fleet, self.node, self.ask.counter)
+        if self._is_heard():
+            reference = "not-drained" if trigger is Trigger.NOT_DRAINED else ""
+            now, ask = self.sender.now(), self.ask
+            self._deliver(Answered(now, ask.node, ask.serial, ask.verb, trigger, reference, again=AGAIN_SECONDS))
+
+    def _connect(self, patience: float) -> None:
+        if not self.sender.listens():
+            return
+        now = self.timeline.now
+        blocked = max(self.link.cut_until(now), self.node.frozen_until)
+        if not self.node.powered:
+            self.timeline.after(1.0, lambda: self._end(_unreached(self.ask)))
+        elif blocked <= now:
+            self.timeline.after(self.link.latency * (0.5 + self.fleet.dice.random()), self._arrive)
+        elif blocked < patience:
+            self.timeline.at(blocked, lambda: self._connect(patience))
+        else:
+            self.timeline.at(patience, lambda: self._end(_unreached(self.ask)))
+
+    def _arrive(self) -> None:
+        if not self.node.powered:
+            self.timeline.after(SILENCE_SECONDS, lambda: self._end(_lost(self.ask)))
+            return
+        self.fleet.begun(self.sender, self.ask)
+        self.timeline.after(_DEADLINES[self.ask.verb](self.sender.order), lambda: self._end(_lost(self.ask)))
+        if self.ask.verb is Verb.APPLY and self._is_refused_or_pulls():
+            return
+        self.node.begin(self.ask.verb, self._work(), self._answer, self.asked_at)
+
+    def _is_refused_or_pulls(self) -> bool:
+        """What is looked at right before an apply; then nothing was touched."""
+        ask, policy = self.ask, self.sender.order.pulls
+        before = self.fleet.verdict(ask.node, before=True)
+        if before is Verdict.UNKNOWN:
+            self._say(Trigger.UNSEEN, "baseline-unknown", "its baseline could not be taken")
+            return True
+        if before is Verdict.FAIL:
+            self._end(Report(ask.node, "apply", Outcome.REFUSED, "not-ready-before", "its Node is not Ready"))
+            return True
+        pulls = self.node.pulling() if policy.within > 0 or policy.then is not Busy.OVERRIDE else ()
+        if pulls == () or ask.regardless:
+            self.cancels = pulls or ()
+            return False
+        self._say(Trigger.PULLING, pulls=pulls or ())
+        return True
+
+    def _say(self, trigger: Trigger, reference: str = "", message: str = "", pulls: tuple[str, ...] = ()) -> None:
+        """What no agent answers: what was found before it was asked."""
+        if self._is_heard():
+            now, ask = self.sender.now(), self.ask
+            self._deliver(Answered(now, ask.node, ask.serial, ask.verb, trigger, reference, message, pulls=pulls))
+
+    def _work(self) -> Work:
+        ask, node = self.ask, self.node
+        by = Token(ask.counter, self.sender.run, live=True)
+        match ask.verb:
+            case Verb.READ:
+                return node.status(ask.tx, by, force=self.sender.take_over)
+            case Verb.APPLY:
+                return node.apply(ask.tx, by, self.sender.order.guard)
+            case Verb.CONFIRM:
+                return node.confirm(ask.tx, by)
+            case Verb.REVERT:
+                return node.revert(ask.tx, by, force=self.sender.order.force)
+            case Verb.CLEAN:
+                return node.cleanup(by)
+            case _:
+                return node.status(ask.tx, None, force=False)
+
+    def _answer(self, report: Report | None) -> None:
+        lost = self.number in self.link.lost_answers or self.link.drops(self.ask.verb)
+        if report is None or lost or self.link.cut_until(self.timeline.now):
+            self.timeline.after(SILENCE_SECONDS, lambda: self._end(_lost(self.ask)))
+        else:
+            self.timeline.after(self.link.latency * 0.3, lambda: self._end(report))
+
+    def _is_heard(self) -> bool:
+        return not self.over and self.sender.listens()
+
+    def _deliver(self, event: Answered) -> None:
+        self.over = True
+        if self.link.queue:
+            self.timeline.after(self.link.queue, lambda: self._take(event))
+        else:
+            self.deliver(event)
+
+    def _take(self, event: Answered) -> None:
+        if self.sender.listens():
+            self.deliver(event)
+
+    def _end(self, report: Report) -> None:
+        if self._is_heard():
+            self._deliver(self._event(report))
+
+    def _event(self, report: Report) -> Answered:
+        """As ``NodeWorker`` says it."""
+        ask, trigger = self.ask, trigger_of(report)
+        reference, message, left = reference_of(report, trigger), report.message, report.leftovers
+        if ask.verb is Verb.MEASURE:
+            trigger = self._judged(report)
+        elif ask.verb is Verb.CLEAN:
+            trigger = Trigger.CLEANED
+            if report.outcome is not Outcome.DONE:
+                left = (f"could not be left as found: {message} [{reference}]",)
+        counter = report.token.counter if report.token else 0
+        took = self.timeline.now - self.asked_at
+        back = self.sender.order.goal is Goal.REVERT and ask.verb is Verb.READ
+        return Answered(
+            self.sender.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, took,
+            newer=newer_attempt(ask.tx, report.receipts) if back else "", pulls=self.cancels,
+        )  # fmt: skip
+
+    def _judged(self, report: Report) -> Trigger:
+        verdict = self.fleet.verdict(self.ask.node)
+        if report.outcome is not Outcome.DONE:
+            return Trigger.GATES_UNKNOWN
+        if verdict is Verdict.FAIL or not self.node.healthy or self.node.files != NEW:
+            return Trigger.GATES_FAILED
+        if verdict is Verdict.UNKNOWN:
+            return Trigger.GATES_UNKNOWN
+        self.fleet.passed.add((self.sender.run, self.ask.node, self.ask.serial))
+        return Trigger.GATES_PASSED
+
+
+def drained(fleet: Fleet, sender: Sender, node: ModelNode, ask: Ask) -> Trigger:
+    """One round: cordoned if it is not yet, pods asked to go where a budget lets them, and gone a while later.
+
+    The API server knows the cordon's token only. So who has cordoned asks the node whether it is still its own, and if it is
+    not lifts the cordon again; no pod has gone for it, so it takes no room.
+    """
+    now = fleet.timeline.now
+    over = Trigger.DRAINING if ask.left else Trigger.NOT_DRAINED
+    if not fleet.api_answers:
+        return over
+    if node.cordoned_by_others or (node.cordoned and ask.counter < node.cordon_token):
+        return Trigger.NOT_DRAINED
+    fenced = ask.counter < node.token.counter
+    if not node.cordoned:
+        node.cordoned = True
+        node.told("is cordoned")
+        if not fenced:
+            fleet.cordoned(sender, node)
+    node.cordon_token = ask.counter
+    if fenced:
+        uncordoned(fleet, node, ask.counter)
+        return Trigger.NOT_DRAINED
+    if now >= node.evictions_from:
+        node.pods_gone_at = min(node.pods_gone_at, now + node.pods_end_in)
+    return Trigger.DRAINED if now >= node.pods_gone_at else over
+
+
+def uncordoned(fleet: Fleet, node: ModelNode, counter: int | None = None) -> Trigger:
+    """Pods come back to where they may. ``counter`` ``None``: whatever token the cordon has."""
+    refused = not fleet.api_answers or fleet.timeline.now < node.cordon_stays_until
+    if refused or (node.cordoned and counter is not None and counter < node.cordon_token):
+        return Trigger.STILL_CORDONED
+    if node.cordoned:
+        node.cordoned, node.pods_gone_at = False, float("inf")
+        node.told("is uncordoned")
+    return Trigger.UNCORDONED
+
+
+def _lost(ask: Ask) -> Report:
+    return Report(ask.node, ask.verb, Outcome.LOST, "answer-cut-off", "its end was not seen")
+
+
+def _unreached(ask: Ask) -> Report:
+    return Report(ask.node, ask.verb, Outcome.UNREACHED, "connect-timeout", "no answer on port 22")
+
+
+_DEADLINES: Mapping[Verb, Callable[[Order], float]] = {
+    Verb.READ: lambda _: READ_SECONDS,
+    Verb.MEASURE: lambda _: READ_SECONDS,
+    Verb.CLEAN: lambda _: READ_SECONDS,
+    Verb.CONFIRM: lambda _: CONFIRM_SECONDS,
+    Verb.REVERT: lambda _: REVERT_SECONDS,
+    Verb.APPLY: lambda order: order.guard + APPLY_MARGIN,
+}

@@ -1,0 +1,251 @@
+"""The laws as the nodes see them: what no controller can talk itself out of.
+
+``core.run.laws`` asks whether a state keeps the laws. Here it is asked whether what was done to nodes does: who was away at
+once, how many were restarted in a second, what reached a node before it was written down, and who went on although fenced.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rollout.app.driver import LATE
+from rollout.core.model.snapshot import ReceiptState
+from rollout.core.model.verdict import Verdict
+from rollout.core.run.commands import Ask, Command
+from rollout.core.run.events import FENCES, Answered, Event, Trigger, WaveJudged, WaveOpened
+from rollout.core.run.journal_codec import encode_event
+from rollout.core.run.laws import broken_laws
+from rollout.core.run.replace import altered
+from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Order, Phase, RunState, Verb
+from rollout.simulator.fleet import Fleet, Sender
+from rollout.simulator.journal import ModelJournal
+from rollout.simulator.node import ModelNode
+from rollout.simulator.node_parts import FOREIGN, NEW, OLD, Restart
+from rollout.simulator.shadow import Shadow
+
+_CHANGES = frozenset({Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
+
+
+class LawBrokenError(BaseException):
+    """Ends the play: what follows a broken law tells nothing."""
+
+
+@dataclass
+class Watch:
+    """Over one fleet and all runs on it."""
+
+    fleet: Fleet
+    orders: dict[str, Order] = field(default_factory=dict)
+    asked: dict[str, list[float]] = field(default_factory=dict)  # run → when its restarts were asked for
+
+    def restarted(self, node: ModelNode, restart: Restart) -> None:
+        """Law 4, counted on the nodes."""
+        run = restart.token[1]
+        if not run:
+            return
+        order = self.orders[run]
+        times = self.asked.setdefault(run, [])
+        insort(times, restart.asked_at)
+        burst = max(1, int(order.limits.pace))
+        for first, last in zip(times, times[burst:], strict=False):
+            if last - first < burst / order.limits.pace - LATE - 1e-6:
+                broken(
+                    f"law 4: more than {burst} nodes restarted within {burst / order.limits.pace:g} s, asked at {last:g}"
+                )
+        if restart.why == "apply":
+            if order.nodes[node.name].drain and not (node.cordoned and restart.at >= node.pods_gone_at):
+                broken(f"drains: {node.name} is restarted with pods on it")
+            self._limits(node, order)
+
+    def cordoned(self, sender: Sender, node: ModelNode) -> None:
+        """A node that is drained takes its room from its cordon on."""
+        self._limits(node, sender.order)
+
+    def _limits(self, node: ModelNode, order: Order) -> None:
+        mine = (name for name in order.nodes if self.fleet.nodes[name].token.run == order.run)  # no other run's doing
+        away = [name for name in mine if is_away(self.fleet.nodes[name])]
+        self._within(len(away), order.limits.in_flight, f"the fleet, {node.name} among them")
+        rack, zone = order.nodes[node.name].rack, order.nodes[node.name].zone
+        here = [name for name in away if order.nodes[name].rack == rack]
+        self._within(len(here), order.limits.per_rack.of(order.racks[rack]), f"rack {rack}: {', '.join(here)}")
+        if order.limits.per_zone is not None:
+            inside = sum(order.nodes[name].zone == zone for name in away)
+            self._within(inside, order.limits.per_zone.of(order.zones[zone]), f"zone {zone}")
+
+    @staticmethod
+    def _within(count: int, limit: int, where: str) -> None:
+        if count > limit:
+            broken(f"law 4: {count} nodes away in {where}; the limit is {limit}")
+
+    def begun(self, sender: Sender, ask: Ask, journal: ModelJournal) -> None:
+        """Laws 2 and 5: a confirm follows from a measurement that passed and is written down."""
+        if ask.verb is not Verb.CONFIRM:
+            return
+        measured = (sender.run, ask.node, ask.serial - 1)
+        if measured not in journal.durable:
+            broken(f"law 2: a confirm reached {ask.node} before its journal entry was durable")
+        if measured not in self.fleet.passed:
+            broken(f"law 5: {ask.node} is confirmed and its gates have not passed")
+
+
+def is_away(node: ModelNode) -> bool:
+    """By our doing: it is cordoned, a transaction is under way, or the kubelet is not back from a restart of ours.
+
+    A machine that has no power, or stands still, or saves itself long after its guard's time, is away by itself.
+    One that cannot end its revert takes room as long as it is failed, which the machine counts.
+    """
+    if not node.powered or node.timeline.now < node.frozen_until or node.late:
+        return False
+    going = node.under_way is not None and not node.under_way.stuck
+    return node.cordoned or going or node.timeline.now < node.away_until
+
+
+@dataclass
+class Discipline:
+    """Over one controller: every state of its machine, and what it asks of whom after what it was told.
+
+    Law 7: told that another run has a node, a change asks nothing of any node any more, a way back nothing of that one.
+    """
+
+    journal: ModelJournal
+    run: str
+    told: int = -1
+    marks: list[int] = field(default_factory=list)
+    fenced: list[str] = field(default_factory=list)
+    way_back: bool = False
+    bad_gate: str = ""
+    events: int = 0
+
+    def submitted(self, command: Command) -> None:
+        written = len(self.journal.lines[self.run])
+        self.marks.append(written)
+        if not isinstance(command, Ask):
+            return
+        if self.fenced and command.verb in _CHANGES and (not self.way_back or command.node in self.fenced):
+            told = ", ".join(self.fenced)
+            broken(f"law 7: {told} said that another run has it, and {command.node} is still asked to {command.verb}")
+        if self.bad_gate and command.verb is Verb.APPLY:
+            broken(f"law 5: {self.bad_gate}, and {command.node} is released")
+
+    def on_event(self, event: Event, before: RunState, after: RunState) -> None:
+        self.events += 1
+        self.told += 1
+        if self.marks and min(self.marks) < self.told:
+            broken("law 1: a command was given before its event was durable")
+        for problem in broken_laws(after):
+            broken(problem)
+        self._listen(event, before)
+
+    def settled(self) -> None:
+        """A batch is done with. What opened the run was told to nobody."""
+        self.marks.clear()
+        if self.told < 0:
+            self.told = len(self.journal.lines[self.run])
+
+    def _listen(self, event: Event, before: RunState) -> None:
+        here = before.phase is not Phase.OPENING
+        if isinstance(event, Answered):
+            if here and event.trigger is Trigger.REFUSED and event.reference in FENCES and _is_open(event, before):
+                self.fenced.append(event.node)
+                self.way_back = before.order.goal is Goal.REVERT
+        elif isinstance(event, WaveOpened | WaveJudged) and event.verdict is not Verdict.PASS:
+            phase = Phase.RUNNING if isinstance(event, WaveOpened) else Phase.SOAKING
+            if before.phase is phase and before.wave == event.wave:
+                self.bad_gate = f"the gates of wave {event.wave} said {event.verdict}"
+
+    def on_end(self, state: RunState) -> None:
+        """Nothing more."""
+
+
+@dataclass
+class Replay:
+    """Over one controller. Law 10: the journal's text alone leads to the controller's state, event by event."""
+
+    journal: ModelJournal
+    run: str
+    read: int = 0
+    shadow: Shadow | None = None
+
+    def on_event(self, event: Event, before: RunState, after: RunState) -> None:
+        lines, written = self.journal.lines[self.run], encode_event(event)
+        if self.shadow is None:
+            header = self.journal.headers[self.run]
+            self.shadow = Shadow(header.order, header.counter, header.at)
+        while (
+            self.read < len(lines) and lines[self.read] != written
+        ):  # what earlier controllers wrote, and what opened this one
+            self.shadow.step(lines[self.read])
+            self.read += 1
+        if self.read == len(lines):
+            broken(f"law 10: {written:.200} changed the run and is not in its journal")
+        self.read += 1
+        self._hold(self.shadow.follow(written, before, after))
+
+    def on_end(self, state: RunState) -> None:
+        if self.shadow is not None:
+            self._hold(self.shadow.difference(altered(state, now=self.shadow.state.now)))
+
+    @staticmethod
+    def _hold(problem: str) -> None:
+        if problem:
+            broken(f"law 10: {problem}")
+
+
+def _is_open(event: Answered, state: RunState) -> bool:
+    record = state.nodes[event.node]
+    return record.asked is not None and record.serial == event.serial and event.verb is not Verb.CLEAN
+
+
+# ------------------------------------------------------------------------------------------------------------ at the end
+
+
+def untruths(state: RunState, nodes: Mapping[str, ModelNode]) -> list[str]:
+    """Laws 1 and 8 when a run has ended: where the journal and a node differ, and what was left there unnamed."""
+    found = []
+    for name, record in state.nodes.items():
+        node = nodes[name]
+        if not _is_true(state, record, node):
+            receipts = ", ".join(f"{tx} {each.state}" for tx, each in node.transactions.items()) or "no receipt"
+            found.append(
+                f"law 1: the journal says {name} is {record.state}{' and owed' * record.owed}; it has {node.files} files, {receipts}"
+            )
+        if not (record.owed or record.leftovers) and (node.under_way or node.guards):
+            found.append(f"law 8: a guard is left on {name}, which is {record.state}, and nothing says so")
+        if node.cordoned and not (record.owed and record.leftovers) and state.ending is not Ending.CLAIMED:
+            found.append(f"law 8: a cordon of ours is left on {name}, which is {record.state}, and nothing says so")
+        if _is_held(state, record, node):
+            found.append(
+                f"law 8: the claim of {node.token.run} is left on {name}, which is {record.state}, and nothing says so"
+            )
+    return found
+
+
+def _is_true(state: RunState, record: NodeRecord, node: ModelNode) -> bool:
+    if record.owed or node.files == FOREIGN:
+        return True
+    match record.state:
+        case NodeState.CONFIRMED:
+            found = node.transactions.get(state.transaction(node.name))
+            return node.files == NEW and found is not None and found.state is ReceiptState.CONFIRMED
+        case NodeState.UNREACHABLE:
+            return False  # always owed
+        case _:
+            return node.files == OLD
+
+
+def _is_held(state: RunState, record: NodeRecord, node: ModelNode) -> bool:
+    ours = node.token.live and node.token.run == state.order.run
+    out_of_reach = record.owed or record.state is NodeState.UNREACHABLE or not node.powered
+    return ours and not out_of_reach and not record.leftovers and state.ending is not Ending.CLAIMED
+
+
+def went_back(nodes: Mapping[str, ModelNode], named: frozenset[str]) -> list[str]:
+    """After taking back: every node has its old files, or is named."""
+    kept = [name for name, node in nodes.items() if node.files == NEW and name not in named]
+    return [f"law 1: {name} still has the new files, and nobody names it" for name in kept]
+
+
+def broken(law: str) -> None:
+    raise LawBrokenError(law)

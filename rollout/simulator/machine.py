@@ -1,0 +1,123 @@
+"""The machine under a model node: its clock, power and frost, its processes, and the lock that they take from one another.
+
+Whatever holds the lock gives it back when it ends, is killed, or loses its power: as the kernel does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+
+from rollout.core.model.report import Report
+from rollout.simulator.node_parts import Process, RefusedError, Work
+from rollout.simulator.timeline import Timeline
+
+
+@dataclass
+class Machine:
+    """``told`` is called with words whenever something changes on it."""
+
+    name: str
+    timeline: Timeline
+    told: Callable[[str], None] = lambda _words: None
+    rate: float = 1.0  # of its clock
+    pace: float = 1.0  # how slow it is: 3.0 takes three times as long
+    boot: int = 1
+    booted_at: float = 0.0
+    powered: bool = True
+    frozen_until: float = 0.0
+    holder: Process | None = None  # of the lock
+    processes: list[Process] = field(default_factory=list)
+    kills: int = 0  # so many processes are killed where they pause next
+    struck: Callable[[Process], bool] = lambda _process: (
+        False
+    )  # asked wherever a verb pauses: whether it is killed there
+    _acting: Process | None = None
+
+    @property
+    def uptime(self) -> float:
+        return (self.timeline.now - self.booted_at) * self.rate
+
+    def begin(
+        self, name: str, work: Work, done: Callable[[Report | None], None], asked_at: float | None = None
+    ) -> None:
+        """Start a verb that was asked for a while ago; ``done`` is told its report, or ``None`` when it was killed."""
+        process = Process(name, work, done, self.timeline.now if asked_at is None else asked_at)
+        self.processes.append(process)
+        self._go_on(process)
+
+    def _go_on(self, process: Process) -> None:
+        if process.killed:
+            return
+        if self.timeline.now < self.frozen_until:
+            self.timeline.at(self.frozen_until, lambda: self._go_on(process))
+            return
+        self._acting = process
+        try:
+            nap = next(process.work)
+        except StopIteration as end:
+            self.processes.remove(process)
+            process.done(end.value)
+        else:
+            if self.kills or self.struck(process):
+                self.kills = max(0, self.kills - 1)
+                self.kill(process)
+            else:
+                self.timeline.after(nap * self.pace, lambda: self._go_on(process))
+
+    def hang(self) -> None:
+        """A verb gets stuck with the lock, and keeps it until it is killed."""
+        self.begin("stuck", self._stuck(), lambda _report: None)
+
+    def _stuck(self) -> Work:
+        yield from self._lock(0.0)
+        while True:
+            yield 3600.0
+
+    def kill(self, process: Process) -> None:
+        process.killed = True
+        process.work.close()
+        if self.holder is process:
+            self.holder = None
+        self.processes.remove(process)
+        process.done(None)
+
+    def kill_next(self) -> None:
+        """What is at work there, or else the next that is; the machine lives."""
+        self.told("has its agent killed")
+        if not self.processes:
+            self.kills += 1
+        for process in tuple(self.processes):
+            self.kill(process)
+
+    def lose_power(self, back_after: float) -> None:
+        """Now; it boots ``back_after`` seconds later."""
+        if not self.powered:
+            return
+        self.powered = False
+        for process in tuple(self.processes):
+            self.kill(process)
+        self.told("loses its power")
+        if back_after != float("inf"):
+            self.timeline.after(back_after, self._boot)
+
+    def _boot(self) -> None:
+        self.powered, self.boot, self.booted_at = True, self.boot + 1, self.timeline.now
+
+    def freeze(self, lasting: float) -> None:
+        self.frozen_until = self.timeline.now + lasting
+        self.told(f"freezes for {lasting:g} s")
+
+    def _lock(self, patience: float) -> Generator[float, None, None]:
+        me, waited = self._acting, 0.0
+        while self.holder is not None:
+            if waited >= patience:
+                self._acting = me
+                raise RefusedError("locked", "another verb is at work")
+            yield 0.5
+            waited += 0.5 * self.pace
+        self.holder = me
+
+    def _unlock(self) -> None:
+        if self.holder is self._acting:
+            self.holder = None

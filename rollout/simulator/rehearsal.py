@@ -1,0 +1,173 @@
+"""A plan rehearsed on model nodes: the real machine and driver, the plan's own waves, limits and budgets, said faults.
+
+A node takes as long as the last run measured, else what plans estimate by. Nobody watches: a wave that holds is let go on at
+once, a controller that is killed is followed by the next, a run that halts ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+
+from rollout.app.ports import Observer
+from rollout.app.simulate import Foreseen, Moment, Span, foresee
+from rollout.core.model.plan import Plan
+from rollout.core.plans.estimate import back_seconds, forth_seconds
+from rollout.core.run.events import Event
+from rollout.core.run.order import apply_order
+from rollout.core.run.state import Order, Phase, RunState
+from rollout.errors import StateError
+from rollout.simulator.controller import EPOCH, Controller, Room
+from rollout.simulator.faults import World, set_up
+from rollout.simulator.fleet import Fleet, Link
+from rollout.simulator.journal import ModelJournal
+from rollout.simulator.node import ModelNode
+from rollout.simulator.node_parts import Kubelet, Restart
+from rollout.simulator.scenario import Fault, Kind
+from rollout.simulator.timeline import Timeline
+
+SSH_SECONDS = 0.25
+"""Connecting and starting the agent."""
+
+STAGE_SECONDS = 0.5
+SPARE = 32
+"""Commands beyond the in-flight limit that a controller does at once."""
+
+MANY, BUSY = 300, 0.0005
+"""Nodes from which on a controller looks at answers together, and seconds a node until it does."""
+
+LOOKS = 1.0
+LONGEST = 14 * 86400.0
+"""Seconds of the nodes' time after which a rehearsal is given up."""
+
+
+@dataclass
+class Rehearsal:
+    """One plan, once."""
+
+    plan: Plan
+    faults: Sequence[Fault]
+    moments: list[Moment] = field(default_factory=list)
+    away: dict[str, list[Span]] = field(default_factory=dict)
+    current: Controller | None = None
+
+    def __post_init__(self) -> None:
+        self.order: Order = apply_order("rehearsal", self.plan)
+        self.timeline = Timeline()
+        self.journal = ModelJournal(self.timeline)
+        start = max(0.1, forth_seconds(self.plan) - STAGE_SECONDS - 2 * SSH_SECONDS)
+        start = min(start, self.plan.guard / 2)  # an estimate is no reason for a guard to fire
+        back = max(0.1, back_seconds(self.plan) - 2 * SSH_SECONDS)
+        nodes = {name: self._node(name, start, back) for name in self.order.nodes}
+        links = {name: Link(SSH_SECONDS) for name in self.order.nodes}
+        self.fleet = Fleet(self.timeline, nodes, links, Random(self.order.run))  # noqa: S311 - reproducible
+        grain = len(nodes) * BUSY if len(nodes) > MANY else 0.0
+        self.room = Room(self.timeline, self.fleet, self.tell, longest=5.0, grain=grain)
+        self._since: dict[str, float] = {}
+
+    def _node(self, name: str, start: float, back: float) -> ModelNode:
+        kubelet = Kubelet(start=start, back=back)
+        node = ModelNode(name, self.timeline, restarted=self._restarted, kubelet=kubelet, stage=STAGE_SECONDS)
+        node.told = partial(self._of_node, node)
+        drain = self.plan.nodes[name].drain
+        if drain is not None:
+            node.pods_end_in = self.plan.drain.within if drain.seconds is None else drain.seconds
+        return node
+
+    def tell(self, who: str, words: str) -> None:
+        self.moments.append(Moment(self.timeline.now, f"{who}: {words}"))
+
+    # ------------------------------------------------------------------------------------------------ who is away when
+
+    def _restarted(self, node: ModelNode, _restart: Restart) -> None:
+        """Away at the least until it has settled."""
+        settled = node.away_until + self.order.nodes[node.name].settle
+        self.away.setdefault(node.name, []).append((self.timeline.now, settled))
+        self._since.setdefault(node.name, self.timeline.now)
+
+    def _of_node(self, node: ModelNode, _words: str) -> None:
+        """And until it is confirmed, or taken back; drained, from its cordon on."""
+        if node.cordoned:
+            self._since.setdefault(node.name, self.timeline.now)
+            self.away.setdefault(node.name, [])
+        elif node.under_way is None and node.name in self._since:
+            self.away[node.name].append((self._since.pop(node.name), self.timeline.now))
+
+    # -------------------------------------------------------------------------------------------------------- the run
+
+    def run(self) -> Foreseen:
+        """To its end, or until nobody would go on."""
+        world = World(self.timeline, self.fleet, self.journal, self._say, self._ask, lambda: None)
+        for fault in self.faults:
+            set_up(fault, world)
+        self._attend()
+        deaths = sorted((fault for fault in self.faults if fault.kind is Kind.KILLED), key=lambda fault: fault.at)
+        state, work = None, "begin"
+        for number in range(1, len(deaths) + 3):
+            death = next((fault for fault in deaths if fault.at >= self.timeline.now), None)
+            controller = self._controller(f"controller {number}", death)
+            if work == "begin":
+                controller.begin(1)
+            else:
+                self.tell(controller.name, "resumes")
+                controller.go_on()
+            state, work = controller.end or controller.seen, "go on"
+            if controller.end is not None or controller.stopped != "killed" or death is None:
+                break
+            self.timeline.run(self.timeline.now + death.lasting)
+        if state is None:
+            raise StateError("rehearsal-unfinished", "the controller was killed before it had written anything")
+        return foresee(state, EPOCH, self.timeline.now, self._spans(), self.moments)
+
+    def _controller(self, name: str, death: Fault | None) -> Controller:
+        interrupts = [fault.at for fault in self.faults if fault.kind is Kind.INTERRUPTED]
+        controller = Controller(
+            name, self.room, self.journal, self.order, width=self.order.limits.in_flight + SPARE,
+            interrupt_at=min(interrupts, default=float("inf")), observers=(Teller(self),),
+            dies_at=float("inf") if death is None else death.at,
+        )  # fmt: skip
+        self.current = controller
+        return controller
+
+    def _spans(self) -> dict[str, list[Span]]:
+        for name, since in self._since.items():
+            self.away[name].append((since, self.timeline.now))
+        return self.away
+
+    def _attend(self) -> None:
+        if self.timeline.now > LONGEST:
+            raise StateError("rehearsal-unfinished", "after two weeks of the nodes' time the run has not ended")
+        seen = self.current.seen if self.current else None
+        if seen is not None and seen.paused is not None and seen.ending is None:
+            self._ask("continue", "")
+        self.timeline.after(LOOKS, self._attend)
+
+    def _ask(self, word: str, revert: str) -> None:
+        if self.current is not None and self.current.alive:
+            self.current.desk.ask(self.order.run, word, "the rehearsal", "", revert)
+
+    def _say(self, who: str, words: str) -> None:
+        self.tell(who, words)
+
+
+@dataclass(frozen=True)
+class Teller(Observer):
+    """Notes when waves begin, when the run waits, and when and where it halts."""
+
+    rehearsal: Rehearsal
+
+    def on_event(self, event: Event, before: RunState, after: RunState) -> None:  # noqa: ARG002 - the port's signature
+        tell = partial(self.rehearsal.tell, "run")
+        waves = after.order.waves
+        begins = before.phase is Phase.OPENING and after.phase is Phase.RUNNING and after.reached == 0
+        if (begins or after.reached > before.reached) and after.reached < len(waves):
+            tell(f"wave {waves[after.reached].name} begins, {len(waves[after.reached].nodes):,} nodes")
+        if after.paused is not None and before.paused is None:
+            tell(f"waits: {after.paused.reason}; the rehearsal lets it go on")
+        if after.halt is not None and before.halt is None:
+            tell(f"halts: {after.halt.message} [{after.halt.reference}]")
+
+    def on_end(self, state: RunState) -> None:
+        """The end is told with the rest."""

@@ -1,0 +1,126 @@
+"""Very many seeds: played on all cores, counted, and told as a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from os import sched_getaffinity
+from time import monotonic
+
+from rollout.simulator.draw import scenario
+from rollout.simulator.play import Play
+from rollout.simulator.scenario import Kind
+from rollout.simulator.smallest import law_of
+
+CHUNK = 50
+"""Seeds that one process plays before it says how they went."""
+
+MOST_KEPT = 100
+"""Broken seeds that are named."""
+
+_LOST, _LIMITS, _LEFT = "law 1", "law 4", "law 8"
+
+
+@dataclass
+class Tally:
+    """What many plays came to. ``broken`` is seed → law."""
+
+    seeds: int = 0
+    nodes: int = 0
+    events: int = 0
+    hours: float = 0.0
+    controllers: int = 0
+    killed: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    endings: Counter[str] = field(default_factory=Counter)
+    laws: Counter[str] = field(default_factory=Counter)
+    broken: dict[int, str] = field(default_factory=dict)
+    took: float = 0.0
+
+    def add(self, other: Tally) -> None:
+        for name in ("seeds", "nodes", "events", "hours", "controllers", "killed"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("faults", "endings", "laws"):
+            getattr(self, name).update(getattr(other, name))
+        self.broken |= dict(list(other.broken.items())[: MOST_KEPT - len(self.broken)])
+
+
+def played(first: int, count: int) -> Tally:
+    """So many seeds from the first one on, in this process."""
+    tally = Tally()
+    for seed in range(first, first + count):
+        drawn = scenario(seed)
+        outcome = Play(drawn).run()
+        tally.seeds += 1
+        tally.nodes += len(drawn.order.nodes)
+        tally.events += outcome.events
+        tally.hours += outcome.seconds / 3600
+        tally.controllers += outcome.controllers
+        tally.killed += outcome.killed
+        tally.faults.update(str(fault.kind) for fault in drawn.faults)
+        tally.endings[outcome.ending] += 1
+        if outcome.broken:
+            tally.laws[law_of(outcome.broken)] += 1
+            tally.broken[seed] = outcome.broken
+    return tally
+
+
+def played_on_all_cores(first: int, count: int, progress: Callable[[Tally], None], workers: int = 0) -> Tally:
+    """The same with all cores; ``progress`` is told as chunks come in."""
+    began, whole = monotonic(), Tally()
+    with ProcessPoolExecutor(workers or cores()) as pool:
+        chunks = [(at, min(CHUNK, first + count - at)) for at in range(first, first + count, CHUNK)]
+        for done in as_completed([pool.submit(played, at, size) for at, size in chunks]):
+            whole.add(done.result())
+            whole.took = monotonic() - began
+            progress(whole)
+    return whole
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(sched_getaffinity(0))
+
+
+def rows(tally: Tally) -> Iterator[tuple[str, str]]:
+    """What there is to say, in words and numbers."""
+    yield "seeds", f"{tally.seeds:,}"
+    yield "nodes", f"{tally.nodes:,}"
+    yield "events", f"{tally.events:,}"
+    yield "hours of the nodes' time", f"{tally.hours:,.0f}"
+    yield "controllers", f"{tally.controllers:,}"
+    yield "controllers killed", f"{tally.killed:,}"
+    yield "faults", f"{tally.faults.total():,}"
+    yield "nodes lost (law 1)", f"{tally.laws[_LOST]:,}"
+    yield "limit violations (law 4)", f"{tally.laws[_LIMITS]:,}"
+    yield "leftovers (law 8)", f"{tally.laws[_LEFT]:,}"
+    rest = tally.laws.total() - tally.laws[_LOST] - tally.laws[_LIMITS] - tally.laws[_LEFT]
+    yield "other laws broken", f"{rest:,}"
+
+
+_WHAT_IT_IS = (
+    "The run machine, the driver, the journal's rules and every decision are the real ones. The nodes, their agents, their kubelets,",
+    "the network and the disk are models: what a real systemd, sshd or file system does otherwise than its model is not found here.",
+    "For that there are [real nodes](reliability.md). A fault of a kind that no table names was not drawn.",
+)
+
+
+def page(tally: Tally, command: str) -> str:
+    """The page that the command writes."""
+    lines = [
+        "# What the simulator found", "",
+        f"Written by `{command}`, which took {tally.took:,.0f} s of {cores()} cores. What is played and which laws are asked: [simulate](simulate.md).", "",
+        *_WHAT_IT_IS, "",
+        *_table(("", "count"), rows(tally)), "",
+        *_table(("the run ended", "plays"), ((name, f"{count:,}") for name, count in tally.endings.most_common())), "",
+        *_table(("fault", "times"), ((kind, f"{tally.faults[kind]:,}") for kind in Kind)),
+    ]  # fmt: skip
+    if tally.broken:
+        lines += ["", *_table(("broken seed", "law"), ((str(seed), law) for seed, law in sorted(tally.broken.items())))]
+    return "\n".join(lines) + "\n"
+
+
+def _table(head: tuple[str, str], body: Iterator[tuple[str, str]]) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in (head, ("---", "---"), *body)]

@@ -1,0 +1,48 @@
+"""Drift, told: differences folded, who could not be asked, and how many nodes are as they should be."""
+
+from __future__ import annotations
+
+from rollout.core.model.snapshot import Unread
+from rollout.core.model.verification import Drift
+from rollout.core.presentation.drift_text import drift_document, drift_lines, has_drift
+
+CONFIG = "/var/lib/kubelet/config.yaml"
+EDITED = Drift("content-differs", CONFIG, "bbbb, transaction t1 left aaaa")
+HINT = Drift("replaced-after-start", CONFIG, "7 s after the running kubelet started")
+BY_KUBEADM = Drift("kubeadm-rewrote", CONFIG, "`kubeadm upgrade` wrote it anew")
+FOUND = {"n1": (), "n2": (HINT,), "n3": (EDITED,), "n4": (EDITED, HINT)}
+SILENT = (Unread("n5", "no-banner", "no banner\x1b[2J"), Unread("n6", "no-banner", "no banner\x1b[2J"))
+
+
+def test_a_hint_alone_is_no_drift() -> None:
+    assert has_drift(FOUND)
+    assert not has_drift({"n1": (), "n2": (HINT,)})
+
+
+def test_the_same_difference_of_many_nodes_is_told_once() -> None:
+    assert list(drift_lines(FOUND, SILENT)) == [
+        f"perhaps replaced-after-start {CONFIG}: 2 nodes  n[2,4]",
+        f"  {HINT.evidence} (on n2)",
+        f"content-differs {CONFIG}: 2 nodes  n[3-4]",
+        f"  {EDITED.evidence} (on n3)",
+        "not asked: 2 nodes  n[5-6]: no banner [no-banner]",
+        "2 nodes as they should be, 2 drifted, 2 not asked",
+    ]
+
+
+def test_what_kubeadm_rewrote_is_told_with_what_keeps_it_from_it() -> None:
+    lines = list(drift_lines({"n1": (BY_KUBEADM,)}, ()))
+    assert lines[:2] == [f"kubeadm-rewrote {CONFIG}: 1 node  n1", f"  {BY_KUBEADM.evidence}"]
+    assert lines[2].startswith("  `rollout export kubeadm --cluster CLUSTER` prints")
+    assert lines[3] == "0 nodes as they should be, 1 drifted, 0 not asked"
+
+
+def test_programs_are_told_every_difference_of_every_node() -> None:
+    document = drift_document(FOUND, SILENT)
+    assert document["version"] == 1
+    assert set(document["drifted"]) == {"n2", "n3", "n4"}
+    assert document["drifted"]["n4"][0] == {
+        "reference": "content-differs", "place": CONFIG, "evidence": EDITED.evidence,
+    }  # fmt: skip
+    assert document["asWanted"] == ["n1"]
+    assert document["notAsked"] == dict.fromkeys(("n5", "n6"), "no banner [no-banner]")

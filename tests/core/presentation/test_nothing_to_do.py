@@ -1,0 +1,46 @@
+"""An apply that begins no run, told: why, by which runs, and whom the plan had to leave out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from rollout.core.model.plan import Left, Standing
+from rollout.core.plans import plan_codec
+from rollout.core.presentation.nothing_to_do import (
+    NothingToDo,
+    Why,
+    nothing_document,
+    nothing_lines,
+    nothing_to_change,
+)
+from tests.app.site import SMALL
+
+EMPTY = replace(SMALL, nodes={}, groups=(), waves=())
+SHORT = replace(EMPTY, left=(Left("n9", "r1", Standing.REFUSED, "no-home", "no home"),))
+
+
+def test_each_reason_has_its_words() -> None:
+    assert list(nothing_lines(nothing_to_change(EMPTY))) == ["nothing to do"]
+    refused, left = nothing_lines(nothing_to_change(SHORT))
+    assert (refused, left) == ("no node can be changed", "not in the plan, refused (1) n9: no home [no-home]")
+    (applied,) = nothing_lines(NothingToDo(SMALL, Why.ALREADY_APPLIED, ("r2", "r1")))
+    assert applied == "nothing to do: already applied by runs r2, r1; every node has the plan's files"
+    (unknown,) = nothing_lines(NothingToDo(SMALL, Why.ALREADY_APPLIED))
+    assert "already applied by no run of this journal;" in unknown
+
+
+def test_the_document_says_the_same_and_ends_with_4_where_nodes_were_left_out() -> None:
+    document = json.loads(json.dumps(nothing_document(nothing_to_change(SHORT))))
+    left = {"what": "refused", "reason": "no home [no-home]", "nodes": "n9", "count": 1}
+    assert document == {
+        "version": 1,
+        "event": "NothingToDo",
+        "cluster": SHORT.cluster,
+        "plan": plan_codec.digest(SHORT),
+        "why": "none-can-be-changed",
+        "runs": [],
+        "left_out": [left],
+        "exit_code": 4,
+    }
+    assert nothing_document(nothing_to_change(EMPTY))["exit_code"] == 0

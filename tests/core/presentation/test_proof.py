@@ -1,0 +1,173 @@
+"""What proves that a node is back, what shows that it is not, and what shows neither; and how people and programs are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.proof import BOOT_UNIT, NodeProof, Proven, proof_of
+from rollout.core.model.snapshot import (
+    FileState,
+    Measurement,
+    Process,
+    Receipt,
+    ReceiptState,
+    Stale,
+    Token,
+    UnitState,
+    Unread,
+)
+from rollout.core.model.verification import Binary, Expected, Verification
+from rollout.core.presentation.proof_text import all_proven, proof_documents, proof_lines
+
+CONFIG, ADDED = "/var/lib/kubelet/config.yaml", "/etc/default/kubelet"
+OLD, OTHER = "a" * 64, "b" * 64
+RUNNING = {"ActiveState": "active", "SubState": "running", "MainPID": "42"}
+WELL = Measurement(UnitState("kubelet.service", RUNNING), Process(42, ("kubelet",)), "ok")
+BACK = Verification(
+    "n1",
+    "0" * 32,
+    Token(7, "r1", live=False),
+    (Receipt("t1", "r1", 7, ReceiptState.REVERTED, "asked"),),
+    (Expected(CONFIG, "t1", ReceiptState.REVERTED, OLD), Expected(ADDED, "t1", ReceiptState.REVERTED)),
+    {CONFIG: FileState(CONFIG, "regular", "644", "0:0", 5, OLD), ADDED: FileState(ADDED, "absent")},
+    WELL,
+)
+
+
+def unit(**properties: str) -> Measurement:
+    return replace(WELL, unit=UnitState("kubelet.service", {**RUNNING, **properties}))
+
+
+def holding(path: str, digest: str) -> Verification:
+    """It, with these bytes in this file; ``""`` where they could not be read."""
+    return replace(BACK, files={**BACK.files, path: FileState(path, "regular", "644", "0:0", 5, digest)})
+
+
+def test_a_node_with_its_old_files_a_kubelet_well_on_them_and_nothing_of_ours_is_proven_by_its_digests() -> None:
+    assert proof_of(BACK, "t1") == NodeProof("n1", Proven.PROVEN, (), ((CONFIG, OLD), (ADDED, "")))
+
+
+def test_a_node_that_the_transaction_never_reached_is_back_too() -> None:
+    assert proof_of(replace(BACK, receipts=(), expected=()), "t1").proven is Proven.PROVEN
+
+
+@pytest.mark.parametrize(
+    ("found", "evidence"),
+    [
+        (
+            holding(CONFIG, OTHER),
+            f"{CONFIG}: {OTHER[:12]}, transaction t1 (reverted) left {OLD[:12]} [content-differs]",
+        ),
+        (holding(ADDED, OTHER), f"{ADDED}: regular; transaction t1 (reverted) left none [file-appeared]"),
+        (
+            replace(BACK, receipts=(replace(BACK.receipts[0], state=ReceiptState.CONFIRMED),)),
+            "transaction t1 is confirmed",
+        ),
+        (
+            replace(BACK, receipts=(*BACK.receipts, Receipt("t0", "r0", 6, ReceiptState.ARMED))),
+            "still under way: t0",
+        ),
+        (
+            replace(BACK, files={**BACK.files, BOOT_UNIT: FileState(BOOT_UNIT, "regular")}),
+            f"a guard is left: {BOOT_UNIT}",
+        ),
+        (replace(BACK, token=Token(7, "r1", live=True)), "run r1 still claims it"),
+        (
+            replace(BACK, measurement=unit(ActiveState="activating", SubState="auto-restart")),
+            "kubelet.service is activating (auto-restart)",
+        ),
+        (replace(BACK, measurement=unit(MainPID="43")), "the kubelet's process was exchanged while it was read"),
+        (replace(BACK, measurement=replace(WELL, healthz="refused")), "healthz: refused"),
+        (
+            replace(BACK, stale=(Stale(CONFIG, "kubelet.service", edited=True, seconds=3),)),
+            f"{CONFIG}: edited 3 s after kubelet.service started: not in force before a restart [edited-after-start]",
+        ),
+    ],
+)
+def test_what_was_seen_not_to_be_so_is_wrong(found: Verification, evidence: str) -> None:
+    assert proof_of(found, "t1") == replace(proof_of(found, "t1"), proven=Proven.WRONG, evidence=(evidence,))
+
+
+def test_what_cleaning_up_could_not_remove_is_wrong() -> None:
+    assert proof_of(BACK, "t1", ("rollout-guard-t1.timer",)).evidence == ("left behind: rollout-guard-t1.timer",)
+
+
+@pytest.mark.parametrize(
+    ("found", "evidence"),
+    [
+        (
+            Unread("n1", "no-banner", "no banner within 10 s"),
+            "could not be read again: no banner within 10 s [no-banner]",
+        ),
+        (holding(CONFIG, ""), f"{CONFIG}: it could not be read [file-unread]"),
+        (replace(BACK, measurement=replace(WELL, unit=None)), "systemd did not answer"),
+        (replace(BACK, measurement=unit(ActiveState="", SubState="")), "kubelet.service is not told (-)"),
+        (replace(BACK, measurement=replace(WELL, process=None)), "the kubelet's process could not be read"),
+        (replace(BACK, measurement=replace(WELL, healthz=None)), "nothing on the node can ask healthz"),
+    ],
+)
+def test_what_could_not_be_read_proves_nothing(found: Verification | Unread, evidence: str) -> None:
+    assert proof_of(found, "t1") == replace(proof_of(found, "t1"), proven=Proven.UNKNOWN, evidence=(evidence,))
+
+
+def test_what_is_wrong_is_said_before_what_is_not_known() -> None:
+    found = replace(holding(CONFIG, OTHER), measurement=replace(WELL, healthz=None))
+    proof = proof_of(found, "t1")
+    assert proof.proven is Proven.WRONG
+    assert [text.rpartition("[")[2] for text in proof.evidence] == [
+        "content-differs]",
+        "nothing on the node can ask healthz",
+    ]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        replace(BACK, binary=Binary("t1", "9-1", "9-2")),
+        replace(BACK, stale=(Stale(CONFIG, "kubelet.service", edited=False, seconds=3),)),
+        replace(BACK, measurement=replace(WELL, healthz="off")),
+    ],
+    ids=["an upgrade by somebody", "a hint", "healthz is switched off"],
+)
+def test_what_says_nothing_against_it(found: Verification) -> None:
+    assert proof_of(found, "t1").proven is Proven.PROVEN
+
+
+# ------------------------------------------------------------------------------------------------------------------- told
+
+SICK = tuple(NodeProof(f"n{at}", Proven.WRONG, (f"healthz: refused by n{at}",)) for at in (4, 5, 6))
+PROOFS = (
+    NodeProof("n1", Proven.PROVEN, (), ((CONFIG, OLD),)),
+    NodeProof("n2", Proven.PROVEN),
+    NodeProof("n3", Proven.UNKNOWN, ("systemd did not answer", "\x1b[2Jquoted")),
+    *SICK,
+)
+
+
+def test_people_are_told_who_is_proven_and_of_all_others_which_and_why() -> None:
+    first, wrong, unknown = proof_lines(PROOFS)
+    assert (
+        first == "proof: 2 of 6 nodes read again: old files by digest, kubelet healthy on them, no guard left: n[1-2]"
+    )
+    assert wrong.startswith("  not back as it was (3) n[4-6]: healthz: refused by ")
+    assert unknown == "  unknown (1) n3: systemd did not answer; quoted"
+    assert "\x1b" not in unknown
+
+
+def test_nobody_proven_is_told_without_a_list() -> None:
+    assert next(proof_lines(SICK)).endswith("no guard left")
+
+
+def test_programs_are_told_a_line_a_node_and_the_counts() -> None:
+    *nodes, last = proof_documents(PROOFS)
+    assert [(each["node"], each["proof"]) for each in nodes] == [(each.node, each.proven.value) for each in PROOFS]
+    assert nodes[0]["files"] == {CONFIG: OLD}
+    assert "\x1b" not in nodes[2]["evidence"][1]
+    assert last == {"version": 1, "event": "Proof", "proven": 2, "wrong": 3, "unknown": 1}
+
+
+def test_all_are_proven_only_if_each_is() -> None:
+    assert all_proven(PROOFS[:2])
+    assert not all_proven(PROOFS[:3])

@@ -1,0 +1,203 @@
+"""What is folded out of a journal, and what is told of it in words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rollout.core.model.playbook import Limits, RevertScope, Share
+from rollout.core.model.verdict import Verdict
+from rollout.core.presentation.pages.moments import fallen, moments
+from rollout.core.presentation.pages.next_steps import next_steps
+from rollout.core.presentation.pages.numbers import Number, number_in
+from rollout.core.presentation.pages.sections import taken_back
+from rollout.core.presentation.pages.story import Story
+from rollout.core.presentation.pages.text import report_document, report_lines
+from rollout.core.run.events import AbortAsked, PauseAsked, Resumed
+from rollout.core.run.state import Goal, NodeState, Phase
+from tests.core.presentation import journals
+from tests.core.presentation.journals import story_of
+from tests.orders import make_order
+from tests.plays import Play, confirmed_before
+
+
+@pytest.fixture(scope="module")
+def halted() -> Story:
+    plan, play = journals.halted()
+    return story_of(play, plan)
+
+
+@pytest.fixture(scope="module")
+def gate_failed() -> Story:
+    plan, play = journals.gate_failed()
+    return story_of(play, plan)
+
+
+def texts(story: Story) -> list[str]:
+    return [moment.text for moment in moments(story)]
+
+
+def place(said: list[str], words: str) -> int:
+    """Where the one sentence with these words is."""
+    (found,) = [at for at, text in enumerate(said) if words in text]
+    return found
+
+
+def test_the_counts_kept_up_over_time_are_those_of_the_end(halted: Story) -> None:
+    for index, wave in enumerate(halted.past.order.waves):
+        for kind in NodeState:
+            counted = sum(halted.state.nodes[name].state is kind for name in wave.nodes)
+            assert halted.samples[-1].waves[index].get(kind, 0) == counted
+
+
+def test_time_never_goes_back_in_a_story_even_when_a_later_controllers_clock_does() -> None:
+    game = Play(make_order({"a": 20}, limits=Limits(per_rack=Share(percent=50.0))))
+    game.set_clock(1000.0)
+    game.run(until=lambda s: s.phase is Phase.SOAKING)
+    game.set_clock(900.0)
+    game.crash_and_resume()
+    game.go_on()
+    story = story_of(game)
+    times = [sample.at for sample in story.samples]
+    assert times == sorted(times)
+    assert all(span.began <= span.ended for span in story.spans)
+    assert "a new controller took over with token 2" in texts(story)
+
+
+def test_a_halted_run_is_told_from_its_beginning_to_its_halt_and_its_end(halted: Story) -> None:
+    said = texts(halted)
+    order = [
+        place(said, "began: 478 nodes to be claimed"),
+        place(said, "wave canary begins: 5 nodes"),
+        place(said, "wave canary is in after"),
+        place(said, "wave canary passed"),
+        place(said, "wave 25 % begins"),
+        place(said, "kubelet.service failed: exit code 1"),
+        place(said, "halted: 2 of 60 nodes of rack04 went wrong"),
+        place(said, "the run halted [taken-back-with-others]"),
+        place(said, "ended: "),
+    ]
+    assert order == sorted(order)
+    assert "5 of 5 nodes taken back once, healthy" in said[place(said, "wave canary is in after")]
+
+
+def test_a_run_that_was_resumed_and_halted_again_tells_both_halts() -> None:
+    plan, play = journals.halted(240)
+    play.feed(Resumed(play.now + 60, 2))
+    play.go_on()
+    story = story_of(play, plan)
+    said = texts(story)
+    halts = [text for text in said if text.startswith("halted: ")]
+    accepted = place(said, "a new controller took over with token 2; the halt was accepted")
+    assert len(halts) == 2
+    assert said.index(halts[0]) < accepted < said.index(halts[1])
+    mixed = [found for found in fallen(story) if found.first < story.halts[0][0] and found.last > story.halts[1][0]]
+    assert not mixed, "who fell under one controller is not folded with who fell under the next"
+
+
+def test_failures_are_folded_by_what_was_said(halted: Story) -> None:
+    found = {kind.reference: kind for kind in fallen(halted)}
+    assert len(found["unit-failed"].nodes) == 2
+    assert all(halted.past.order.nodes[name].rack == "rack04" for name in found["unit-failed"].nodes)
+    assert found["connect-timeout"].state is NodeState.UNREACHABLE
+
+
+def test_a_gate_that_failed_is_told_with_its_evidence(gate_failed: Story) -> None:
+    (bad,) = [judged for judged in gate_failed.judged if judged.reading.verdict is Verdict.FAIL]
+    assert bad.reading.gate == "pull errors"
+    assert any("halted: gate 'pull errors': touched 0.31" in text for text in texts(gate_failed))
+
+
+def test_words_from_another_terminal_are_told() -> None:
+    plan, play = journals.stopped(lambda s: s.wave == 1)
+    play.feed(PauseAsked(play.now, "bob\x1b[2J", "lunch", 1))
+    assert "paused by bob: lunch" in texts(story_of(play, plan))
+
+
+def test_what_is_next_are_commands() -> None:
+    def commands(story: Story) -> list[str]:
+        return [command.split()[1] for command, _ in next_steps(story.state)]
+
+    plan, play = journals.done()
+    assert commands(story_of(play, plan)) == ["rollback", "verify"]
+    plan, play = journals.halted()
+    assert commands(story_of(play, plan)) == ["resume", "catch-up", "rollback"]
+    plan, play = journals.stopped(lambda s: s.wave == 1)
+    assert commands(story_of(play, plan)) == ["watch", "resume", "rollback"]
+
+
+def test_a_rollback_is_told_too() -> None:
+    game = confirmed_before(make_order({"a": 4}, goal=Goal.REVERT))
+    game.run()
+    story = story_of(game)
+    assert fallen(story) == ()
+    assert texts(story)[-1] == "ended: 4 reverted"
+
+
+def test_the_text_tells_the_story_without_the_log(halted: Story) -> None:
+    lines = list(report_lines(halted))
+    text = "\n".join(lines)
+    assert lines[0] == "run r20261120-160000-ab12 on rno: halted, exit code 3"
+    assert "by ann@ops, 2026-11-20 16:00:00 UTC to 2026-11-20 16:02:" in text
+    for words in (
+        "What happened",
+        "■ halted: 2 of 60",
+        "What the gates measured",
+        "Budgets, when it halted",
+        "used up",
+    ):
+        assert words in text
+    assert "rollout rollback r20261120-160000-ab12   take it back from every node that has it" in text
+    assert all(line.isprintable() for line in lines)
+
+
+def test_the_document_says_the_same(gate_failed: Story) -> None:
+    document = json.loads(json.dumps(report_document(gate_failed)))
+    assert (document["version"], document["who"], document["summary"]["ending"]) == (1, "ann@ops", "halted")
+    assert {gate["verdict"] for gate in document["gates"]} == {"pass", "fail"}
+    assert document["next"][0]["command"] == "rollout resume r20261120-160000-ab12"
+    assert document["moments"][0]["at"] == 0
+
+
+NUMBERS = [
+    (
+        "touched 0.31 (median of 3, 0.2 to 0.4), control 0.0092 (median of 100, 0 to 1): 0.3 higher",
+        Number(0.31, 0.0092),
+    ),
+    ("5 samples, 1 to 3.5; at most 4", Number(3.5, 4.0)),
+    ("5 samples, 1 to 3.5; at least 0.5", Number(1.0, 0.5)),
+    ("1 sample, 2 to 2; no threshold", Number(2.0, None)),
+    ('2 of 5 samples beyond: {node="a-1"} 7e-05, {node="a-2"} 9; at most 1e-05', Number(7e-05, 1e-05)),
+    ("answered 200", None),
+    ("no alert fires", None),
+    ("", None),
+]
+
+
+@pytest.mark.parametrize(("evidence", "number"), NUMBERS, ids=[text[:20] or "nothing" for text, _ in NUMBERS])
+def test_the_number_in_a_gates_evidence(evidence: str, number: Number | None) -> None:
+    assert number_in(evidence) == number
+
+
+def test_what_went_back_is_told_by_the_word_of_who_said_it() -> None:
+    plan, play = journals.stopped(lambda s: s.wave == 1)
+    play.feed(AbortAsked(play.now, "bob", "wrong week", 1, RevertScope.RUN))
+    play.go_on()
+    story = story_of(play, plan)
+    assert any("aborted by bob: wrong week (revert: run)" in text for text in texts(story))
+    assert "with the others, as bob said (revert: run)" in taken_back(story)
+    assert any("as bob said (revert: run)" in line for line in report_lines(story))
+
+
+def test_what_went_back_by_the_playbook_is_told_so(halted: Story) -> None:
+    assert "as the playbook says (revert: wave)" in taken_back(halted)
+
+
+def test_a_node_that_was_not_left_as_found_is_not_told_as_if_it_had_been(halted: Story) -> None:
+    (name,) = [name for name, record in halted.state.nodes.items() if record.state is NodeState.UNREACHABLE]
+    assert "every node left as found" not in texts(halted)
+    assert f"477 of 478 nodes left as found; not known of, or not so: {name}" in texts(halted)
+    game = Play(make_order({"a": 2}))
+    game.run()
+    assert "every node left as found" in texts(story_of(game))

@@ -1,0 +1,111 @@
+"""What is said of a run: counts, troubles folded by message, the exit code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.playbook import Cause, Limits, RevertScope, Share
+from rollout.core.presentation.summary import exit_code, summarize
+from rollout.core.presentation.summary_text import summary_document, summary_lines
+from rollout.core.run.state import Ending, Goal, LeftOut, NodeRecord, NodeState, Phase, RunState
+from tests.orders import make_order
+from tests.plays import Play
+
+S = NodeState
+
+
+def finished(ending: Ending | None = Ending.DONE, goal: Goal = Goal.APPLY, **records: NodeRecord) -> RunState:
+    state = Play(make_order({"a": 3}, goal=goal)).run(until=lambda _: True)
+    nodes = dict.fromkeys(state.nodes, NodeRecord(S.CONFIRMED if goal is Goal.APPLY else S.REVERTED))
+    nodes |= {name.replace("_", "-"): record for name, record in records.items()}
+    return replace(state, nodes=nodes, ending=ending, phase=Phase.ENDED if ending else Phase.RUNNING)
+
+
+GONE = NodeRecord(S.UNREACHABLE, cause=Cause.UNREACHABLE, reference="connect-timeout", message="no answer", owed=True)
+
+CODES = [
+    ("done", finished(), 0),
+    ("not ended", finished(None), None),
+    ("a node went wrong", finished(a_1=GONE), 4),
+    ("a node was reverted", finished(a_1=NodeRecord(S.REVERTED)), 4),
+    ("halted", finished(Ending.HALTED), 3),
+    ("preflight", finished(Ending.PREFLIGHT), 2),
+    ("claimed by another run", finished(Ending.CLAIMED), 5),
+    ("interrupted", finished(Ending.INTERRUPTED), 130),
+    ("something of ours was left", finished(a_1=NodeRecord(S.CONFIRMED, leftovers=("unit x",))), 4),
+    ("rolled back", finished(goal=Goal.REVERT), 0),
+    ("rolled back but for one", finished(goal=Goal.REVERT, a_1=GONE), 4),
+]
+
+
+@pytest.mark.parametrize(("name", "state", "code"), CODES, ids=[name for name, _, _ in CODES])
+def test_the_exit_code(name: str, state: RunState, code: int | None) -> None:
+    assert exit_code(state) == code
+
+
+def test_nodes_left_out_of_the_plan_count() -> None:
+    state = finished()
+    left = (LeftOut("refused", "no home [setting-unsupported]", "b-[1-9]", 9),)
+    state = replace(state, order=replace(state.order, left_out=left))
+    assert exit_code(state) == 4
+    assert any("not in the run, refused (9) b-[1-9]: no home" in line for line in summary_lines(summarize(state)))
+
+
+def test_troubles_are_folded_by_message() -> None:
+    lines = list(summary_lines(summarize(finished(a_1=GONE, a_2=GONE))))
+    assert "  unreachable (2) a-[1-2]: no answer [connect-timeout]" in lines
+    assert any(line.startswith("  owed") and line.endswith("a-[1-2]") for line in lines)
+
+
+def test_messages_that_differ_only_in_the_nodes_own_name_are_one() -> None:
+    def gone(name: str) -> NodeRecord:
+        return replace(GONE, message=f"{name}.example.net did not resolve in time")
+
+    lines = list(summary_lines(summarize(finished(a_1=gone("a-1"), a_2=gone("a-2")))))
+    assert "  unreachable (2) a-[1-2]: NODE.example.net did not resolve in time [connect-timeout]" in lines
+    alone = list(summary_lines(summarize(finished(a_1=gone("a-1")))))
+    assert "  unreachable (1) a-1: a-1.example.net did not resolve in time [connect-timeout]" in alone
+
+
+def test_a_halted_run_tells_why() -> None:
+    play = Play(make_order({"a": 20}, limits=Limits(per_rack=Share(count=5)), on_failure=RevertScope.WAVE))
+    play.sicken("a-3")
+    end = play.run()
+    text = "\n".join(summary_lines(summarize(end)))
+    assert "run r1 on test: halted, exit code 3" in text
+    assert "went wrong" in text
+    assert "the run halted [taken-back-with-others]" in text
+    assert summary_document(summarize(end))["version"] == 1
+
+
+def test_what_is_left_behind_is_said_without_terminal_escapes() -> None:
+    state = finished(a_1=NodeRecord(S.CONFIRMED, leftovers=("unit \x1b[31mred",)))
+    (line,) = [line for line in summary_lines(summarize(state)) if "left behind" in line]
+    assert "\x1b" not in line
+
+
+def test_a_run_on_its_way_says_where() -> None:
+    assert next(summary_lines(summarize(finished(None)))) == "run r1 on test: running, wave 'all'"
+
+
+def test_a_run_on_its_way_says_how_far_it_is_from_halting() -> None:
+    sick = NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)
+    (line,) = [line for line in summary_lines(summarize(finished(None, a_1=sick))) if line.startswith("  budgets: ")]
+    assert line == "  budgets: wave 'all' 1 of 1 · the fleet 1 of 1 · rack a 1 of 2: halts at 0 more in wave 'all'"
+    assert not [line for line in summary_lines(summarize(finished())) if line.startswith("  budgets: ")]
+    document = summary_document(summarize(finished(None)))
+    assert document["budgets"][0] == {"where": "wave 'all'", "wrong": 0, "limit": 1, "left": 1}
+
+
+def test_a_node_that_owes_only_a_cordon_is_not_told_as_if_its_change_were_open() -> None:
+    left = ("its cordon could not be lifted: the API is away",)
+    held = NodeRecord(S.CONFIRMED, owed=True, cordoned=True, leftovers=left)
+    gone = replace(GONE, cordoned=True, leftovers=left)
+    lines = list(summary_lines(summarize(finished(a_1=held, a_2=gone))))
+    assert "  owed (only its cordon is still to be lifted there): a-1" in lines
+    assert "  owed (the change is still to be done or taken back there): a-2" in lines
+    assert any("rollout catch-up" in line for line in lines)
+    alone = list(summary_lines(summarize(finished(a_1=held))))
+    assert not any("the change is still" in line for line in alone)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rollout.lab import launch
+from tests.lab.labs import Lab, spec
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Eight nodes of all kinds, up for the session; a test takes a node of its own or leaves it as it was."""
+    made = Lab(tmp_path_factory.mktemp("lab") / "fleet", spec())
+    launch.up(made.spec, made.directory)
+    yield made
+    log = (made.directory / "lab.log").read_text(encoding="utf-8")
+    launch.down(made.directory)
+    assert log == ""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Lab]:
+    """Two nodes for one test that breaks them."""
+    with _own(Lab(tmp_path / "small", spec(2))) as made:
+        yield made
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[Lab]:
+    """The same with a RestartSec of four seconds: no apply ends before that."""
+    with _own(Lab(tmp_path / "slow", spec(2, 4.0))) as made:
+        yield made
+
+
+@contextmanager
+def _own(made: Lab) -> Iterator[Lab]:
+    launch.up(made.spec, made.directory)
+    yield made
+    if made.directory.exists():
+        launch.down(made.directory)

@@ -1,0 +1,19 @@
+"""A lab node is an ordinary SSH server: Fabric, with the generated ssh_config, is as welcome as ssh or we are."""
+
+from __future__ import annotations
+
+import pytest
+from fabric import Config, Connection
+from paramiko import RejectPolicy
+
+from tests.lab.labs import Lab
+
+pytestmark = pytest.mark.process
+
+
+def test_fabric_runs_a_command_on_a_node(lab: Lab) -> None:
+    config = Config(runtime_ssh_path=str(lab.directory / "ssh_config"))
+    with Connection("lab-08", config=config) as connection:
+        connection.client.load_host_keys(str(lab.directory / "known_hosts"))
+        connection.client.set_missing_host_key_policy(RejectPolicy())  # Fabric's default trusts anybody
+        assert connection.run("systemctl is-active kubelet", hide=True, in_stream=False).stdout.strip() == "active"

@@ -1,0 +1,31 @@
+"""The lab's one thread: who is called when a descriptor has something to read."""
+
+from __future__ import annotations
+
+import os
+
+from rollout.lab.loop import Loop
+
+
+def test_a_descriptor_that_is_given_away_again_does_not_inherit_the_news_of_the_old_one() -> None:
+    """A pipe is read, a neighbour with news is closed, and its number goes to somebody who has none: nobody calls him."""
+    loop = Loop()
+    pipes = [os.pipe(), os.pipe()]
+    called: list[str] = []
+
+    def first(own: int, other: int) -> None:
+        called.append("first")
+        loop.forget(own)
+        loop.forget(other)
+        quiet, _ = os.pipe()
+        os.dup2(quiet, other)  # what the next open() would do by itself
+        loop.watch(other, lambda: called.append("one that has nothing to read"))
+        loop.call(loop.stop)
+
+    (one, to_one), (two, to_two) = pipes
+    loop.watch(one, lambda: first(one, two))
+    loop.watch(two, lambda: first(two, one))
+    os.write(to_one, b"x")
+    os.write(to_two, b"x")
+    loop.run()
+    assert called == ["first"]

@@ -1,0 +1,168 @@
+"""Faults of output, host keys, clocks and restless kubelets; how faults are combined, timed and listed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rollout.cli.lab import lab as lab_command
+from rollout.core.model.remote import RemoteCommand
+from rollout.lab import ailments, control, disk, faults, output
+from tests.controllers import until
+from tests.lab.labs import Lab
+from tests.lab.test_faults import NEW, apply, confirm, extra, receipt
+from tests.places import ROOT
+
+pytestmark = pytest.mark.process
+
+NODE = "lab-01"
+
+
+def prints(lab: Lab, command: RemoteCommand) -> bytes:
+    return lab.ssh(NODE, command.line, command.stdin).stdout
+
+
+def test_garbage_in_place_of_an_answer_while_the_command_does_its_work(small: Lab) -> None:
+    small.fault(NODE, output.GARBAGE)
+    said = prints(small, apply(small, NODE))
+    assert b"end apply" not in said
+    assert b"\nreceipt tx=t1 run=r1 counter=99 state=confirmed" in said, "a lie"
+    assert {b"\x1b", b"\xff", b"\0"} <= {said[index : index + 1] for index in range(len(said))}
+    assert max(map(len, said.split(b"\n"))) > 10_000, "a line without an end"
+    with pytest.raises(UnicodeDecodeError):
+        said.decode()
+    assert said == prints(small, RemoteCommand("true", b"", 10)), "the same each time"
+    assert extra(small, NODE) == NEW
+    small.clear(NODE)
+    small.verb(NODE, confirm())
+    assert receipt(small, NODE)["state"] == "confirmed"
+
+
+def test_garbage_from_the_apply_on(small: Lab) -> None:
+    small.fault(NODE, output.GARBAGE, at=faults.APPLY)
+    assert small.ssh(NODE, "echo fine").stdout == b"fine\n"
+    assert b"\x1b" in prints(small, apply(small, NODE))
+
+
+def test_output_that_never_ends_until_the_client_leaves(small: Lab) -> None:
+    small.fault(NODE, output.ENDLESS)
+    config = str(small.directory / "ssh_config")
+    with subprocess.Popen(["ssh", "-F", config, NODE, "true"], stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        assert len(client.stdout.read(3_000_000)) == 3_000_000
+        assert small.ssh("lab-02", "echo fine").stdout == b"fine\n", "the others do not notice"
+        client.kill()
+    until(lambda: not control.ask(small.directory, {"op": "status"})["commands"], 60, "who hangs up ends it")
+
+
+def test_another_host_key_is_noticed_and_the_old_one_comes_back(small: Lab) -> None:
+    small.fault(NODE, faults.STRANGER)
+    answer = small.ssh(NODE, "true")
+    assert (answer.returncode, b"HOST IDENTIFICATION HAS CHANGED" in answer.stderr) == (255, True)
+    small.clear(NODE)
+    assert small.ssh(NODE, "true").returncode == 0
+
+
+@pytest.mark.parametrize("step", [86400.0, -86400.0])
+def test_a_clock_that_jumps_changes_nothing_for_a_transaction(small: Lab, step: float) -> None:
+    before = int(small.ssh(NODE, "date +%s").stdout)
+    small.verb(NODE, apply(small, NODE))
+    small.fault(NODE, faults.CLOCK, step)
+    assert abs(int(small.ssh(NODE, "date +%s").stdout) - before - step) < 60
+    found = receipt(small, NODE)
+    assert (found["state"], 0 < int(found["left"]) <= 120) == ("armed", True), "a receipt knows only uptime"
+    small.verb(NODE, confirm())
+    assert receipt(small, NODE)["state"] == "confirmed"
+    small.clear(NODE)
+    assert abs(int(small.ssh(NODE, "date +%s").stdout) - before) < 60
+
+
+def test_a_kubelet_that_flaps_is_active_now_and_then(small: Lab) -> None:
+    small.fault(NODE, ailments.FLAPPING, 0.45)  # shorter than RestartSec: no start outlives the agent's look
+    restarts: set[str] = set()
+    seen: set[str] = set()
+    health: set[str] = set()
+
+    def has_been_seen_in_every_state() -> bool:
+        answer = small.ssh(
+            NODE,
+            "systemctl show -p NRestarts kubelet; systemctl is-active kubelet; curl -s http://127.0.0.1:10248/healthz",
+        )
+        count, state, *rest = answer.stdout.decode().splitlines()
+        restarts.add(count)
+        seen.add(state)
+        health.add("".join(rest))
+        return len(restarts) >= 3 and seen >= {"active", "activating"} and health >= {"ok", ""}
+
+    until(has_been_seen_in_every_state, 120, "it has been seen well and ill")
+    assert seen == {"active", "activating"}
+    assert health == {"ok", ""}
+    assert any(line.startswith("healthy no") for line in small.verb(NODE, apply(small, NODE))), (
+        "any configuration does it"
+    )
+    small.clear(NODE)
+    small.until_state(NODE, "running")
+
+
+def test_faults_of_several_parts_at_once_and_one_in_place_of_another(small: Lab) -> None:
+    small.fault(NODE, ailments.NEVER_HEALTHY)
+    small.fault(NODE, disk.SLOW, lasting=0.1, add=True)
+    small.fault(NODE, faults.STRANGER, at=faults.APPLY, add=True)
+    small.fault("lab-02", disk.SLOW, lasting=0.1)
+    found = control.ask(small.directory, {"op": "status"})["faults"]
+    assert found == {"never-healthy": [NODE], "slow-disk": [NODE, "lab-02"], "host-key-change": [NODE]}
+    small.fault(NODE, faults.REFUSE)
+    found = control.ask(small.directory, {"op": "status"})["faults"]
+    assert found == {"refuse": [NODE], "slow-disk": ["lab-02"]}
+
+
+def test_a_fault_that_comes_later_and_goes_by_itself(small: Lab) -> None:
+    """Its fault is listed for as long as it is expected or there; while it strikes, the node refuses."""
+    small.fault(NODE, faults.REFUSE, 3600.0)
+    assert small.ssh(NODE, "true").returncode == 0, "not before its time"
+    small.fault(NODE, faults.REFUSE, 0.5, lasting=4.0)
+    until(lambda: small.ssh(NODE, "true").returncode != 0, 60, "it strikes")
+    until(lambda: small.ssh(NODE, "true").returncode == 0, 60, "it goes")
+    assert control.ask(small.directory, {"op": "status"})["faults"] == {}
+
+
+def test_a_fault_that_was_taken_back_before_its_moment_never_strikes(small: Lab) -> None:
+    small.fault(NODE, faults.DIES, at=disk.RECEIPT)
+    small.clear(NODE)
+    assert any(line.startswith("healthy yes") for line in small.verb(NODE, apply(small, NODE)))
+
+
+def typed(lab: Lab, *words: str) -> Result:
+    return CliRunner().invoke(lab_command, [*words, "--dir", str(lab.directory)])
+
+
+def test_faults_as_typed_and_listed(small: Lab) -> None:
+    assert (
+        typed(small, "fault", NODE, "dies-and-returns", "--at", "switch", "--for", "2").output
+        == "dies-and-returns: lab-01\n"
+    )
+    assert typed(small, "fault", "@rack1", "slow-disk", "--for", "0.5", "--add").output == "slow-disk: lab-[01-02]\n"
+    assert typed(small, "fault", "api", "api-down").output == "api-down: api\n"
+    assert typed(small, "faults").output.splitlines() == [
+        "api api-down",
+        "lab-01 dies-and-returns --after 0 --for 2 --at switch",
+        "lab-[01-02] slow-disk --after 0 --for 0.5",
+    ]
+    assert "  fault api-down: api\n" in typed(small, "status").output
+    assert typed(small, "fault", "api", "--clear").output == "mended: api\n"
+    typed(small, "fault", "@rack1", "--clear")
+    assert typed(small, "faults").output == "no fault is set\n"
+    for words in (("api", "refuse"), (NODE, "api-down"), (NODE, "refuse", "--after", "-1"), (NODE, "no-such-fault")):
+        assert typed(small, "fault", *words).exit_code != 0, words
+
+
+def test_every_kind_is_explained() -> None:
+    """In the command's help, and in the table of docs/lab.md."""
+    helped = CliRunner().invoke(lab_command, ["fault", "--help"]).output
+    table = (ROOT / "docs/lab.md").read_text()
+    for kind in faults.KINDS:
+        assert re.search(rf"^ *{kind} ", helped, re.MULTILINE), kind
+        assert f"| `{kind}` |" in table, kind

@@ -1,0 +1,86 @@
+"""Drawn fleets, drawn faults, every law after every event: hundreds of plays, each the same for the same seed.
+
+Every tree plays four hundred others of a hundred thousand, all of which `make simulate` plays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.simulator.draw import scenario
+from rollout.simulator.play import Play
+from rollout.simulator.scenario import Fault, Kind
+from rollout.simulator.tally import cores, page, played, played_on_all_cores, rows
+from tests.sampling import DEPTH, Depth, dice
+
+ALL = 100_000
+SEEDS = 10_000 if DEPTH is Depth.NIGHT else 400
+ENDINGS = {"done", "halted"} | ({"preflight", "interrupted"} if DEPTH is Depth.NIGHT else set())
+"""Those that are among so many for certain: one of fifty ends before it begins, one of a hundred is interrupted."""
+
+
+@pytest.mark.process
+def test_drawn_seeds_keep_every_law() -> None:
+    first = dice("simulation").randrange(ALL - SEEDS)
+    tally = played_on_all_cores(first, SEEDS, lambda _: None, workers=min(2, cores()))
+    assert tally.broken == {}, "`rollout simulate --seed N` tells the story"
+    assert tally.seeds == SEEDS
+    assert all(tally.faults[kind] > SEEDS / 100 for kind in Kind), "every kind of fault was among them, often"
+    assert tally.killed > SEEDS / 10
+    assert set(tally.endings) >= ENDINGS
+
+
+def test_a_seed_tells_the_same_story_every_time() -> None:
+    for seed in (3, 17, 58, 161):
+        first, second = Play(scenario(seed)).run(), Play(scenario(seed)).run()
+        assert [str(told) for told in first.story] == [str(told) for told in second.story]
+        assert first.story
+
+
+def test_an_emergency_leaves_no_cordon_of_the_run_that_it_took_over() -> None:
+    assert Play(replace(scenario(170), faults=(Fault(Kind.EMERGENCY, at=27.0),))).run().broken == ""
+
+
+def test_a_controller_that_thaws_leaves_no_cordon() -> None:
+    assert Play(replace(scenario(3050), faults=(Fault(Kind.FROZEN, at=76.0, lasting=45.0),))).run().broken == ""
+
+
+def test_a_controller_that_thaws_lifts_no_cordon_of_its_successor() -> None:
+    """Without a token on the cordon the node is restarted with pods on it."""
+    assert Play(replace(scenario(3113), faults=(Fault(Kind.FROZEN, at=31.0, lasting=45.0),))).run().broken == ""
+
+
+def test_restarts_that_were_written_down_late_keep_their_distance() -> None:
+    slow = Fault(Kind.WRITE_FAILS, at=11.4, lasting=2.0, amount=1.0)
+    assert Play(replace(scenario(1535), faults=(slow,))).run().broken == ""
+
+
+def test_an_agent_that_is_killed_anywhere_in_an_apply_or_a_confirm_leaves_its_node_to_its_guard() -> None:
+    for tenth in range(100):
+        played = Play(replace(scenario(58), faults=(_of_a_node(58, Kind.AGENT_KILLED, at=tenth / 10),))).run()
+        assert (played.broken, "agent killed" in str(played.story)) == ("", True)
+
+
+def test_a_restart_that_fails_in_the_revert_fails_its_node_until_it_is_seen() -> None:
+    """Its gates fail, so it goes back; its kubelet's process stays as it is."""
+    sick = _of_a_node(58, Kind.SICK_AFTER_CHANGE)
+    kept = _of_a_node(58, Kind.RESTART_FAILS, lasting=250.0)
+    played = Play(replace(scenario(58), faults=(sick, kept))).run()
+    assert played.broken == ""
+    assert "is not restarted with the old files" in " ".join(map(str, played.story))
+
+
+def _of_a_node(seed: int, kind: Kind, *, at: float = 0.0, lasting: float = 0.0) -> Fault:
+    """Which is changed first."""
+    return Fault(kind, min(scenario(seed).order.nodes.items(), key=lambda item: item[1].wave)[0], at, lasting)
+
+
+def test_what_is_written_down_is_what_was_counted() -> None:
+    tally = played(0, 20)
+    text = page(tally, "make simulate SEEDS=20")
+    for name, number in rows(tally):
+        assert f"| {name} | {number} |" in text
+    for kind in Kind:
+        assert f"| {kind} | {tally.faults[kind]} |" in text
