@@ -30,13 +30,12 @@ from rollout.core.run.laws import broken_laws
 from rollout.core.run.machine import as_journaled, opening, step
 from rollout.core.run.replace import altered
 from rollout.core.run.state import Order, Phase, RunState, Verb
+from rollout.simulator.controller import next_tick
 from rollout.simulator.fleet import Fleet, Link, Sender
-from rollout.simulator.fleet_laws import Watch
-from rollout.simulator.idle import next_tick
+from rollout.simulator.fleet_laws import Shadow, Watch
+from rollout.simulator.machine import MIXED, NEW, OLD, Transaction
 from rollout.simulator.node import ModelNode
-from rollout.simulator.node_parts import MIXED, NEW, OLD, Transaction
 from rollout.simulator.rehearsal import BUSY, MANY
-from rollout.simulator.shadow import Shadow
 from rollout.simulator.timeline import Timeline
 
 GATE_SECONDS = 1.0

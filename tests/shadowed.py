@@ -14,7 +14,7 @@ from rollout.core.run.events import Event
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.replace import altered
 from rollout.core.run.state import RunState
-from rollout.simulator.shadow import Shadow
+from rollout.simulator.fleet_laws import Shadow
 
 
 class Beside:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rollout.core.model.names_on_disk import on_disk
 from rollout.core.text import dataclass_json
+from rollout.core.text.dataclass_json import on_disk
 from tests.wire_names import FORMATS, breaks, names, read, shape
 
 

@@ -19,7 +19,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rollout.core.model.names_on_disk import name_on_disk
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import ReceiptState, Snapshot, Unread
 from rollout.core.plans import plan_codec, snapshot_codec
@@ -28,6 +27,7 @@ from rollout.core.presentation.summary_text import Attendance
 from rollout.core.run.journal_codec import EVENTS
 from rollout.core.run.requests import Word
 from rollout.core.run.state import RULES, Order
+from rollout.core.text.dataclass_json import name_on_disk
 from tests.places import ROOT
 
 FILE = Path(__file__).with_suffix(".json")

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 from rollout.adapters.journal import SqlJournal
-from rollout.adapters.screen import screen
+from rollout.adapters.live import screen
 from rollout.app.following import Follower
 from rollout.core.run.budgets import wrong
 from rollout.core.run.capacity import IN_MOTION

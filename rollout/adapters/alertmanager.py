@@ -11,7 +11,7 @@ from rollout.adapters.endpoints import Endpoint
 from rollout.adapters.http import Answer, refusal
 from rollout.adapters.json_answers import decoded, listing, mapping, text
 from rollout.app.ports import Silence
-from rollout.core.gates.measured import Alert
+from rollout.core.health_gates.measured import Alert
 from rollout.errors import RemoteError
 
 MOST_BYTES = 32 * 1024 * 1024

@@ -2,13 +2,142 @@
 
 from __future__ import annotations
 
+import os
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rollout.adapters.inventory_scripts import InventoryScripts
 from rollout.core.model.live import LiveNode
-from rollout.core.model.placed import PlacedPod
+from rollout.core.model.pods import PlacedPod
+from rollout.core.text.terminal import printable
+from rollout.errors import InputError, Problem
+
+# Asking an Ansible inventory for its nodes: a program that prints them, or ``ansible-inventory`` for everything
+# else.
+
+
+PATIENCE = 30.0
+MOST_BYTES = 64 * 1024 * 1024
+_MOST_COMPLAINT = 64 * 1024
+_TOOL = "ansible-inventory"
+_WHOLE = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true"}
+"""Else Ansible ends well with what it could read, and says on standard error only that the rest is missing."""
+_UNPARSED = re.compile(r"Failed to parse .* plugin: (.+)")
+
+
+class InventoryScripts:
+    """``patience`` is seconds for one inventory, ``most_bytes`` the longest output that is read."""
+
+    def __init__(self, patience: float = PATIENCE, most_bytes: int = MOST_BYTES) -> None:
+        self._patience = patience
+        self._most = most_bytes
+
+    def ansible(self, path: str) -> str:
+        """What the inventory at ``path`` prints for ``--list``. Raises ``InputError``."""
+        command = _command(Path(path))
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                env={**os.environ, **_WHOLE},
+            )
+        except OSError as error:
+            hint = "does its first line name a program that is here?"
+            raise _error("script-not-started", path, f"it could not be started: {error.strerror}", hint) from None
+        with process:
+            try:
+                out, complaint = self._read(process, path)
+                status = process.wait(timeout=self._patience)
+            except subprocess.TimeoutExpired:
+                _end(process)
+                raise _error("script-hangs", path, "it closed its output but did not end") from None
+            except BaseException:
+                _end(process)
+                raise
+        if status != 0:
+            how = f"exit status {status}" if status > 0 else f"signal {-status}"
+            raise _error("script-failed", path, f"it failed ({how}){_last_words(complaint)}")
+        try:
+            return out.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise _error("not-json", path, f"what it prints is not UTF-8 at byte {error.start}") from None
+
+    def _read(self, process: subprocess.Popen[bytes], path: str) -> tuple[bytes, str]:
+        """Both outputs to their ends, side by side, within time and size."""
+        assert process.stdout is not None  # noqa: S101 - asked for
+        assert process.stderr is not None  # noqa: S101
+        deadline = time.monotonic() + self._patience
+        out, complaint = bytearray(), bytearray()
+        with selectors.DefaultSelector() as both:
+            both.register(process.stdout, selectors.EVENT_READ, out)
+            both.register(process.stderr, selectors.EVENT_READ, complaint)
+            while both.get_map():
+                left = deadline - time.monotonic()
+                ready = both.select(left) if left > 0 else []
+                if not ready:
+                    raise _error("script-hangs", path, f"it did not end within {self._patience:g} s and was stopped")
+                for key, _ in ready:
+                    piece = os.read(key.fd, 1 << 16)
+                    if not piece:
+                        both.unregister(key.fileobj)
+                    key.data.extend(piece)
+                del complaint[:-_MOST_COMPLAINT]
+                if len(out) > self._most:
+                    raise _error("script-output-too-long", path, f"it printed more than {self._most} bytes")
+        return bytes(out), complaint.decode("utf-8", "replace")
+
+
+def _last_words(complaint: str) -> str:
+    """The last line, and why a file could not be read, which Ansible says before it."""
+    said = complaint.strip().splitlines()
+    if not said:
+        return ", without a word"
+    why = _UNPARSED.findall("\n".join(said[:-1]))
+    return f": {printable(said[-1], 200)}" + (f": {printable(why[-1], 200)}" if why else "")
+
+
+def _command(path: Path) -> list[str]:
+    if not path.exists():
+        raise _error("script-missing", str(path), "there is no such file")
+    if path.is_file() and os.access(path, os.X_OK):
+        return [str(path.absolute()), "--list"]
+    if path.is_file() and _is_script(path):
+        hint = f"chmod +x {printable(str(path))}"
+        raise _error("script-not-executable", str(path), "it is a script, but may not be executed", hint)
+    tool = shutil.which(_TOOL)
+    if tool is None:
+        hint = "install Ansible, or make it a program that prints JSON for --list"
+        raise _error("no-ansible", str(path), f"it is no program, and {_TOOL} is not installed to read it", hint)
+    return [tool, "--inventory", str(path.absolute()), "--list"]
+
+
+def _is_script(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The whole group, whatever it has started. The process has not been waited for, so its number is still its own."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _error(reference: str, path: str, message: str, hint: str = "") -> InputError:
+    return InputError((Problem(reference, f"{printable(path)}: {message}", hint=hint),))
+
 
 if TYPE_CHECKING:
     from rollout.adapters.kubernetes.cluster import KubernetesCluster

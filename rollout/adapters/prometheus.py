@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from rollout.adapters.endpoints import Endpoint
 from rollout.adapters.http import Answer, refusal
 from rollout.adapters.json_answers import decoded, listing, mapping, text
-from rollout.core.gates.measured import Sample, Samples
+from rollout.core.health_gates.measured import Sample, Samples
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from rollout.app.ports import ApiSources, NodeSources
 from rollout.core.model.live import LiveNode
-from rollout.core.model.placed import PlacedPod
+from rollout.core.model.pods import PlacedPod
 from rollout.core.text import dataclass_json, json_text
 from rollout.errors import RemoteError
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
 from rollout.app.ports import Alerts, Cluster, Metrics, Pages, Silence
-from rollout.core.gates.measured import Alert, Page, Samples
-from rollout.core.model.draining import Cordon, EvictionAnswer, LeavingPod
+from rollout.core.health_gates.measured import Alert, Page, Samples
 from rollout.core.model.live import LiveNode, Sight
-from rollout.core.model.placed import PlacedPod
+from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
 from rollout.errors import AwayError, RemoteError
 
 Said = TypeVar("Said")

@@ -22,8 +22,7 @@ from rollout.core.model.inventory import Inventory, Level
 from rollout.core.model.playbook import Policy
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.reading import rendering
-from rollout.core.reading.playbook_file import TEMPLATE_FOLDER
-from rollout.core.reading.wave_commands import wave_commands
+from rollout.core.reading.playbook_file import TEMPLATE_FOLDER, wave_commands
 from rollout.core.text import suggest
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem, RemoteError, RolloutError

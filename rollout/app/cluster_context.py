@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from rollout.app.past_plans import plan_of
+from rollout.app.following import plan_of
 from rollout.app.ports import ApiSources, Journal
 from rollout.core.model.inventory import Inventory
 from rollout.core.plans.history import Around, Seen, seen_in

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from rollout.app.ports import Cluster, Journal
-from rollout.core.model.draining import Cordon
+from rollout.core.model.pods import Cordon
 from rollout.core.run.events import CordonsLifted
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.machine import as_journaled

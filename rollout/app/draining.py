@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rollout.app.ports import Clock, Cluster
-from rollout.core.model.draining import Cordon, Eviction, EvictionAnswer, LeavingPod
 from rollout.core.model.playbook import Drain
+from rollout.core.model.pods import Cordon, Eviction, EvictionAnswer, LeavingPod
 from rollout.core.run.drains import REFERENCE
 from rollout.core.run.events import Trigger
 from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.errors import AwayError, RemoteError
-from rollout.kubelet.restarts.eviction import kept_back
-from rollout.kubelet.restarts.termination import Termination, budget
+from rollout.kubelet.restarts.termination import Termination, budget, kept_back
 
 ASK_SECONDS = 10.0
 """Seconds for one question."""

@@ -16,8 +16,7 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
 from rollout.core.model.proof import NodeProof, Proven
 from rollout.core.model.report import Report
-from rollout.core.model.snapshot import ReceiptState
-from rollout.core.model.token_belief import highest_believed
+from rollout.core.model.snapshot import ReceiptState, highest_believed
 from rollout.core.plans.receipt_history import on_nodes
 from rollout.core.presentation.time_back import TimeBack
 from rollout.core.run.state import Ending, NodeState, RunState

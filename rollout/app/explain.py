@@ -9,10 +9,10 @@ from rollout.core.model.snapshot import FleetSnapshot, Unread
 from rollout.errors import InputError, Problem, RemoteError
 from rollout.kubelet import fields, versions
 from rollout.kubelet.explained.explanation import Explanation
+from rollout.kubelet.explained.explanation_text import Shown
 from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
-from rollout.kubelet.explained.on_node_text import Shown
 from rollout.kubelet.in_force import at
-from rollout.kubelet.node import found
+from rollout.kubelet.node import sources
 from rollout.kubelet.node.layout import LayoutError
 
 NO_KUBECONFIG = "no kubeconfig is named"
@@ -42,7 +42,7 @@ def _on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation) -> OnNo
         words = f"rollout does not know kubelets of version {said!r}" if said else "no kubelet on it says its version"
         raise _error("kubelet-version-unknown", f"{node.name}: {words}")
     try:
-        return on_node(found.find(snapshot, version, node), explanation)
+        return on_node(sources.find(snapshot, version, node), explanation)
     except LayoutError as error:
         raise _error(error.reference, f"{node.name}: {error}") from None
 

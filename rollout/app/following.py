@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rollout import __version__
 from rollout.app.journal_away import AWAY
-from rollout.app.past_plans import plan_of
 from rollout.app.ports import Journal, RunHeader
+from rollout.core.model.plan import Plan
 from rollout.core.model.rollback_timing import WayBack
+from rollout.core.plans import plan_codec
 from rollout.core.presentation.afterwards import Afterwards
 from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences
-from rollout.core.presentation.run_summary import reverted
+from rollout.core.presentation.past_run import reverted
 from rollout.core.presentation.summary_text import Attendance
 from rollout.core.run.events import Answered, Event, Resumed
 from rollout.core.run.journal_codec import decode_event, decode_order, rules_of
@@ -20,7 +21,26 @@ from rollout.core.run.measured_rollbacks import measured
 from rollout.core.run.state import RULES, Goal, Order, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.text.nodesets import expand
-from rollout.errors import StateError
+from rollout.errors import InputError, StateError, UsageError
+
+# The plans of earlier runs, as the journal has them.
+
+
+def newest_plan(journal: Journal, cluster: str) -> Plan:
+    """The plan of the cluster's newest run that has one; ``UsageError`` ``no-plan`` where there is none."""
+    header = next((each for each in journal.runs(cluster) if each.plan), None)
+    if header is None:
+        raise UsageError("no-plan", f"no run of {cluster} has a plan", hint="name a plan file")
+    return plan_codec.decode(header.plan, header.run)
+
+
+def plan_of(header: RunHeader) -> Plan | None:
+    """``None`` for a run without one (a rollback), and for a plan that another version of rollout wrote."""
+    try:
+        return plan_codec.decode(header.plan, header.run) if header.plan else None
+    except InputError:
+        return None
+
 
 LOOK_EVERY = 0.5
 """Seconds between two looks into the journal of a run that is followed."""

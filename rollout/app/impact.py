@@ -10,27 +10,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from rollout.core.model.disruption import Disruption
-from rollout.core.model.draining import LeavingPod
-from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.inventory import Inventory, Node, role_of
 from rollout.core.model.live import LiveNode
-from rollout.core.model.placed import PlacedPod
 from rollout.core.model.plan import Consequence, Left, LessRoom, Plan, PlannedDrain, Remark, Standing
-from rollout.core.model.playbook import Policy
-from rollout.core.model.roles import role_of
+from rollout.core.model.playbook import Disruption, Policy
+from rollout.core.model.pods import LeavingPod, PlacedPod
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 from rollout.core.plans.history import Around
 from rollout.core.plans.registry_load import Asking, beyond_caps, registry_loads
 from rollout.errors import InputError
-from rollout.kubelet import kubeadm, versions
+from rollout.kubelet import versions
 from rollout.kubelet.changes.changes import Proposal
+from rollout.kubelet.node import managers
 from rollout.kubelet.node.layout import UNIT
 from rollout.kubelet.restarts import consequences, pull_rates
 from rollout.kubelet.restarts.allocatable import is_less, less_room, room_now
 from rollout.kubelet.restarts.consequences import AtStake, Said
-from rollout.kubelet.restarts.eviction import kept_back
 from rollout.kubelet.restarts.readmission import Rejected, rejected
-from rollout.kubelet.restarts.termination import worst
+from rollout.kubelet.restarts.termination import kept_back, worst
 
 NOT_FORESEEN = "pods-not-foreseen"
 
@@ -126,7 +123,7 @@ class Foresight:
     def of_change(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> Foreseen:
         """What the change of one node does besides."""
         here = self._at_stake(node, snapshot, proposal)
-        return Foreseen(here, tuple(consequences.of_node(here)), kubeadm.rewrites(snapshot, proposal.change))
+        return Foreseen(here, tuple(consequences.of_node(here)), managers.rewrites(snapshot, proposal.change))
 
     def asking_anew(self, node: Node, proposal: Proposal) -> Asking:
         """What a node that is changed may ask of its registry."""
@@ -181,7 +178,7 @@ class Foresight:
 def _by_kubeadm(plan: Plan, foreseen: Mapping[str, Foreseen]) -> Iterator[Remark]:
     names = tuple(name for name in plan.nodes if foreseen[name].rewritten)
     if names:
-        yield Remark(kubeadm.REMARK, kubeadm.REMARK_TEXT, names)
+        yield Remark(managers.REMARK, managers.REMARK_TEXT, names)
 
 
 def _consequences(plan: Plan, foreseen: Mapping[str, Foreseen]) -> Iterator[Consequence]:

@@ -15,10 +15,9 @@ from typing import Any
 
 from rollout.app.backends import Backends, patiently
 from rollout.app.ports import Clock
-from rollout.core.gates.answering import answering, seen, unnamed, vanished
-from rollout.core.gates.comparison import Group, compare
-from rollout.core.gates.measured import SHOWN, Judged, Samples, doubt, judge_samples
-from rollout.core.gates.name_pattern import PatternTooLongError, name_pattern
+from rollout.core.health_gates.comparison import Group, compare
+from rollout.core.health_gates.measured import SHOWN, Judged, Samples, doubt, judge_samples
+from rollout.core.health_gates.name_pattern import PatternTooLongError, answering, name_pattern, seen, unnamed, vanished
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Gate, PrometheusQuery
 from rollout.core.model.verdict import SEVERITY, Verdict

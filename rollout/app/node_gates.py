@@ -12,7 +12,6 @@ from functools import partial
 
 from rollout.app.backends import EVERY, Backends, patiently
 from rollout.app.ports import Clock
-from rollout.app.shown_config import ShownConfig
 from rollout.core.model.live import Lease, Sight
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.playbook import API_GATES, Gate, GateKind, GateScope
@@ -21,10 +20,59 @@ from rollout.core.model.snapshot import Measurement
 from rollout.core.model.verdict import SEVERITY, Reading, Verdict
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Trigger
-from rollout.errors import RemoteError
-from rollout.kubelet.gates.cluster_baseline import Baseline, BaselineError, baseline_of, read_baseline
-from rollout.kubelet.gates.cluster_gates import STATUS_EVERY, Since, is_renewal, judge_sight
-from rollout.kubelet.gates.expectations import judge
+from rollout.errors import AwayError, RemoteError
+from rollout.kubelet.health_gates.cluster_gates import (
+    STATUS_EVERY,
+    Baseline,
+    BaselineError,
+    Since,
+    baseline_of,
+    is_renewal,
+    judge_sight,
+    read_baseline,
+)
+from rollout.kubelet.health_gates.expectations import Judged, judge, shown_as_planned
+
+# What a node's kubelet shows of its configuration through the API server, where that can be asked.
+
+
+_FOR_GOOD = frozenset({"unauthorized", "forbidden", "no-endpoint"})
+"""Answers that stay what they are for the whole run."""
+
+MOST_FAILURES = 3
+"""So often an API server may not answer before it is no longer asked: this gate can do without, and each try takes time."""
+
+
+@dataclass(slots=True)
+class ShownConfig:
+    """Of one run. Called on many threads; who may not ask does not ask again."""
+
+    backends: Backends
+    refused: str = ""
+    failures: int = 0
+
+    def judged(self, node: str, change: Change, timeout: float, found: Judged) -> Judged:
+        """``found`` is what the gate says without ``/configz``; what it shows counts besides."""
+        verdict, evidence = found
+        if verdict is not Verdict.PASS or not change.effective:
+            return found
+        if self.refused:
+            return verdict, f"{evidence}; configz was not read: {self.refused}"
+        try:
+            shown = self.backends.cluster.configz(node, timeout)
+        except RemoteError as error:
+            self._note(error)
+            return verdict, f"{evidence}; configz was not read: {error.message}"
+        verdict, said = shown_as_planned(change, shown)
+        return verdict, f"{evidence}; {said}"
+
+    def _note(self, error: RemoteError) -> None:
+        of_the_node = error.reference.startswith("http-5")
+        self.failures += not of_the_node
+        for_good = error.reference in _FOR_GOOD and not isinstance(error, AwayError)
+        if for_good or self.failures >= MOST_FAILURES:
+            self.refused = error.message
+
 
 AGAIN_READY = 2 * STATUS_EVERY
 """Seconds to wait for a node that we restarted before to be Ready again."""

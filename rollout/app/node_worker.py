@@ -18,15 +18,13 @@ from rollout.app.draining import LATER, Drains, NotOursError, Said
 from rollout.app.ended_runs import HasEnded, gives_way, none_has_ended
 from rollout.app.hearing import FAILED, report_of
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
-from rollout.app.node_pulls import asks_for_pulls, images_of
-from rollout.app.pods_since import why_not_now
+from rollout.app.pods_since import asks_for_pulls, images_of, why_not_now
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.wave_gates import WaveGates
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.playbook import GateKind, GateScope
-from rollout.core.model.remote import RemoteCommand
-from rollout.core.model.report import Outcome, Report
-from rollout.core.model.token_belief import is_beyond_belief
+from rollout.core.model.report import Outcome, RemoteCommand, Report
+from rollout.core.model.snapshot import is_beyond_belief
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import Answered, Event, Trigger
 from rollout.core.run.state import Verb

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rollout.app.apart import Keep, attempt, keep_nothing
 from rollout.app.impact import Foreseen, Foresight
-from rollout.core.model.draining import BY_HAND
-from rollout.core.model.inventory import Inventory, Node
-from rollout.core.model.plan import Left, Plan, Remark, Standing
+from rollout.core.model.inventory import Inventory, Node, Role, role_of
+from rollout.core.model.plan import ChangeGroup, Left, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy
-from rollout.core.model.roles import Role, role_of
+from rollout.core.model.pods import BY_HAND
 from rollout.core.model.rollback_timing import WayBack
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
-from rollout.core.plans import history
+from rollout.core.plans import history, plan_codec
 from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
 from rollout.core.plans.registry_load import Asking
@@ -23,9 +22,35 @@ from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 from rollout.kubelet import homes, own_values
 from rollout.kubelet.changes.change_cache import Alike
+from rollout.kubelet.changes.home_files import foreign_files, foreign_units
 from rollout.kubelet.node import fitness, managers
 from rollout.kubelet.node.fitness import SICK
 from rollout.kubelet.node.managers import Said
+
+# A plan file as it came: whoever sealed it, it may do no more than a plan that rollout makes.
+
+
+MOST_PROBLEMS = 12
+_AGAIN = "make the plan again with `rollout plan`; a plan of rollout's own has nothing of the kind"
+
+
+def read_plan(data: bytes, file: str) -> Plan:
+    """The plan in a file, or ``InputError``: no plan of ours, or one that writes or restarts what holds no settings."""
+    plan = plan_codec.decode(data, file)
+    problems = tuple(problem for group in plan.groups for problem in _foreign(plan, group, file))
+    if problems:
+        raise InputError(problems[:MOST_PROBLEMS])
+    return plan
+
+
+def _foreign(plan: Plan, group: ChangeGroup, file: str) -> Iterator[Problem]:
+    where = f"{file}: group {printable(group.name, 40)} ({printable(group.label, 120)})"
+    for said in foreign_files(group.change, plan.blobs):
+        yield Problem("plan-foreign-path", f"{where} writes {said}", hint=_AGAIN)
+    for unit in foreign_units(group.change):
+        message = f"{where} restarts or signals {unit}, which is neither the kubelet's unit nor a container runtime's"
+        yield Problem("plan-foreign-unit", message, hint=_AGAIN)
+
 
 NOTHING_KNOWN = Around()
 _CONTROL_PLANE = "a node of the control plane; the playbook does not say `controlPlane: true`"

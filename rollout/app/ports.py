@@ -6,12 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rollout.core.gates.measured import Alert, Page, Samples
-from rollout.core.model.draining import Cordon, EvictionAnswer, LeavingPod
+from rollout.core.health_gates.measured import Alert, Page, Samples
 from rollout.core.model.live import LiveNode, Sight
-from rollout.core.model.placed import PlacedPod
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
-from rollout.core.presentation.run_summary import RunSummary
+from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
+from rollout.core.presentation.past_run import RunSummary
 from rollout.core.run.commands import Command
 from rollout.core.run.events import Event
 from rollout.core.run.requests import Request

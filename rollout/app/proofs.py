@@ -15,7 +15,7 @@ from rollout.core.model.snapshot import Unread
 from rollout.core.model.verification import Verification
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_snapshot, parse_verification
-from rollout.kubelet.gates.healthz_port import DEFAULT_HEALTHZ_PORT, healthz_port
+from rollout.kubelet.health_gates.expectations import DEFAULT_HEALTHZ_PORT, healthz_port
 
 _NOT_THERE = frozenset({"refused", "timeout"})
 

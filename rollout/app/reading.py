@@ -11,8 +11,7 @@ from rollout.app.hearing import report_of, snapshot_of
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
 from rollout.app.ports import Clock, Nodes, Target
 from rollout.core.model.inventory import Inventory
-from rollout.core.model.remote import RemoteCommand
-from rollout.core.model.report import Outcome, Report
+from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Measure

@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from rollout.app.runs import check_in_inventory
-from rollout.core.model.inventory import Inventory
+from rollout.core.model.inventory import Inventory, Role, role_of
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import Report
-from rollout.core.model.roles import Role, role_of
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.plans.planning import rack_sizes, zone_sizes
 from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes

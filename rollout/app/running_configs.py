@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from rollout.app.apart import Keep, attempt, keep_nothing
+from rollout.app.following import plan_of
 from rollout.app.hearing import FAILED
-from rollout.app.past_plans import plan_of
 from rollout.app.ports import ApiSources, Journal
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -16,7 +16,7 @@ from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.errors import RemoteError, StateError
 from rollout.kubelet import in_force
-from rollout.kubelet.node import running
+from rollout.kubelet.node import unloaded
 
 WIDTH = 16
 """Kubelets asked side by side, through one API server."""
@@ -64,7 +64,7 @@ def _configz(inventory: Inventory, sources: ApiSources, kubeconfig: str) -> Aske
 
 def _shown(node: Snapshot, ask: Asked | None) -> str:
     """Canonical JSON of what its kubelet shows; ``""``: nobody may ask, or there is nothing to ask."""
-    if ask is None or not running.is_asked_for(node):
+    if ask is None or not unloaded.is_asked_for(node):
         return ""
     try:
         return in_force.canonical(dict(ask(node.node)))
@@ -76,7 +76,7 @@ def _resolved(node: Snapshot, loaded: Mapping[str, bytes], shown: str) -> Snapsh
     """Files that hold what was loaded did not change for those who read them."""
     stale = tuple(entry for entry in node.stale if _content(node, entry.path) != loaded.get(entry.path))
     known = replace(node, stale=stale)
-    return replace(known, running=shown or running.effective(known, loaded))
+    return replace(known, running=shown or unloaded.effective(known, loaded))
 
 
 def _content(node: Snapshot, path: str) -> bytes | None:
@@ -95,7 +95,7 @@ class _Plans:
         """Path → the bytes that the running process read there, of files that a run of this journal wrote."""
         found: dict[str, bytes] = {}
         for key, tx in node.facts.items():
-            if key.startswith(running.LOADED):
+            if key.startswith(unloaded.LOADED):
                 run = next((receipt.run for receipt in node.receipts if receipt.tx == tx), "")
                 found |= self._written(run, node.node)
         return found

@@ -15,7 +15,7 @@ from rollout.app.following import has_acted, replay, replay_if_readable
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeWorker, Way
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, Worker
-from rollout.core.gates.gate_needs import Needs, needs_of
+from rollout.core.health_gates.gate_needs import Needs, needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rollout.app.load import PLAYBOOK_FOLDER, SUFFIX
-from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.playbook import Policy, Templates
-from rollout.core.model.roles import Role, role_of
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 from rollout.core.reading import rendering
@@ -24,9 +23,8 @@ from rollout.errors import InputError, Place, Problem
 from rollout.kubelet import homes
 from rollout.kubelet.changes.change_cache import Alike
 from rollout.kubelet.changes.changes import LeftAlone
-from rollout.kubelet.changes.rendered import uses_node
-from rollout.kubelet.kinds import kinds_text
-from rollout.kubelet.kinds.kind import Kind, kinds
+from rollout.kubelet.changes.templated_config import uses_node
+from rollout.kubelet.kinds.kind import Kind, kinds, kinds_told
 from rollout.kubelet.kinds.model_node import model_node
 from rollout.kubelet.node.layout import UNIT, VARIABLE
 
@@ -225,4 +223,4 @@ def _where(trial: _Trial, subjects: Sequence[_Subject]) -> str:
     every = [each.kind for each in trial.tried if each.kind is not None]
     apart = any(each.kind in some and each not in subjects for each in trial.tried)
     example = f", such as {subjects[0].node.name}" if apart else ""
-    return f"{kinds_text.shown(some, every)} of {trial.cluster}{example}"
+    return f"{kinds_told(some, every)} of {trial.cluster}{example}"

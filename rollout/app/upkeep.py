@@ -6,15 +6,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from rollout.app.apart import Keep, attempt, keep_nothing
-from rollout.app.following import replay_if_readable
+from rollout.app.following import plan_of, replay_if_readable
 from rollout.app.hearing import FAILED, report_of
 from rollout.app.node_worker import READ_SECONDS, UNIT, Way
-from rollout.app.past_plans import plan_of
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
 from rollout.core.model.plan import Plan
-from rollout.core.model.remote import RemoteAnswer
-from rollout.core.model.report import Outcome, Report
+from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
 from rollout.core.model.verification import Drift, Undone, Verification, by_kubeadm, drifts
 from rollout.core.run.state import Goal, NodeState

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from rollout.app.backends import Backends, patiently
 from rollout.app.metric_gates import MetricGates, pattern_of
 from rollout.app.ports import Clock, Local, Silence
-from rollout.core.gates.measured import judge_alerts, judge_page
+from rollout.core.health_gates.measured import judge_alerts, judge_page
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery
 from rollout.core.model.verdict import SEVERITY, Reading, Verdict

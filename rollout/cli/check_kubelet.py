@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from rollout.adapters.kubelet_files import configuration_file, drop_ins
+from rollout.adapters.files import configuration_file, drop_ins
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
 from rollout.kubelet import versions

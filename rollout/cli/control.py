@@ -10,8 +10,7 @@ import click
 from rollout.app.control import Asked, ask
 from rollout.app.following import attendance, follow, replay, runs_at_work
 from rollout.app.ports import Journal
-from rollout.cli.options import reason_option, session_options
-from rollout.cli.which_run import known_run
+from rollout.cli.options import known_run, reason_option, session_options
 from rollout.cli.wiring import Session, operator
 from rollout.core.model.playbook import RevertScope
 from rollout.core.presentation.summary import exit_code, summarize

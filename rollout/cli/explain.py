@@ -18,9 +18,14 @@ from rollout.errors import UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.explained.explanation import Explanation
 from rollout.kubelet.explained.explanation import explain as explanation_of
-from rollout.kubelet.explained.explanation_text import explanation_document, explanation_lines
+from rollout.kubelet.explained.explanation_text import (
+    Shown,
+    explanation_document,
+    explanation_lines,
+    on_node_document,
+    on_node_lines,
+)
 from rollout.kubelet.explained.on_node import OnNode
-from rollout.kubelet.explained.on_node_text import Shown, on_node_document, on_node_lines
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion, parse
 
 _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")

@@ -8,13 +8,18 @@ from pathlib import Path
 
 import click
 
-from rollout.app.past_plans import newest_plan
+from rollout.app.following import newest_plan
 from rollout.cli.options import session_options
 from rollout.cli.plan_file import plan_in
 from rollout.cli.wiring import Session
 from rollout.core.model.plan import Plan
-from rollout.core.plans.kubeadm_patches import PATCH_FILE, KubeadmPatch, kubeadm_patches
-from rollout.core.plans.kubeadm_text import kubeadm_document, kubeadm_lines
+from rollout.core.plans.kubeadm_patches import (
+    PATCH_FILE,
+    KubeadmPatch,
+    kubeadm_document,
+    kubeadm_lines,
+    kubeadm_patches,
+)
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError

@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from rollout.app.backends import Absent, Backends
 from rollout.app.ports import Cluster
-from rollout.core.gates.gate_needs import Needs, Pods, needs_cluster, unnamed
-from rollout.core.model.disruption import Disruption
+from rollout.core.health_gates.gate_needs import Needs, Pods, needs_cluster, unnamed
 from rollout.core.model.inventory import Endpoints, Inventory
-from rollout.core.model.playbook import GateKind, Policy
+from rollout.core.model.playbook import Disruption, GateKind, Policy
 from rollout.errors import InputError, RemoteError, UsageError
 
 # ruff: noqa: PLC0415 - what asks over HTTP takes 0.1 s to import, and most calls ask nothing
@@ -71,8 +70,7 @@ def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
         return Backends()
     from rollout.adapters.alertmanager import Alertmanager
     from rollout.adapters.endpoints import Endpoint, authorities
-    from rollout.adapters.http import Http
-    from rollout.adapters.pages import HttpPages
+    from rollout.adapters.http import Http, HttpPages
     from rollout.adapters.prometheus import Prometheus
 
     def endpoint(home: str) -> Endpoint:

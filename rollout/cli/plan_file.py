@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rollout.app.plan_files import read_plan
+from rollout.app.plan import read_plan
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.errors import InputError, Problem, UsageError

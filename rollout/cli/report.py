@@ -14,8 +14,7 @@ from rollout.adapters.private_files import write_privately
 from rollout.app.following import afterwards
 from rollout.app.past_runs import past_run
 from rollout.app.run_report import tell_run
-from rollout.cli.options import session_options
-from rollout.cli.which_run import known_run
+from rollout.cli.options import known_run, session_options
 from rollout.cli.wiring import Session
 from rollout.core.presentation.afterwards import afterwards_document, afterwards_lines
 from rollout.core.presentation.pages.page import page

@@ -15,8 +15,7 @@ from rollout.app.rollbacks import Wanted, rollback_order
 from rollout.app.runs import highest_counter, start_revert
 from rollout.cli.cordons import lift_and_tell, lift_those_of
 from rollout.cli.emergency import EmergencyHands, left_behind, tell_proofs, to_be_proven, way_back_known
-from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
-from rollout.cli.which_run import known_run
+from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.wiring import Session, new_run_id
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import Proven

@@ -19,8 +19,7 @@ from rollout.simulator.draw import scenario
 from rollout.simulator.fault_words import faults_of
 from rollout.simulator.play import Outcome
 from rollout.simulator.rehearsal import Rehearsal
-from rollout.simulator.smallest import smallest
-from rollout.simulator.tally import Tally, page, played_on_all_cores, rows
+from rollout.simulator.tally import Tally, page, played_on_all_cores, rows, smallest
 
 LAW_BROKEN = 70
 """Exit code: a law that breaks is a bug of ours."""

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from rollout.adapters.files import FolderFiles
     from rollout.adapters.interrupts import Interrupts
     from rollout.adapters.journal import PostgresUrl, SqlJournal
+    from rollout.adapters.private_files import Traces
     from rollout.adapters.ssh import Resolver, SshNodes
-    from rollout.adapters.traces import Traces
     from rollout.app.backends import Backends
     from rollout.app.node_worker import Way
     from rollout.app.ports import ApiSources, Journal, Observer, Target
@@ -74,7 +74,7 @@ class Session:
     @cached_property
     def traces(self) -> Traces:
         """For what fails inside rollout on what a node holds or says."""
-        from rollout.adapters.traces import Traces
+        from rollout.adapters.private_files import Traces
 
         return Traces(self.state)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rollout.core.model.disruption import Disruption
+from rollout.core.model.playbook import Disruption
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
 
 DEADLINE = "imagePullProgressDeadline"

@@ -18,7 +18,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from rollout.lab import certificates, rest
+from rollout.lab import keys, rest
 from rollout.lab.door import Door
 from rollout.lab.loop import Loop
 from rollout.lab.rest import Reply
@@ -44,14 +44,14 @@ class Api:
         """Listen, and write ``directory/kubeconfig``."""
         self._loop, self._answer = loop, answer
         self._token = secrets.token_urlsafe(24)
-        self._tls, authority = certificates.serving(_ADDRESS, directory)
+        self._tls, authority = keys.serving(_ADDRESS, directory)
         self._door = Door(loop, _ADDRESS, 0, self._welcome)
         self._door.open()
         self._busy = threading.Semaphore(_THREADS)
         self.kind, self.seconds = "", 0.0
         url = f"https://{_ADDRESS}:{self._door.port}"
-        config = certificates.kubeconfig(cluster, url, authority, self._token)
-        certificates.write_private(directory / KUBECONFIG, config)
+        config = keys.kubeconfig(cluster, url, authority, self._token)
+        keys.write_private(directory / KUBECONFIG, config)
 
     def break_down(self, kind: str, seconds: float) -> None:
         """A fault takes the place of another."""

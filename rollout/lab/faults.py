@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 
-from rollout.lab import ailments, disk, output, pods, pulls
+from rollout.lab import ailments, disk, pods, pulls
 from rollout.lab.door import Door
 from rollout.lab.keys import Key
 from rollout.lab.loop import Loop
@@ -266,6 +266,6 @@ KINDS: Mapping[str, Kind] = {
     pods.SLOW: Kind("ending", _hold_pods, _let_pods_go, 3.0, delays=False),
     pulls.PULLING: Kind("pull", _pull, _stop_pulling),
     CLOCK: Kind("clock", _step_clock, _set_clock, 86400.0, delays=False),
-    **{kind: Kind("output", _babble, _be_plain) for kind in output.KINDS},
+    **{kind: Kind("output", _babble, _be_plain) for kind in OUTPUT_KINDS},
     **{kind: Kind("pods", _sicken_pods, _heal_pods) for kind in pods.KINDS},
 }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rollout.kubelet import fields
-from rollout.kubelet.configuration.pflag import Malformed, Stray, Token, tokens
+from rollout.kubelet.configuration.flags import Malformed, Stray, Token, tokens
 from rollout.lab import configfile, drop_ins
 from rollout.lab.configfile import Decoded, FatalError
 from rollout.lab.units import Tree

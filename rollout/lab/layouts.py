@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from rollout.lab import configs, runtime_configs, runtime_units, runtimes
+from rollout.lab import configs, runtimes
 from rollout.lab.spec import NodeSpec
 
 _UNIT = """\
@@ -59,7 +59,7 @@ def files(node: NodeSpec, restart_sec: float) -> Mapping[str, str]:
 
 def folders(node: NodeSpec) -> tuple[str, ...]:
     """What is there besides the folders of its files."""
-    return ("/sys/fs/cgroup", *runtime_configs.folders(node.runtime))
+    return ("/sys/fs/cgroup", *runtimes.folders(node.runtime))
 
 
 def programs(node: NodeSpec) -> Mapping[str, str]:
@@ -72,7 +72,7 @@ def _files(layout: str, runtime: str, runtime_version: str, minor: int, restart_
     found = {"/etc/kubernetes/kubelet.conf": "# client certificate: not in the lab\n"}
     restart = f"{restart_sec:g}"
     for service in runtimes.services(runtime):
-        found[f"/usr/lib/systemd/system/{service}"] = runtime_units.text(service, restart_sec)
+        found[f"/usr/lib/systemd/system/{service}"] = runtimes.text(service, restart_sec)
     if minor >= _CGROUP_2:
         found["/sys/fs/cgroup/cgroup.controllers"] = "cpuset cpu io memory hugetlb pids rdma misc\n"
     found |= runtimes.files(runtime, runtime_version)

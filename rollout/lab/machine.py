@@ -14,10 +14,9 @@ from typing import Protocol
 
 from rollout.lab import kubelet, pulls, runtime_start, units
 from rollout.lab.ailments import Ailments
-from rollout.lab.environment import MissingFileError, argv, environment
 from rollout.lab.pods import Pods
 from rollout.lab.service import Phase, Service
-from rollout.lab.units import Tree, Unit
+from rollout.lab.units import MissingFileError, Tree, Unit, argv, environment
 
 KUBELET = "kubelet.service"
 DAEMONS = (KUBELET, "containerd.service", "docker.service", "cri-docker.service", "crio.service")

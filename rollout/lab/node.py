@@ -14,14 +14,13 @@ from pathlib import Path
 
 import paramiko
 
-from rollout.lab import children, disk, output, runtimes, syscalls, tools, tools_dir, trees
+from rollout.lab import children, disk, door, runtimes, syscalls, tools, trees
 from rollout.lab.answers import Answer
 from rollout.lab.disk import Disk
 from rollout.lab.keys import USER, Key
 from rollout.lab.loop import Loop
 from rollout.lab.machine import Machine
-from rollout.lab.questions import Line, Reply
-from rollout.lab.session import Session, verb_of
+from rollout.lab.session import Line, Reply, Session, verb_of
 from rollout.lab.spec import NodeSpec
 from rollout.lab.sshd import Connection, decline
 
@@ -52,7 +51,7 @@ class LabNode:
         self._parked: list[Callable[[], None]] = []
         self._scheduled: float | None = None
         self._environment = {
-            "PATH": tools_dir.search_path(directory, str(self.root)),
+            "PATH": tools.search_path(directory, str(self.root)),
             "HOME": f"{self.root}/root",
             "TMPDIR": f"{self.root}/tmp",  # noqa: S108
             "USER": USER,
@@ -212,8 +211,8 @@ class LabNode:
         if not self.babble:
             return ("/bin/sh", "-c", line)
         self._rubbish.parent.mkdir(exist_ok=True)
-        self._rubbish.write_bytes(output.garbage(self.spec.name))
-        return output.spoilt(self.babble, line, str(self._rubbish))
+        self._rubbish.write_bytes(door.garbage(self.spec.name))
+        return door.spoilt(self.babble, line, str(self._rubbish))
 
     def _gone(self, connection: Connection) -> None:
         self.connections.discard(connection)

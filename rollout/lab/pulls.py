@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
-from rollout.lab.runtime_configs import DOCKERS_TMP, INGEST
+from rollout.lab.runtimes import DOCKERS_TMP, INGEST
 
 PULLING = "pulling"
 IMAGE = "registry.example/team/large:1"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rollout.core.model.draining import Ending, LeavingPod
+from rollout.core.model.pods import Ending, LeavingPod
 from rollout.kubelet.restarts.termination import budget
 from rollout.lab import pods
 from rollout.lab.objects import Seen

@@ -4,7 +4,200 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.lab import configs, runtime_configs
+from rollout.lab import configs
+
+# The runtimes' own configuration as it lies on most nodes, by runtime and version.
+
+
+_CONTAINERD_1 = """\
+version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "registry.k8s.io/pause:3.9"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      SystemdCgroup = true
+"""
+_CONTAINERD_2 = """\
+version = 3
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = 'registry.k8s.io/pause:3.10'
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+  runtime_type = 'io.containerd.runc.v2'
+  [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+    SystemdCgroup = true
+"""
+_UNDER_DOCKER = """\
+disabled_plugins = ["cri"]
+"""
+_CRIO_MAIN = """\
+# The CRI-O configuration file; what this site changes lies in crio.conf.d.
+[crio]
+
+[crio.api]
+
+[crio.image]
+"""
+_CRIO_CONF = """\
+[crio.image]
+signature_policy = "/etc/crio/policy.json"
+
+[crio.runtime]
+default_runtime = "crun"
+"""
+_DAEMON_JSON = """\
+{
+  "exec-opts": ["native.cgroupdriver=systemd"],
+  "log-driver": "json-file",
+  "log-opts": {
+    "max-size": "100m"
+  },
+  "storage-driver": "overlay2"
+}
+"""
+
+DOCKERS_TMP = "/var/lib/docker/tmp"
+INGEST = "/var/lib/containerd/io.containerd.content.v1.content/ingest"
+
+
+def config_files(runtime: str, version: str) -> Mapping[str, str]:
+    """Path → text. containerd 2 comes with version 3 of its file; docker's packages switch containerd's CRI off."""
+    if runtime == "containerd":
+        return {"/etc/containerd/config.toml": _CONTAINERD_2 if version.startswith("2.") else _CONTAINERD_1}
+    if runtime == "cri-o":
+        return {"/etc/crio/crio.conf": _CRIO_MAIN, "/etc/crio/crio.conf.d/10-crio.conf": _CRIO_CONF}
+    return {"/etc/docker/daemon.json": _DAEMON_JSON, "/etc/containerd/config.toml": _UNDER_DOCKER}
+
+
+def folders(runtime: str) -> tuple[str, ...]:
+    """Where a pull leaves its layers while it is under way."""
+    return {"containerd": (INGEST,), "cri-o": ()}.get(runtime, (DOCKERS_TMP,))
+
+
+# Unit files of container runtimes as their packages bring them, and where a hurried lab is quicker than life.
+
+
+_CONTAINERD = """\
+[Unit]
+Description=containerd container runtime
+Documentation=https://containerd.io
+After=network.target local-fs.target
+
+[Service]
+ExecStartPre=-/sbin/modprobe overlay
+ExecStart=/usr/bin/containerd
+Type=notify
+Delegate=yes
+KillMode=process
+Restart=always
+RestartSec={pause}
+LimitNPROC=infinity
+LimitCORE=infinity
+TasksMax=infinity
+OOMScoreAdjust=-999
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+_DOCKER = """\
+[Unit]
+Description=Docker Application Container Engine
+Documentation=https://docs.docker.com
+After=network-online.target docker.socket firewalld.service containerd.service
+Wants=network-online.target containerd.service
+Requires=docker.socket
+
+[Service]
+Type=notify
+ExecStart=/usr/bin/dockerd -H fd:// --containerd=/run/containerd/containerd.sock
+ExecReload=/bin/kill -s HUP $MAINPID
+TimeoutStartSec=0
+RestartSec={pause}
+Restart=always
+StartLimitBurst=3
+StartLimitInterval=60s
+LimitNOFILE=infinity
+Delegate=yes
+KillMode=process
+OOMScoreAdjust=-500
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+_CRI_DOCKER = """\
+[Unit]
+Description=CRI Interface for Docker Application Container Engine
+Documentation=https://docs.mirantis.com
+After=network-online.target firewalld.service docker.service
+Wants=network-online.target
+Requires=cri-docker.socket
+
+[Service]
+Type=notify
+ExecStart=/usr/bin/cri-dockerd --container-runtime-endpoint fd://
+ExecReload=/bin/kill -s HUP $MAINPID
+TimeoutSec=0
+RestartSec={pause}
+Restart=always
+StartLimitBurst=3
+StartLimitInterval=60s
+TasksMax=infinity
+Delegate=yes
+KillMode=process
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+_CRIO = """\
+[Unit]
+Description=Container Runtime Interface for OCI (CRI-O)
+Documentation=https://github.com/cri-o/cri-o
+Wants=network-online.target
+Before=kubelet.service
+After=network-online.target
+
+[Service]
+Type=notify
+EnvironmentFile=-/etc/sysconfig/crio
+Environment=GOTRACEBACK=crash
+ExecStart=/usr/bin/crio \\
+          $CRIO_CONFIG_OPTIONS \\
+          $CRIO_RUNTIME_OPTIONS \\
+          $CRIO_STORAGE_OPTIONS \\
+          $CRIO_NETWORK_OPTIONS \\
+          $CRIO_METRICS_OPTIONS
+ExecReload=/bin/kill -s HUP $MAINPID
+TasksMax=infinity
+LimitNOFILE=1048576
+LimitNPROC=1048576
+LimitCORE=infinity
+OOMScoreAdjust=-999
+TimeoutStartSec=0
+Restart=on-failure
+RestartSec={pause}
+
+[Install]
+WantedBy=multi-user.target
+Alias=cri-o.service
+"""
+
+_UNITS: Mapping[str, tuple[str, float]] = {
+    "containerd.service": (_CONTAINERD, 5),
+    "docker.service": (_DOCKER, 2),
+    "cri-docker.service": (_CRI_DOCKER, 2),
+    "crio.service": (_CRIO, 10),
+}
+"""The unit's file, and its own RestartSec."""
+
+
+def text(unit: str, restart_sec: float) -> str:
+    """The unit's file. It restarts as fast as it says, or as fast as the lab's kubelets do if these are quicker."""
+    template, pause = _UNITS[unit]
+    return template.replace("{pause}", f"{min(pause, restart_sec):g}")
+
 
 _FIXED: Mapping[str, Mapping[str, str]] = {
     "dockershim": {
@@ -55,7 +248,7 @@ def version(runtime: str, said: str) -> str:
 
 def files(runtime: str, said: str) -> Mapping[str, str]:
     """The runtime's own configuration."""
-    return runtime_configs.files(runtime, version(runtime, said))
+    return config_files(runtime, version(runtime, said))
 
 
 def socket(runtime: str) -> str:

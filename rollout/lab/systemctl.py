@@ -6,9 +6,109 @@ import fnmatch
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from rollout.lab import properties, units
+from rollout.lab import units
 from rollout.lab.answers import Answer, failed
 from rollout.lab.machine import KUBELET, Machine
+from rollout.lab.service import Phase, Service
+from rollout.lab.units import Unit
+
+# ``systemctl show``: the properties of a unit, in systemd's order (the service's own first).
+
+
+def of(machine: Machine, name: str) -> dict[str, str]:
+    """All properties of one unit that the lab knows."""
+    if name in machine.timers:
+        return _timer(machine, name)
+    unit = machine.unit(name)
+    service = machine.service(name) or Service(unit)
+    return (_service(service) | _common(machine, service)) if name.endswith(".service") else _common(machine, service)
+
+
+def _service(service: Service) -> dict[str, str]:
+    unit = service.unit
+    main = str(service.pid)
+    return {
+        "Type": unit.last("Type", "simple"),
+        "Restart": unit.last("Restart", "no"),
+        "RestartUSec": units.span_text(service.restart_after),
+        "TimeoutStartUSec": units.span_text(unit.span("TimeoutStartSec", unit.span("TimeoutSec", 90))),
+        "TimeoutStopUSec": units.span_text(unit.span("TimeoutStopSec", unit.span("TimeoutSec", 90))),
+        "MainPID": main,
+        "ControlPID": "0",
+        "Result": service.result,
+        "NRestarts": str(service.restarts),
+        "ExecMainStartTimestampMonotonic": str(round(service.started * 1e6)),
+        "ExecMainPID": main,
+        "ExecMainCode": "0" if service.pid or not service.started else "1",
+        "ExecMainStatus": str(service.status),
+        "ExecStart": "".join(_exec(command) for command in unit.every("ExecStart")),
+        "Environment": " ".join(unit.every("Environment")),
+        "EnvironmentFiles": "\n".join(_environment_file(value) for value in unit.every("EnvironmentFile")),
+    }
+
+
+def _exec(command: str) -> str:
+    return f"{{ path={command.split(maxsplit=1)[0]} ; argv[]={command} ; ignore_errors=no ; start_time=[n/a] ; stop_time=[n/a] ; pid=0 ; code=(null) ; status=0/0 }}"
+
+
+def _environment_file(value: str) -> str:
+    return f"{value.removeprefix('-')} (ignore_errors={'yes' if value.startswith('-') else 'no'})"
+
+
+def _common(machine: Machine, service: Service) -> dict[str, str]:
+    unit = service.unit
+    active, sub = service.phase.value
+    return {
+        "Id": unit.name,
+        "Names": unit.name,
+        "Description": unit.last("Description", unit.name),
+        "Before": " ".join(unit.every("Before")),
+        "After": " ".join(unit.every("After")),
+        "LoadState": unit.load_state,
+        "ActiveState": active,
+        "SubState": sub,
+        "FragmentPath": unit.fragment,
+        "DropInPaths": " ".join(unit.drop_ins),
+        "UnitFileState": units.enablement(machine.tree, unit),
+        "StateChangeTimestampMonotonic": str(round(service.started * 1e6)),
+        "NeedDaemonReload": "yes" if _stale(machine, unit) else "no",
+        "Transient": "yes" if machine.transient(unit.name) else "no",
+        "Job": "0",
+    }
+
+
+def _stale(machine: Machine, unit: Unit) -> bool:
+    return not machine.transient(unit.name) and units.changed(machine.tree, unit)
+
+
+def _timer(machine: Machine, name: str) -> dict[str, str]:
+    timer = machine.timers[name]
+    return {
+        "Unit": timer.service,
+        "NextElapseUSecMonotonic": "infinity" if timer.fired else units.span_text(timer.when),
+        "LastTriggerUSecMonotonic": units.span_text(timer.when) if timer.fired else "0",
+        "AccuracyUSec": units.span_text(timer.accuracy),
+        "Id": name,
+        "Names": name,
+        "Description": " ".join(timer.arguments),
+        "LoadState": "loaded",
+        "ActiveState": "active",
+        "SubState": "running" if timer.fired else "waiting",
+        "FragmentPath": f"/run/systemd/transient/{name}",
+        "DropInPaths": "",
+        "UnitFileState": "transient",
+        "NeedDaemonReload": "no",
+        "Transient": "yes",
+    }
+
+
+def active(machine: Machine, name: str) -> str:
+    """``ActiveState`` of a unit, which is what ``is-active`` prints."""
+    if name in machine.timers:
+        return "active"
+    service = machine.service(name)
+    return (service.phase if service else Phase.STOPPED).value[0]
+
 
 _STALE = (
     "Warning: The unit file, source configuration file or drop-ins of {0} changed on disk. "
@@ -101,7 +201,7 @@ def _show(machine: Machine, call: Call, _now: float) -> Answer:
     if not call.units:
         manager = {"Version": "252.39-1~deb12u1", "SystemState": "running", "NFailedUnits": "0"}
         return Answer(out=tuple(_picked(manager, call)))
-    blocks = ["\n".join(_picked(properties.of(machine, name), call)) for name in call.units]
+    blocks = ["\n".join(_picked(of(machine, name), call)) for name in call.units]
     return Answer(out=tuple("\n\n".join(blocks).split("\n")) if any(blocks) else ())
 
 
@@ -117,12 +217,12 @@ def _picked(found: Mapping[str, str], call: Call) -> list[str]:
 
 
 def _is_active(machine: Machine, call: Call, _now: float) -> Answer:
-    states = [properties.active(machine, name) for name in call.units]
+    states = [active(machine, name) for name in call.units]
     return Answer(out=() if call.quiet else tuple(states), status=0 if "active" in states else 3)
 
 
 def _is_failed(machine: Machine, call: Call, _now: float) -> Answer:
-    states = [properties.active(machine, name) for name in call.units]
+    states = [active(machine, name) for name in call.units]
     return Answer(out=() if call.quiet else tuple(states), status=0 if "failed" in states else 1)
 
 
@@ -178,7 +278,7 @@ def _change(machine: Machine, call: Call, now: float) -> Answer:
 
 
 def _try_restart(machine: Machine, call: Call, now: float) -> Answer:
-    call.units = [name for name in call.units if properties.active(machine, name) in {"active", "activating"}]
+    call.units = [name for name in call.units if active(machine, name) in {"active", "activating"}]
     return _change(machine, call, now)
 
 
@@ -207,7 +307,7 @@ def _list_units(machine: Machine, call: Call, _now: float) -> Answer:
     names = sorted({*machine.services, *machine.timers})
     lines = []
     for name in names:
-        found = properties.of(machine, name)
+        found = of(machine, name)
         shown = call.all or found["ActiveState"] != "inactive"
         if shown and (not call.units or any(fnmatch.fnmatch(name, pattern) for pattern in call.units)):
             lines.append(

@@ -6,24 +6,57 @@ Its ports are real ones as far as ``app.driver`` can tell: a journal, an engine,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from math import ceil
 
+from rollout.app.driver import TICK
 from rollout.app.ports import Observer, Ran, RunHeader, Target, Worker
 from rollout.app.runs import Tools, begin, go_on
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
-from rollout.core.presentation.run_summary import RunSummary
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
+from rollout.core.presentation.past_run import RunSummary
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
 from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpened
-from rollout.core.run.state import Order, RunState
+from rollout.core.run.state import NodeRecord, NodeState, Order, RunState
+from rollout.core.run.state_builder import GRACE
 from rollout.errors import StateError
 from rollout.simulator.fleet import Fleet, Sender
-from rollout.simulator.idle import next_tick
 from rollout.simulator.journal import Desk, ModelJournal, Owner
-from rollout.simulator.task import Task
-from rollout.simulator.timeline import Timeline
+from rollout.simulator.timeline import Task, Timeline
+
+# Until when a run has nothing to do but wait for answers: the clock may jump there.
+
+
+def next_tick(state: RunState, now: float, longest: float) -> float:
+    """The tick at which a run acts by itself again, at most ``longest`` seconds from now. Ticks between change nothing."""
+    soonest = min((moment for moment in moments(state) if moment > now), default=now + longest)
+    ticks = max(1, ceil((min(soonest, now + longest) - now) / TICK - 1e-6))
+    return now + ticks * TICK
+
+
+def moments(state: RunState) -> Iterator[float]:
+    """Every time that a tick looks at: rounds, retries, patience, settling, pulls, the pace's window."""
+    yield state.round_at
+    limits = state.order.limits
+    window = max(1, int(limits.pace)) / limits.pace
+    yield from (at + window for at in state.started)
+    patience = state.order.guard + GRACE
+    for record in state.nodes.values():
+        yield record.busy_until
+        if record.pulling is not None:
+            yield record.pulling.again
+        if record.unseen is not None:
+            yield record.unseen.again
+        if record.state is NodeState.UNKNOWN:
+            yield from _of_unknown(record, patience)
+
+
+def _of_unknown(record: NodeRecord, patience: float) -> Iterator[float]:
+    yield record.retry_at
+    yield record.since + patience
+
 
 GATE_SECONDS = 1.0
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from rollout.core.model.disruption import Disruption
+from rollout.core.model.inventory import Role
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedDrain, PlannedNode
 from rollout.core.model.playbook import (
     ALL_CAUSES,
     DEFAULT_GATES,
     Budget,
     Busy,
+    Disruption,
     Drain,
     Gate,
     GateKind,
@@ -24,7 +25,6 @@ from rollout.core.model.playbook import (
     WaveKind,
     WaveRule,
 )
-from rollout.core.model.roles import Role
 from rollout.core.plans.waves import Candidate, positions, waves
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import Order

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from rollout.core.model.verdict import Verdict
 from rollout.simulator.fleet import Fleet, Link, Spell
 from rollout.simulator.journal import ModelJournal
+from rollout.simulator.machine import FOREIGN, MIXED, NEW, OLD
 from rollout.simulator.node import ModelNode
-from rollout.simulator.node_parts import FOREIGN, MIXED, NEW, OLD
 from rollout.simulator.scenario import Fault, Kind
 from rollout.simulator.timeline import Timeline
 

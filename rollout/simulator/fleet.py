@@ -15,8 +15,8 @@ from rollout.core.run.commands import Ask
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Goal, Order, Verb
 from rollout.core.run.triggers import newer_attempt, reference_of, trigger_of
+from rollout.simulator.machine import NEW, Work
 from rollout.simulator.node import ModelNode
-from rollout.simulator.node_parts import NEW, Work
 from rollout.simulator.timeline import Timeline
 
 CONNECT_SECONDS = 10.0

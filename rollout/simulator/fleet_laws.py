@@ -7,23 +7,64 @@ once, how many were restarted in a second, what reached a node before it was wri
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 
 from rollout.app.driver import LATE
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import FENCES, Answered, Event, Trigger, WaveJudged, WaveOpened
-from rollout.core.run.journal_codec import encode_event
+from rollout.core.run.journal_codec import decode_event, decode_order, encode_event
 from rollout.core.run.laws import broken_laws
+from rollout.core.run.machine import opening, replayed
 from rollout.core.run.replace import altered
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Order, Phase, RunState, Verb
+from rollout.core.run.transitions import IllegalMoveError
 from rollout.simulator.fleet import Fleet, Sender
 from rollout.simulator.journal import ModelJournal
+from rollout.simulator.machine import FOREIGN, NEW, OLD, Restart
 from rollout.simulator.node import ModelNode
-from rollout.simulator.node_parts import FOREIGN, NEW, OLD, Restart
-from rollout.simulator.shadow import Shadow
+
+# A second machine beside a run, that is told nothing but the journal's own text (law 10).
+
+
+class Shadow:
+    """Steps on each line of the journal. What differs from the live state is told at the event that made it differ."""
+
+    def __init__(self, order: str, counter: int, at: float) -> None:
+        self.state, _ = opening(decode_order(order), counter, at)
+
+    def step(self, line: str) -> None:
+        self.state = replayed(self.state, decode_event(line))
+
+    def follow(self, line: str, before: RunState, after: RunState) -> str:
+        """Where the replay differs after this line from the live state; "" if nowhere. Only what the event touched is compared."""
+        try:
+            self.step(line)
+        except IllegalMoveError as error:
+            return f"a replay stops at {line:.200}: {error}"
+        touched = [name for name, record in after.nodes.items() if record is not before.nodes[name]]
+        return self._difference(after, touched)
+
+    def difference(self, live: RunState) -> str:
+        """The same over everything."""
+        order = "" if list(self.state.nodes) == list(live.nodes) else "the nodes stand in another order"
+        return order or self._difference(live, live.nodes)
+
+    def _difference(self, live: RunState, names: Iterable[str]) -> str:
+        for name in names:
+            if self.state.nodes[name] != live.nodes[name]:
+                return f"the run has {live.nodes[name]}, a replay of its journal {self.state.nodes[name]}"
+        for name in _COMPARED:
+            here, there = getattr(live, name), getattr(self.state, name)
+            if here != there:
+                return f"{name} is {here!r} in the run, {there!r} in a replay of its journal"
+        return ""
+
+
+_COMPARED = tuple(field.name for field in fields(RunState) if field.name not in ("order", "nodes"))
+
 
 _CHANGES = frozenset({Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Token
-from rollout.simulator.machine import Machine
-from rollout.simulator.node_parts import (
+from rollout.simulator.machine import (
     FOREIGN,
     MIXED,
     NEW,
     OLD,
     Kubelet,
+    Machine,
     RefusedError,
     Restart,
     Transaction,

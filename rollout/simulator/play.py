@@ -28,11 +28,10 @@ from rollout.simulator.fleet_laws import (
     went_back,
 )
 from rollout.simulator.journal import ModelJournal
+from rollout.simulator.machine import Kubelet, Restart
 from rollout.simulator.node import ModelNode
-from rollout.simulator.node_parts import Kubelet, Restart
 from rollout.simulator.scenario import Kind, Scenario
-from rollout.simulator.task import Task
-from rollout.simulator.timeline import Timeline
+from rollout.simulator.timeline import Task, Timeline
 
 LONGEST = 8000.0
 """Seconds after which a run that has not ended never will."""

@@ -23,8 +23,8 @@ from rollout.simulator.controller import EPOCH, Controller, Room
 from rollout.simulator.faults import World, set_up
 from rollout.simulator.fleet import Fleet, Link
 from rollout.simulator.journal import ModelJournal
+from rollout.simulator.machine import Kubelet, Restart
 from rollout.simulator.node import ModelNode
-from rollout.simulator.node_parts import Kubelet, Restart
 from rollout.simulator.scenario import Fault, Kind
 from rollout.simulator.timeline import Timeline
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.adapters.inventory_scripts import InventoryScripts
+from rollout.adapters.node_sources import InventoryScripts
 from rollout.app.load import load_cluster
 from rollout.core.model.live import LiveNode
 from rollout.errors import InputError

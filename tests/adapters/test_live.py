@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rollout.adapters.live import LiveProgress, shows_live, watch
-from rollout.adapters.screen import bar, counts, screen
+from rollout.adapters.live import LiveProgress, bar, counts, screen, shows_live, watch
 from rollout.core.model.playbook import Cause
 from rollout.core.presentation.view import view
 from rollout.core.run.events import Ticked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rollout.adapters.traces import FILE, LONGEST, MOST, Traces
+from rollout.adapters.private_files import FILE, LONGEST, MOST, Traces
 
 
 def test_nodes_that_fail_alike_are_kept_once_and_a_new_command_begins_anew(tmp_path: Path) -> None:

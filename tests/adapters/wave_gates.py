@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from rollout.adapters.alertmanager import Alertmanager
 from rollout.adapters.endpoints import Endpoint, authorities
-from rollout.adapters.http import Http
+from rollout.adapters.http import Http, HttpPages
 from rollout.adapters.local import LocalCommands
-from rollout.adapters.pages import HttpPages
 from rollout.adapters.prometheus import Prometheus
 from rollout.app.backends import Backends
 from rollout.app.wave_gates import WaveGates

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.report import RemoteAnswer
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
 from tests.agent import traces

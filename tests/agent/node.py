@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
-from rollout.core.model.report import Report
+from rollout.core.model.report import RemoteAnswer, RemoteCommand, Report
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.core.model.verification import Verification
 from rollout.kubelet.agent import agent_call

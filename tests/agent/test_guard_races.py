@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent import agent_call
 from tests.agent.instrument import instrumented
 from tests.agent.node import NEW, OLD, PATIENCE, PROGRAM, Node, order

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.model.remote import RemoteCommand
-from rollout.core.model.report import Outcome
+from rollout.core.model.report import Outcome, RemoteCommand
 from rollout.core.model.snapshot import ReceiptState, Token
 from rollout.kubelet.agent import agent_call
 from tests.agent.instrument import instrumented

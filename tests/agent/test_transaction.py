@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.model.remote import RemoteCommand
-from rollout.core.model.report import Outcome, Report
+from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import ReceiptState, Snapshot, Token
 from rollout.core.run.events import Trigger
 from rollout.core.run.triggers import trigger_of

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.model.remote import RemoteAnswer
-from rollout.core.model.report import Outcome, Report
+from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import Process, ReceiptState, Service, Snapshot, Stale, Token, UnitState, Unread
 from rollout.core.model.verification import Binary, Expected, Verification
 from rollout.kubelet.agent import agent_call

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from tests.agent.node import PATIENCE, Node
 
 CALLS = (

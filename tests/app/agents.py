@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from rollout.app.node_worker import Way
 from rollout.app.ports import Target
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.text.blobs import digest
 
 CONFIG = "/var/lib/kubelet/config.yaml"

@@ -27,11 +27,11 @@ from rollout.core.plans import plan_codec
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Verb
 from rollout.errors import InputError, Problem
-from rollout.kubelet import kubeadm as living_with_kubeadm
 from rollout.kubelet.agent import agent_answer
 from rollout.kubelet.changes import change_cache, splice
 from rollout.kubelet.explained.explanation import explain
-from rollout.kubelet.node import fitness, found, managers
+from rollout.kubelet.node import fitness, managers, sources
+from rollout.kubelet.node import managers as living_with_kubeadm
 from rollout.kubelet.restarts import consequences, pull_rates
 from tests.app.agents import Agents, answer, way_to, well
 from tests.app.test_node_worker import Outside, ask, worker
@@ -78,7 +78,7 @@ def planned(known: Inventory, nodes: dict[str, Snapshot], keep: Callable[[str, s
 
 PLACES = {
     "its fitness": (fitness, "refusal"),
-    "finding its files": (found, "find"),
+    "finding its files": (sources, "find"),
     "its file's new text": (splice, "splice"),
     "its proposal": (change_cache, "proposal"),
     "what its version is taken for": (fitness, "remarks"),
@@ -131,7 +131,7 @@ def test_an_error_of_this_machine_or_an_end_is_nobodys_refusal(
     monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
     known, _, nodes = poisoned_fleet()
-    poison(monkeypatch, found, "find", error)
+    poison(monkeypatch, sources, "find", error)
     with pytest.raises(error):
         planned(known, nodes, Kept())
 
@@ -210,7 +210,7 @@ def test_gates_that_fail_on_a_measurement_are_unknown_and_never_a_pass(monkeypat
 
 def test_an_explanation_that_fails_says_where_and_where_its_trace_is(monkeypatch: pytest.MonkeyPatch) -> None:
     known, poisoned, nodes = poisoned_fleet()
-    poison(monkeypatch, found, "find")
+    poison(monkeypatch, sources, "find")
     with pytest.raises(InputError) as error:
         explain_on_node(known.nodes[poisoned], fleet(known, nodes), explain("maxPods"), Kept())
     assert error.value.reference == "explaining-failed"

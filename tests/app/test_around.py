@@ -13,11 +13,11 @@ from rollout.app.cluster_context import look_around
 from rollout.app.explain import explain_on_node, shown_by
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.live import LiveNode
-from rollout.core.model.placed import PlacedPod
+from rollout.core.model.pods import PlacedPod
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.errors import InputError, RemoteError
 from rollout.kubelet.explained.explanation import explain
-from rollout.kubelet.explained.on_node_text import Shown
+from rollout.kubelet.explained.explanation_text import Shown
 from tests.app.test_foreseen import FOUND, NAMES, node, pods
 from tests.kubelet.nodes import fleet, kubeadm
 

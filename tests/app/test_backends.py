@@ -8,7 +8,7 @@ import pytest
 
 from rollout.app.backends import Backends
 from rollout.app.ports import Silence
-from rollout.core.model.draining import LeavingPod
+from rollout.core.model.pods import LeavingPod
 from rollout.errors import RemoteError
 
 NOBODY = Backends()

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from rollout.app.backends import Backends
 from rollout.app.cordons import Lifted, lift_cordons
 from rollout.app.node_worker import CLAIM_AGAIN, NodeWorker
-from rollout.core.model.draining import Cordon
 from rollout.core.model.live import LiveNode
-from rollout.core.model.placed import PlacedPod
 from rollout.core.model.plan import LessRoom, Plan, PlannedDrain
-from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.pods import Cordon, PlacedPod
+from rollout.core.model.report import RemoteAnswer
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Verb

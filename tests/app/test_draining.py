@@ -9,8 +9,8 @@ import pytest
 
 from rollout.app.backends import Absent
 from rollout.app.draining import LATER, LATEST, MOST_NEWCOMERS, SLACK, SOON, Drains, NotOursError, Said
-from rollout.core.model.draining import Cordon, Ending, Eviction, EvictionAnswer, LeavingPod
 from rollout.core.model.playbook import Drain, EvictToo
+from rollout.core.model.pods import Cordon, Ending, Eviction, EvictionAnswer, LeavingPod
 from rollout.core.run.events import Trigger
 from rollout.errors import AwayError, RemoteError
 from rollout.kubelet.restarts.termination import budget

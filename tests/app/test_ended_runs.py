@@ -16,8 +16,8 @@ from rollout.app.ports import Target
 from rollout.app.reading import read_receipts
 from rollout.app.runs import highest_counter, leased
 from rollout.app.upkeep import held_by, set_free
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
-from rollout.core.presentation.run_summary import RunSummary, run_summary
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
+from rollout.core.presentation.past_run import RunSummary, run_summary
 from rollout.core.presentation.summary import summarize
 from rollout.core.run.state import RULES, Ending, NodeState, Verb
 from tests.app.agents import SILENT, Agents

@@ -8,13 +8,11 @@ from dataclasses import replace
 import pytest
 
 from rollout.app.plan import build_plan
-from rollout.core.model.disruption import Disruption
-from rollout.core.model.draining import Ending, LeavingPod
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
-from rollout.core.model.placed import Ask, PlacedPod
 from rollout.core.model.plan import Plan, PlannedDrain, Standing
-from rollout.core.model.playbook import Drain, EvictToo, Policy, RegistryCap
+from rollout.core.model.playbook import Disruption, Drain, EvictToo, Policy, RegistryCap
+from rollout.core.model.pods import Ask, Ending, LeavingPod, PlacedPod
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.plans import estimate

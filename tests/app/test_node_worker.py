@@ -11,13 +11,13 @@ import pytest
 from rollout.app.backends import Backends
 from rollout.app.node_worker import NodeWorker, Way
 from rollout.app.ports import Ran, Target
-from rollout.core.model.disruption import Disruption
 from rollout.core.model.live import Lease, LiveNode, Sight
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan, PlannedNode, Wave
 from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
     DEFAULT_GATES,
     Busy,
+    Disruption,
     Gate,
     GateKind,
     GateScope,
@@ -25,7 +25,7 @@ from rollout.core.model.playbook import (
     PullsInFlight,
     RevertScope,
 )
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask, JudgeWave
 from rollout.core.run.events import Answered, Trigger, WaveJudged

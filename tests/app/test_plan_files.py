@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from rollout.app.plan import build_plan
-from rollout.app.plan_files import MOST_PROBLEMS, read_plan
+from rollout.app.plan import MOST_PROBLEMS, build_plan, read_plan
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.text.blobs import digest

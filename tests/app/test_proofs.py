@@ -10,7 +10,7 @@ import pytest
 from rollout.app.ports import Target
 from rollout.app.proofs import prove
 from rollout.core.model.proof import BOOT_UNIT, NodeProof, Proven
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.text.blobs import digest
 from tests.app.agents import CONFIG, SILENT, Agents, answer, holds, receipt, way_to, well
 

@@ -12,7 +12,7 @@ from rollout.app.runs import Tools, begin, go_on, highest_counter, last_that_act
 from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
 from rollout.core.run.state import Ending, NodeState, RunState
 from rollout.errors import StateError
-from rollout.simulator.node_parts import OLD
+from rollout.simulator.machine import OLD
 from tests.app.test_driver import Log, unasked
 from tests.orders import make_order
 

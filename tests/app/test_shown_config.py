@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rollout.app.backends import Backends
-from rollout.app.shown_config import MOST_FAILURES, ShownConfig
+from rollout.app.node_gates import MOST_FAILURES, ShownConfig
 from rollout.core.model.verdict import Verdict
 from rollout.errors import AwayError, RemoteError
 from tests.adapters.kubernetes.node_gates import CHANGE

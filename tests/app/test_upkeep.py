@@ -6,8 +6,7 @@ import pytest
 
 from rollout.app.reading import read_receipts
 from rollout.app.upkeep import Freed, Known, forget_fleet, holders, set_free, under_way, verify_fleet
-from rollout.core.model.remote import RemoteAnswer
-from rollout.core.model.report import Outcome
+from rollout.core.model.report import Outcome, RemoteAnswer
 from rollout.core.model.snapshot import Unread
 from rollout.core.text.blobs import digest
 from tests.app.agents import CONFIG, MACHINE, NEW, SILENT, Agents, answer, holds, receipt, way_to, well

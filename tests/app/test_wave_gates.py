@@ -19,7 +19,7 @@ from rollout.app.backends import Backends
 from rollout.app.metric_gates import MOST_KEPT
 from rollout.app.ports import Ran, Silence
 from rollout.app.wave_gates import MOST_OUTPUT, WaveGates
-from rollout.core.gates.measured import MOST_AGE, Alert, Page, Sample, Samples
+from rollout.core.health_gates.measured import MOST_AGE, Alert, Page, Sample, Samples
 from rollout.core.model.plan import Plan, Wave
 from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.model.verdict import Verdict

@@ -12,7 +12,7 @@ import pytest
 from rollout.cli.main import run
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.plans import snapshot_codec
-from rollout.kubelet.node import found
+from rollout.kubelet.node import sources
 from tests.app.test_apart import poison
 from tests.kubelet.nodes import CONFIG_TEXT, kubeadm
 from tests.places import ROOT
@@ -85,7 +85,7 @@ def test_a_fleet_with_one_poisonous_node_is_planned_and_its_trace_is_kept(
     """The failure is put in by hand, where the change of a node is worked out."""
     poisonous = CONFIG_TEXT.replace("cluster.local", "s3cret.local")
     nodes = {name: kubeadm(name, config=poisonous if name == "n2" else CONFIG_TEXT) for name in NAMES}
-    poison(monkeypatch, found, "find")
+    poison(monkeypatch, sources, "find")
     assert planned(site, nodes) == 0
     shown = capsys.readouterr().out
     assert "2 nodes to change" in shown

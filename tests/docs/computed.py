@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rollout.core.model.draining import Ending, LeavingPod
+from rollout.core.model.pods import Ending, LeavingPod
 from rollout.kubelet.intents import ROWS, Row
 from rollout.kubelet.restarts.termination import DEDUCTED, ORDERED, OVERRIDDEN, budget
 from rollout.kubelet.runtime_versions import Runtime

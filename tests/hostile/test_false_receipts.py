@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.app.node_worker import NodeWorker
-from rollout.core.model.remote import RemoteAnswer
-from rollout.core.model.token_belief import MOST_ABOVE, MOST_AT_ALL, highest_believed, is_beyond_belief
+from rollout.core.model.report import RemoteAnswer
+from rollout.core.model.snapshot import MOST_ABOVE, MOST_AT_ALL, highest_believed, is_beyond_belief
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Verb

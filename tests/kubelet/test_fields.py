@@ -6,9 +6,9 @@ import pytest
 
 from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.kubelet import fields, homes, values, versions
+from rollout.kubelet.changes import moved_flags
 from rollout.kubelet.homes import InField, InFlag, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE
-from rollout.kubelet.node import shadows
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet.nodes import settings
 
@@ -196,5 +196,5 @@ def test_what_means_the_same_as_a_flag(kind: str, old: str, new: str, same: bool
     ],
 )  # fmt: skip
 def test_flags_that_beat_the_file(name: str, value: Value, words: tuple[str, ...], shadow: str) -> None:
-    found = shadows.shadows(name, value, words)
+    found = moved_flags.shadows(name, value, words)
     assert [f"{each.flag}={each.value}" for each in found] == ([shadow] if shadow else [])

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from typing import Protocol
 
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
-from rollout.core.model.report import Outcome
+from rollout.core.model.report import Outcome, RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Token
 from rollout.core.model.verification import Verification, drifts
 from rollout.core.text.blobs import digest

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import paramiko
 
-from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
 from rollout.kubelet.agent.agent_lines import answered
 from rollout.lab import control

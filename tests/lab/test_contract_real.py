@@ -9,7 +9,7 @@ import pytest
 
 from rollout.adapters.ssh import SshNodes
 from rollout.app.ports import Target
-from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import RemoteCommand
 from tests.bed.bed import Bed
 from tests.bed.plugin import RealNodes
 from tests.lab.contract import CASES, Subject

@@ -10,7 +10,7 @@ import pytest
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
-from rollout.core.model.draining import Cordon, Eviction, LeavingPod
+from rollout.core.model.pods import Cordon, Eviction, LeavingPod
 from rollout.errors import AwayError, RemoteError
 from rollout.kubelet.restarts.termination import budget
 from rollout.lab import api, control, launch, pods

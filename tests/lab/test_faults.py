@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent import agent_call
 from rollout.lab import ailments, faults, launch
 from tests.controllers import until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.lab import ailments, properties, systemctl, tools
+from rollout.lab import ailments, systemctl, tools
 from rollout.lab.machine import KUBELET, Machine, Timer
 from tests.lab.trees import MemoryTree, NotingHost, kubeadm, running
 
@@ -28,7 +28,7 @@ def machine(tree: MemoryTree, host: NotingHost) -> Machine:
 
 
 def shown(machine: Machine, name: str, unit: str = KUBELET) -> str:
-    return properties.of(machine, unit)[name]
+    return systemctl.of(machine, unit)[name]
 
 
 def call(machine: Machine, line: str, now: float) -> tuple[int, tuple[str, ...]]:

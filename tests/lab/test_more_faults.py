@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rollout.cli.lab import lab as lab_command
-from rollout.core.model.remote import RemoteCommand
-from rollout.lab import ailments, control, disk, faults, output
+from rollout.core.model.report import RemoteCommand
+from rollout.lab import ailments, control, disk, door, faults
 from tests.controllers import until
 from tests.lab.labs import Lab
 from tests.lab.test_faults import NEW, apply, confirm, extra, receipt
@@ -26,7 +26,7 @@ def prints(lab: Lab, command: RemoteCommand) -> bytes:
 
 
 def test_garbage_in_place_of_an_answer_while_the_command_does_its_work(small: Lab) -> None:
-    small.fault(NODE, output.GARBAGE)
+    small.fault(NODE, door.GARBAGE)
     said = prints(small, apply(small, NODE))
     assert b"end apply" not in said
     assert b"\nreceipt tx=t1 run=r1 counter=99 state=confirmed" in said, "a lie"
@@ -42,13 +42,13 @@ def test_garbage_in_place_of_an_answer_while_the_command_does_its_work(small: La
 
 
 def test_garbage_from_the_apply_on(small: Lab) -> None:
-    small.fault(NODE, output.GARBAGE, at=faults.APPLY)
+    small.fault(NODE, door.GARBAGE, at=faults.APPLY)
     assert small.ssh(NODE, "echo fine").stdout == b"fine\n"
     assert b"\x1b" in prints(small, apply(small, NODE))
 
 
 def test_output_that_never_ends_until_the_client_leaves(small: Lab) -> None:
-    small.fault(NODE, output.ENDLESS)
+    small.fault(NODE, door.ENDLESS)
     config = str(small.directory / "ssh_config")
     with subprocess.Popen(["ssh", "-F", config, NODE, "true"], stdout=subprocess.PIPE) as client:
         assert client.stdout is not None

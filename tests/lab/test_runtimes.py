@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.report import RemoteAnswer
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_snapshot
 from rollout.lab import layouts, pulls, runtime_start, systemctl
 from rollout.lab.machine import KUBELET, Machine
-from rollout.lab.runtime_configs import DOCKERS_TMP, INGEST
+from rollout.lab.runtimes import DOCKERS_TMP, INGEST
 from tests.agent.node import PROGRAM
 from tests.lab.labs import Lab
 from tests.lab.test_layouts import KINDS, spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.lab import environment, units
+from rollout.lab import units
 from tests.lab.trees import MemoryTree, kubeadm
 
 UNIT = "/usr/lib/systemd/system/a.service"
@@ -45,7 +45,7 @@ def test_later_drop_ins_override_and_an_empty_assignment_resets() -> None:
     assert [path.rpartition("/")[2] for path in unit.drop_ins] == ["20.conf", "90.conf"]
     assert unit.every("ExecStart") == ("/bin/two",)
     assert unit.last("RestartSec") == "1"
-    assert environment.environment(tree, unit) == {"A": "2", "B": "3"}
+    assert units.environment(tree, unit) == {"A": "2", "B": "3"}
 
 
 def test_etc_shadows_usr() -> None:
@@ -82,20 +82,20 @@ def test_a_written_file_or_a_new_drop_in_needs_a_reload() -> None:
 def test_words_as_systemd_expands_them() -> None:
     variables = {"ARGS": '--a=1  --b="x y"', "ONE": "two words", "NONE": ""}
     command = '/bin/x $ARGS ${ONE} --k=${ONE} $NONE $UNSET "quo ted" $$ --p=$ONE'
-    assert environment.argv(command, variables) == (
+    assert units.argv(command, variables) == (
         *("/bin/x", "--a=1", "--b=x y", "two words", "--k=two words", "quo ted", "$", "--p=$ONE"),
     )
 
 
 def test_environment_files() -> None:
     text = '# A=0\n; B=0\nA=1\nB="two words"\nC=\'$x\'\nD=a \\\nb\nE=a "b" c  \nno assignment\nA=2\n'
-    assert environment.parse_file(text) == {"A": "2", "B": "two words", "C": "$x", "D": "a b", "E": 'a "b" c'}
+    assert units.parse_file(text) == {"A": "2", "B": "two words", "C": "$x", "D": "a b", "E": 'a "b" c'}
 
 
 def test_a_missing_environment_file_matters_only_without_the_dash() -> None:
     tree = MemoryTree()
     tree.write(UNIT, "[Service]\nEnvironmentFile=-/etc/a\nExecStart=/bin/x\n")
-    assert environment.environment(tree, units.load(tree, "a.service")) == {}
+    assert units.environment(tree, units.load(tree, "a.service")) == {}
     tree.write(UNIT, "[Service]\nEnvironmentFile=/etc/a\nExecStart=/bin/x\n")
-    with pytest.raises(environment.MissingFileError, match="/etc/a"):
-        environment.environment(tree, units.load(tree, "a.service"))
+    with pytest.raises(units.MissingFileError, match="/etc/a"):
+        units.environment(tree, units.load(tree, "a.service"))

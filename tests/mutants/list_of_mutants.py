@@ -167,7 +167,7 @@ MUTANTS = (
     ),
     Mutant(
         "sent-after-the-end",
-        "rollout/adapters/ssh/outlet.py",
+        "rollout/adapters/ssh/transport.py",
         "            if self._closed:\n                return\n",
         "",
         "a real OpenSSH bastion ends the connection, and every node behind it is lost",
@@ -175,7 +175,7 @@ MUTANTS = (
     ),
     Mutant(
         "end-overtakes-data",
-        "rollout/adapters/ssh/outlet.py",
+        "rollout/adapters/ssh/transport.py",
         "            if self._sending:\n                return\n",
         "",
         "a real OpenSSH bastion ends the connection, and every node behind it is lost",

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent import agent_call
 from tests.agent.node import NEW, OLD, PROGRAM, STANDINS, Node, order
 from tests.power.machine import Machine, kernel_of, make_disk, make_memory

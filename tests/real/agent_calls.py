@@ -12,8 +12,7 @@ from pathlib import Path
 
 from rollout.adapters.ssh import SshNodes
 from rollout.app.ports import Target
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
-from rollout.core.model.report import Report
+from rollout.core.model.report import RemoteAnswer, RemoteCommand, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot

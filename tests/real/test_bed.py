@@ -11,7 +11,7 @@ import pytest
 
 from rollout.adapters.ssh import SshLimits, SshNodes
 from rollout.app.ports import Target
-from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import RemoteCommand
 from tests.bed.bed import Bed, sweep
 from tests.bed.node import CONFIG, Node
 from tests.bed.plugin import RealNodes

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.report import RemoteAnswer
 from tests.real.agent_calls import CONFIG_PATH, GUARDS, PATIENCE, OnNode, eventually, on_disk
 
 pytestmark = pytest.mark.root

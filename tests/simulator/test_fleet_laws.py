@@ -29,8 +29,8 @@ from rollout.simulator.fleet_laws import (
     went_back,
 )
 from rollout.simulator.journal import ModelJournal
+from rollout.simulator.machine import FOREIGN, NEW, OLD, Restart, Transaction
 from rollout.simulator.node import ModelNode
-from rollout.simulator.node_parts import FOREIGN, NEW, OLD, Restart, Transaction
 from rollout.simulator.timeline import Timeline
 from tests.orders import make_order
 

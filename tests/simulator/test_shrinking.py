@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from rollout.simulator.draw import dice_of, drawn_fault, drawn_order
 from rollout.simulator.fleet_laws import Watch, broken
+from rollout.simulator.machine import Restart
 from rollout.simulator.node import ModelNode
-from rollout.simulator.node_parts import Restart
 from rollout.simulator.play import Play
 from rollout.simulator.scenario import Fault, Kind, Scenario
-from rollout.simulator.smallest import law_of, smallest
+from rollout.simulator.tally import law_of, smallest
 
 
 @st.composite

@@ -15,7 +15,7 @@ from rollout.adapters import journal
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
 from rollout.cli.main import main
-from rollout.core.presentation.run_summary import RunSummary
+from rollout.core.presentation.past_run import RunSummary
 
 writes = 0
 

@@ -21,8 +21,8 @@ from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.app.following import replay
 from rollout.app.runs import leased
-from rollout.core.model.draining import Eviction
 from rollout.core.model.live import LiveNode
+from rollout.core.model.pods import Eviction
 from rollout.core.run.drains import AGAIN_EVERY
 from rollout.core.run.events import AbortAsked, Answered, Event, Ticked, Trigger
 from rollout.core.run.journal_codec import encode_event

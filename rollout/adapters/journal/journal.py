@@ -4,23 +4,65 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import sqlalchemy as sa
 
-from rollout.adapters.journal import summaries
 from rollout.adapters.journal.address import PostgresUrl
 from rollout.adapters.journal.database import AWAY, Database
 from rollout.adapters.journal.heads import Head, Heads, beginning
 from rollout.adapters.journal.leases import Leases
-from rollout.adapters.journal.tables import EVENTS, NOTES, REQUESTS, RUNS
+from rollout.adapters.journal.tables import EVENTS, NOTES, REQUESTS, RUNS, SUMMARIES
 from rollout.app.ports import Holder, Note, RunHeader
-from rollout.core.presentation.run_summary import RunSummary
+from rollout.core.presentation.past_run import Nodes, RunSummary
 from rollout.core.run.journal_codec import GENESIS, chain
 from rollout.core.run.requests import Request
+from rollout.core.text import json_text
 from rollout.errors import StateError
+
+# How runs ended, one row a run: written with its last event, read by whatever version comes later.
+
+
+def put(connection: sa.Connection, run: str, events: int, summary: RunSummary) -> None:
+    """In place of an earlier one: a run that is resumed ends again."""
+    connection.execute(sa.delete(SUMMARIES).where(SUMMARIES.c.run == run))
+    connection.execute(
+        sa.insert(SUMMARIES).values(
+            run=run,
+            events=events,
+            ended=summary.ended,
+            ending=summary.ending,
+            exit_code=summary.exit_code,
+            why=summary.why,
+            counter=summary.counter,
+            nodes=json.dumps({state: {"count": n.count, "nodes": n.nodes} for state, n in summary.nodes.items()}),
+            owed=summary.owed,
+            cordoned=summary.cordoned,
+            reverted=json.dumps(dict(summary.reverted)),
+        )
+    )
+
+
+def get(connection: sa.Connection, run: str, events: int) -> RunSummary | None:
+    """``None`` where there is none that covers all ``events`` of the run."""
+    row = connection.execute(sa.select(SUMMARIES).where(SUMMARIES.c.run == run)).first()
+    if row is None or row.events != events:
+        return None
+    try:
+        nodes = {
+            str(state): Nodes(int(found["count"]), str(found["nodes"]))
+            for state, found in json_text.parse(row.nodes).items()
+        }
+        reverted = {str(other): str(names) for other, names in json_text.parse(row.reverted).items()}
+    except (ValueError, LookupError, TypeError, AttributeError) as exc:
+        raise StateError("journal-broken", f"the summary of {run} is not the one that was written") from exc
+    return RunSummary(
+        row.ended, row.ending, row.exit_code, row.why, row.counter, nodes, row.owed, row.cordoned, reverted
+    )
+
 
 _WITHDRAWN = "withdrawn-"
 """What the word of a request that is withdrawn begins with."""
@@ -84,13 +126,13 @@ class SqlJournal:
             elif found != after:
                 raise _broken(f"{run} has events that its only controller did not write")
             if ended is not None:
-                summaries.put(connection, run, after[0], ended)
+                put(connection, run, after[0], ended)
         self._heads[run] = after
         self._kept.keep(run, after)
 
     def summary(self, run: str) -> RunSummary | None:
         with self._database.reading() as connection:
-            return summaries.get(connection, run, self._head(connection, run)[0])
+            return get(connection, run, self._head(connection, run)[0])
 
     def acquire(self, cluster: str, run: str) -> None:
         self._leases.acquire(cluster, run)

@@ -8,12 +8,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from rollout.adapters.endpoints import TokenFile, bearer
 from rollout.adapters.http import Answer, Http, refusal
 from rollout.adapters.json_answers import decoded, mapping
-from rollout.adapters.kubernetes.credentials import Credential, ask_plugin, context_for
+from rollout.adapters.kubernetes.credentials import Credential, PluginCredentials, ask_plugin, context_for
 from rollout.adapters.kubernetes.kubeconfig import Connection
-from rollout.adapters.kubernetes.plugin import PluginCredentials
-from rollout.adapters.tokens import TokenFile, bearer
 from rollout.core.text.terminal import printable
 from rollout.errors import AwayError, RemoteError
 

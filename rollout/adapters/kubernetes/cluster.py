@@ -11,13 +11,10 @@ from rollout.adapters.json_answers import listing, mapping, text
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cordons import Cordons
 from rollout.adapters.kubernetes.evictions import Evictions
-from rollout.adapters.kubernetes.leaving import leaving_pod
 from rollout.adapters.kubernetes.objects import lease, live_node, pod
-from rollout.adapters.kubernetes.placed import over, placed_pod
-from rollout.adapters.kubernetes.planned import planned_pod
-from rollout.core.model.draining import Cordon, EvictionAnswer, LeavingPod
+from rollout.adapters.kubernetes.pods import leaving_pod, over, placed_pod, planned_pod
 from rollout.core.model.live import Lease, LiveNode, Sight
-from rollout.core.model.placed import PlacedPod
+from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
 from rollout.errors import RemoteError
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

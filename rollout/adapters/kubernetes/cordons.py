@@ -14,8 +14,8 @@ from urllib.parse import quote
 from rollout.adapters.json_answers import mapping, text
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.objects import COUNTER, MARK, mark, token
-from rollout.core.model.draining import Cordon
-from rollout.core.model.token_belief import is_beyond_belief
+from rollout.core.model.pods import Cordon
+from rollout.core.model.snapshot import is_beyond_belief
 from rollout.errors import AwayError, RemoteError
 
 TRIES = 5

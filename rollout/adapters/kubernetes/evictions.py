@@ -16,7 +16,7 @@ from urllib.parse import quote
 from rollout.adapters.http import Answer
 from rollout.adapters.json_answers import decoded, listing, mapping, text
 from rollout.adapters.kubernetes.client import DONE, ApiClient, said
-from rollout.core.model.draining import Eviction, EvictionAnswer, LeavingPod
+from rollout.core.model.pods import Eviction, EvictionAnswer, LeavingPod
 from rollout.core.text.terminal import printable
 from rollout.errors import AwayError, RemoteError
 

@@ -25,7 +25,7 @@ from rollout.adapters.ssh.session import RefusedError, Session, open_channel
 from rollout.adapters.ssh.troubles import printable
 from rollout.adapters.ssh.watchdog import Watchdog
 from rollout.app.ports import Target
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 from rollout.kubelet.agent.sudo import Secret
 

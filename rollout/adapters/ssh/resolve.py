@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollout.adapters.ssh.jumps import hops
 from rollout.adapters.ssh.ssh_config import FAMILIES, Settings, SshConfig
+from rollout.adapters.ssh.ssh_keywords import hops
 from rollout.adapters.ssh.troubles import printable
 from rollout.app.ports import Target
 from rollout.errors import RemoteError

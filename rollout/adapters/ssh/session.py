@@ -14,7 +14,7 @@ from rollout.adapters.ssh.elevation import Elevation
 from rollout.adapters.ssh.foreign import detail_of, translate
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
 from rollout.adapters.ssh.troubles import printable
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 
 CHUNK = 64 * KIB

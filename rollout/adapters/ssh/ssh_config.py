@@ -6,17 +6,242 @@ in the few stanzas that may concern it.
 
 from __future__ import annotations
 
+import glob
+import os
 import re
 import socket
-from dataclasses import replace
+import stat
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rollout.adapters.ssh.ssh_conditions import Asked
-from rollout.adapters.ssh.ssh_keywords import COLLECTED
-from rollout.adapters.ssh.ssh_reading import Reader
-from rollout.adapters.ssh.ssh_stanzas import File, Setting
+from rollout.adapters.ssh.patterns import listed
+from rollout.adapters.ssh.ssh_conditions import Asked, Condition, HostLine, NotSupportedError, host_line, match_line
+from rollout.adapters.ssh.ssh_keywords import ALIASES, COLLECTED, READ, WITHOUT_MEANING_HERE
 from rollout.core.text.terminal import printable
-from rollout.errors import InputError, RemoteError
+from rollout.errors import InputError, Place, Problem, RemoteError
+
+# From the files of an ssh_config to stanzas. Every mistake is found, those in stanzas for others too, as
+# OpenSSH does.
+
+
+# What an ssh_config holds once it is read: stanzas, with an index by the names on their ``Host`` lines.
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    keyword: str
+    values: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Stanza:
+    condition: Condition
+    lines: list[Setting | File] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class File:
+    """``general``: the numbers of the stanzas that only a look can tell about; ``named``: those of each literal name."""
+
+    stanzas: list[Stanza] = field(default_factory=list)
+    general: list[int] = field(default_factory=list)
+    named: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def begin(self, condition: Condition) -> None:
+        names = condition.names
+        for numbers in [self.general] if names is None else [self.named[name] for name in names]:
+            numbers.append(len(self.stanzas))
+        self.stanzas.append(Stanza(condition))
+
+    def perhaps_for(self, name: str) -> Iterator[Stanza]:
+        numbers = sorted([*self.general, *self.named.get(name, ())])
+        return (self.stanzas[number] for number in numbers)
+
+
+# One line of ssh_config as words, exactly as OpenSSH cuts it: the keyword by one rule, what follows by another.
+
+
+BLANK = " \t\r\n"
+ENDS_OF_A_KEYWORD = frozenset(BLANK + '"=')
+
+
+def keyword_of(line: str) -> tuple[str, str] | None:
+    """The keyword in lower case and the rest of the line; ``None`` for a line that says nothing. Raises ``ValueError``."""
+    keyword, rest = _first(line.rstrip(BLANK + "\f"))
+    if not keyword:
+        keyword, rest = _first(rest)
+    if not keyword or keyword.startswith("#"):
+        return None
+    if not rest:
+        raise ValueError("the line has no value")
+    return keyword.lower(), rest
+
+
+def words_of(rest: str) -> tuple[str, ...]:
+    """What follows a keyword: quotes of both kinds, escapes, and a comment at the end. Raises ``ValueError``."""
+    words: list[str] = []
+    at = 0
+    while (at := _past_blanks(rest, at)) < len(rest) and rest[at] != "#":
+        word, at = _word(rest, at)
+        words.append(word)
+    return tuple(words)
+
+
+def _first(text: str) -> tuple[str, str]:
+    """``KEYWORD value``, ``KEYWORD=value``, ``KEYWORD = value``; the keyword may stand in double quotes."""
+    at = next((at for at, char in enumerate(text) if char in ENDS_OF_A_KEYWORD), len(text))
+    if text[at : at + 1] == '"':
+        head, quote, rest = text[at + 1 :].partition('"')
+        if not quote:
+            raise ValueError("a quote does not close")
+        return text[:at] + head, rest.lstrip(BLANK)
+    rest = text[at + 1 :].lstrip(BLANK)
+    if text[at : at + 1] != "=" and rest.startswith("="):
+        rest = rest[1:].lstrip(BLANK)
+    return text[:at], rest
+
+
+def _word(text: str, at: int) -> tuple[str, int]:
+    word, quote = "", ""
+    while at < len(text):
+        char, after = text[at], text[at + 1 : at + 2]
+        if char == "\\" and after and (after in "'\"\\" or (after == " " and not quote)):
+            word += after
+            at += 1
+        elif not quote and char in " \t":
+            break
+        elif not quote and char in "'\"":
+            quote = char
+        elif char == quote:
+            quote = ""
+        else:
+            word += char
+        at += 1
+    if quote:
+        raise ValueError("a quote does not close")
+    return word, at
+
+
+def _past_blanks(text: str, at: int) -> int:
+    while text[at : at + 1] in (" ", "\t"):
+        at += 1
+    return at
+
+
+DEEPEST = 16
+MOST_FILES = 1000
+MOST_PROBLEMS = 20
+"""Files that include each other are read in every way there is; this many mistakes are enough to say so."""
+OURS_AND_ROOTS = "must belong to you or to root, and others must not be able to write it"
+
+
+class Reader:
+    """Reads a file and all that it includes, and collects every mistake."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.twice = False
+        self._ignored: tuple[str, ...] = ()
+        self._files = 0
+
+    def file(self, path: Path, *, depth: int, always: bool, private: bool) -> File:
+        """``always``: what it says above its first condition is for every host."""
+        file = File()
+        file.begin(HostLine(("*",)))
+        for number, line in enumerate(self._lines(path, private=private), 1):
+            place = Place(str(path), number, 1)
+            try:
+                self._line(line, file, depth=depth, always=always)
+            except NotSupportedError as error:
+                self._problem("ssh-config-not-supported", str(error), place)
+            except ValueError as error:
+                self._problem("ssh-config-invalid", f"{_start(line)}: {error}", place)
+            if len(self.problems) >= MOST_PROBLEMS:
+                break
+        return file
+
+    def _lines(self, path: Path, *, private: bool) -> list[str]:
+        self._files += 1
+        if self._files > MOST_FILES:
+            if self._files == MOST_FILES + 1:
+                self._problem("ssh-config-not-supported", f"more than {MOST_FILES} files are included")
+            return []
+        try:
+            with path.open("rb") as file:
+                if private and _others_may_write(os.fstat(file.fileno())):
+                    self._problem("ssh-config-not-private", f"{path} {OURS_AND_ROOTS}")
+                    return []
+                return file.read().decode("utf-8", "surrogateescape").split("\n")
+        except IsADirectoryError:
+            if private:  # found by a pattern of an Include
+                return []
+            self._problem("ssh-config-unreadable", f"cannot read {path}: it is a folder")
+        except OSError as error:
+            self._problem("ssh-config-unreadable", f"cannot read {path}: {error.strerror}")
+        return []
+
+    def _line(self, line: str, file: File, *, depth: int, always: bool) -> None:
+        cut = keyword_of(line)
+        if cut is None:
+            return
+        if "\0" in line:
+            raise ValueError("the line has a NUL character")
+        keyword, rest = ALIASES.get(cut[0], cut[0]), cut[1]
+        words = words_of(rest)
+        always = always and file.stanzas[-1].condition.always
+        if keyword == "host":
+            file.begin(host_line(words))
+        elif keyword == "match":
+            file.begin(match_line(rest))
+            self.twice = self.twice or file.stanzas[-1].condition.asks_again
+        elif keyword == "include":
+            file.stanzas[-1].lines += self._included(words, depth=depth, always=always)
+        else:
+            file.stanzas[-1].lines += self._setting(keyword, words, rest, always=always)
+
+    def _setting(self, keyword: str, words: tuple[str, ...], rest: str, *, always: bool) -> Iterator[Setting]:
+        if keyword in READ:
+            values = READ[keyword](words, rest)
+            if keyword == "ignoreunknown":
+                self._ignore(values, always=always)
+            yield Setting(keyword, values)
+        elif keyword not in WITHOUT_MEANING_HERE and not listed(keyword, self._ignored):
+            raise ValueError("is no keyword of ssh_config; `IgnoreUnknown` above it would have it passed over")
+
+    def _included(self, words: tuple[str, ...], *, depth: int, always: bool) -> list[File]:
+        if depth >= DEEPEST:
+            raise NotSupportedError("Include goes too deep")
+        files: list[File] = []
+        for word in words:
+            if not word:
+                raise ValueError("has an empty value")
+            if "%" in word or "${" in word:
+                raise NotSupportedError(f"Include with a token or a variable is not supported: {word}")
+            pattern = Path("~/.ssh").expanduser() / os.path.expanduser(word)  # noqa: PTH111 - who is unknown stays as written
+            found = sorted(glob.glob(str(pattern)))  # noqa: PTH207
+            files += [self.file(Path(path), depth=depth + 1, always=always, private=True) for path in found]
+        return files
+
+    def _ignore(self, values: tuple[str, ...], *, always: bool) -> None:
+        if not always:
+            raise NotSupportedError(
+                "IgnoreUnknown for some hosts only is not supported; move it to the top of the file"
+            )
+        self._ignored = self._ignored or tuple(values[0].lower().split(","))
+
+    def _problem(self, reference: str, message: str, place: Place | None = None) -> None:
+        self.problems.append(Problem(reference, printable(message, 300), place))
+
+
+def _others_may_write(found: os.stat_result) -> bool:
+    return found.st_uid not in (0, os.getuid()) or bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _start(line: str) -> str:
+    return re.split(r"[\s=]", line.strip(), maxsplit=1)[0]
+
 
 Settings = dict[str, tuple[str, ...]]
 """What is set for one host, by keywords in lower case. ``hostname`` is always there."""

@@ -8,7 +8,8 @@ right in the handlers of its messages (they have been there since 1.x; nothing p
 from __future__ import annotations
 
 import threading
-from typing import Any
+from collections import deque
+from typing import TYPE_CHECKING, Any
 
 from paramiko.channel import Channel
 from paramiko.common import MSG_CHANNEL_CLOSE
@@ -19,10 +20,65 @@ from paramiko.transport import Transport
 
 from rollout.adapters.ssh.certificates import SUFFIX
 from rollout.adapters.ssh.limits import KIB, Deadline
-from rollout.adapters.ssh.outlet import Outlet
 from rollout.adapters.ssh.troubles import printable
 from rollout.adapters.ssh.tunnel import Closer
 from rollout.errors import RemoteError
+
+# What one channel sends, in an order that OpenSSH bears.
+
+
+if TYPE_CHECKING:
+    from paramiko.channel import Channel
+    from paramiko.message import Message
+    from paramiko.transport import Transport
+
+
+class Outlet:
+    """Sends a channel's messages one after the other, and nothing after its CLOSE. Everything else is the transport's."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._lock = threading.Lock()
+        self._waiting: deque[Message] = deque()
+        self._sending = False
+        self._closed = False
+
+    @classmethod
+    def of(cls, channel: Channel, transport: Transport) -> None:
+        """Give a channel its outlet, before anybody sends on it."""
+        channel.transport = cls(transport)  # type: ignore[assignment]  # it stands for the transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def _send_user_message(self, message: Message) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = message.asbytes()[0] == MSG_CHANNEL_CLOSE
+            self._waiting.append(message)
+            if self._sending:
+                return
+            self._sending = True
+        self._send_all()
+
+    def _send_all(self) -> None:
+        try:
+            while (message := self._next()) is not None:
+                self._transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001 - what Channel calls
+        except BaseException:
+            with self._lock:  # a message is missing: nothing that comes after it may be sent
+                self._closed, self._sending = True, False
+                self._waiting.clear()
+            raise
+
+    def _next(self) -> Message | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._sending = False
+            return None
+
 
 BIGGEST_PACKET = 256 * KIB
 WINDOW = 256 * KIB

@@ -5,9 +5,32 @@ Everything here is plain data that survives a round trip through JSON; nothing i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from statistics import median_low
+
+# Which token counters are believed: a node that says a wrong one must not raise every other node's.
+
+
+MOST_ABOVE = 1_000_000
+MOST_AT_ALL = 10**14
+"""Of fewer than three nodes none can be told from the others. The agent takes counters below 10**15."""
+
+
+def highest_believed(counters: Iterable[int], known: int = 0) -> int:
+    """The highest counter that is no lie; ``known`` is the journal's, and the least there is."""
+    told = sorted(counters)
+    if not told:
+        return known
+    few = len(told) < 3
+    most = MOST_AT_ALL if few and not known else max(known, 0 if few else median_low(told)) + MOST_ABOVE
+    return max([known, *(counter for counter in told if counter <= most)])
+
+
+def is_beyond_belief(counter: int, ours: int) -> bool:
+    """Whether a node's answer to a run of token ``ours`` names a token that no other run can have."""
+    return counter > ours + MOST_ABOVE
 
 
 @dataclass(frozen=True, slots=True)

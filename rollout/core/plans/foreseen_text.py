@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rollout.core.model.plan import Consequence, Plan, PlannedDrain
-from rollout.core.model.registry_load import RegistryLoad, Sum
+from rollout.core.model.plan import Consequence, Plan, PlannedDrain, RegistryLoad, Sum
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
-from rollout.core.model.placed import PlacedPod
 from rollout.core.model.plan import Plan, Remark
+from rollout.core.model.pods import PlacedPod
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 
 

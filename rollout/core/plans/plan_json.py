@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rollout.core.model.plan import ChangeGroup, Consequence, FileChange, Left, Plan, PlannedDrain, Remark, Wave
+from rollout.core.model.plan import (
+    ChangeGroup,
+    Consequence,
+    FileChange,
+    Left,
+    Plan,
+    PlannedDrain,
+    RegistryLoad,
+    Remark,
+    Sum,
+    Wave,
+)
 from rollout.core.model.playbook import Limits
-from rollout.core.model.registry_load import RegistryLoad, Sum
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
 from rollout.core.text import diff, nodesets

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.inventory import Inventory, Node, role_of
 from rollout.core.model.plan import (
     Change,
     ChangeGroup,
@@ -19,10 +19,8 @@ from rollout.core.model.plan import (
     Standing,
 )
 from rollout.core.model.playbook import Policy
-from rollout.core.model.roles import role_of
 from rollout.core.model.rollback_timing import WayBack
-from rollout.core.model.snapshot import FleetSnapshot, Receipt, Snapshot, Token
-from rollout.core.model.token_belief import highest_believed
+from rollout.core.model.snapshot import FleetSnapshot, Receipt, Snapshot, Token, highest_believed
 from rollout.core.plans.waves import Candidate, positions, waves
 
 

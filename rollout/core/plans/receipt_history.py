@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from statistics import median_high
 
 from rollout.core.model.report import Outcome, Report
-from rollout.core.model.snapshot import Receipt, ReceiptState
-from rollout.core.model.token_belief import highest_believed
+from rollout.core.model.snapshot import Receipt, ReceiptState, highest_believed
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rollout.core.model.inventory import Node
+from rollout.core.model.plan import PullRate, RegistryLoad, Sum
 from rollout.core.model.playbook import RegistryCap
-from rollout.core.model.registry_load import PullRate, RegistryLoad, Sum
 from rollout.core.text.terminal import counted
 from rollout.errors import Problem
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rollout.core.model.inventory import Role
 from rollout.core.model.plan import Wave
 from rollout.core.model.playbook import WaveKind, WaveRule
-from rollout.core.model.roles import Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollout.core.model.draining import BY_HAND
+from rollout.core.model.pods import BY_HAND
 from rollout.core.presentation.summary import Summary
 from rollout.core.run.state import Ending, Goal, Phase
 from rollout.core.text import dataclass_json

@@ -26,15 +26,97 @@ from hashlib import sha256
 
 from rollout.core.model.inventory import Inventory, Level, Node
 from rollout.core.model.settings import Setting
-from rollout.core.reading.inherited import Inherited
-from rollout.core.reading.inventory_written import AnyInventory, Attributes, FoldedInventory, Group, ListedInventory
-from rollout.core.reading.logins import Logins
+from rollout.core.reading.inventory_written import (
+    AnyInventory,
+    Attributes,
+    FoldedInventory,
+    Group,
+    ListedInventory,
+    Ssh,
+)
 from rollout.core.reading.validation import Mistakes, locate, read_document, validate
 from rollout.core.reading.value_types import read_settings
 from rollout.core.text.nodesets import EVERYTHING, Names, NodesetError, evaluate, expand, fold
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import Entry, Item
 from rollout.errors import Place
+
+# How to log in to a node: what is said of it, before its groups' word, before the cluster's.
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """``None``: nobody says; ``ssh_config`` decides on user and port, the user on sudo."""
+
+    user: str | None = None
+    port: int | None = None
+    sudo: bool | None = None
+
+
+class Logins:
+    """The logins of a cluster; each combination of groups is merged once."""
+
+    def __init__(self, cluster: Ssh, groups: Mapping[str, Group]) -> None:
+        self._cluster = cluster
+        self._groups = groups
+        self._merged: dict[tuple[tuple[str, ...], int], Login] = {}
+
+    def of(self, groups: tuple[str, ...], own: Attributes) -> Login:
+        """``groups`` in file order, of which later ones win."""
+        key = (groups, id(own))
+        if key not in self._merged:
+            self._merged[key] = _merge((self._cluster, *(self._groups[group].ssh for group in groups), own))
+        return self._merged[key]
+
+
+def _merge(said: Iterable[Ssh | Attributes]) -> Login:
+    login = Login()
+    for one in said:
+        login = Login(
+            one.user if one.user is not None else login.user,
+            one.port if one.port is not None else login.port,
+            one.sudo if one.sudo is not None else login.sudo,
+        )
+    return login
+
+
+# What a node has from its groups: labels and a registry. Groups in file order, of which later ones win; then
+# its own word.
+
+
+_Shared = tuple[tuple[str, ...], Mapping[str, str], str]
+
+
+class Inherited:
+    """Groups, labels and registry of a node; nodes that are alike share one mapping."""
+
+    def __init__(self, written: AnyInventory, groups: Mapping[str, frozenset[str]]) -> None:
+        """``groups``: each group's nodes, in file order."""
+        self._written = written
+        self._groups: dict[str, tuple[str, ...]] = {}
+        for group, nodes in groups.items():
+            for name in nodes:
+                self._groups[name] = (*self._groups.get(name, ()), group)
+        self._merged: dict[tuple[tuple[str, ...], int], _Shared] = {}
+
+    def of(self, name: str, own: Attributes) -> _Shared:
+        """``(its groups, its labels, its registry)``; a registry that nobody says is ``""``."""
+        groups = self._groups.get(name, ())
+        key = (groups, id(own))
+        if key not in self._merged:
+            self._merged[key] = (groups, self._labels(groups, own), self._registry(groups, own))
+        return self._merged[key]
+
+    def _labels(self, groups: tuple[str, ...], own: Attributes) -> Mapping[str, str]:
+        merged: dict[str, str] = {}
+        for labels in (*(self._written.groups[group].labels for group in groups), own.labels):
+            merged.update(labels)
+        return merged
+
+    def _registry(self, groups: tuple[str, ...], own: Attributes) -> str:
+        nearest = (own.registry, *(self._written.groups[group].registry for group in reversed(groups)))
+        return next((said for said in (*nearest, self._written.registry) if said is not None), "")
+
 
 _FOLLOW = frozenset({"unknown-node", "unknown-rack", "unknown-group", "no-rack", "no-zone", "no-nodes"})
 _UNREADABLE = frozenset({"bad-nodeset", "nodeset-too-large"})

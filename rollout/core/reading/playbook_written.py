@@ -8,13 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from rollout.core.model.disruption import Disruption
 from rollout.core.model.playbook import (
     DEFAULT_DRAIN,
     DEFAULT_PULLS,
     LOG_UNREADABLE,
     Busy,
     Cause,
+    Disruption,
     EvictToo,
     RevertScope,
     Shadowed,

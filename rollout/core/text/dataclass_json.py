@@ -17,8 +17,23 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from rollout.core.model.names_on_disk import name_on_disk
 from rollout.core.text.terminal import printable
+
+# What a field is called in journals, plans and snapshots, where code calls it otherwise.
+
+
+_KEY = "on disk"
+
+
+def on_disk(name: str) -> Mapping[str, str]:
+    """The ``metadata`` of a field that is written as ``name``."""
+    return {_KEY: name}
+
+
+def name_on_disk(field: dataclasses.Field[Any]) -> str:
+    found: str = field.metadata.get(_KEY, field.name)
+    return found
+
 
 Json = Any
 

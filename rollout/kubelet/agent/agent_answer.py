@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import re
 
-from rollout.core.model.remote import RemoteAnswer
-from rollout.core.model.report import Outcome, Report
+from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import Measurement, Snapshot, Token, Unread
 from rollout.core.model.verification import Verification
-from rollout.kubelet.agent.agent_lines import MAX_TEXT, BadLineError, printable, read
-from rollout.kubelet.agent.agent_reading import Reading
+from rollout.kubelet.agent.agent_lines import MAX_TEXT, BadLineError, Reading, printable, read
 
 _HOW_TO_GIVE_IT = "`--ask-sudo-password` asks you for it, `--sudo-password-file` reads it"
 _SUDO = re.compile(r"no-sudo|sudo-[a-z-]+")

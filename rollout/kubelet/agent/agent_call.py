@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent.sudo import quiet
 
 ABSENT = "absent"

@@ -15,7 +15,7 @@ from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Stale, Token, UnitState
 from rollout.kubelet.changes.changes import LeftAlone, Proposal, proposal, unfit
-from rollout.kubelet.changes.rendered import uses_node
+from rollout.kubelet.changes.templated_config import uses_node
 
 _UNIT = ("FragmentPath", "DropInPaths", "NeedDaemonReload", "LoadState", "ActiveState", "UnitFileState")
 _FACTS = frozenset({"cgroup", "config-dir-alpha"})

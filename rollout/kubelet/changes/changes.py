@@ -10,25 +10,68 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rollout.core.model.disruption import Disruption, worst
 from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Change, FileChange, Left, Standing
-from rollout.core.model.playbook import LOG_UNREADABLE, Policy
+from rollout.core.model.playbook import LOG_UNREADABLE, Disruption, Policy, worst
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
-from rollout.kubelet import homes, versions
-from rollout.kubelet.changes import by_restart, flag_changes, grounds, home_files, setting_destinations
+from rollout.kubelet import homes, intents, runtime_versions, values, versions
+from rollout.kubelet.changes import acceptance, flag_changes, home_files
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, Wanted, kubelet_change
 from rollout.kubelet.edits import Edit
-from rollout.kubelet.node import fitness, found, layout
-from rollout.kubelet.node.found import Found
+from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
+from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
+from rollout.kubelet.node import arguments, fitness, layout, sources
 from rollout.kubelet.node.layout import UNIT, LayoutError
+from rollout.kubelet.node.sources import Found
 from rollout.kubelet.restarts import consequences
 from rollout.kubelet.runtime_versions import Runtime, version_of
 from rollout.kubelet.runtimes.changes import RuntimeChange, runtime_change
+
+# A node's settings sorted by where they live on it: kubelet fields, kubelet flags, the container runtime's
+# files.
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Settings by home, and notes on those skipped or as wanted without being written."""
+
+    fields: Mapping[str, Value]
+    flags: tuple[InFlag, ...]
+    runtime: tuple[InRuntime, ...]
+    notes: tuple[str, ...]
+
+
+def sorted_out(found: Found, settings: Mapping[str, Setting]) -> Wishes:
+    """Each setting's home on this node; ``LayoutError`` with every reason when one has none and may not be skipped."""
+    printed = runtime_versions.version_of(found.runtime, found.snapshot.runtimes)
+    every = {name: homes.home(settings[name], found.version, found.runtime, printed) for name in sorted(settings)}
+    refused = {name: home for name, home in every.items() if isinstance(home, NoHome)}
+    if refused:
+        said = "; ".join(home.reason for home in refused.values())
+        raise LayoutError(next(iter(refused.values())).reference, said, about=tuple(refused))
+    by_default = [name for name, home in every.items() if _by_default(found, settings[name], home)]
+    return Wishes(
+        fields={home.name: home.value for home in every.values() if isinstance(home, InField)},
+        flags=tuple(h for name, h in every.items() if isinstance(h, InFlag) and name not in by_default),
+        runtime=tuple(home for home in every.values() if isinstance(home, InRuntime)),
+        notes=(
+            *(home.note for home in every.values() if isinstance(home, Skipped)),
+            *(f"{name} is as wanted by default and not written; `pin: true` has it written" for name in by_default),
+        ),
+    )
+
+
+def _by_default(found: Found, setting: Setting, home: object) -> bool:
+    """Whether the kubelet's own deadline for pulls, which is nowhere given, has the wanted value anyway."""
+    if not isinstance(home, InFlag) or home.name != DEADLINE_FLAG or setting.pin:
+        return False
+    row = intents.row(DEADLINE, found.runtime, None)
+    given = found.layout.flag(home.name) or arguments.last(found.layout.running[1:], home.name)
+    return not given and row is not None and values.same_flag(home.kind, row.default, home.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +135,16 @@ def proposal(
 def _propose(
     snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None
 ) -> Proposal | str:
-    here = found.find(snapshot, versions.taken_for(snapshot.kubelet_version, assumed), node)
-    wanted = setting_destinations.sorted_out(here, settings)
+    here = sources.find(snapshot, versions.taken_for(snapshot.kubelet_version, assumed), node)
+    wanted = sorted_out(here, settings)
     by_kubelet = kubelet_change(here, Wanted(wanted.fields, wanted.flags, settings, policy))
-    grounds.check(here, by_kubelet, policy.accepted)
+    acceptance.check_grounds(here, by_kubelet, policy.accepted)
     by_runtime = runtime_change(snapshot, wanted.runtime, settings, here.version, here.runtime)
     edits = (*by_runtime.edits, *by_kubelet.edits)
     if not (edits or by_runtime.units or by_runtime.hangups or by_kubelet.restarts):
-        said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes, *by_restart.left(here))
+        said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes, *acceptance.left(here))
         return "; ".join(["files and running kubelet are as wanted", *said])
-    notes = (*by_restart.check(here, by_kubelet, by_runtime, policy.accepted), *wanted.notes)
+    notes = (*acceptance.check(here, by_kubelet, by_runtime, policy.accepted), *wanted.notes)
     change = replace(_change(here, notes, by_kubelet, by_runtime), log_unread=LOG_UNREADABLE in policy.accepted)
     if change.disruption.rank > policy.disruption.rank:
         raise LayoutError("disruption-capped", _capped(change, policy.disruption, by_kubelet))
@@ -124,7 +167,7 @@ def _files(here: Found, edits: tuple[Edit, ...]) -> tuple[FileChange, ...]:
     """A node's transaction is written down by its files: one that only restarts has one file, which stays as it is."""
     if edits:
         return tuple(edit.change for edit in edits)
-    kept = by_restart.anchor(here)
+    kept = acceptance.anchor(here)
     return (kept,) if kept else ()
 
 

@@ -18,8 +18,8 @@ from rollout.kubelet.configuration.outcome import File, Layer
 from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.homes import InFlag
 from rollout.kubelet.node import sources
-from rollout.kubelet.node.found import Found
 from rollout.kubelet.node.layout import LayoutError, text_of
+from rollout.kubelet.node.sources import Found
 
 OWN_DROP_IN = "99-rollout.conf"
 NEW_CONFIG = "/var/lib/kubelet/config.yaml"

@@ -4,21 +4,137 @@ line again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from rollout.core.model.inventory import Node
 from rollout.core.model.playbook import Templates
-from rollout.core.model.settings import Setting
-from rollout.kubelet import values
-from rollout.kubelet.changes import flag_texts
-from rollout.kubelet.changes.template_flags import template_flags
+from rollout.core.model.settings import Setting, Value
+from rollout.kubelet import fields, homes, values
+from rollout.kubelet.changes.templated_config import Rendered, rendered
 from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.homes import InFlag
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
-from rollout.kubelet.node import arguments, layout
-from rollout.kubelet.node.drift import others
-from rollout.kubelet.node.found import Found
-from rollout.kubelet.node.layout import EnvHome, Layout, LayoutError
+from rollout.kubelet.node import arguments, env_file, layout, unit_file
+from rollout.kubelet.node.fitness import others
+from rollout.kubelet.node.layout import DROP_IN, UNIT, VARIABLE, EnvHome, Layout, LayoutError
+from rollout.kubelet.node.sources import Found
+from rollout.kubelet.node.unit_file import Piece
+from rollout.kubelet.versions import Version
+
+# Flags that a playbook's template adds to the arguments it is given; it can neither drop nor change one.
+
+
+def template_flags(
+    now: Layout, flags: tuple[InFlag, ...], templates: Templates, version: Version, node: Node
+) -> tuple[InFlag, ...]:
+    """What the template makes of ``KUBELET_EXTRA_ARGS`` besides the node's own arguments and ours."""
+    merged = arguments.merge(now.variable_value, [flag.argument for flag in flags])
+    own = [merged[word.start : word.end] for word in arguments.split(merged)]
+    variables: dict[str, Value] = {"variable": VARIABLE, "arguments": [_escaped(word) for word in own]}
+    made = rendered(templates.flags_env, templates.flags_env_name, variables, node)
+    try:
+        said = env_file.values(made.text)
+        words = tuple(word.text for word in arguments.split(said.pop(VARIABLE, "")))
+    except ValueError as error:
+        raise made.refused(f"what the template renders: {error}", words=("variable",)) from None
+    own_words = tuple(word.text for word in arguments.split(merged))
+    stray = [*said, *(word for word in words if not word.startswith("-") and word not in own_words)]
+    if VARIABLE not in env_file.values(made.text):
+        raise made.refused(f"the template does not set {VARIABLE}", words=("variable",))
+    if stray:
+        raise made.refused(f"the template sets {stray[0]!r}", words=(stray[0],))
+    _check_kept(made, own_words, words)
+    given = {(flag.name, flag.value) for flag in arguments.given(own_words)}
+    rest = [flag for flag in arguments.given(words) if (flag.name, flag.value) not in given]
+    return tuple(_template_flag(made, flag, version) for flag in rest)
+
+
+def _check_kept(made: Rendered, own: tuple[str, ...], words: tuple[str, ...]) -> None:
+    """Every flag among ``arguments`` is there with its value."""
+    for flag in arguments.given(own):
+        found = arguments.last(words, flag.name)
+        meant = arguments.last(own, flag.name)
+        if found is None:
+            raise made.refused(
+                f"the template drops {flag.name}, which is among `arguments`",
+                words=("arguments", "variable"),
+                about=(flag.name,),
+            )
+        if meant is not None and found.value != meant.value:
+            message = f"the template says {flag.name}={found.value}, `arguments` say {flag.name}={meant.value}"
+            raise made.refused(message, words=(flag.name,), about=(flag.name,))
+
+
+def _template_flag(made: Rendered, flag: arguments.Given, version: Version) -> InFlag:
+    known = fields.flag(flag.name)
+    if known is None or not known.known_in(version.minor) or flag.name in homes.NOT_OURS:
+        message = f"the template adds {flag.name}, which a kubelet {version.short} does not take from us"
+        raise made.refused(message, words=(flag.name,))
+    return InFlag(flag.name, flag.value, known.kind)
+
+
+def _escaped(word: str) -> str:
+    """A word for a bare value in an environment file: a backslash takes the next character there."""
+    return word.replace("\\", "\\\\").replace('"', '\\"').replace("'", "\\'")
+
+
+# The new texts of the files that hold a kubelet's flags: ours merged in, others taken out, every other word as
+# it stands.
+
+
+def flag_texts(found: Found, ours: tuple[str, ...], taken: Collection[str], templates: Templates) -> Mapping[str, str]:
+    """Path → text of each file that changes so that ``ours`` (``--flag=value``) are said and ``taken`` are not."""
+    now = found.layout
+    made = _environments(now, ours if isinstance(now.flags_home, EnvHome) else (), taken)
+    command = unit_file.without(now.start.command, taken)
+    if not isinstance(now.flags_home, EnvHome):
+        command = unit_file.merge(command, ours)
+    if command != now.start.command:
+        variables: dict[str, Value] = {"exec_start": command, "unit": UNIT}
+        drop_in = rendered(templates.drop_in, templates.drop_in_name, variables, found.node)
+        _check_command(drop_in, command)
+        made[DROP_IN] = drop_in.text
+    return made
+
+
+def _check_command(made: Rendered, command: str) -> None:
+    """A drop-in starts the kubelet with ``exec_start`` and with nothing else, whatever it says besides."""
+    try:
+        said = unit_file.start({UNIT: "[Service]\nExecStart=/of-the-unit\n", DROP_IN: made.text}).command
+        same = unit_file.exec_words(said) == unit_file.exec_words(command)
+    except ValueError as error:
+        raise made.refused(f"what the template renders: {error}", words=("ExecStart",)) from None
+    if not same:
+        raise made.refused("the template would start something else than `exec_start`", words=("ExecStart",))
+
+
+def file_of(now: Layout, piece: Piece) -> str:
+    """The file that changes when this word of the command line is taken out."""
+    if not piece.variable:
+        return DROP_IN
+    home = now.flags_home
+    return home.path if piece.variable == VARIABLE and isinstance(home, EnvHome) else piece.file
+
+
+def _environments(now: Layout, ours: tuple[str, ...], taken: Collection[str]) -> dict[str, str]:
+    """Each environment file with the variables that change."""
+    where = {
+        now.pieces[1 + flag.start].variable: file_of(now, now.pieces[1 + flag.start])
+        for flag in arguments.given(now.asked)
+        if flag.name in taken and now.pieces[1 + flag.start].variable
+    }
+    if ours:
+        where[VARIABLE] = now.flags_home.path
+    made: dict[str, str] = {}
+    for variable, path in where.items():
+        try:
+            value = arguments.without(now.variables.get(variable, ""), taken)
+            value = arguments.merge(value, ours) if variable == VARIABLE else value
+            made[path] = env_file.assign(made.get(path, now.environments.get(path, "")), variable, value)
+        except ValueError as error:
+            raise LayoutError("layout-not-understood", f"{path}: {error}") from None
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +174,7 @@ def flag_change(
     missing = tuple(flag for flag in flags if not holds(now.asked, flag))
     if not missing and not taken:
         return FlagChange(now, flags, ())
-    texts = flag_texts.texts(found, tuple(flag.argument for flag in missing), taken, templates)
+    texts = flag_texts(found, tuple(flag.argument for flag in missing), taken, templates)
     then = _proven(now, texts, flags, taken)
     reasons = {
         path: tuple(
@@ -79,9 +195,7 @@ def _edit(found: Found, path: str, text: str, reasons: tuple[str, ...]) -> Edit:
 
 def _files(now: Layout, name: str) -> tuple[str, ...]:
     """The files that change when this flag is taken out."""
-    return tuple(
-        flag_texts.file_of(now, now.pieces[1 + flag.start]) for flag in arguments.given(now.asked) if flag.name == name
-    )
+    return tuple(file_of(now, now.pieces[1 + flag.start]) for flag in arguments.given(now.asked) if flag.name == name)
 
 
 def _proven(now: Layout, texts: Mapping[str, str], flags: tuple[InFlag, ...], taken: Mapping[str, str]) -> Layout:

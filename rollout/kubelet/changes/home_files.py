@@ -17,7 +17,7 @@ from rollout.kubelet.changes.field_homes import KIND, OWN_DROP_IN
 from rollout.kubelet.edits import MODE
 from rollout.kubelet.node import arguments, env_file, layout
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtimes import containerd, cri_dockerd, crio, dockerd, hosts_toml, json_edit, toml_edit
+from rollout.kubelet.runtimes import containerd, cri_dockerd, crio, dockerd, json_edit, mirrors, toml_edit
 
 RESTARTED = frozenset({layout.UNIT, containerd.UNIT, crio.UNIT, cri_dockerd.UNIT})
 HUNG_UP = frozenset({dockerd.UNIT})
@@ -76,7 +76,7 @@ def _holds(kind: Callable[[str, str, str], bool], path: str, before: str, after:
 
 
 def _is_hosts(path: str, _before: str, after: str) -> bool:
-    return path.endswith("/hosts.toml") and bool(hosts_toml.hosts(after, path))
+    return path.endswith("/hosts.toml") and bool(mirrors.hosts(after, path))
 
 
 def _is_containerd_config(path: str, _before: str, after: str) -> bool:

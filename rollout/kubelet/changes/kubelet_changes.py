@@ -7,16 +7,94 @@ from dataclasses import dataclass
 
 from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting, Value
+from rollout.core.model.snapshot import Snapshot
+from rollout.core.text import json_text
 from rollout.kubelet import fields, in_force, values
-from rollout.kubelet.changes import field_homes, flag_changes, moved_flags, new_config, overlays, policy_states, proof
+from rollout.kubelet.changes import field_homes, flag_changes, moved_flags, templated_config
 from rollout.kubelet.changes.field_homes import FieldHome
 from rollout.kubelet.changes.moved_flags import Moved
-from rollout.kubelet.configuration.outcome import Outcome
+from rollout.kubelet.configuration.outcome import Layer, Outcome
 from rollout.kubelet.edits import Edit
 from rollout.kubelet.homes import InFlag
-from rollout.kubelet.node import drift, sources, unloaded
-from rollout.kubelet.node.found import Found
+from rollout.kubelet.node import fitness, sources, unloaded
 from rollout.kubelet.node.layout import DEFAULT_HEALTHZ_PORT, Layout, LayoutError
+from rollout.kubelet.node.sources import Found, fatal
+
+# Is a change right? What the kubelet made of its node before is compared with what it will make of it
+# afterwards.
+
+
+def prove(before: Outcome, after: Outcome, wanted: Mapping[str, Value], minor: int) -> None:
+    """It starts, ignores nothing more than before, and goes by every field that is wanted; else ``LayoutError``."""
+    if not after.starts:
+        about = tuple(dict.fromkeys(message.about for message in after.messages if message.about))
+        raise LayoutError("kubelet-would-not-start", f"the kubelet would not start: {fatal(after)}", about=about)
+    ignored = [path for path in after.ignored if path not in before.ignored]
+    if ignored:
+        message = f"the kubelet would drop {', '.join(ignored)} with a warning and go on with the default"
+        raise LayoutError("setting-without-effect", message, about=tuple(path.split(".")[0] for path in ignored))
+    for name, value in wanted.items():
+        if not templated_config.holds(name, after.effective.get(name), value, minor):
+            _refuse(after, name, value)
+
+
+def _refuse(after: Outcome, name: str, value: Value) -> None:
+    origin = after.origins.get(name)
+    shown = values.shown(after.effective.get(name))
+    if origin is not None and origin.layer is Layer.FLAG:
+        raise LayoutError("flag-shadows-field", f"{origin.where} beats {name}: {shown} would be in force")
+    where = f" ({origin.where or origin.layer.value})" if origin is not None else ""
+    message = f"{name}: {values.shown(value)} would have no effect, {shown} would be in force{where}"
+    raise LayoutError("setting-without-effect", message, about=(name,))
+
+
+def side_effects(before: Outcome, after: Outcome, meant: Collection[str]) -> Mapping[str, tuple[Value, Value]]:
+    """Fields besides those ``meant`` that change too, with their values before and after (``None``: not shown)."""
+    names = sorted(set(before.effective) | set(after.effective))
+    return {
+        name: (before.effective.get(name), after.effective.get(name))
+        for name in names
+        if name not in meant and before.effective.get(name) != after.effective.get(name)
+    }
+
+
+# The kubelet's notes on its CPU and memory manager: with another policy than the one noted it does not start.
+
+
+_MANAGERS = (
+    ("cpuManagerPolicy", "none", "cpu_manager_state"),
+    ("memoryManagerPolicy", "None", "memory_manager_state"),
+)
+
+
+def check(found: Found, then: Layout, outcome: Outcome) -> None:
+    """``LayoutError`` where the policies in force afterwards are not those that the kubelet has noted."""
+    root = then.flag("--root-dir") or "/var/lib/kubelet"
+    for field, default, name in _MANAGERS:
+        path = f"{root.rstrip('/')}/{name}"
+        noted = _noted(found.snapshot, path)
+        policy = outcome.effective.get(field) or default
+        if noted and noted != policy:
+            message = (
+                f'configured policy "{policy}" differs from state checkpoint policy "{noted}": with {path} as it is the '
+                f"kubelet would not start ({field})"
+            )
+            raise LayoutError("policy-state-conflict", message)
+
+
+def _noted(snapshot: Snapshot, path: str) -> str:
+    """The policy in the file, ``""`` where there is none or it was not read."""
+    state = snapshot.files.get(path)
+    if state is None or state.content is None:
+        return ""
+    try:
+        said = json_text.parse(state.content)
+    except ValueError:
+        raise LayoutError(
+            "policy-state-unreadable", f"{path} is not JSON; the kubelet would not start with it"
+        ) from None
+    noted = said.get("policyName", "") if isinstance(said, dict) else ""
+    return str(noted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +143,15 @@ class KubeletChange:
 def kubelet_change(found: Found, wanted: Wanted) -> KubeletChange:
     """What must happen to the kubelet's own files, or ``LayoutError``: the first home's reason when none will do."""
     try:
-        asked = overlays.overlay(found, wanted.fields, wanted.policy.templates)
-        needed = overlays.needed(found.outcome, asked, wanted.settings, found.version.minor)
+        asked = templated_config.overlay(found, wanted.fields, wanted.policy.templates)
+        needed = templated_config.needed(found.outcome, asked, wanted.settings, found.version.minor)
         made = _in_the_first_home(found, wanted, asked, needed)
     except LayoutError:
-        drift.check(found.layout, {flag.name for flag in wanted.flags})  # a stranger's edit explains more
+        fitness.check(found.layout, {flag.name for flag in wanted.flags})  # a stranger's edit explains more
         raise
-    drift.check(found.layout, {flag.name for flag in made.flags})
+    fitness.check(found.layout, {flag.name for flag in made.flags})
     if made.restarts:
-        policy_states.check(found, made.then, made.outcome)
+        check(found, made.then, made.outcome)
     return made
 
 
@@ -85,7 +163,7 @@ def _in_the_first_home(
     refused: LayoutError | None = None
     for home in field_homes.homes(found):
         try:
-            written = overlays.with_defaults(found.outcome, asked, needed) if home.flags else needed
+            written = templated_config.with_defaults(found.outcome, asked, needed) if home.flags else needed
             moved = moved_flags.moved(found, written, wanted.policy.shadowed, home.path)
             return _attempt(found, wanted, asked, moved, home)
         except LayoutError as error:
@@ -107,14 +185,14 @@ def _attempt(
     by_flag = flag_changes.flag_change(found, flags, moved.flags, settings, templates)
     edits += by_flag.edits
     given = sources.after(found.sources, by_flag.then, {edit.path: edit.after for edit in edits})
-    outcome = sources.outcome(found.version, given)
-    proof.prove(found.outcome, outcome, asked, found.version.minor)
+    outcome = sources.outcome_of(found.version, given)
+    prove(found.outcome, outcome, asked, found.version.minor)
     paths = [known.field for flag in by_flag.flags if (known := fields.flag(flag.name)) and known.field]
     if home is not None and home.flags:
-        notes = new_config.check_accepted(found.outcome, outcome, asked, paths, wanted.policy.accepted)
+        notes = templated_config.check_accepted(found.outcome, outcome, asked, paths, wanted.policy.accepted)
     else:
         notes = _side_effects(found.outcome, outcome, {*asked, *(path.split(".")[0] for path in paths)})
-    notes += overlays.by_others(found.outcome, asked, moved.fields)
+    notes += templated_config.by_others(found.outcome, asked, moved.fields)
     pending = (*flag_changes.pending(found.layout, by_flag.flags), *_unloaded(found, asked))
     return KubeletChange(tuple(edits), by_flag.then, by_flag.flags, pending, outcome, asked, notes)
 
@@ -126,7 +204,7 @@ def _unloaded(found: Found, asked: Mapping[str, Value]) -> tuple[str, ...]:
 
 def _side_effects(before: Outcome, after: Outcome, meant: Collection[str]) -> tuple[str, ...]:
     """What changes besides because a default hangs on it, for people."""
-    changed = proof.side_effects(before, after, meant)
+    changed = side_effects(before, after, meant)
     return tuple(
         f"{name}: {values.shown(old)} → {values.shown(new)} follows from this" for name, (old, new) in changed.items()
     )

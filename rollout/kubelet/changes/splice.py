@@ -22,7 +22,7 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from rollout.core.model.settings import Value
-from rollout.kubelet.configuration import yaml_document, yaml_scanner
+from rollout.kubelet.configuration import yaml_document, yaml_words
 from rollout.kubelet.configuration.yaml_document import DocumentError
 from rollout.kubelet.configuration.yaml_words import resolve
 
@@ -128,7 +128,7 @@ def merged(
 def _compose(content: bytes) -> tuple[str, MappingNode | None]:
     text = _text(content)
     try:
-        roots = [root for root in _documents(yaml_scanner.prepared(content).decode("utf-8")) if root is not None]
+        roots = [root for root in _documents(yaml_words.prepared(content).decode("utf-8")) if root is not None]
     except (YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else 0
@@ -149,7 +149,7 @@ def _text(content: bytes) -> str:
         raise SpliceError("yaml-not-utf8", "the file is not UTF-8") from None
     if text.startswith("\ufeff"):
         raise SpliceError("yaml-bom", "the file begins with a byte order mark")
-    if yaml_scanner.STAND_IN in text:
+    if yaml_words.STAND_IN in text:
         raise SpliceError("yaml-unreadable", "the file holds the letter U+E000")
     if "%" in text and re.search(r"^%", text, re.MULTILINE):
         raise SpliceError("yaml-directive", "the file holds a YAML directive")
@@ -216,7 +216,7 @@ def _key(node: Node) -> str:
     if not isinstance(node, ScalarNode) or node.value == "<<" or node.anchor:
         line = node.start_mark.line + 1
         raise SpliceError("yaml-key", f"a key that is not plain text (line {line})", line)
-    text = yaml_scanner.restored(str(node.value))
+    text = yaml_words.restored(str(node.value))
     return text if _is_quoted(node) else yaml_document.key_text(resolve("", text))
 
 
@@ -230,7 +230,7 @@ def _expect_tag(node: Node, tag: str) -> None:
 
 
 def _scalar(node: Node) -> Value:
-    text = yaml_scanner.restored(str(node.value))
+    text = yaml_words.restored(str(node.value))
     if _is_quoted(node):
         _expect_tag(node, _STR)
         return text

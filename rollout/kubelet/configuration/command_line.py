@@ -2,10 +2,77 @@
 
 from __future__ import annotations
 
-from rollout.kubelet.configuration import enabled_gates, gates, node_labels
+import re
+from collections.abc import Mapping
+
+from rollout.kubelet.configuration import feature_gates
 from rollout.kubelet.configuration.findings import Findings, StoppedError
 from rollout.kubelet.configuration.flags import FlagError, Flags, parse
 from rollout.kubelet.configuration.outcome import Sources
+
+# ``--node-labels``: in the namespaces of Kubernetes only what a kubelet may say about itself.
+
+
+_OURS = ("kubernetes.io", "k8s.io")
+_NAMESPACES = ("kubelet.kubernetes.io", "node.kubernetes.io")
+_LABELS = (
+    "beta.kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type",
+    "beta.kubernetes.io/os",
+    "failure-domain.beta.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "kubernetes.io/arch",
+    "kubernetes.io/hostname",
+    "kubernetes.io/os",
+    "node.kubernetes.io/instance-type",
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+)
+_CHECKED_SINCE = 25
+_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_LONGEST_PREFIX = 253
+
+
+def mistake(labels: Mapping[str, str], minor: int) -> str:
+    """What the kubelet says of its labels, or ``""``."""
+    unknown = sorted(key for key in labels if _of_kubernetes(key) and not _allowed(key))
+    if unknown:
+        return (
+            f"unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [{' '.join(unknown)}]\n"
+            "--node-labels in the 'kubernetes.io' namespace must begin with an allowed prefix "
+            f"({', '.join(_NAMESPACES)}) or be in the specifically allowed set ({', '.join(_LABELS)})"
+        )
+    if minor < _CHECKED_SINCE:
+        return ""
+    bad = [key for key in labels if not _is_qualified(key)]
+    bad += [value for value in labels.values() if value and not _NAME.fullmatch(value)]
+    return f"invalid node labels: {'; '.join(repr(text) for text in bad)}" if bad else ""
+
+
+def _namespace(key: str) -> str:
+    namespace, separated, _ = key.partition("/")
+    return namespace if separated else ""
+
+
+def _within(namespace: str, parents: tuple[str, ...]) -> bool:
+    return any(namespace == parent or namespace.endswith("." + parent) for parent in parents)
+
+
+def _of_kubernetes(key: str) -> bool:
+    return _within(_namespace(key), _OURS)
+
+
+def _allowed(key: str) -> bool:
+    return key in _LABELS or _within(_namespace(key), _NAMESPACES)
+
+
+def _is_qualified(key: str) -> bool:
+    prefix, separated, name = key.rpartition("/")
+    if separated and not (_PREFIX.fullmatch(prefix) and len(prefix) <= _LONGEST_PREFIX):
+        return False
+    return bool(_NAME.fullmatch(name))
+
 
 _WRAPPED_SINCE = 24
 """From this minor on errors carry what was being done, and end the process with one line."""
@@ -36,12 +103,12 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
 def _validate_flags(flags: Flags, findings: Findings) -> None:
     gates = flags.values.get("--feature-gates") or {}
     doing = "failed to validate kubelet flags"
-    if "--dynamic-config-dir" in flags.values and not enabled_gates.enabled(
+    if "--dynamic-config-dir" in flags.values and not feature_gates.enabled(
         "DynamicKubeletConfig", gates, findings.minor
     ):
         said = "the DynamicKubeletConfig feature gate must be enabled in order to use the --dynamic-config-dir flag"
         raise findings.stop("gate-needed", wrapped(findings, doing, said))
-    said = node_labels.mistake(flags.values.get("--node-labels") or {}, findings.minor)
+    said = mistake(flags.values.get("--node-labels") or {}, findings.minor)
     if said:
         raise findings.stop("bad-label", wrapped(findings, doing, said))
 
@@ -59,8 +126,8 @@ def set_gates(written: dict[str, bool], findings: Findings) -> None:
 
 def certain_mistakes(written: dict[str, bool], findings: Findings) -> tuple[str, ...]:
     """Gates that cannot be set. Where not all gates of this minor are known, ours is the doubt, and nothing is fatal."""
-    mistakes = enabled_gates.mistakes(written, findings.minor)
-    if gates.certain(findings.minor):
+    mistakes = feature_gates.mistakes(written, findings.minor)
+    if feature_gates.certain(findings.minor):
         return mistakes
     for said in mistakes:
         findings.doubt(

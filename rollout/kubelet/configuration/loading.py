@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout.kubelet.configuration import drop_ins, enabled_gates, gates, schema
+from rollout.kubelet.configuration import drop_ins, feature_gates, schema
 from rollout.kubelet.configuration.command_line import gate_reference, wrapped
 from rollout.kubelet.configuration.config_file import (
     LoadError,
@@ -79,9 +79,9 @@ def _defaulted(written: Object, file: File, layer: Layer, findings: Findings) ->
 def _panic_over_gates(written: Object, findings: Findings) -> None:
     if findings.minor < _PANIC_SINCE:
         return
-    if not gates.certain(findings.minor):
+    if not feature_gates.certain(findings.minor):
         return
-    mistakes = enabled_gates.mistakes(written.get("featureGates") or {}, findings.minor)
+    mistakes = feature_gates.mistakes(written.get("featureGates") or {}, findings.minor)
     ahead = "panic: failed to merge global and in-flight KubeletConfiguration while setting defaults, error:"
     for said in mistakes:
         findings.fatal(gate_reference(said), f"{ahead} {said}", findings.place_of("featureGates"), "featureGates")

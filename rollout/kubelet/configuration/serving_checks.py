@@ -8,8 +8,47 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from rollout.kubelet.configuration import go_values
 from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.go_values import GoValueError, quoted
-from rollout.kubelet.configuration.tls_names import CIPHER_SUITES, REQUIRED_BY_HTTP2, VERSIONS
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint
+
+# Names that Go's TLS knows: ``component-base/cli/flag/ciphersuites_flag.go``. The secure and the insecure ones
+# together.
+
+
+CIPHER_SUITES = frozenset({
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA",
+    "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_RC4_128_SHA",
+    "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_RSA_WITH_RC4_128_SHA",
+})  # fmt: skip
+
+VERSIONS = frozenset({"VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"})
+
+REQUIRED_BY_HTTP2 = frozenset({"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"})
+"""RFC 7540, 9.2.2: golang.org/x/net/http2 wants one of them in a list of suites."""
+
 
 _CLOUDS = {"aws": 26, "openstack": 25, "azure": 29, "vsphere": 29, "gce": 30}
 _BUILT_IN_UNTIL, _CLOUDS_UNTIL = 30, 33

@@ -7,20 +7,56 @@ on the way up. The first step that fails ends it, with everything that step has 
 from __future__ import annotations
 
 from rollout.kubelet import fields
-from rollout.kubelet.configuration import gates, start_checks
+from rollout.kubelet.configuration import feature_gates, start_checks
 from rollout.kubelet.configuration.command_line import read_flags, set_gates, wrapped
 from rollout.kubelet.configuration.decoding import Object
-from rollout.kubelet.configuration.default_values import defaults
+from rollout.kubelet.configuration.defaulting import defaults
 from rollout.kubelet.configuration.findings import Findings, StoppedError
 from rollout.kubelet.configuration.flag_fields import over, target
 from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.loading import base, with_drop_ins
 from rollout.kubelet.configuration.outcome import Layer, Origin, Outcome, Sources
 from rollout.kubelet.configuration.shown import shown
-from rollout.kubelet.configuration.started import as_started
+from rollout.kubelet.configuration.validation.allocatable import cpus
 from rollout.kubelet.configuration.validation.checked import Checked
 from rollout.kubelet.configuration.validation.rules import complaints
 from rollout.kubelet.versions import Version
+
+# What a kubelet itself changes in its configuration on the way up, as ``/configz`` shows it afterwards.
+
+
+_CERTIFICATES = "/var/lib/kubelet/pki"
+
+
+def as_started(configuration: Object, flags: Flags) -> Object:
+    """The configuration of a kubelet that runs."""
+    return _reserved_cpus(_own_certificate(configuration, flags))
+
+
+def _own_certificate(configuration: Object, flags: Flags) -> Object:
+    """It makes one for itself when it is given none (``InitializeTLS``)."""
+    given = configuration.get("tlsCertFile") or configuration.get("tlsPrivateKeyFile")
+    if given or configuration.get("serverTLSBootstrap") is True:
+        return configuration
+    folder = flags.text("--cert-dir") or _CERTIFICATES
+    own = {"tlsCertFile": f"{folder}/kubelet.crt", "tlsPrivateKeyFile": f"{folder}/kubelet.key"}
+    return {**configuration, **own}
+
+
+def _reserved_cpus(configuration: Object) -> Object:
+    """``reservedSystemCPUs`` takes the place of the CPU in both reservations (``run`` in ``cmd/kubelet/app/server.go``).
+
+    ``/configz`` was filled before, but shares the maps; one that was nil then is not shown.
+    """
+    listed = configuration.get("reservedSystemCPUs")
+    if not listed:
+        return configuration
+    full = dict(configuration)
+    if full.get("kubeReserved"):
+        full["kubeReserved"] = {name: amount for name, amount in full["kubeReserved"].items() if name != "cpu"}
+    if full.get("systemReserved") is not None:
+        full["systemReserved"] = {**full["systemReserved"], "cpu": str(cpus(listed))}
+    return full
 
 
 class UnknownMinorError(ValueError):
@@ -29,7 +65,7 @@ class UnknownMinorError(ValueError):
 
 def is_known(minor: int) -> bool:
     """Are types, defaults and gates of this minor all there? Without one of them every answer would be a guess."""
-    return minor in fields.known_minors() and bool(defaults(minor)) and bool(gates.known(minor))
+    return minor in fields.known_minors() and bool(defaults(minor)) and bool(feature_gates.known_gates(minor))
 
 
 def outcome(version: Version, sources: Sources) -> Outcome:

@@ -9,15 +9,37 @@ libyaml, which yaml.v2 is a port of, does the parsing; ``yaml_scanner`` knows wh
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from rollout.kubelet.configuration import yaml_scanner
-from rollout.kubelet.configuration.go_floats import float_key
+from rollout.kubelet.configuration import yaml_words
 from rollout.kubelet.configuration.yaml_words import Scalar, ScalarError, resolve
+
+# Floats as Go prints them where a YAML key is one.
+
+
+def float_key(value: float) -> str:
+    """``FormatFloat(f, 'g', -1, 32)``: the shortest text that gives the same 32-bit float; exponents from 21 on."""
+    if not math.isfinite(value):
+        return {math.inf: ".inf", -math.inf: "-.inf"}.get(value, ".nan")
+    short = next(text for digits in range(1, 18) if _same_32((text := f"{value:.{digits}g}"), value) or digits == 17)
+    number = float(short)
+    exponent = math.floor(math.log10(abs(number))) if number else 0
+    if exponent < -4 or exponent >= 21:
+        return f"{number:e}" if "e" not in short else short
+    return str(int(number)) if number.is_integer() else short
+
+
+def _same_32(text: str, value: float) -> bool:
+    try:
+        return struct.pack("f", float(text)) == struct.pack("f", value)
+    except OverflowError:
+        return False
+
 
 Json = Scalar | list[Any] | dict[str, Any]
 Path = tuple[str | int, ...]
@@ -56,9 +78,9 @@ class Document:
 
 def read(content: bytes) -> Document:
     """The first document, or ``DocumentError``."""
-    if yaml_scanner.STAND_IN.encode() in content:
+    if yaml_words.STAND_IN.encode() in content:
         raise DocumentError("rollout cannot judge a document with the letter U+E000")
-    loader = _LOADER(yaml_scanner.prepared(content))
+    loader = _LOADER(yaml_words.prepared(content))
     try:
         return _Reader(loader.get_event).document()
     except yaml.MarkedYAMLError as error:
@@ -130,10 +152,10 @@ class _Reader:
         return self._alias(event)
 
     def _scalar(self, event: Any) -> Scalar:
-        text = yaml_scanner.restored(str(event.value))
+        text = yaml_words.restored(str(event.value))
         if event.tag is None and not event.implicit[0]:
             return text
-        if self._inside and not event.style and yaml_scanner.stops_at(text):
+        if self._inside and not event.style and yaml_words.stops_at(text):
             closing = self._inside[-1]
             raise DocumentError(f"yaml: {_counted(event)}did not find expected ',' or '{closing}'", *_at(event))
         try:

@@ -11,6 +11,30 @@ import base64
 import binascii
 import re
 
+# Where Go's YAML scanner reads a plain word in braces or brackets otherwise than libyaml, of which it is an
+# older copy.
+
+
+STAND_IN = "\ue000"
+"""A document that holds this letter itself cannot be prepared."""
+_COLON = re.compile(rb"""(?<=[^\s,\[\]{}"'?]):(?=[,\[\]{}])""")
+
+
+def prepared(content: bytes) -> bytes:
+    """What libyaml is to read in place of ``content``."""
+    return _COLON.sub(STAND_IN.encode(), content)
+
+
+def restored(text: str) -> str:
+    """A word of a prepared document as it stands in the document."""
+    return text.replace(STAND_IN, ":")
+
+
+def stops_at(text: str) -> bool:
+    """Whether Go's scanner ends this plain word of a flow collection early, which its parser does not take."""
+    return "?" in text
+
+
 Scalar = str | int | float | bool | None
 
 _PREFIX = "tag:yaml.org,2002:"

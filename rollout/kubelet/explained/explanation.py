@@ -2,19 +2,128 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
+from importlib import resources
+from typing import Any
 
-from rollout.core.model.disruption import Disruption, worst
+from rollout.core.model.playbook import Disruption, worst
+from rollout.core.model.settings import Value
 from rollout.core.text import suggest
 from rollout.errors import UsageError
 from rollout.kubelet import fields, homes, intents
-from rollout.kubelet.configuration import schema
-from rollout.kubelet.configuration.default_values import gated
-from rollout.kubelet.explained.field_defaults import field_defaults
-from rollout.kubelet.explained.words import Words, intent_words, words_of
+from rollout.kubelet.configuration import feature_gates, schema
+from rollout.kubelet.configuration.defaulting import defaults, gated, with_file, without_file
+from rollout.kubelet.in_force import at
 from rollout.kubelet.intents import Row
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
+
+# What people should know of settings beyond what the tables hold: purpose, traps, source (``words.json``).
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """``defaults`` are a flag's, (first minor it holds for, text), in order; fields' are in ``kubelet_defaults.json``."""
+
+    what: str = ""
+    defaults: tuple[tuple[int, str], ...] = ()
+    traps: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IntentWords:
+    """``aliases`` are the names that an intent's homes give it; ``runtime_traps`` are by the runtime's name."""
+
+    kind: str
+    aliases: tuple[str, ...]
+    words: Words
+    runtime_traps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@cache
+def _data() -> Mapping[str, Any]:
+    text = resources.files("rollout.kubelet.explained").joinpath("words.json").read_text(encoding="utf-8")
+    data: dict[str, Any] = json.loads(text)
+    return data
+
+
+def words_of(name: str) -> Words:
+    """What is said of a field or flag; empty for most of them."""
+    entry = _data()["settings"].get(name)
+    return _words(entry) if entry else Words()
+
+
+def said() -> tuple[str, ...]:
+    """The fields and flags that more is said of."""
+    return tuple(_data()["settings"])
+
+
+@cache
+def intent_words() -> Mapping[str, IntentWords]:
+    """Every intent that something is said of, by name."""
+    return {name: _words_of_intent(entry) for name, entry in _data()["intents"].items()}
+
+
+def _words_of_intent(entry: Mapping[str, Any]) -> IntentWords:
+    traps = {runtime: tuple(each) for runtime, each in entry["runtimeTraps"].items()}
+    return IntentWords(entry["type"], tuple(entry["aliases"]), _words(entry), traps)
+
+
+def _words(entry: Mapping[str, Any]) -> Words:
+    defaults = tuple((since, text) for since, text in entry.get("defaults", ()))
+    return Words(entry["what"], defaults, tuple(entry["traps"]), entry["source"])
+
+
+# A field's default over the minors, from the table that the effective configuration is worked out with.
+
+
+NOT_SET = "not set"
+
+
+def field_defaults(path: str) -> tuple[tuple[int, str], ...]:
+    """(first minor, text) of each default in turn; ``()`` for what is no field.
+
+    ``path`` is a field, or one inside it (``authentication.anonymous.enabled``).
+    """
+    top = fields.field(path.partition(".")[0])
+    if top is None:
+        return ()
+    known = (minor for minor in fields.known_minors() if top.since <= minor <= top.last and defaults(minor))
+    return tuple(_steps((minor, _text(path, minor)) for minor in known))
+
+
+def _steps(texts: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    before = ""
+    for minor, text in texts:
+        if text != before:
+            yield minor, text
+        before = text
+
+
+def _text(path: str, minor: int) -> str:
+    with_config, without = _shown(at(with_file(minor, {}), path)), _shown(at(without_file(minor), path))
+    said = with_config if with_config == without else f"{with_config} with --config, {without} without"
+    return said + "".join(_by_gate(path, minor))
+
+
+def _by_gate(path: str, minor: int) -> Iterator[str]:
+    """What the default is where the gate that it hangs on is set otherwise."""
+    for rule in gated(minor):
+        if path in (rule.path[0], ".".join(rule.path)):
+            on = feature_gates.default(rule.gate, minor)
+            other = _shown(at(with_file(minor, {rule.gate: not on}), path))
+            yield f"; {other} with the gate {rule.gate} {'off' if on else 'on'}"
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return NOT_SET
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+
 
 _CONFIG = "a field of the file that --config names (and of drop-ins where --config-dir is passed)"
 _FLAG = "on the kubelet's command line: KUBELET_EXTRA_ARGS, or ExecStart of its unit"

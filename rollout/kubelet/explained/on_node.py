@@ -18,8 +18,8 @@ from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.in_force import at
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, unloaded
-from rollout.kubelet.node.found import Found
 from rollout.kubelet.node.layout import UNIT
+from rollout.kubelet.node.sources import Found
 from rollout.kubelet.runtime_versions import Runtime
 
 NOWHERE = "nowhere"

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rollout.kubelet.configuration.pflag import Token, tokens
+from rollout.kubelet.configuration.flags import Token, tokens
 
 _BLANKS = " \t\n\r"
 

@@ -9,7 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rollout.core.model.plan import Change
 from rollout.core.model.snapshot import Snapshot
+from rollout.core.model.verification import KUBEADM_CONFIG
+
+# Living with kubeadm, which owns the file that it made.
+
+
+FLAGS_FILE = "/var/lib/kubelet/kubeadm-flags.env"
+"""Only kubeadm makes it."""
+
+REMARK = "kubeadm-rewrites"
+REMARK_TEXT = (
+    f"the next `kubeadm upgrade node` writes {KUBEADM_CONFIG} anew from the ConfigMap, without this change;"
+    " `rollout export kubeadm` prints the patch that keeps it"
+)
+
+
+def rewrites(snapshot: Snapshot, change: Change) -> bool:
+    """Whether kubeadm would undo the change: it edits the file that kubeadm made."""
+    flags = snapshot.files.get(FLAGS_FILE)
+    ours = any(file.path == KUBEADM_CONFIG for file in change.files)
+    return ours and flags is not None and flags.kind == "regular"
+
 
 Said = tuple[str, str]
 """A reference and one line of text."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from rollout.core.model.inventory import Node
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.configuration import startup
-from rollout.kubelet.configuration.outcome import File, Outcome, Sources
-from rollout.kubelet.node import arguments
+from rollout.kubelet.configuration.outcome import File, Level, Outcome, Sources
+from rollout.kubelet.node import arguments, fitness, layout
 from rollout.kubelet.node.layout import Layout, LayoutError, text_of
+from rollout.kubelet.runtime_versions import Runtime
 from rollout.kubelet.versions import Version
 
 DROP_INS_ALLOWED = "KUBELET_CONFIG_DROPIN_DIR_ALPHA"
@@ -97,7 +99,7 @@ def _walked(path: str) -> tuple[str, ...]:
     return tuple(path.split("/"))
 
 
-def outcome(version: Version, sources: Sources) -> Outcome:
+def outcome_of(version: Version, sources: Sources) -> Outcome:
     """What this kubelet makes of it. Remembered: a fleet has few distinct files, flags and versions."""
     environment = tuple(sorted(sources.environment.items()))
     return _outcome(version, sources.config, sources.drop_ins, _alike(sources.flags), environment, sources.cgroup_v1)
@@ -119,3 +121,41 @@ def _outcome(
     cgroup_v1: bool | None,  # noqa: FBT001 - the host's, as in Sources; keys must be positional
 ) -> Outcome:
     return startup.outcome(version, Sources(config, drop_ins, flags, dict(environment), cgroup_v1))
+
+
+# One node as planning sees it: how its kubelet is started, from what, and what that kubelet makes of it.
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """``outcome`` is what the kubelet makes of ``sources`` today: it starts, else the node was refused."""
+
+    node: Node
+    snapshot: Snapshot
+    version: Version
+    layout: Layout
+    sources: Sources
+    outcome: Outcome
+    runtime: Runtime
+
+
+def find(snapshot: Snapshot, version: Version, node: Node) -> Found:
+    """What was found, or ``LayoutError``. A kubelet that runs although by us it would not start is not understood."""
+    now = layout.find(snapshot)
+    if now.flag("--dynamic-config-dir"):
+        said = f"--dynamic-config-dir={now.flag('--dynamic-config-dir')}"
+        raise LayoutError("config-dir-in-use", f"{said}: the API server decides what the kubelet's configuration is")
+    given = sources_of(snapshot, now)
+    outcome = outcome_of(version, given)
+    if not outcome.starts:
+        fitness.check(now, ())
+        message = f"this kubelet runs, but by our reading it would not start with what is on the node: {fatal(outcome)}"
+        raise LayoutError("config-not-understood", message)
+    runtime = layout.runtime(now, version, outcome.effective.get("containerRuntimeEndpoint"))
+    return Found(node, snapshot, version, now, given, outcome, runtime)
+
+
+def fatal(outcome: Outcome) -> str:
+    """Why the kubelet does not start, in its own words."""
+    said = [message.text for message in outcome.messages if message.level is Level.FATAL]
+    return "; ".join(said) or "it gives no reason"

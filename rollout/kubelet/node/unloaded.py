@@ -9,13 +9,46 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from rollout.core.model.inventory import Node
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot, Stale
 from rollout.core.text import json_text
-from rollout.kubelet import in_force, values
+from rollout.kubelet import fields, in_force, values, versions
 from rollout.kubelet.configuration.outcome import File, Layer, Sources
-from rollout.kubelet.node.found import Found
-from rollout.kubelet.node.layout import UNIT
+from rollout.kubelet.node import layout, sources
+from rollout.kubelet.node.layout import UNIT, LayoutError
+from rollout.kubelet.node.sources import Found
+
+# The configuration that a running kubelet has read, where its files have changed since.
+
+
+LOADED = "loaded."
+"""How the agent's facts begin that name the transaction that started a unit's process."""
+
+
+def is_asked_for(snapshot: Snapshot) -> bool:
+    """Whether the kubelet's configuration changed after it started, as far as its files can be understood."""
+    try:
+        return config_is_stale(snapshot, sources.sources_of(snapshot, layout.find(snapshot)))
+    except LayoutError:
+        return False
+
+
+def effective(snapshot: Snapshot, loaded: Mapping[str, bytes]) -> str:
+    """Canonical JSON of what the kubelet made of these bytes, path → content; ``""`` where not all of them are known."""
+    version = versions.parse(snapshot.kubelet_version)
+    if version is None or version.minor not in fields.known_minors() or not is_asked_for(snapshot):
+        return ""
+    try:
+        here = sources.find(snapshot, version, Node(snapshot.node, "", "", ""))
+    except LayoutError:
+        return ""
+    changed = {entry.path for entry in snapshot.stale if entry.unit == UNIT}
+    if any(file.path in changed and file.path not in loaded for file in files_of(here.sources)):
+        return ""
+    then = sources.outcome_of(version, with_files(here.sources, loaded))
+    return in_force.canonical(dict(then.effective)) if then.starts else ""
+
 
 UNKNOWN = "unknown"
 Path = tuple[str, ...]

@@ -15,8 +15,7 @@ from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import LessRoom
 from rollout.core.model.settings import Value
 from rollout.kubelet.in_force import number
-from rollout.kubelet.restarts.pod_requests import RESOURCES, Amounts, amounts
-from rollout.kubelet.restarts.quantities import milli, whole
+from rollout.kubelet.restarts.pod_requests import RESOURCES, Amounts, amounts, milli, whole
 
 Effective = Mapping[str, Value]
 """Field → its value in force, as ``/configz`` shows it."""

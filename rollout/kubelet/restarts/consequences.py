@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rollout.core.model.inventory import Role
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Change
-from rollout.core.model.roles import Role
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.text.terminal import counted
 from rollout.kubelet import versions

@@ -9,9 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from math import ceil
 
-from rollout.core.model.placed import Ask, Pairs, PlacedPod
-from rollout.kubelet.restarts.quantities import milli, whole
+from rollout.core.model.pods import Ask, Pairs, PlacedPod
+from rollout.kubelet.configuration.quantities import parse
+
+# Kubernetes quantities as whole numbers, rounded up as the kubelet's admission does.
+
+
+@lru_cache(maxsize=4096)
+def milli(text: str) -> int:
+    """In thousandths, as ``Quantity.MilliValue``; ``ValueError`` for what is no quantity."""
+    return ceil(parse(text).amount * 1000)
+
+
+@lru_cache(maxsize=4096)
+def whole(text: str) -> int:
+    """As ``Quantity.Value``; ``ValueError`` for what is no quantity."""
+    return ceil(parse(text).amount)
+
 
 RESOURCES = ("cpu", "memory", "ephemeral-storage")
 """What a kubelet's configuration takes from pods, in the order in which admission looks. Of cpu thousandths, else bytes."""

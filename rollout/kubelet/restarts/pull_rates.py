@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rollout.core.model.inventory import Node
-from rollout.core.model.registry_load import PullRate
+from rollout.core.model.plan import PullRate
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet import fields, versions
 from rollout.kubelet.in_force import number
-from rollout.kubelet.node import found
+from rollout.kubelet.node import sources
 from rollout.kubelet.node.layout import LayoutError
 
 DEFAULT_QPS = 5
@@ -45,7 +45,7 @@ def rate_now(snapshot: Snapshot, node: Node, assumed: int | None = None) -> Pull
     if taken.minor not in fields.known_minors():
         return None
     try:
-        return rate_of(found.find(snapshot, taken, node).outcome.effective)
+        return rate_of(sources.find(snapshot, taken, node).outcome.effective)
     except LayoutError:
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rollout.core.model.disruption import Disruption
+from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet import runtime_versions

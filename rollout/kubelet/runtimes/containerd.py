@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rollout.core.model.disruption import Disruption
+from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet import intents
@@ -12,10 +12,9 @@ from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS, Row
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
-from rollout.kubelet.runtimes import containerd_config, direction, mirrors, pull_mode, service, toml_edit
+from rollout.kubelet.runtimes import containerd_config, direction, mirrors, service, toml_edit
 from rollout.kubelet.runtimes.containerd_config import Config, Place
-from rollout.kubelet.runtimes.outcome import RuntimeChange
-from rollout.kubelet.runtimes.part import Assignment, Part
+from rollout.kubelet.runtimes.outcome import Assignment, Part, RuntimeChange
 
 UNIT = "containerd.service"
 _TRANSFER_DEADLINE = (
@@ -52,13 +51,13 @@ def _part(snapshot: Snapshot, config: Config, setting: Setting) -> Part:
 
 
 def _deadline(config: Config, setting: Setting, row: Row) -> Part:
-    trap = () if pull_mode.local_because(config) else (_TRANSFER_DEADLINE,)
+    trap = () if containerd_config.local_because(config) else (_TRANSFER_DEADLINE,)
     return _key(setting, row, config.image_key(row.key), trap)
 
 
 def _downloads(config: Config, setting: Setting, row: Row) -> Part:
     """Into the table that this containerd reads it from: the transfer service's, or the CRI's where it pulls locally."""
-    local = pull_mode.local_because(config)
+    local = containerd_config.local_because(config)
     if not local:
         return _key(setting, row, config.transfer_key(row.key), (_TRANSFER_TABLE,))
     place = config.image_key(row.key)

@@ -8,7 +8,7 @@ becomes that of version 3, and beats it where both are in one file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -19,6 +19,48 @@ from rollout.kubelet.runtime_versions import RuntimeVersion
 from rollout.kubelet.runtimes import node_files, toml_edit
 from rollout.kubelet.runtimes.service import Command
 from rollout.kubelet.runtimes.toml_edit import KeyPath
+
+# Does this containerd pull through its transfer service, or as a client of its own ("local pull")?
+
+
+DOWNLOADS_KEY = "max_concurrent_downloads"
+
+_FALLBACKS: tuple[tuple[tuple[str, ...], Callable[[Any], bool]], ...] = (
+    (("use_local_image_pull",), lambda value: value is True),
+    (("disable_snapshot_annotations",), lambda value: value is False),
+    (("discard_unpacked_layers",), lambda value: value is True),
+    (("registry", "mirrors"), bool),
+    (("registry", "configs"), bool),
+    (("registry", "auths"), bool),
+    ((DOWNLOADS_KEY,), lambda value: value != 3),
+    (("image_pull_with_sync_fs",), lambda value: value is True),
+)
+_ONLY_V3 = frozenset({"use_local_image_pull"})
+_UNDER_CONTAINERD = frozenset({"disable_snapshot_annotations", "discard_unpacked_layers"})
+
+
+def local_because(config: Config) -> tuple[str, ...]:
+    """The keys that make this containerd pull locally, or the version that knows nothing else; ``()``: transfer service."""
+    if config.containerd.number < (2, 1, 0):
+        return ("containerd before 2.1",)
+    return tuple(".".join(keys) for keys, falls_back in _FALLBACKS if _any(config, keys, falls_back))
+
+
+def _any(config: Config, keys: tuple[str, ...], falls_back: Callable[[Any], bool]) -> bool:
+    found = [value for file in config.files for value in _values(file, keys) if value is not None]
+    return bool(found) and falls_back(found[-1])
+
+
+def _values(file: ConfigFile, keys: tuple[str, ...]) -> tuple[Any, ...]:
+    """The values of one file, as 2.x migrates them: what version 2 has under ``containerd`` moves, if it names runtimes."""
+    v3 = toml_edit.value_at(file.document, (*CRI_V3, *keys))
+    if keys[0] in _ONLY_V3:
+        return (v3,)
+    if keys[0] not in _UNDER_CONTAINERD:
+        return v3, toml_edit.value_at(file.document, (*CRI_V2, *keys))
+    named = toml_edit.value_at(file.document, (*CRI_V2, "containerd", "runtimes"))
+    return v3, toml_edit.value_at(file.document, (*CRI_V2, "containerd", *keys)) if named is not None else None
+
 
 MAIN = "/etc/containerd/config.toml"
 CRI_V2: KeyPath = ("plugins", "io.containerd.grpc.v1.cri")

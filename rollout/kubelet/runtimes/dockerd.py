@@ -5,7 +5,7 @@ dockerd does not start with an option both in daemon.json and on its command lin
 
 from __future__ import annotations
 
-from rollout.core.model.disruption import Disruption
+from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.edits import Edit, reason

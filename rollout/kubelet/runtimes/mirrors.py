@@ -7,15 +7,131 @@ to a containerd that pulls through its transfer service: 2.1 to 2.3 take those f
 
 from __future__ import annotations
 
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import Row
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtimes import hosts_toml, node_files, pull_mode, toml_edit
+from rollout.kubelet.runtimes import containerd_config, node_files, toml_edit
 from rollout.kubelet.runtimes.containerd_config import CRI_V2, CRI_V3, Config, Place
 from rollout.kubelet.runtimes.node_files import Files
-from rollout.kubelet.runtimes.part import Assignment, Part
+from rollout.kubelet.runtimes.outcome import Assignment, Part
+
+# hosts.toml: mirrors in the order in which containerd tries them, somebody else's lines kept byte for byte.
+
+
+_NEEDED = ("pull", "resolve")
+_HEADER = re.compile(r"^[ \t]*\[[ \t]*host[ \t]*\..*\][ \t\r]*(?:#.*)?$", re.MULTILINE)
+
+
+def hosts(text: str, path: str) -> tuple[str, ...]:
+    """The mirrors of a file, in order."""
+    return tuple(_tables(toml_edit.read(text, path), path))
+
+
+def merged(text: str, wanted: tuple[str, ...], path: str) -> str:
+    """``text`` with these mirrors first; only tables are added. ``LayoutError`` where that cannot bring the order."""
+    before = toml_edit.read(text, path)
+    there = _tables(before, path)
+    names = {_plain(name): name for name in there}
+    for mirror in wanted:
+        _check_capable(mirror, there.get(names.get(_plain(mirror), "")), path)
+    rest = [name for name in there if _plain(name) not in {_plain(mirror) for mirror in wanted}]
+    order = [*(names.get(_plain(mirror), _plain(mirror)) for mirror in wanted), *rest]
+    if [name for name in order if name in there] != list(there):
+        raise LayoutError("mirrors-order", f"{path} has {', '.join(there)} in another order; rollout only adds to it")
+    after = _with(text, order, frozenset(there), path)
+    _prove(before, after, order, path)
+    return after
+
+
+def _plain(url: str) -> str:
+    return url.rstrip("/")
+
+
+def _has_root(url: str) -> bool:
+    """Whether containerd would look elsewhere than at the mirror's path."""
+    path = urlsplit(_plain(url)).path
+    return bool(path) and not path.endswith("/v2")
+
+
+def _table(url: str) -> dict[str, Any]:
+    """What is written of a mirror."""
+    return {"capabilities": list(_NEEDED), **({"override_path": True} if _has_root(url) else {})}
+
+
+def _tables(document: Mapping[str, Any], path: str) -> Mapping[str, Mapping[str, Any]]:
+    found = document.get("host", {})
+    if not isinstance(found, dict) or not all(isinstance(entry, dict) for entry in found.values()):
+        raise LayoutError("toml-unprovable", f"{path}: host is not a map of tables")
+    return found
+
+
+def _check_capable(mirror: str, table: Mapping[str, Any] | None, path: str) -> None:
+    """A mirror that is there must be one to pull from, and asked at its path; no capabilities written means all."""
+    if table is None:
+        return
+    if _has_root(mirror) and table.get("override_path") is not True:
+        asked = f"{urlsplit(_plain(mirror)).path}/v2"
+        message = f"{path} has {mirror} without `override_path = true`: containerd asks it at {asked}"
+        raise LayoutError("mirror-path", message)
+    said = table.get("capabilities")
+    if said and not set(_NEEDED) <= {str(entry).lower() for entry in said}:
+        raise LayoutError("mirror-not-capable", f"{path} has {mirror} without the capabilities {' and '.join(_NEEDED)}")
+
+
+def _with(text: str, order: list[str], there: frozenset[str], path: str) -> str:
+    """From the last to the first: each missing table goes before the one that follows it, or at the end."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    for at in range(len(order) - 1, -1, -1):
+        if order[at] in there:
+            continue
+        lines = [f"  {key} = {json.dumps(value)}" for key, value in _table(order[at]).items()]
+        block = end.join([f'[host."{order[at]}"]', *lines, ""])
+        if at + 1 < len(order):
+            before = _start(text, order[at + 1], path)
+            text = text[:before] + block + end + text[before:]
+        else:
+            gap = "" if not text else end if text.endswith("\n") else end + end
+            text = text + gap + block
+    return text
+
+
+def _start(text: str, host: str, path: str) -> int:
+    """Where this host's first table begins, with the comment lines right above it."""
+    for found in _HEADER.finditer(text):
+        try:
+            named = tomllib.loads(found[0].strip()).get("host", {})
+        except tomllib.TOMLDecodeError:
+            continue
+        if host in named:
+            return _with_comments(text, found.start())
+    raise LayoutError("toml-unprovable", f"{path}: {host} has no table of its own")
+
+
+def _with_comments(text: str, at: int) -> int:
+    while at:
+        above = text.rfind("\n", 0, at - 1) + 1
+        if not text[above:at].lstrip(" \t").startswith("#"):
+            return at
+        at = above
+    return at
+
+
+def _prove(before: Mapping[str, Any], after: str, order: list[str], path: str) -> None:
+    there = _tables(before, path)
+    wanted = {name: there.get(name, _table(name)) for name in order}
+    document = toml_edit.read(after, path)
+    if document != {**before, "host": wanted} or list(_tables(document, path)) != order:
+        raise LayoutError("toml-unprovable", f"{path} as edited would not read back as the old file with our mirrors")
+
 
 ROOT = "/etc/containerd/certs.d"
 _SEVERAL = "containerd takes a config_path of several directories for one name while it pulls through its transfer service (#12415)"
@@ -54,7 +170,7 @@ def _config_path(
     config: Config, setting: Setting, place: Place, now: str
 ) -> tuple[tuple[Assignment, ...], tuple[str, ...]]:
     roots = [root for root in now.split(":") if root]
-    if roots and (len(roots) == 1 or pull_mode.local_because(config)):
+    if roots and (len(roots) == 1 or containerd_config.local_because(config)):
         return (), ()
     new = roots[0] if roots else ROOT
     why = reason("registry.config_path", str(place.value or "not set"), new, setting)
@@ -67,11 +183,11 @@ def _host(
     path, notes = _path(files, [root for root in roots.split(":") if root], host)
     wanted = tuple(str(endpoint) for endpoint in endpoints) if isinstance(endpoints, list) else ()
     before = node_files.text(files, path)
-    after = hosts_toml.merged(before or "", wanted, path)
+    after = merged(before or "", wanted, path)
     if after == (before or ""):
         return None, ()
-    old = ", ".join(hosts_toml.hosts(before, path)) if before else ""
-    why = reason(f"mirrors of {host}", old or "none", ", ".join(hosts_toml.hosts(after, path)), setting)
+    old = ", ".join(hosts(before, path)) if before else ""
+    why = reason(f"mirrors of {host}", old or "none", ", ".join(hosts(after, path)), setting)
     edit = Edit(path, None if before is None else before.encode(), after.encode(), (why,))
     certificates = f"{path} is new: certificates lying beside it are no longer read unless it names them"
     return edit, (*notes, certificates) if before is None else notes

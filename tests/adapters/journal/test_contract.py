@@ -17,7 +17,7 @@ from rollout.adapters.journal.owner import LEASE_SECONDS, is_alive
 from rollout.app.following import replay
 from rollout.app.ports import Note, RunHeader
 from rollout.app.runs import check_nothing_unfinished
-from rollout.core.presentation.run_summary import Nodes, RunSummary
+from rollout.core.presentation.past_run import Nodes, RunSummary
 from rollout.core.run.journal_codec import GENESIS, chain, encode_order
 from rollout.core.run.requests import Request
 from rollout.core.run.state import RULES

@@ -14,8 +14,8 @@ import pytest
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.objects import COUNTER, MARK
-from rollout.core.model.draining import Cordon, Eviction, EvictionAnswer, LeavingPod
 from rollout.core.model.live import LiveNode
+from rollout.core.model.pods import Cordon, Eviction, EvictionAnswer, LeavingPod
 from rollout.errors import RemoteError
 
 SECONDS = 20.0

@@ -16,8 +16,8 @@ from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cluster import NEEDED_TO_DRAIN, KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.adapters.kubernetes.objects import COUNTER, MARK
-from rollout.core.model.draining import Cordon, Ending, Eviction, EvictionAnswer, LeavingPod
-from rollout.core.model.token_belief import MOST_ABOVE
+from rollout.core.model.pods import Cordon, Ending, Eviction, EvictionAnswer, LeavingPod
+from rollout.core.model.snapshot import MOST_ABOVE
 from rollout.errors import AwayError, RemoteError
 from tests.adapters.kubernetes.test_kubeconfig import config
 from tests.adapters.web import Reply, Web, web

@@ -9,7 +9,7 @@ import pytest
 
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
-from rollout.core.model.draining import Ending, Eviction, LeavingPod
+from rollout.core.model.pods import Ending, Eviction, LeavingPod
 from rollout.errors import RemoteError
 from rollout.kubelet.restarts.termination import budget
 from tests.adapters.kubernetes.apiserver import DRAINER, READER

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.adapters.kubernetes.leaving import leaving_pod
-from rollout.core.model.draining import LeavingPod
+from rollout.adapters.kubernetes.pods import leaving_pod
+from rollout.core.model.pods import LeavingPod
 from rollout.errors import RemoteError
 from rollout.kubelet.restarts.termination import budget
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.adapters.kubernetes.placed import over, placed_pod
-from rollout.core.model.placed import Ask, HostPort, PlacedPod, Requirement, Toleration
+from rollout.adapters.kubernetes.pods import over, placed_pod
+from rollout.core.model.pods import Ask, HostPort, PlacedPod, Requirement, Toleration
 from rollout.errors import RemoteError
 
 POD = {

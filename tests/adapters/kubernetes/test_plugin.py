@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rollout.adapters.kubernetes import plugin
-from rollout.adapters.kubernetes.credentials import Credential
-from rollout.adapters.kubernetes.plugin import EARLY, PluginCredentials
+from rollout.adapters.kubernetes import credentials as held_credentials
+from rollout.adapters.kubernetes.credentials import EARLY, Credential, PluginCredentials
 from rollout.errors import AwayError, RemoteError
 
 PATIENCE = 60.0
@@ -73,7 +72,7 @@ def test_a_failure_is_shared_for_some_seconds_and_then_tried_again(monkeypatch: 
         with pytest.raises(RemoteError, match="not logged in"):
             credentials.get(PATIENCE)
     assert program.runs == 1
-    monkeypatch.setattr(plugin, "SHARED", 0.0)
+    monkeypatch.setattr(held_credentials, "SHARED", 0.0)
     assert credentials.get(PATIENCE).token == "t"  # noqa: S105 - no secret
 
 

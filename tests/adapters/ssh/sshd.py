@@ -16,7 +16,7 @@ import pytest
 
 from rollout.adapters.ssh import SshLimits
 from rollout.app.ports import Target
-from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import RemoteCommand
 from tests.controllers import until
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rollout.adapters.ssh.jumps import hops
 from rollout.adapters.ssh.resolve import DEFAULT_KEYS, Resolver
 from rollout.adapters.ssh.ssh_config import SshConfig
+from rollout.adapters.ssh.ssh_keywords import hops
 from rollout.app.ports import Target
 from rollout.errors import InputError, RemoteError
 from tests.adapters.ssh.configs import Drawn, drawn

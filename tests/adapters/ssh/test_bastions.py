@@ -19,7 +19,7 @@ from paramiko.transport import Transport
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.ssh_config import SshConfig
 from rollout.app.ports import Target
-from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import RemoteCommand
 from rollout.errors import InputError, RemoteError
 from tests.adapters.ssh import scripted as scripts
 from tests.adapters.ssh.conftest import Make

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.model.remote import RemoteAnswer
+from rollout.core.model.report import RemoteAnswer
 from tests.adapters.ssh.conftest import Make
 from tests.adapters.ssh.keys import authority, sign
 from tests.adapters.ssh.sshd import TRUE, Sshd, make_key, public, target

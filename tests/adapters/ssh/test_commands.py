@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.ssh import SshLimits, SshNodes
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from tests.adapters.ssh.conftest import Make
 from tests.adapters.ssh.sshd import Sshd, lasting, patient, target
 from tests.controllers import until

@@ -23,7 +23,7 @@ import resource, socket
 from pathlib import Path
 from rollout.adapters.ssh import Resolver, SshNodes
 from rollout.app.ports import Target
-from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import RemoteCommand
 
 def say(host, port, before=lambda: None):
     resolver, target = Resolver.reading(Path({config!r})), Target("n1", host, None, port)

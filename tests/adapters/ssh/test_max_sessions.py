@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.model.remote import RemoteCommand
+from rollout.core.model.report import RemoteCommand
 from tests.adapters.ssh.conftest import Make
 from tests.adapters.ssh.sshd import TRUE, Sshd, lasting, patient, target
 from tests.controllers import until

@@ -18,7 +18,7 @@ from rollout.adapters.ssh.limits import Deadline
 from rollout.adapters.ssh.nodes import SshNodes
 from rollout.adapters.ssh.transport import CarrierTransport
 from rollout.adapters.ssh.wire import connect
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from tests.adapters.ssh.conftest import Make
 from tests.adapters.ssh.scripted import hang, scripted
 from tests.adapters.ssh.sshd import TRUE, Sshd, lasting, patient, target

@@ -19,8 +19,7 @@ from rollout.adapters.agent_program import agent_program
 from rollout.adapters.ssh import SshNodes
 from rollout.adapters.ssh.elevation import Proof
 from rollout.cli.plan import plan
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
-from rollout.core.model.report import Outcome
+from rollout.core.model.report import Outcome, RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report

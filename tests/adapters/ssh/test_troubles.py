@@ -12,7 +12,7 @@ import pytest
 from rollout.adapters.ssh import SshLimits, SshNodes
 from rollout.adapters.ssh.limits import Deadline
 from rollout.adapters.ssh.wire import look_up
-from rollout.core.model.remote import RemoteAnswer, RemoteCommand
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 from tests.adapters.ssh import scripted as scripts
 from tests.adapters.ssh.conftest import Make

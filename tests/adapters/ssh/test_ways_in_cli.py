@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from rollout.cli.check import check
-from rollout.cli.sudo_password import given_password
+from rollout.cli.options import given_password
 from rollout.errors import UsageError
 
 
@@ -71,7 +71,7 @@ def test_both_ways_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_nobody_is_asked_without_a_terminal() -> None:
-    script = "from rollout.cli.sudo_password import given_password; given_password(None, ask=True)"
+    script = "from rollout.cli.options import given_password; given_password(None, ask=True)"
     done = subprocess.run([sys.executable, "-c", script], input=b"a word\n", capture_output=True, check=False)
     assert b"no-terminal" in done.stderr
 
@@ -79,7 +79,7 @@ def test_nobody_is_asked_without_a_terminal() -> None:
 @pytest.mark.process
 def test_a_typed_password_is_not_echoed() -> None:
     script = (
-        "from rollout.cli.sudo_password import given_password\n"
+        "from rollout.cli.options import given_password\n"
         "found = given_password(None, ask=True)\n"
         "print(len(found.reveal()), found, flush=True)\n"
     )

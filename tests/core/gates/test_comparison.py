@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.gates.comparison import Group, compare
+from rollout.core.health_gates.comparison import Group, compare
 from rollout.core.model.playbook import Worse
 from rollout.core.model.verdict import Verdict
 

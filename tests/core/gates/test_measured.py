@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.gates.measured import Alert, Page, Sample, Samples, judge_alerts, judge_page, judge_samples
+from rollout.core.health_gates.measured import Alert, Page, Sample, Samples, judge_alerts, judge_page, judge_samples
 from rollout.core.model.playbook import HttpQuery, PrometheusQuery
 from rollout.core.model.verdict import Verdict
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.gates.name_pattern import PatternTooLongError, name_pattern
+from rollout.core.health_gates.name_pattern import PatternTooLongError, name_pattern
 
 names = st.sets(st.from_regex(r"[a-c1-3][a-c1-3.-]{0,4}[a-c1-3]|[a-c1-3]", fullmatch=True), min_size=1, max_size=60)
 

@@ -9,8 +9,7 @@ import yaml
 from rollout.app.plan import build_plan
 from rollout.core.model.plan import Plan
 from rollout.core.model.settings import Value
-from rollout.core.plans.kubeadm_patches import kubeadm_patches
-from rollout.core.plans.kubeadm_text import kubeadm_document, kubeadm_lines
+from rollout.core.plans.kubeadm_patches import kubeadm_document, kubeadm_lines, kubeadm_patches
 from tests.kubelet.nodes import POLICY, fleet, inventory, kubeadm, plain, settings
 
 FOUND = inventory(3)

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from rollout.app.plan import build_plan
-from rollout.core.gates.gate_text import gates_text
 from rollout.core.model.plan import Left, Plan, Standing
 from rollout.core.model.playbook import (
     AlertQuery,
@@ -27,7 +26,7 @@ from rollout.core.model.playbook import (
 from rollout.core.model.rollback_timing import WayBack
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_json import plan_json
-from rollout.core.plans.plan_text import folded_left, kinds, plan_text
+from rollout.core.plans.plan_text import folded_left, gates_text, kinds, plan_text
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm, mixed, settings
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout.core.model.disruption import Disruption
 from rollout.core.model.plan import Change, FileChange, Left, Standing
-from rollout.core.model.playbook import Limits, Share
+from rollout.core.model.playbook import Disruption, Limits, Share
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Token, Unread
 from rollout.core.plans.planning import Decided, groups, kind_of, plan_of, preflight
 from tests.kubelet.nodes import POLICY, fleet, inventory, kubeadm

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.core.model.inventory import Node
+from rollout.core.model.plan import PullRate, RegistryLoad, Sum
 from rollout.core.model.playbook import RegistryCap
-from rollout.core.model.registry_load import PullRate, RegistryLoad, Sum
 from rollout.core.plans.registry_load import Asking, beyond_caps, registry_loads
 
 SERIAL, FIVE, UNBOUNDED = PullRate(1, 5), PullRate(5, 5), PullRate(None, None)

@@ -19,7 +19,7 @@ from rollout.core.model.snapshot import (
     Unread,
 )
 from rollout.core.model.verification import Binary, Expected, Verification
-from rollout.core.presentation.proof_text import all_proven, proof_documents, proof_lines
+from rollout.core.presentation.emergency_text import all_proven, proof_documents, proof_lines
 
 CONFIG, ADDED = "/var/lib/kubelet/config.yaml", "/etc/default/kubelet"
 OLD, OTHER = "a" * 64, "b" * 64

@@ -8,10 +8,9 @@ import pytest
 
 from rollout.core.model.playbook import Limits, RevertScope, Share
 from rollout.core.model.verdict import Verdict
+from rollout.core.presentation.pages.health_gates import Number, number_in
 from rollout.core.presentation.pages.moments import fallen, moments
-from rollout.core.presentation.pages.next_steps import next_steps
-from rollout.core.presentation.pages.numbers import Number, number_in
-from rollout.core.presentation.pages.sections import taken_back
+from rollout.core.presentation.pages.sections import next_steps, taken_back
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.pages.text import report_document, report_lines
 from rollout.core.run.events import AbortAsked, PauseAsked, Resumed

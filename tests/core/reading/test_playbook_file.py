@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollout.core.model.disruption import Disruption
 from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
     DEFAULT_DRAIN,
@@ -17,6 +16,7 @@ from rollout.core.model.playbook import (
     Budget,
     Busy,
     Cause,
+    Disruption,
     Drain,
     EvictToo,
     Gate,

@@ -9,7 +9,7 @@ from rollout.core.presentation.summary_text import summary_lines
 from rollout.core.run.baselines import ASK_AGAIN, WITHIN
 from rollout.core.run.state import Ending, NodeState, RunState, Verb
 from rollout.simulator.fleet import Spell
-from rollout.simulator.node_parts import OLD
+from rollout.simulator.machine import OLD
 from tests.orders import make_order
 from tests.plays import Play
 

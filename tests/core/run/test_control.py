@@ -13,7 +13,7 @@ from rollout.core.presentation.waiting import waits_for
 from rollout.core.run.events import AbortAsked, ContinueAsked, InterruptAsked, PauseAsked
 from rollout.core.run.soak import WATCH_EVERY
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
-from rollout.simulator.node_parts import NEW, OLD
+from rollout.simulator.machine import NEW, OLD
 from tests.orders import make_order
 from tests.plays import Play, confirmed_before, leave
 

@@ -24,7 +24,7 @@ from rollout.core.run.events import (
     Trigger,
 )
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
-from rollout.simulator.node_parts import OLD
+from rollout.simulator.machine import OLD
 from tests.orders import make_order
 from tests.plays import EVER, Play, confirmed_before
 from tests.sampling import examples

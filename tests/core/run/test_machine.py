@@ -21,7 +21,7 @@ from rollout.core.run.phases import MOST_CLAIMS
 from rollout.core.run.state import Ending, Goal, NodeState, Order, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError, move
 from rollout.simulator.fleet import CONNECT_SECONDS, Sender, Spell
-from rollout.simulator.node_parts import FOREIGN, NEW
+from rollout.simulator.machine import FOREIGN, NEW
 from tests.orders import make_order
 from tests.plays import ANOTHER_RUN, EVER, SICK_WITH_BOTH, Play, confirmed_before, leave
 from tests.sampling import examples

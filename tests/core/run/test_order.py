@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.disruption import Disruption
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedNode, Wave
-from rollout.core.model.playbook import EMERGENCY_LIMITS, Busy, Limits, PullsInFlight, RevertScope, Share
+from rollout.core.model.playbook import EMERGENCY_LIMITS, Busy, Disruption, Limits, PullsInFlight, RevertScope, Share
 from rollout.core.model.rollback_timing import SETTLE
 from rollout.core.run.capacity import unavailable
 from rollout.core.run.order import apply_order, predicted_seconds, revert_order

@@ -18,7 +18,7 @@ from rollout.core.run.events import AbortAsked, ContinueAsked, PauseAsked
 from rollout.core.run.journal_codec import decode_event, encode_event
 from rollout.core.run.pulls import ASK_AGAIN
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
-from rollout.simulator.node_parts import NEW, OLD
+from rollout.simulator.machine import NEW, OLD
 from tests.orders import make_order
 from tests.plays import Play, confirmed_before
 

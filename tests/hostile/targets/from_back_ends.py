@@ -12,10 +12,10 @@ from rollout.adapters.json_answers import decoded, listing, mapping
 from rollout.adapters.kubernetes import credentials
 from rollout.adapters.kubernetes.kubeconfig import Plugin
 from rollout.adapters.kubernetes.objects import lease, live_node, pod
-from rollout.adapters.kubernetes.placed import over, placed_pod
+from rollout.adapters.kubernetes.pods import over, placed_pod
 from rollout.adapters.prometheus import Prometheus
 from rollout.app.ports import Silence
-from rollout.core.gates.measured import Page, judge_alerts, judge_page, judge_samples
+from rollout.core.health_gates.measured import Page, judge_alerts, judge_page, judge_samples
 from rollout.core.model.live import LiveNode
 from rollout.core.model.playbook import HttpQuery, PrometheusQuery
 from rollout.core.reading.live_inventory import found_nodes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rollout.core.model.settings import Setting, Value
-from rollout.kubelet.changes.already import holds
 from rollout.kubelet.changes.changes import LeftAlone, Proposal, proposal
+from rollout.kubelet.changes.templated_config import holds
 from tests.kubelet import nodes
 
 POLICY, BACK_OFF = "imagePullCredentialsVerificationPolicy", "crashLoopBackOff"

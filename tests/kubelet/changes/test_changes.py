@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.disruption import Disruption
 from rollout.core.model.plan import Change, Left, Standing
+from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Snapshot
 from rollout.core.text.blobs import digest

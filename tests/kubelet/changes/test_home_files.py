@@ -18,7 +18,7 @@ from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Measure
 from rollout.kubelet.changes.changes import Proposal
 from rollout.kubelet.changes.home_files import foreign_files, foreign_units
-from rollout.kubelet.changes.new_config import DEFAULTS
+from rollout.kubelet.changes.templated_config import DEFAULTS
 from rollout.kubelet.node import layout
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet import nodes

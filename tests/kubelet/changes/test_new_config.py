@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.snapshot import FileState
-from rollout.kubelet.changes.new_config import DEFAULTS
+from rollout.kubelet.changes.templated_config import DEFAULTS
 from tests.kubelet.deciding import applied_twice_is_once, proposed, refused
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, DROP_IN, POLICY, absent, flags_only, regular, settings, with_file
 

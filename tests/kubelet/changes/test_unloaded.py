@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.disruption import Disruption
 from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Left, Standing
+from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot, Stale
 from rollout.kubelet import versions
-from rollout.kubelet.node import found
+from rollout.kubelet.node import sources
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet.deciding import decide, proposed, refused
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, POLICY, kubeadm, regular, settings
@@ -34,7 +34,7 @@ def edited(config: str, running: str | None = CONFIG_TEXT, **node: str) -> Snaps
 
 def shown(node: Snapshot, version: str) -> str:
     """What ``/configz`` of this node says."""
-    here = found.find(node, versions.known(version), Node(node.node, "", "", ""))
+    here = sources.find(node, versions.known(version), Node(node.node, "", "", ""))
     return json.dumps(dict(here.outcome.effective))
 
 

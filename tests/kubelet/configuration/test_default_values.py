@@ -8,8 +8,8 @@ import pytest
 
 from rollout.core.model.settings import Value
 from rollout.kubelet import fields
-from rollout.kubelet.configuration import default_values, gates, schema
-from rollout.kubelet.configuration.default_values import GatedDefault
+from rollout.kubelet.configuration import defaulting, feature_gates, schema
+from rollout.kubelet.configuration.defaulting import GatedDefault
 from rollout.kubelet.configuration.schema import ROOT, Form, Shown
 
 MINORS = fields.known_minors()
@@ -39,19 +39,19 @@ MINORS = fields.known_minors()
     ],
 )  # fmt: skip
 def test_a_default(name: str, minor: int, value: Value) -> None:
-    assert default_values.defaults(minor)[name] == value
+    assert defaulting.defaults(minor)[name] == value
 
 
 def test_thresholds_of_eviction() -> None:
-    before, after = (default_values.defaults(minor)["evictionHard"] for minor in (29, 30))
+    before, after = (defaulting.defaults(minor)["evictionHard"] for minor in (29, 30))
     assert isinstance(before, dict)
     assert after == {**before, "imagefs.inodesFree": "5%"}
 
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_every_default_fits_its_field(minor: int) -> None:
-    fits(default_values.defaults(minor), ROOT, minor)
-    fits(default_values.legacy(minor), ROOT, minor)
+    fits(defaulting.defaults(minor), ROOT, minor)
+    fits(defaulting.legacy(minor), ROOT, minor)
 
 
 TAKES: Mapping[Form, type | tuple[type, ...]] = {
@@ -74,7 +74,7 @@ def fits(values: Mapping[str, Value], type_name: str, minor: int) -> None:
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_what_is_always_shown_has_a_default(minor: int) -> None:
-    complete(default_values.defaults(minor), ROOT, minor)
+    complete(defaulting.defaults(minor), ROOT, minor)
 
 
 def complete(values: Mapping[str, Value], type_name: str, minor: int) -> None:
@@ -87,7 +87,7 @@ def complete(values: Mapping[str, Value], type_name: str, minor: int) -> None:
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_a_kubelet_without_a_file_is_open(minor: int) -> None:
-    legacy, given = default_values.legacy(minor), default_values.defaults(minor)
+    legacy, given = defaulting.legacy(minor), defaulting.defaults(minor)
     differs = {name for name in given.keys() | legacy.keys() if given.get(name) != legacy.get(name)}
     assert differs == {"authentication", "authorization", "readOnlyPort"} | ({"evictionHard"} if minor >= 26 else set())
     assert legacy["readOnlyPort"] == 10255
@@ -97,15 +97,15 @@ def test_a_kubelet_without_a_file_is_open(minor: int) -> None:
 
 def test_what_hangs_on_gates() -> None:
     restart = GatedDefault(("crashLoopBackOff", "maxContainerRestartPeriod"), "KubeletCrashLoopBackOffMax", "5m0s")
-    assert default_values.gated(31) == ()
-    assert default_values.gated(32) == (restart,)
-    assert [one.path for one in default_values.gated(33)] == [restart.path, ("imagePullCredentialsVerificationPolicy",)]
+    assert defaulting.gated(31) == ()
+    assert defaulting.gated(32) == (restart,)
+    assert [one.path for one in defaulting.gated(33)] == [restart.path, ("imagePullCredentialsVerificationPolicy",)]
 
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_the_gates_of_gated_defaults_are_known(minor: int) -> None:
-    assert {one.gate for one in default_values.gated(minor)} <= gates.known(minor).keys()
+    assert {one.gate for one in defaulting.gated(minor)} <= feature_gates.known_gates(minor).keys()
 
 
 def test_a_minor_out_of_the_table() -> None:
-    assert default_values.defaults(19) == default_values.defaults(38) == {}
+    assert defaulting.defaults(19) == defaulting.defaults(38) == {}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from rollout.kubelet.configuration.flag_values import comma_separated
 from rollout.kubelet.configuration.flags import FlagError, parse
-from rollout.kubelet.configuration.go_csv import comma_separated
 from rollout.kubelet.configuration.go_values import GoValueError, duration, integer
 from rollout.kubelet.configuration.outcome import Layer, Level
 

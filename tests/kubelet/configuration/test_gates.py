@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rollout.kubelet import fields
-from rollout.kubelet.configuration import gates
-from rollout.kubelet.configuration.gates import ALL_ALPHA, ALL_BETA, Gate, Stage
+from rollout.kubelet.configuration import feature_gates
+from rollout.kubelet.configuration.feature_gates import ALL_ALPHA, ALL_BETA, Gate, Stage
 
 MINORS = fields.known_minors()
 
@@ -35,8 +35,8 @@ MINORS = fields.known_minors()
     ],
 )  # fmt: skip
 def test_a_gate_in_a_minor(name: str, minor: int, stage: Stage, default: bool, locked: bool) -> None:
-    assert gates.known(minor)[name] == Gate(name, stage, default, locked)
-    assert gates.default(name, minor) is default
+    assert feature_gates.known_gates(minor)[name] == Gate(name, stage, default, locked)
+    assert feature_gates.default(name, minor) is default
 
 
 @pytest.mark.parametrize(
@@ -54,49 +54,49 @@ def test_a_gate_comes_and_goes(name: str, last_without: int | None, first_withou
         for minor in MINORS
         if (last_without is None or minor > last_without) and (first_without is None or minor < first_without)
     ]
-    assert [minor for minor in MINORS if name in gates.known(minor)] == expected
+    assert [minor for minor in MINORS if name in feature_gates.known_gates(minor)] == expected
 
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_the_two_gates_for_all_are_always_there_and_off(minor: int) -> None:
-    assert gates.known(minor)[ALL_ALPHA] == Gate(ALL_ALPHA, Stage.ALPHA, default=False, locked=False)
-    assert gates.known(minor)[ALL_BETA] == Gate(ALL_BETA, Stage.BETA, default=False, locked=False)
+    assert feature_gates.known_gates(minor)[ALL_ALPHA] == Gate(ALL_ALPHA, Stage.ALPHA, default=False, locked=False)
+    assert feature_gates.known_gates(minor)[ALL_BETA] == Gate(ALL_BETA, Stage.BETA, default=False, locked=False)
 
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_only_a_settled_gate_is_locked_and_no_alpha_gate_is_on(minor: int) -> None:
     odd = {"WindowsHostNetwork"}  # alpha and on in Kubernetes itself, 1.26 to 1.32
-    for gate in gates.known(minor).values():
+    for gate in feature_gates.known_gates(minor).values():
         assert not gate.locked or gate.stage in {Stage.GA, Stage.DEPRECATED}, gate
         assert gate.stage is not Stage.ALPHA or not gate.default or gate.name in odd, gate
 
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_a_forks_own_gates_are_not_among_them(minor: int) -> None:
-    assert not {"RouteExternalCertificate", "MinimumKubeletVersion"} & gates.known(minor).keys()
+    assert not {"RouteExternalCertificate", "MinimumKubeletVersion"} & feature_gates.known_gates(minor).keys()
 
 
 def test_what_a_gate_needs() -> None:
-    assert gates.required("DRAAdminAccess", 34) == ()
-    assert gates.required("DRAAdminAccess", 35) == ("DynamicResourceAllocation",)
-    assert gates.required("AllAlpha", 36) == ()
+    assert feature_gates.required("DRAAdminAccess", 34) == ()
+    assert feature_gates.required("DRAAdminAccess", 35) == ("DynamicResourceAllocation",)
+    assert feature_gates.required("AllAlpha", 36) == ()
 
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_defaults_need_nothing_that_is_off(minor: int) -> None:
-    known = gates.known(minor)
+    known = feature_gates.known_gates(minor)
     for name, gate in known.items():
         if gate.default:
-            assert all(known[other].default for other in gates.required(name, minor)), name
+            assert all(known[other].default for other in feature_gates.required(name, minor)), name
 
 
 def test_a_beta_is_not_certain() -> None:
-    assert [minor for minor in MINORS if not gates.certain(minor)] == [37]
-    assert not gates.certain(38)
+    assert [minor for minor in MINORS if not feature_gates.certain(minor)] == [37]
+    assert not feature_gates.certain(38)
 
 
 def test_a_gate_or_a_minor_out_of_the_table() -> None:
-    assert gates.known(19) == {}
-    assert gates.known(38) == {}
+    assert feature_gates.known_gates(19) == {}
+    assert feature_gates.known_gates(38) == {}
     with pytest.raises(KeyError):
-        gates.default("NoSuchGate", 30)
+        feature_gates.default("NoSuchGate", 30)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.kubelet.configuration.default_values import defaults, gated
-from rollout.kubelet.configuration.gates import known
+from rollout.kubelet.configuration.defaulting import defaults, gated
+from rollout.kubelet.configuration.feature_gates import known_gates
 from rollout.kubelet.configuration.outcome import Layer, Origin
 from rollout.kubelet.configuration.startup import UnknownMinorError, is_known
 
 from .starts import CONFIG, started
 
-MINORS = [minor for minor in range(20, 38) if defaults(minor) and known(minor)]
+MINORS = [minor for minor in range(20, 38) if defaults(minor) and known_gates(minor)]
 
 
 @pytest.mark.parametrize("minor", MINORS)

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.kubelet import fields
-from rollout.kubelet.configuration.flags import FlagError, parse
-from rollout.kubelet.configuration.pflag import Malformed, Stray, Token, tokens
+from rollout.kubelet.configuration.flags import FlagError, Malformed, Stray, Token, parse, tokens
 from rollout.kubelet.node import arguments
 from tests.kubelet.newer_kubelets.cases import of_minor
 from tests.kubelet.real_kubelet.recording import recorded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout.kubelet import versions
-from rollout.kubelet.configuration.gates import known, required
+from rollout.kubelet.configuration.feature_gates import known_gates, required
 from rollout.kubelet.configuration.outcome import File, Level, Sources
 from rollout.kubelet.configuration.startup import outcome
 
@@ -134,11 +134,11 @@ def test_cgroup_v1_is_refused_by_default_from_1_35_on(
     assert outcome(versions.known(f"1.{minor}.1"), sources).starts is starts
 
 
-NEEDY = [(name, required(name, 35)) for name in known(35) if required(name, 35)]
+NEEDY = [(name, required(name, 35)) for name in known_gates(35) if required(name, 35)]
 
 
 @pytest.mark.parametrize(
-    ("name", "needed"), [(name, needed[0]) for name, needed in NEEDY if not known(35)[needed[0]].locked]
+    ("name", "needed"), [(name, needed[0]) for name, needed in NEEDY if not known_gates(35)[needed[0]].locked]
 )
 def test_a_gate_needs_others_from_1_35_on(name: str, needed: str) -> None:
     written = f"featureGates: {{{name}: true, {needed}: false}}\n"

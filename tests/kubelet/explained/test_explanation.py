@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from rollout.core.model.disruption import Disruption
+from rollout.core.model.playbook import Disruption
 from rollout.errors import UsageError
 from rollout.kubelet import fields, homes
 from rollout.kubelet.configuration.defaulting import with_file
-from rollout.kubelet.explained import words
+from rollout.kubelet.explained import explanation
 from rollout.kubelet.explained.explanation import What, every_name, explain
 from rollout.kubelet.explained.explanation_text import explanation_document, explanation_lines
 from rollout.kubelet.intents import DEADLINE, INTENTS, ROWS
@@ -77,7 +77,7 @@ def test_an_intent_lives_where_the_table_of_intents_says() -> None:
 
 
 def test_every_intent_is_explained_and_so_are_the_names_that_its_homes_give_it() -> None:
-    assert set(words.intent_words()) == set(INTENTS)
+    assert set(explanation.intent_words()) == set(INTENTS)
     keys = {row.key for row in ROWS if row.key and not row.key.startswith("--")}
     assert [key for key in keys if explain(key).what is not What.INTENT] == []
 
@@ -105,10 +105,10 @@ def test_a_kubelet_that_the_table_does_not_speak_about_is_an_error() -> None:
 
 
 def test_what_is_said_besides_is_said_of_names_that_exist() -> None:
-    said = words.said()
+    said = explanation.said()
     assert said
     assert [name for name in said if explain(name).name != name] == []
-    assert [name for name in said if not words.words_of(name).what] == []
+    assert [name for name in said if not explanation.words_of(name).what] == []
 
 
 @pytest.mark.parametrize("name", sorted({*fields.every_name()} - {n for n in fields.every_name() if fields.flag(n)}))

@@ -9,9 +9,9 @@ from rollout.core.model.snapshot import FileState, Snapshot, Stale
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.outcome import Layer
 from rollout.kubelet.explained.explanation import explain
+from rollout.kubelet.explained.explanation_text import Shown, on_node_document, on_node_lines
 from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
-from rollout.kubelet.explained.on_node_text import Shown, on_node_document, on_node_lines
-from rollout.kubelet.node import found
+from rollout.kubelet.node import sources
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, kubeadm, node, regular, with_file
 
 DROP_INS = "/etc/kubernetes/kubelet.conf.d"
@@ -19,7 +19,7 @@ DROP_INS = "/etc/kubernetes/kubelet.conf.d"
 
 def here(snapshot: Snapshot, name: str) -> OnNode:
     version = versions.known(snapshot.kubelet_version)
-    return on_node(found.find(snapshot, version, node(snapshot.node)), explain(name))
+    return on_node(sources.find(snapshot, version, node(snapshot.node)), explain(name))
 
 
 def layers(found_: OnNode) -> list[tuple[Layer, Value]]:

@@ -8,8 +8,7 @@ from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Standing
 from rollout.kubelet import fields
 from rollout.kubelet.changes.changes import LeftAlone, Proposal, proposal, unfit
-from rollout.kubelet.kinds.kind import Installed, Kind, kinds
-from rollout.kubelet.kinds.kinds_text import shown
+from rollout.kubelet.kinds.kind import Installed, Kind, kinds, kinds_told
 from rollout.kubelet.kinds.model_node import model_node
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet import nodes
@@ -85,7 +84,7 @@ def test_kinds_are_told_by_what_they_have_in_common() -> None:
         chosen = [kind for kind in EVERY if kind.minor in minors and runtime in (None, kind.runtime)]
         return [kind for kind in chosen if installed in (None, kind.installed)]
 
-    assert shown(EVERY, EVERY) == "every kind of node"
-    assert shown(some(33), EVERY) == "kubelet 1.33"
-    assert shown(some(33, 34, 36, runtime=Runtime.CRIO), EVERY) == "kubelets 1.33, 1.34 and 1.36 over CRI-O"
-    assert shown(some(30, installed=Installed.PLAIN), EVERY) == "kubelet 1.30 (plain)"
+    assert kinds_told(EVERY, EVERY) == "every kind of node"
+    assert kinds_told(some(33), EVERY) == "kubelet 1.33"
+    assert kinds_told(some(33, 34, 36, runtime=Runtime.CRIO), EVERY) == "kubelets 1.33, 1.34 and 1.36 over CRI-O"
+    assert kinds_told(some(30, installed=Installed.PLAIN), EVERY) == "kubelet 1.30 (plain)"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rollout.kubelet import fields
-from rollout.kubelet.configuration import gates
+from rollout.kubelet.configuration import feature_gates
 from rollout.kubelet.configuration.outcome import File, Sources
 from tests.kubelet.newer_kubelets.drop_ins import DROP_INS
 from tests.kubelet.newer_kubelets.newer import BY_KIND, NEWER
@@ -105,7 +105,10 @@ def _newer_fields(minor: int) -> Iterator[Newer]:
 
 
 def _gates(minor: int) -> Iterator[Newer]:
-    every = {name for each in range(20, 37) for name in gates.known(each)} - {gates.ALL_ALPHA, gates.ALL_BETA}
+    every = {name for each in range(20, 37) for name in feature_gates.known_gates(each)} - {
+        feature_gates.ALL_ALPHA,
+        feature_gates.ALL_BETA,
+    }
     for name in sorted(every):
         for word in ("true", "false"):
             yield _inside(f"gate: {name} {word}", f"featureGates:\n  {name}: {word}")

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.core.model.live import LiveNode
-from rollout.core.model.placed import Ask, HostPort, PlacedPod, Requirement, Toleration
+from rollout.core.model.pods import Ask, HostPort, PlacedPod, Requirement, Toleration
 from rollout.core.model.settings import Value
 from rollout.kubelet.restarts import pod_requests
-from rollout.kubelet.restarts.quantities import milli, whole
+from rollout.kubelet.restarts.pod_requests import milli, whole
 from rollout.kubelet.restarts.readmission import Rejected, rejected
 
 CAPACITY = (("cpu", "4"), ("memory", "8Gi"), ("ephemeral-storage", "100Gi"), ("pods", "110"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.model.draining import Ending, LeavingPod
+from rollout.core.model.pods import Ending, LeavingPod
 from rollout.kubelet.restarts.termination import FLOOR, budget, timeout, worst
 
 OLD, NOT_DEDUCTED, DEDUCTED, ORDERED = range(20, 22), range(22, 28), range(28, 29), range(29, 37)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.model.disruption import Disruption
+from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import FileState
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtime_versions import Runtime
-from rollout.kubelet.runtimes import hosts_toml
+from rollout.kubelet.runtimes import mirrors
 from rollout.kubelet.runtimes.changes import RuntimeChange
 from tests.kubelet.nodes import regular
 from tests.kubelet.runtimes.nodes import CERTS, CONTAINERD, V2, V3, added, changed, directory, node, wanted
@@ -129,21 +129,21 @@ server = "https://registry-1.docker.io"
 
 
 def test_ours_come_before_the_hosts_that_are_there_whose_bytes_stay() -> None:
-    merged = hosts_toml.merged(EXISTING, ("https://a.example", "http://b.example:5000"), "hosts.toml")
+    merged = mirrors.merged(EXISTING, ("https://a.example", "http://b.example:5000"), "hosts.toml")
     head, old = EXISTING.split("# the old one")
     assert merged == f"{head}{OURS}\n# the old one{old}"
-    assert hosts_toml.hosts(merged, "") == ("https://a.example", "http://b.example:5000", "https://old.example")
+    assert mirrors.hosts(merged, "") == ("https://a.example", "http://b.example:5000", "https://old.example")
 
 
 def test_merging_twice_is_merging_once() -> None:
-    once = hosts_toml.merged(EXISTING, ("https://a.example",), "hosts.toml")
-    assert hosts_toml.merged(once, ("https://a.example",), "hosts.toml") == once
-    assert hosts_toml.merged(once, ("https://a.example/",), "hosts.toml") == once
+    once = mirrors.merged(EXISTING, ("https://a.example",), "hosts.toml")
+    assert mirrors.merged(once, ("https://a.example",), "hosts.toml") == once
+    assert mirrors.merged(once, ("https://a.example/",), "hosts.toml") == once
 
 
 def test_a_mirror_between_others_is_put_where_it_belongs() -> None:
-    merged = hosts_toml.merged(OURS, ("https://a.example", "https://m.example", "http://b.example:5000"), "hosts.toml")
-    assert hosts_toml.hosts(merged, "") == ("https://a.example", "https://m.example", "http://b.example:5000")
+    merged = mirrors.merged(OURS, ("https://a.example", "https://m.example", "http://b.example:5000"), "hosts.toml")
+    assert mirrors.hosts(merged, "") == ("https://a.example", "https://m.example", "http://b.example:5000")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_mirror_between_others_is_put_where_it_belongs() -> None:
 )
 def test_files_that_are_refused(text: str, wants: tuple[str, ...], reference: str) -> None:
     with pytest.raises(LayoutError) as error:
-        hosts_toml.merged(text, wants, "hosts.toml")
+        mirrors.merged(text, wants, "hosts.toml")
     assert error.value.reference == reference
 
 
@@ -175,14 +175,14 @@ ROOTED = """\
 def test_a_mirror_with_a_path_is_asked_there() -> None:
     """containerd would ask the first one at /v2/cache/v2; the path of the second one ends as containerd wants it."""
     wants = ("https://m.example/v2/cache/", "https://m.example/mirror/v2")
-    assert hosts_toml.merged("", wants, "hosts.toml") == ROOTED
-    assert hosts_toml.merged(ROOTED, wants, "hosts.toml") == ROOTED
+    assert mirrors.merged("", wants, "hosts.toml") == ROOTED
+    assert mirrors.merged(ROOTED, wants, "hosts.toml") == ROOTED
 
 
 def test_a_mirror_with_a_path_that_is_asked_elsewhere_is_refused() -> None:
     text = ROOTED.replace("override_path = true", "override_path = false")
     with pytest.raises(LayoutError, match="containerd asks it at /v2/cache/v2") as error:
-        hosts_toml.merged(text, ("https://m.example/v2/cache",), "hosts.toml")
+        mirrors.merged(text, ("https://m.example/v2/cache",), "hosts.toml")
     assert error.value.reference == "mirror-path"
 
 
@@ -203,11 +203,11 @@ def test_any_hosts_toml_gets_ours_first_and_keeps_the_rest_unless_they_are_in_an
     wanted_order = [*ours, *(url for url in there if url not in ours)]
     if [url for url in wanted_order if url in there] != there:
         with pytest.raises(LayoutError, match="in another order"):
-            hosts_toml.merged(text, tuple(ours), "hosts.toml")
+            mirrors.merged(text, tuple(ours), "hosts.toml")
         return
-    merged = hosts_toml.merged(text, tuple(ours), "hosts.toml")
-    assert list(hosts_toml.hosts(merged, "")) == wanted_order
-    assert hosts_toml.merged(merged, tuple(ours), "hosts.toml") == merged
+    merged = mirrors.merged(text, tuple(ours), "hosts.toml")
+    assert list(mirrors.hosts(merged, "")) == wanted_order
+    assert mirrors.merged(merged, tuple(ours), "hosts.toml") == merged
     document = tomllib.loads(merged)
     assert document["server"] == "https://r.example"
     assert all(document["host"][url] == {"skip_verify": True} for url in there)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.model.disruption import Disruption
+from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.kubelet.node.layout import LayoutError

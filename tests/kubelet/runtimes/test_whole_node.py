@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.disruption import Disruption
 from rollout.core.model.plan import Left
+from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.changes.changes import Proposal, change_for
 from rollout.kubelet.runtime_versions import Runtime

@@ -2,10 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from html import escape
 
 from rollout.core.text.terminal import printable
+
+# A time axis: seconds of a run on the page's columns.
+
+
+WIDTH = 1000.0
+LEFT = 130.0
+RIGHT = 16.0
+
+_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
+_MOST_TICKS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """From ``began`` to ``ended`` (seconds of the events), left to right."""
+
+    began: float
+    ended: float
+
+    @property
+    def seconds(self) -> float:
+        return max(self.ended - self.began, 1.0)
+
+    def x(self, at: float) -> float:
+        share = min(max((at - self.began) / self.seconds, 0.0), 1.0)
+        return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+    def ticks(self) -> Iterator[float]:
+        """Round distances from the beginning, a handful of them."""
+        every = next((step for step in _STEPS if self.seconds / step <= _MOST_TICKS), self.seconds / _MOST_TICKS)
+        for number in range(int(self.seconds / every) + 1):
+            yield number * every
+
+    def draw(self, top: float, bottom: float) -> Iterator[Html]:
+        """Lines from ``top`` to ``bottom`` with their times below."""
+        for tick in self.ticks():
+            x = self.x(self.began + tick)
+            yield tag("line", x1=x, x2=x, y1=top, y2=bottom, class_="grid")
+            yield tag("text", clock(tick), x=x, y=bottom + 14, class_="tick")
+
+
+def clock(seconds: float) -> str:
+    """``0:00``, ``12:30``, ``1:02:00``: how far into the run."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def picture(height: float, label: str, *children: Html | Iterator[Html]) -> Html:
+    """An SVG as wide as its place; ``label`` is what it says to those who do not see it."""
+    title = tag("title", label)
+    box = f"0 0 {WIDTH:g} {height:g}"
+    return tag("svg", title, *children, view_box=box, role="img", class_="wide", aria_label=label)
+
 
 LONGEST = 2_000
 """Characters of one text; more of it helps nobody."""

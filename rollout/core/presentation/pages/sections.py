@@ -5,21 +5,101 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from rollout.core.model.plan import FileChange, Plan
 from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
+from rollout.core.plans.plan_text import Kind, kinds
 from rollout.core.presentation.afterwards import Afterwards, afterwards_lines
-from rollout.core.presentation.pages.axis import clock
-from rollout.core.presentation.pages.gates import evidence_rows
-from rollout.core.presentation.pages.markup import Html, raw, tag
+from rollout.core.presentation.pages.health_gates import evidence_rows
+from rollout.core.presentation.pages.markup import Html, clock, lines, raw, tag
 from rollout.core.presentation.pages.moments import WITH_OTHERS, fallen, moments
-from rollout.core.presentation.pages.next_steps import next_steps
 from rollout.core.presentation.pages.story import Story
-from rollout.core.presentation.rehearsed import rehearsed
 from rollout.core.presentation.summary import exit_code, summarize
+from rollout.core.presentation.time_back import rehearsed
 from rollout.core.run.budgets import Distance, distances, wrong
-from rollout.core.run.state import Ending, Goal, NodeState, RunState
+from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState
+from rollout.core.text import diff
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text, wall
+
+# What to do after a run, as commands that work as they are printed, each with what it does.
+
+
+def next_steps(state: RunState) -> Iterator[tuple[str, str]]:
+    """``(command, what it does)``, the most useful first."""
+    run, cluster = state.order.run, state.order.cluster
+    if state.phase is not Phase.ENDED:
+        yield f"rollout watch {run}", "see it go on, where its controller is at work"
+        yield f"rollout resume {run}", "go on with it, where its controller has died"
+    if state.ending in (Ending.HALTED, Ending.INTERRUPTED):
+        what = "go on after its halt: who went wrong is accepted, every node is read back first"
+        yield f"rollout resume {run}", what if state.ending is Ending.HALTED else "go on where it stopped"
+    if state.phase is Phase.ENDED and any(record.owed for record in state.nodes.values()):
+        yield f"rollout catch-up {run}", "do what is owed to the nodes that could not be reached, once they answer"
+    if state.order.goal is Goal.APPLY and _holds(state):
+        yield f"rollout rollback {run}", "take it back from every node that has it"
+    if state.ending is Ending.PREFLIGHT:
+        yield f"rollout plan --cluster {cluster}", "plan again once the sick nodes are mended or left out with --limit"
+    if state.ending is Ending.CLAIMED:
+        yield (
+            f"rollout status --state DIR {run}",
+            "another run has nodes of this one: look there, resume it or take it back",
+        )
+    if state.ending is Ending.DONE and state.order.goal is Goal.APPLY:
+        yield f"rollout verify --cluster {cluster}", "see whether the nodes still are as they were left"
+
+
+def _holds(state: RunState) -> bool:
+    held = (NodeState.CONFIRMED, NodeState.APPLIED, NodeState.UNKNOWN, NodeState.UNREACHABLE)
+    return any(record.state in held for record in state.nodes.values())
+
+
+# The page's part on what was to change: each kind of node with its reasons and diffs.
+
+
+def changes(plan: Plan) -> Html:
+    """What was to change: the reasons at a glance, then each kind of node with its reasons and diffs."""
+    found = kinds(plan)
+    glance = tag("ul", [tag("li", f"{why}: {counted(count, 'node')}") for why, count in _reasons(found)[:MOST_KINDS]])
+    shown = [_kind(plan, kind) for kind in found[:MOST_KINDS]]
+    more = len(found) - MOST_KINDS
+    rest = tag("p", f"and {counted(more, 'more kind')} of node, in the plan file", class_="dim") if more > 0 else ""
+    return raw(glance, *shown, rest)
+
+
+def _reasons(found: Sequence[Kind]) -> list[tuple[str, int]]:
+    """Every reason with the number of nodes it holds for, the most first."""
+    counts: Counter[str] = Counter()
+    for kind in found:
+        for why in dict.fromkeys(why for file in kind.first.change.files for why in file.reasons):
+            counts[why] += len(kind.nodes)
+    return counts.most_common()
+
+
+def _kind(plan: Plan, kind: Kind) -> Html:
+    change = kind.first.change
+    units = ", ".join(change.units)
+    return tag(
+        "details",
+        tag("summary", f"{kind.first.label}: {counted(len(kind.nodes), 'node')}"),
+        tag("p", printable(fold(kind.nodes), LONGEST_NODESET), class_="dim"),
+        [_file(plan, file) for file in change.files],
+        tag("p", f"then restart {units} ({change.disruption.value})"),
+        [tag("p", note, class_="dim") for note in change.notes],
+    )
+
+
+def _file(plan: Plan, file: FileChange) -> Html:
+    before = plan.blobs[file.before] if file.before else None
+    shown = [_diff_line(line) for line in diff.unified(before, plan.blobs[file.after], file.path)]
+    reasons = tag("ul", [tag("li", reason) for reason in file.reasons])
+    return raw(reasons, tag("pre", Html("\n".join(shown))))
+
+
+def _diff_line(line: str) -> Html:
+    kind = "add" if line.startswith("+") else "cut" if line.startswith("-") else None
+    return tag("span", lines([line]), class_=kind) if kind else lines([line])
+
 
 MOST_ROWS = 60
 MOST_KINDS = 12

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rollout.core.presentation.pages.axis import clock
-from rollout.core.presentation.pages.gates import evidence_rows
+from rollout.core.presentation.pages.health_gates import evidence_rows
+from rollout.core.presentation.pages.markup import clock
 from rollout.core.presentation.pages.moments import fallen, moments
-from rollout.core.presentation.pages.next_steps import next_steps
-from rollout.core.presentation.pages.sections import taken_back, used_budgets
+from rollout.core.presentation.pages.sections import next_steps, taken_back, used_budgets
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import summary_document, summary_lines

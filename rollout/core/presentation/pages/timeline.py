@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from rollout.core.presentation.pages.axis import LEFT, RIGHT, WIDTH, Axis, clock, picture
-from rollout.core.presentation.pages.markup import Html, raw, tag
+from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Html, clock, picture, raw, tag
 from rollout.core.presentation.pages.story import Sample, Span, Story
 from rollout.core.presentation.summary_text import counts_text
 from rollout.core.run.state import NodeState as S

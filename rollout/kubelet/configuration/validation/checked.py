@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollout.kubelet.configuration import gates
-from rollout.kubelet.configuration.enabled_gates import enabled
+from rollout.kubelet.configuration import feature_gates
+from rollout.kubelet.configuration.feature_gates import enabled
 from rollout.kubelet.configuration.go_values import duration
 
 SECOND = 10**9
@@ -58,7 +58,7 @@ class Checked:
         return self._has_gate(name) and not enabled(name, self.inner("featureGates"), self.minor)
 
     def _has_gate(self, name: str) -> bool:
-        return name in gates.known(self.minor)
+        return name in feature_gates.known_gates(self.minor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from rollout.kubelet.configuration.validation import (
-    allocatable,
-    linux,
-    memory,
-    nested,
-    policies,
-    pulling,
-    ranges,
-    shutdown,
-)
+from rollout.kubelet.configuration.validation import allocatable, policies, pulling, ranges
 from rollout.kubelet.configuration.validation.checked import Check, Checked, Complaint
 
 _CHECKS: tuple[Check, ...] = (
@@ -25,26 +16,26 @@ _CHECKS: tuple[Check, ...] = (
     pulling.parallel_pulls,
     policies.certificates,
     policies.run_once,
-    nested.taints,
+    policies.taints,
     policies.topology,
-    shutdown.grace_periods,
-    shutdown.by_priority,
-    memory.swap,
+    ranges.grace_periods,
+    ranges.by_priority,
+    allocatable.swap,
     policies.restart_period,
     allocatable.enforcement,
     policies.hairpin,
     pulling.credentials_verification,
     allocatable.reserved_cpus,
-    memory.reserved,
+    allocatable.reserved,
     policies.cgroup_version,
-    linux.oom_kill,
-    linux.user_namespaces,
+    allocatable.oom_kill,
+    allocatable.user_namespaces,
     policies.hidden_metrics,
-    nested.log_format,
-    nested.log_options,
-    nested.tracing,
-    memory.throttling,
-    memory.reservation_policy,
+    policies.log_format,
+    policies.log_options,
+    policies.tracing,
+    allocatable.throttling,
+    allocatable.reservation_policy,
     policies.runtime_endpoint,
     policies.system_log_query,
     ranges.container_logs,

@@ -1,0 +1,174 @@
+"""The API's Pods as ``core.model.placed``: what a kubelet looks at when it admits one, and nothing else of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rollout.adapters.json_answers import listing, mapping, pairs, text
+from rollout.core.model.pods import Ask, Ending, HostPort, LeavingPod, Pairs, PlacedPod, Requirement, Toleration
+from rollout.errors import RemoteError
+
+# A pod as planning needs it: what it asks of its node, and how it ends.
+
+
+def planned_pod(document: object) -> PlacedPod:
+    return replace(placed_pod(document), ends=leaving_pod(document))
+
+
+# The API's Pods as ``core.model.draining``: how they end, and which of them a drain leaves.
+
+
+DEFAULT_GRACE = 30
+
+
+def leaving_pod(document: object) -> LeavingPod:
+    found = mapping(document, "a Pod")
+    meta, spec = mapping(found.get("metadata"), "metadata"), mapping(found.get("spec"), "spec")
+    deleted = text(meta.get("deletionTimestamp"), "deletionTimestamp")
+    controller = _controller(meta)
+    return LeavingPod(
+        uid=_given(meta, "uid"),
+        name=f"{_given(meta, 'namespace')}/{_given(meta, 'name')}",
+        grace=_number(spec, "terminationGracePeriodSeconds", DEFAULT_GRACE),
+        deletion_grace=_number(meta, "deletionGracePeriodSeconds", 0) if deleted else None,
+        deleted=deleted,
+        stays="static"
+        if static(meta)
+        else "daemon-set"
+        if controller == "DaemonSet"
+        else "over"
+        if over(found)
+        else "",
+        local=any(
+            mapping(entry, "a volume").get("emptyDir") is not None for entry in listing(spec.get("volumes"), "volumes")
+        ),
+        controlled=bool(controller),
+        held_by=tuple(text(entry, "a finalizer") for entry in listing(meta.get("finalizers"), "finalizers")),
+        containers=tuple(_endings(spec)),
+    )
+
+
+def _controller(meta: Json) -> str:
+    """The kind of what makes the pod anew, ``""``: nothing does."""
+    owners = [mapping(entry, "an owner") for entry in listing(meta.get("ownerReferences"), "ownerReferences")]
+    return next((text(owner.get("kind"), "kind") for owner in owners if owner.get("controller") is True), "")
+
+
+def _endings(spec: Json) -> Iterator[Ending]:
+    """Those that are still there when the pod ends: containers, and init containers that are sidecars, in their order."""
+    for entry in listing(spec.get("initContainers"), "initContainers"):
+        container = mapping(entry, "a container")
+        if container.get("restartPolicy") == "Always":
+            yield _ending(container, sidecar=True)
+    for entry in listing(spec.get("containers"), "containers"):
+        yield _ending(mapping(entry, "a container"), sidecar=False)
+
+
+def _ending(container: Json, *, sidecar: bool) -> Ending:
+    hook = mapping(mapping(container.get("lifecycle"), "lifecycle").get("preStop"), "preStop")
+    sleeps = _number(mapping(hook.get("sleep"), "sleep"), "seconds", 0)
+    return Ending(_given(container, "name"), bool(hook), max(sleeps, 0), sidecar)
+
+
+def _given(document: Json, key: str) -> str:
+    found = text(document.get(key), key)
+    if not found:
+        raise RemoteError("bad-answer", f"{key} is not given")
+    return found
+
+
+def _number(document: Json, key: str, default: int) -> int:
+    found = document.get(key)
+    if found is None:
+        return default
+    if type(found) is not int:
+        raise RemoteError("bad-answer", f"{key} is no number")
+    return found
+
+
+Json = Mapping[str, Any]
+SYSTEM_CRITICAL = 2_000_000_000
+"""The lowest priority of the system's own classes (kubernetes pkg/apis/scheduling/types.go)."""
+
+
+def over(document: object) -> bool:
+    """Whether the pod has ended."""
+    status = mapping(mapping(document, "a Pod").get("status"), "status")
+    return status.get("phase") in ("Succeeded", "Failed")
+
+
+def static(meta: Json) -> bool:
+    """Whether a pod with this metadata is the kubelet's own, and its object only a mirror."""
+    notes = mapping(meta.get("annotations"), "annotations")
+    return "kubernetes.io/config.mirror" in notes or notes.get("kubernetes.io/config.source", "api") != "api"
+
+
+def placed_pod(document: object) -> PlacedPod:
+    found = mapping(document, "a Pod")
+    meta, spec = mapping(found.get("metadata"), "metadata"), mapping(found.get("spec"), "spec")
+    own = static(meta)
+    priority = spec.get("priority")
+    containers = [mapping(entry, "a container") for entry in listing(spec.get("containers"), "containers")]
+    first = [mapping(entry, "a container") for entry in listing(spec.get("initContainers"), "initContainers")]
+    return PlacedPod(
+        node=_word(spec, "nodeName"),
+        name=f"{_word(meta, 'namespace')}/{_word(meta, 'name')}",
+        created=_word(meta, "creationTimestamp"),
+        asks=(*(_ask(entry, init=False) for entry in containers), *(_ask(entry, init=True) for entry in first)),
+        requests=_requests(spec),
+        overhead=pairs(spec, "overhead"),
+        selector=pairs(spec, "nodeSelector"),
+        terms=_terms(spec),
+        tolerations=tuple(_tolerations(spec)),
+        static=own,
+        critical=own or (isinstance(priority, int) and priority >= SYSTEM_CRITICAL),
+        deleting=bool(meta.get("deletionTimestamp")),
+        probed=any(entry.get("readinessProbe") for entry in (*containers, *first)),
+    )
+
+
+def _ask(entry: Json, *, init: bool) -> Ask:
+    ports = (mapping(port, "a port") for port in listing(entry.get("ports"), "ports"))
+    taken = tuple(_host_port(port) for port in ports if port.get("hostPort"))
+    return Ask(_requests(entry), init, init and entry.get("restartPolicy") == "Always", taken)
+
+
+def _host_port(port: Json) -> HostPort:
+    number = port.get("hostPort")
+    if type(number) is not int:
+        raise RemoteError("bad-answer", "hostPort is no number")
+    return HostPort(_word(port, "hostIP"), _word(port, "protocol"), number)
+
+
+def _requests(entry: Json) -> Pairs:
+    return pairs(mapping(entry.get("resources"), "resources"), "requests")
+
+
+def _terms(spec: Json) -> tuple[tuple[Requirement, ...], ...] | None:
+    affinity = mapping(mapping(spec.get("affinity"), "affinity").get("nodeAffinity"), "nodeAffinity")
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return None
+    terms = listing(mapping(required, "node affinity").get("nodeSelectorTerms"), "nodeSelectorTerms")
+    return tuple(tuple(_requirements(mapping(term, "a term"))) for term in terms)
+
+
+def _requirements(term: Json) -> Iterator[Requirement]:
+    for key, of_field in (("matchExpressions", False), ("matchFields", True)):
+        for entry in listing(term.get(key), key):
+            wanted = mapping(entry, "an expression")
+            values = tuple(text(value, "a value") for value in listing(wanted.get("values"), "values"))
+            yield Requirement(_word(wanted, "key"), _word(wanted, "operator"), values, of_field)
+
+
+def _tolerations(spec: Json) -> Iterator[Toleration]:
+    for entry in listing(spec.get("tolerations"), "tolerations"):
+        said = mapping(entry, "a toleration")
+        operator = _word(said, "operator") or "Equal"
+        yield Toleration(_word(said, "key"), operator, _word(said, "value"), _word(said, "effect"))
+
+
+def _word(document: Json, key: str) -> str:
+    return text(document.get(key), key)

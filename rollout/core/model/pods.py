@@ -1,0 +1,142 @@
+"""What pods on nodes ask of them, as the API server tells it: all that a kubelet looks at when it admits a pod.
+
+Quantities are the API's own text (``100m``, ``1Gi``); nothing is added up yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+# What draining a node looks at: the pods on it as the API server tells of their end, and what it answers to an
+# eviction.
+
+
+BY_HAND = "kubectl uncordon NODE && kubectl annotate node NODE rollout/cordoned-by- rollout/token-"
+"""Lifts a cordon of ours. Without the second half the next cordon that somebody puts on would count as ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one container ends. ``hook``: it has a preStop hook; ``hook_sleeps``: how long that surely takes (a ``sleep`` handler's
+    seconds), 0 where that cannot be told; ``sidecar``: an init container with ``restartPolicy: Always``.
+    """
+
+    name: str
+    hook: bool = False
+    hook_sleeps: int = 0
+    sidecar: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingPod:
+    """A pod on a node that is to be drained.
+
+    ``grace``: spec.terminationGracePeriodSeconds as written, which may be negative; ``deletion_grace``: what the API server
+    granted when it was deleted (``None``: it is not being deleted), ``deleted``: by when it said that it ends (RFC 3339).
+    ``stays``: why a drain leaves it: ``daemon-set``, ``static``, ``over``; ``""``: it is to go. ``held_by``: finalizers.
+    """
+
+    uid: str
+    name: str  # "namespace/name"
+    grace: int = 30
+    deletion_grace: int | None = None
+    deleted: str = ""
+    stays: str = ""
+    local: bool = False  # it has an emptyDir, which ends with it
+    controlled: bool = True  # something will make it anew
+    held_by: tuple[str, ...] = ()
+    containers: tuple[Ending, ...] = ()
+
+
+class Eviction(StrEnum):
+    """What the API server said when it was asked to evict a pod. Accepted is not gone."""
+
+    ACCEPTED = "accepted"
+    GONE = "gone"  # 404, or another pod has its name
+    BLOCKED = "blocked"  # 429: its PodDisruptionBudget allows none now
+    REFUSED = "refused"  # it never will: two budgets match it (500), or it may not be asked (403)
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionAnswer:
+    """``message`` is the API server's, ``retry_after`` what it asks to wait (0: nothing said)."""
+
+    eviction: Eviction
+    message: str = ""
+    retry_after: float = 0.0
+
+
+class Cordon(StrEnum):
+    """Whose cordon is on a node."""
+
+    NONE = "none"
+    OURS = "ours"  # with this run's mark, and no newer token
+    NEWER = "newer"  # with this run's mark and a newer token: another controller went on with it
+    ANOTHER_RUN = "another-run"  # with another run's mark
+    OTHERS = "others"  # without a mark: somebody else's, never lifted by us
+
+
+Pairs = tuple[tuple[str, str], ...]
+"""Name and value, in the API's order."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port of the node; ``address`` ``""`` is all of its addresses."""
+
+    address: str
+    protocol: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One container's requests. ``init``: an init container; ``stays``: one that runs beside the others (a sidecar)."""
+
+    requests: Pairs
+    init: bool = False
+    stays: bool = False
+    ports: tuple[HostPort, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One expression of a node affinity term. ``of_field``: about ``metadata.name`` rather than a label."""
+
+    key: str
+    operator: str  # "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
+    values: tuple[str, ...] = ()
+    of_field: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    key: str = ""
+    operator: str = "Equal"  # or "Exists"
+    value: str = ""
+    effect: str = ""  # "" = any
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPod:
+    """A pod on a node. ``terms`` are its required node affinity (one of them must hold), ``None``: it has none.
+
+    ``ends``: how it would end, where that was asked. ``critical``: a static or mirror pod, or of a priority that only the system's own have; ``requests`` are those said for
+    the pod as a whole, which beat its containers'.
+    """
+
+    node: str
+    name: str  # "namespace/name"
+    created: str  # RFC 3339
+    asks: tuple[Ask, ...] = ()
+    requests: Pairs = ()
+    overhead: Pairs = ()
+    selector: Pairs = ()
+    terms: tuple[tuple[Requirement, ...], ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    static: bool = False
+    critical: bool = False
+    deleting: bool = False
+    probed: bool = False  # a container of it has a readiness probe
+    ends: LeavingPod | None = None

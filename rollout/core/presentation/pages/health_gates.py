@@ -1,0 +1,168 @@
+"""The third picture: what the gates said over time. The sign tells the verdict, the line the number where there is one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rollout.core.model.verdict import Verdict
+from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Html, clock, picture, raw, tag
+from rollout.core.presentation.pages.story import Judged, Story
+from rollout.core.text.terminal import counted, printable
+
+# The number in a gate's evidence, where it says one, and what it was held against.
+
+
+_NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])"
+_COMPARED = re.compile(rf"(?:^|[ ,]){_NUMBER} \(median of \d+.*?{_NUMBER} \(median of")
+_RANGE = re.compile(rf"{_NUMBER} to {_NUMBER}; (?:at (most|least) {_NUMBER})?")
+_BEYOND = re.compile(rf"beyond: (?:\{{[^}}]*\}} )?{_NUMBER}.*at (?:most|least) {_NUMBER}")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """``against`` is the control group's median or the threshold; ``None`` where neither is said."""
+
+    value: float
+    against: float | None
+
+
+def number_in(evidence: str) -> Number | None:
+    """What the evidence of a query measured; ``None`` where it is not about a number."""
+    if found := _COMPARED.search(evidence):
+        return Number(float(found[1]), float(found[2]))
+    if found := _BEYOND.search(evidence):
+        return Number(float(found[1]), float(found[2]))
+    if found := _RANGE.search(evidence):
+        value = float(found[1] if found[3] == "least" else found[2])
+        return Number(value, float(found[4]) if found[4] else None)
+    return None
+
+
+ROW = 46.0
+TOP = 14.0
+BINS = 160
+
+_DIGITS = re.compile(r"[\d.]+")
+
+NODES_ROW = "nodes' own gates"
+_SIGNS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
+
+
+def gates(story: Story) -> Html | None:
+    """A row for each gate of the waves and one for all nodes' own; ``None`` when nothing was measured."""
+    axis = Axis(story.began, story.ended)
+    rows = by_gate(story)
+    if not rows and not story.measured:
+        return None
+    titles = [*rows, *([NODES_ROW] if story.measured else [])]
+    bottom = TOP + len(titles) * ROW
+    drawn = [_row(axis, title, rows[title], TOP + at * ROW) for at, title in enumerate(rows)]
+    if story.measured:
+        drawn.append(_nodes(story, axis, bottom - ROW))
+    label = f"What {counted(len(titles), 'gate')} said over time"
+    return picture(bottom + 24, label, axis.draw(TOP, bottom), *drawn)
+
+
+def by_gate(story: Story) -> dict[str, list[Judged]]:
+    """Readings by gate, in the order in which gates were first asked."""
+    rows: dict[str, list[Judged]] = {}
+    for judged in story.judged:
+        rows.setdefault(judged.reading.gate, []).append(judged)
+    return rows
+
+
+def _row(axis: Axis, title: str, found: list[Judged], top: float) -> Html:
+    middle = top + ROW / 2
+    began = axis.began
+    return tag(
+        "g",
+        _frame(title, top),
+        _plot(axis, found, top),
+        [_sign(axis.x(judged.at), middle, judged, clock(judged.at - began)) for judged in found],
+    )
+
+
+def _frame(title: str, top: float) -> Html:
+    name = tag("text", printable(title, 19), tag("title", title), x=LEFT - 10, y=top + ROW / 2 + 4, class_="lane")
+    line = tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=top + ROW / 2, y2=top + ROW / 2, class_="grid")
+    return Html(name + line)
+
+
+def _sign(x: float, y: float, judged: Judged, when: str) -> Html:
+    verdict = judged.reading.verdict
+    words = f"{when} {judged.reading.gate}: {verdict}" + (
+        f": {judged.reading.evidence}" if judged.reading.evidence else ""
+    )
+    shape = {
+        Verdict.PASS: tag("circle", cx=x, cy=y, r=7, class_="v-pass"),
+        Verdict.FAIL: tag("rect", x=x - 8, y=y - 8, width=16, height=16, class_="v-fail"),
+        Verdict.UNKNOWN: tag("path", d=f"M{x:.1f},{y - 10:.1f}l10,10l-10,10l-10,-10Z", class_="v-unknown"),
+    }[verdict]
+    return tag("g", tag("title", words), shape, tag("text", _SIGNS[verdict], x=x, y=y + 4, class_="verdict"))
+
+
+def _plot(axis: Axis, found: list[Judged], top: float) -> Html | None:
+    """The measured numbers as a line, what they were held against as a dashed one, on one scale."""
+    points = [(axis.x(judged.at), number) for judged in found if (number := number_in(judged.reading.evidence))]
+    if len(points) < 2:
+        return None
+    seen = [number.value for _, number in points] + [n.against for _, n in points if n.against is not None]
+    low, high = min(seen), max(seen)
+    scale = (ROW - 12) / ((high - low) or 1.0)
+
+    def y(value: float) -> float:
+        return top + ROW - 6 - (value - low) * scale
+
+    line = " ".join(f"{x:.1f},{y(number.value):.1f}" for x, number in points)
+    held = " ".join(f"{x:.1f},{y(number.against):.1f}" for x, number in points if number.against is not None)
+    last = points[-1][1]
+    text = f"{last.value:g}" + (f" vs {last.against:g}" if last.against is not None else "")
+    return tag(
+        "g",
+        tag("polyline", points=raw(held), class_="against") if held else None,
+        tag("polyline", points=raw(line), class_="measured"),
+        tag("text", text, x=LEFT - 10, y=top + ROW / 2 + 17, class_="small"),
+    )
+
+
+def _nodes(story: Story, axis: Axis, top: float) -> Html:
+    """How many nodes were measured in each little while: upwards what passed, downwards what did not or could not tell."""
+    bins: Counter[tuple[int, Verdict]] = Counter()
+    for measured in story.measured:
+        share = (measured.at - axis.began) / axis.seconds
+        bins[min(BINS - 1, max(0, int(share * BINS))), measured.verdict] += 1
+    most = max(bins.values())
+    width = (WIDTH - LEFT - RIGHT) / BINS
+    bars = [_bar(axis, number, said, count, most, width, top) for (number, said), count in sorted(bins.items())]
+    return tag("g", _frame(NODES_ROW, top), bars)
+
+
+_TOLD = {Verdict.PASS: "passed", Verdict.FAIL: "failed", Verdict.UNKNOWN: "could not tell yet"}
+
+
+def _bar(axis: Axis, number: int, said: Verdict, count: int, most: int, width: float, top: float) -> Html:
+    height = max(2.0, count / most * (ROW / 2 - 4))
+    middle = top + ROW / 2
+    when = clock(number * axis.seconds / BINS)
+    title = tag("title", f"{when}: {counted(count, 'measurement')} {_TOLD[said]}")
+    return tag(
+        "rect", title, x=LEFT + number * width, y=middle - height if said is Verdict.PASS else middle, width=max(1.0, width - 0.5),
+        height=height, class_=f"v-{said}",
+    )  # fmt: skip
+
+
+def evidence_rows(story: Story) -> Iterator[tuple[str, str, str, Verdict, str]]:
+    """``(gate, wave, when, verdict, evidence)``, folded: words that differ in numbers only are one row, with the last."""
+    waves = story.past.order.waves
+    for gate, found in by_gate(story).items():
+        together: dict[tuple[int, Verdict, str], list[Judged]] = {}
+        for judged in found:
+            words = _DIGITS.sub("#", judged.reading.evidence)
+            together.setdefault((judged.wave, judged.reading.verdict, words), []).append(judged)
+        for (wave, verdict, _), same in together.items():
+            first, last = clock(same[0].at - story.began), clock(same[-1].at - story.began)
+            when = first if len(same) == 1 else f"{len(same)} × from {first} to {last}"
+            yield gate, waves[wave].name, when, verdict, same[-1].reading.evidence

@@ -1,0 +1,253 @@
+"""The fields that the playbook's template makes of a node's settings, checked, and which of them must be written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rollout.core.model.inventory import Node
+from rollout.core.model.playbook import Templates
+from rollout.core.model.settings import Setting, Value
+from rollout.core.reading import rendering
+from rollout.core.text import json_text
+from rollout.errors import InputError, Place
+from rollout.kubelet import fields, homes, in_force, values
+from rollout.kubelet.changes import splice
+from rollout.kubelet.configuration import feature_gates
+from rollout.kubelet.configuration.feature_gates import enabled
+from rollout.kubelet.configuration.outcome import File, Layer, Outcome
+from rollout.kubelet.configuration.places import place
+from rollout.kubelet.node.layout import LayoutError
+from rollout.kubelet.node.sources import Found
+from rollout.kubelet.versions import Version
+
+# Giving a kubelet that has none a ``--config`` file: what that changes besides, and who accepts it.
+
+
+DEFAULTS = (
+    "authentication.anonymous.enabled",
+    "authentication.webhook.enabled",
+    "authorization.mode",
+    "readOnlyPort",
+)
+"""The fields whose default depends on whether there is a ``--config``.
+
+Legacy flags keep the old defaults; a file is defaulted by v1beta1: k8s ``cmd/kubelet/app/options/options.go``
+(``applyLegacyDefaults``) and ``pkg/kubelet/apis/config/v1beta1/defaults.go``, 1.20.2.
+"""
+
+_EMPTY: dict[str, Value] = {"readOnlyPort": 0}
+"""What a kubelet means by a field that it does not show."""
+
+
+def check_accepted(
+    before: Outcome, after: Outcome, wanted: Mapping[str, Value], by_flag: Collection[str], accepted: Collection[str]
+) -> tuple[str, ...]:
+    """Notes on what changes by the new file alone, all of it accepted; else ``LayoutError``.
+
+    What a setting says for this node (``wanted``, and the fields' paths ``by_flag``), or a flag that it has, does not change
+    that way, so it needs nobody's word.
+    """
+    meant = {path for path in DEFAULTS if _says(wanted, path)} | set(by_flag)
+    told = {path: said for path in _paths(before, after, wanted, meant) if (said := _change(before, after, path))}
+    left = [said for path, said in told.items() if path not in accepted]
+    if left:
+        message = (
+            f"the kubelet has no --config; one would also change {', '.join(left)}; the playbook does not accept that"
+            " (`accept`); a field that has a flag can be set under the flag's name instead"
+        )
+        raise LayoutError("no-config-file", message)
+    return tuple(f"{said}: by having a --config file, accepted in the playbook" for said in told.values())
+
+
+def _says(wanted: Mapping[str, Value], path: str) -> bool:
+    """Whether a setting speaks of this very value, not only of its neighbours in the same field."""
+    value: Value = dict(wanted)
+    for key in path.split("."):
+        if not isinstance(value, dict) or key not in value:
+            return False
+        value = value[key]
+    return True
+
+
+def _paths(before: Outcome, after: Outcome, wanted: Collection[str], meant: Collection[str]) -> list[str]:
+    """The four, and every other field that nobody wants: nothing may change unseen."""
+    tops = {path.split(".")[0] for path in (*DEFAULTS, *meant)}
+    others = (before.effective.keys() | after.effective.keys()) - tops - set(wanted)
+    return [*(path for path in DEFAULTS if path not in meant), *sorted(others)]
+
+
+def _change(before: Outcome, after: Outcome, path: str) -> str:
+    """``readOnlyPort 10255 → 0``, or ``""`` when it stays."""
+    old, new = _at(before, path), _at(after, path)
+    same = in_force.holds(old, new, tuple(path.split("."))) and in_force.holds(new, old, tuple(path.split(".")))
+    return "" if same else f"{path} {values.shown(old)} → {values.shown(new)}"
+
+
+def _at(outcome: Outcome, path: str) -> Value:
+    top, *rest = path.split(".")
+    value = outcome.effective.get(top, _EMPTY.get(top))
+    for key in rest:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+# The playbook's templates rendered for one node, remembered: a fleet has few distinct sets of settings.
+
+
+_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+_NODE = re.compile(r"\bnode\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What a template made of its variables (as JSON), and how to find the line of it that is to blame."""
+
+    text: str
+    template: str
+    name: str
+    variables: str
+
+    def refused(
+        self, message: str, *, line: int = 0, words: tuple[str, ...] = (), about: tuple[str, ...] = ()
+    ) -> LayoutError:
+        """The template does not say what was set: in the line that wrote ``line`` of its text, else where the first of
+        ``words`` stands that it has.
+        """
+        at = self._behind(line) if line else next(filter(None, map(self._line_of, words)), 1)
+        return LayoutError("template-not-understood", message, place=Place(self.name, at, 1), about=about)
+
+    def _behind(self, line: int) -> int:
+        """An error at the end of the text is one of its last line."""
+        last = self.text.rstrip().count("\n") + 1
+        return rendering.line_behind(self.template, self.name, json_text.parse(self.variables), min(line, last))
+
+    def _line_of(self, word: str) -> int:
+        """Where the template first has this word outside of its comments, 0: nowhere."""
+        text = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), self.template)
+        found = re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)
+        return text.count("\n", 0, found.start()) + 1 if found else 0
+
+
+def rendered(text: str, name: str, variables: Mapping[str, Value], node: Node) -> Rendered:
+    """The text for this node; ``name`` is the template's, for messages. ``LayoutError``: it fails on this node."""
+    seen: dict[str, Value] = {"name": node.name, "rack": node.rack, "zone": node.zone, "labels": dict(node.labels)}
+    try:
+        return _rendered(text, name, json.dumps({**variables, "node": seen if uses_node(text) else {}}))
+    except InputError as error:
+        problem = error.problems[0]
+        raise LayoutError(problem.reference, problem.message, place=problem.place) from None
+
+
+@lru_cache(maxsize=64)
+def uses_node(text: str) -> bool:
+    """Whether a template may render differently for two nodes with the same settings."""
+    return bool(_NODE.search(_COMMENT.sub("", text)))
+
+
+@lru_cache(maxsize=4096)
+def _rendered(text: str, name: str, variables: str) -> Rendered:
+    return Rendered(rendering.render(text, name, json_text.parse(variables)), text, name, variables)
+
+
+# Is a field that is wanted in force? Gates that nobody wrote are, too: each is on or off by its minor's
+# default.
+
+
+_GATES = "featureGates"
+
+
+def holds(field: str, shown: Value, wanted: Value, minor: int) -> bool:
+    """``shown`` is what a kubelet 1.``minor`` shows of the field, ``None``: nothing."""
+    if field != _GATES or not isinstance(wanted, dict):
+        return in_force.holds(shown, wanted, (field,))
+    written = {name: value is True for name, value in shown.items()} if isinstance(shown, dict) else {}
+    known = {
+        *feature_gates.known_gates(minor),
+        *written,
+    }  # one that is unknown is not off: a kubelet does not start with it
+    return all(name in known and enabled(name, written, minor) is value for name, value in wanted.items())
+
+
+_WRITTEN = frozenset({Layer.FILE, Layer.DROP_IN})
+
+
+def overlay(found: Found, wanted: Mapping[str, Value], templates: Templates) -> Mapping[str, Value]:
+    """Every field that must be in force: it says what was asked for, and only what this kubelet knows."""
+    if not wanted:
+        return {}
+    variables: dict[str, Value] = {"fields": dict(wanted)}
+    made = rendered(templates.kubelet_config, templates.kubelet_config_name, variables, found.node)
+    try:
+        said = splice.read(made.text.encode())
+    except splice.SpliceError as error:
+        raise made.refused(f"what the template renders: {error}", line=error.line) from None
+    _check_unknown(made, said, found.version)
+    _check_lost(made, said, wanted)
+    for field, value in said.items():
+        known = fields.field(field)
+        mistake = values.mistake(field, known.kind, value) if known else ""
+        if mistake:
+            raise made.refused(mistake, line=_line(made, field), about=(field,))
+    return said
+
+
+def _check_unknown(made: Rendered, said: Mapping[str, Value], version: Version) -> None:
+    for field in sorted(set(said) - fields.known_fields(version.minor) | set(said) & set(homes.NOT_OURS)):
+        message = f"the template renders {field}, which a kubelet {version.short} does not take from us"
+        raise made.refused(message, line=_line(made, field))
+
+
+def _check_lost(made: Rendered, said: Mapping[str, Value], wanted: Mapping[str, Value]) -> None:
+    for field, value in wanted.items():
+        if field not in said:
+            raise made.refused(f"the template drops the setting {field}", words=("fields",), about=(field,))
+        if not values.same((field,), said[field], value):
+            message = f"the template renders {field}: {values.shown(said[field])}, the setting is {values.shown(value)}"
+            raise made.refused(message, line=_line(made, field), about=(field,))
+
+
+def _line(made: Rendered, field: str) -> int:
+    """Where a field stands in what was rendered."""
+    found = place(File(made.name, made.text.encode()), (field,))
+    return found.line if found else 0
+
+
+def needed(
+    outcome: Outcome, fields_wanted: Mapping[str, Value], settings: Mapping[str, Setting], minor: int
+) -> Mapping[str, Value]:
+    """What must be written: what is not in force, and what is pinned and in force by a default or a flag only.
+
+    A field that is as wanted by default is not written: a kubelet is not restarted for what it does already.
+    """
+    return {
+        name: value
+        for name, value in fields_wanted.items()
+        if not holds(name, outcome.effective.get(name), value, minor) or _unpinned(outcome, name, settings)
+    }
+
+
+def _unpinned(outcome: Outcome, name: str, settings: Mapping[str, Setting]) -> bool:
+    setting, origin = settings.get(name), outcome.origins.get(name)
+    return setting is not None and setting.pin and (origin is None or origin.layer not in _WRITTEN)
+
+
+def with_defaults(outcome: Outcome, asked: Mapping[str, Value], needed: Mapping[str, Value]) -> Mapping[str, Value]:
+    """What must be written into a first ``--config`` file: its defaults are others than those in force."""
+    flags = {name for name, origin in outcome.origins.items() if origin.layer is Layer.FLAG}
+    return {name: value for name, value in asked.items() if name in needed or name not in flags}
+
+
+def by_others(outcome: Outcome, fields_wanted: Mapping[str, Value], written: Mapping[str, Value]) -> tuple[str, ...]:
+    """Notes on fields that are as wanted although nobody wrote them into a file."""
+    notes = []
+    for name in fields_wanted.keys() - written.keys():
+        origin = outcome.origins.get(name)
+        if origin is None or origin.layer is Layer.DEFAULT:
+            notes.append(f"{name} is as wanted by default and not written; `pin: true` has it written")
+        elif origin.layer is Layer.FLAG:
+            notes.append(f"{name} is as wanted by {origin.where} and not written; `pin: true` has it written")
+    return tuple(sorted(notes))

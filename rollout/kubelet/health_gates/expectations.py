@@ -1,0 +1,232 @@
+"""The node gates: is what was measured on a node what its change promised? PASS, FAIL or UNKNOWN, with evidence.
+
+``/healthz`` is a bare ping and ``systemctl restart`` returns 0 for a kubelet in a crash loop (Type=simple, RestartSec=10),
+so each gate looks at something else and none is enough alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rollout.core.model.plan import Change
+from rollout.core.model.playbook import Gate, GateKind
+from rollout.core.model.snapshot import FileState, Measurement, Snapshot, UnitState
+from rollout.core.model.verdict import Verdict
+from rollout.core.text import json_text
+from rollout.core.text.terminal import counted
+from rollout.kubelet import in_force
+from rollout.kubelet.node import arguments
+
+# Where a node's kubelet is asked for its health, by what was read of the node: no plan is needed.
+
+
+DEFAULT_HEALTHZ_PORT = 10248
+_FLAG = "--healthz-port"
+_FIELD = re.compile(rb"""^\s*,?\s*["']?healthzPort["']?\s*:\s*([0-9]{1,5})\b""", re.MULTILINE)
+
+
+def healthz_port(snapshot: Snapshot) -> int:
+    """By the flag, which beats files; else by the last file that says it, as drop-ins come after the file; else 10248."""
+    process = snapshot.measurement.process
+    words = process.command_line[1:] if process else ()
+    said = _given(words, _FLAG)
+    if said.isdecimal():
+        return int(said)
+    folder, main = _given(words, "--config-dir"), _given(words, "--config")
+    paths = [main, *sorted(path for path in snapshot.files if folder and path.startswith(folder.rstrip("/") + "/"))]
+    contents = (state.content for path in paths if (state := snapshot.files.get(path)) and state.content)
+    fields = [found[-1] for content in contents if (found := _FIELD.findall(content))]
+    return int(fields[-1]) if fields else DEFAULT_HEALTHZ_PORT
+
+
+def _given(words: Sequence[str], flag: str) -> str:
+    """``""``: not given."""
+    found = arguments.last(words, flag)
+    return found.value if found else ""
+
+
+Judged = tuple[Verdict, str]
+
+_SIGNALLED = 128
+"""An exit status above it is a shell's word for a command that a signal killed: it has measured nothing."""
+
+_NOT_ASKED = frozenset({124, 126, 127})
+"""Exit statuses of a command that timed out, could not be executed, or was not found."""
+
+
+def judge(gate: Gate, change: Change, measurement: Measurement, previous: Measurement | None) -> Judged:
+    """What ``gate`` says of this reading; ``previous`` is the node's last reading since its restart, if there was one."""
+    if gate.kind is GateKind.COMMAND:
+        return _command(gate, measurement)
+    return _JUDGES[gate.kind](change, measurement, previous)
+
+
+def _unit(change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
+    """The kubelet's unit runs, and so does each unit beside it that the change concerns: the first that does not is told."""
+    if measurement.unit is None:
+        return Verdict.UNKNOWN, "systemd did not answer"
+    judged = [_running(measurement.unit.name, measurement.unit)]
+    judged += [_running(name, _unit_of(name, measurement)) for name in _beside(change, measurement)]
+    for verdict in (Verdict.FAIL, Verdict.UNKNOWN):
+        found = next((each for each in judged if each[0] is verdict), None)
+        if found is not None:
+            return found
+    return Verdict.PASS, ", ".join(evidence for _, evidence in judged)
+
+
+def _running(name: str, unit: UnitState | None) -> Judged:
+    if unit is None:
+        return Verdict.UNKNOWN, f"systemd did not tell of {name}"
+    active, sub = _properties(unit, "ActiveState", "SubState")
+    if not active or not sub:
+        return Verdict.UNKNOWN, f"systemd did not give {name}'s state"
+    verdict = Verdict.PASS if (active, sub) == ("active", "running") else Verdict.FAIL
+    return verdict, f"{name} is {active} ({sub})"
+
+
+def _beside(change: Change, measurement: Measurement) -> tuple[str, ...]:
+    """The units of the change that are not the kubelet's, once each."""
+    kubelet = measurement.unit.name if measurement.unit else ""
+    return tuple(dict.fromkeys(name for name in (*change.units, *change.hangups) if name != kubelet))
+
+
+def _unit_of(name: str, measurement: Measurement) -> UnitState | None:
+    if measurement.unit is not None and measurement.unit.name == name:
+        return measurement.unit
+    service = measurement.services.get(name)
+    return service.unit if service else None
+
+
+def _process(change: Change, measurement: Measurement, previous: Measurement | None) -> Judged:
+    if measurement.unit is None:
+        return Verdict.UNKNOWN, "systemd did not answer"
+    pid, restarts = _properties(measurement.unit, "MainPID", "NRestarts")
+    if pid == "0":
+        return Verdict.FAIL, "no kubelet process"
+    if not pid or measurement.process is None:
+        return Verdict.UNKNOWN, "the kubelet's process could not be read"
+    wrong = (
+        _exchanged(change, measurement, previous) or _ignoring(change, measurement) or _not_holding(change, measurement)
+    )
+    if wrong:
+        return Verdict.FAIL, wrong
+    if measurement.lenient is None and not change.log_unread:
+        return Verdict.UNKNOWN, f"MainPID {pid}, but not a line of its log can be read"
+    return Verdict.PASS, f"MainPID {pid}, NRestarts {restarts}"
+
+
+def _exchanged(change: Change, measurement: Measurement, previous: Measurement | None) -> str:
+    """Which unit's process is not the one of the last reading, or of a moment ago."""
+    pid = _identity(measurement.unit)[0]
+    if measurement.process is not None and str(measurement.process.pid) != pid:
+        return f"MainPID went from {measurement.process.pid} to {pid} while it was read"
+    if previous is None or previous.unit is None or measurement.unit is None:
+        return ""
+    restarted = _restarted(previous.unit, measurement.unit)
+    if restarted:
+        return f"restarted: {restarted}"
+    for name in _beside(change, measurement):
+        restarted = _restarted(_unit_of(name, previous), _unit_of(name, measurement))
+        if restarted:
+            return f"{name} restarted: {restarted}"
+    return ""
+
+
+def _restarted(before: UnitState | None, now: UnitState | None) -> str:
+    then, today = _identity(before), _identity(now)
+    if before is None or now is None or then == today:
+        return ""
+    return f"MainPID {then[0]} → {today[0]}, NRestarts {then[1]} → {today[1]}"
+
+
+def _identity(unit: UnitState | None) -> tuple[str, ...]:
+    return _properties(unit, "MainPID", "NRestarts") if unit else ("", "")
+
+
+def _ignoring(change: Change, measurement: Measurement) -> str:
+    """A kubelet that the change did not restart said such lines of what it was started with before."""
+    restarted = measurement.unit is not None and measurement.unit.name in change.units
+    if not measurement.lenient or not restarted:
+        return ""
+    return f'{measurement.lenient} "lenient decoding" lines: the kubelet ignores something in its configuration'
+
+
+def _healthz(change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
+    said = measurement.healthz
+    if said is None:
+        return Verdict.UNKNOWN, "nothing on the node can ask healthz"
+    if said == "off":
+        return (
+            (Verdict.PASS, "off")
+            if change.healthz_port == 0
+            else (Verdict.FAIL, f"off, port {change.healthz_port} was planned")
+        )
+    if said == "ok":
+        return Verdict.PASS, f"ok on port {change.healthz_port}"
+    return Verdict.FAIL, said
+
+
+def _effective_config(change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
+    if measurement.process is None:
+        return Verdict.UNKNOWN, "the kubelet's command line could not be read"
+    wrong = _not_holding(change, measurement)
+    if wrong:
+        return Verdict.FAIL, wrong
+    for file in change.files:
+        verdict, evidence = _file(file.path, file.after, measurement.files)
+        if verdict is not Verdict.PASS:
+            return verdict, evidence
+    what = "1 file" if len(change.files) == 1 else f"{len(change.files)} files"
+    return Verdict.PASS, f"command line and {what} as planned"
+
+
+def shown_as_planned(change: Change, shown: Mapping[str, Any]) -> Judged:
+    """Does ``/configz`` show each field as it was planned?"""
+    for name, text in change.effective:
+        planned = json_text.parse(text)
+        if not in_force.holds(shown.get(name), planned, (name,)):
+            said = in_force.canonical(in_force.part(shown.get(name), planned))
+            return Verdict.FAIL, f"configz shows {name} {said}, planned {text}"
+    return Verdict.PASS, f"configz shows {counted(len(change.effective), 'field')} as planned"
+
+
+def _file(path: str, digest: str, files: Mapping[str, FileState]) -> Judged:
+    state = files.get(path)
+    if state is None or (state.kind == "regular" and not state.digest):
+        return Verdict.UNKNOWN, f"{path} could not be read"
+    if state.kind != "regular":
+        return Verdict.FAIL, f"{path} is {state.kind}"
+    if state.digest != digest:
+        return Verdict.FAIL, f"{path} is {state.digest[:12]}, planned {digest[:12]}"
+    return Verdict.PASS, path
+
+
+def _command(gate: Gate, measurement: Measurement) -> Judged:
+    status = measurement.commands.get(gate.name)
+    if status is None:
+        return Verdict.UNKNOWN, f"{gate.name} did not run"
+    output = measurement.outputs.get(gate.name, "")
+    printed = f": {output}" if output else ""
+    if status in _NOT_ASKED or status > _SIGNALLED:
+        return Verdict.UNKNOWN, f"{gate.name} could not be asked (exit status {status}){printed}"
+    return (Verdict.PASS if status == 0 else Verdict.FAIL), f"{gate.name} ended with {status}{printed}"
+
+
+def _not_holding(change: Change, measurement: Measurement) -> str:
+    words = measurement.process.command_line[1:] if measurement.process else ()
+    missing = next((argument for argument in change.arguments if argument not in words), "")
+    return f"the command line does not hold {missing}" if missing else ""
+
+
+def _properties(unit: UnitState, *names: str) -> tuple[str, ...]:
+    return tuple(unit.properties.get(name, "") for name in names)
+
+
+_JUDGES: Mapping[GateKind, Callable[[Change, Measurement, Measurement | None], Judged]] = {
+    GateKind.UNIT: _unit,
+    GateKind.PROCESS: _process,
+    GateKind.HEALTHZ: _healthz,
+    GateKind.EFFECTIVE_CONFIG: _effective_config,
+}
