@@ -31,8 +31,8 @@ from rollout.core.run.machine import as_journaled, opening, step
 from rollout.core.run.replace import altered
 from rollout.core.run.state import Order, Phase, RunState, Verb
 from rollout.simulator.controller import next_tick
-from rollout.simulator.fleet import Fleet, Link, Sender
-from rollout.simulator.fleet_laws import Shadow, Watch
+from rollout.simulator.fleet import ModelFleet, ModelLink, Sender
+from rollout.simulator.fleet_laws import LawWatch, ShadowMachine
 from rollout.simulator.machine import MIXED, NEW, OLD, Transaction
 from rollout.simulator.node import ModelNode
 from rollout.simulator.rehearsal import BUSY, MANY
@@ -55,8 +55,8 @@ class Drive:
         self.order = order
         self.timeline = Timeline()
         self.nodes = {name: ModelNode(name, self.timeline) for name in order.nodes}
-        self.links = {name: Link(latency) for name in order.nodes}
-        self.fleet = Fleet(self.timeline, self.nodes, self.links, dice or Random(0))  # noqa: S311 - reproducible
+        self.links = {name: ModelLink(latency) for name in order.nodes}
+        self.fleet = ModelFleet(self.timeline, self.nodes, self.links, dice or Random(0))  # noqa: S311 - reproducible
         self.clock_ahead = self.began = 0.0  # of the controller's clock; when it says the run began
         self.longest = 2.0  # seconds between two ticks
         self.grain = len(order.nodes) * BUSY if len(order.nodes) > MANY else 0.0  # answers are looked at together
@@ -251,8 +251,8 @@ class Play(Drive):
 
     def __init__(self, order: Order, dice: Random | None = None, latency: float = 0.5) -> None:
         super().__init__(order, dice, latency)
-        self.shadow: Shadow | None = None
-        self.watch = Watch(self.fleet, {order.run: order})
+        self.shadow: ShadowMachine | None = None
+        self.watch = LawWatch(self.fleet, {order.run: order})
         self.fleet.cordoned = self.watch.cordoned
         for node in self.nodes.values():
             node.restarted = self.watch.restarted
@@ -263,9 +263,9 @@ class Play(Drive):
             assert broken_laws(self.state) == ()
             assert self._shadow().follow(encode_event(event), before, self.state) == ""
 
-    def _shadow(self) -> Shadow:
+    def _shadow(self) -> ShadowMachine:
         if self.shadow is None:
-            self.shadow = Shadow(encode_order(self.order), 1, self.began)
+            self.shadow = ShadowMachine(encode_order(self.order), 1, self.began)
         return self.shadow
 
     def replay(self) -> RunState:

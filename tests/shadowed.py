@@ -14,7 +14,7 @@ from rollout.core.run.events import Event
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.replace import altered
 from rollout.core.run.state import RunState
-from rollout.simulator.fleet_laws import Shadow
+from rollout.simulator.fleet_laws import ShadowMachine
 
 
 class Beside:
@@ -22,7 +22,7 @@ class Beside:
 
     def __init__(self, journal: SqlJournal, state: RunState, opening: Sequence[str]) -> None:
         header = journal.header(state.order.run)
-        self.shadow = Shadow(header.order, header.counter, header.at)
+        self.shadow = ShadowMachine(header.order, header.counter, header.at)
         for line in (*journal.events(header.run), *opening):
             self.shadow.step(line)
         self.on_end(state)

@@ -25,7 +25,7 @@ from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.presentation.summary import Summary
 from rollout.core.presentation.summary_text import Attendance
 from rollout.core.run.journal_codec import EVENTS
-from rollout.core.run.requests import Word
+from rollout.core.run.requests import RequestWord
 from rollout.core.run.state import RULES, Order
 from rollout.core.text.dataclass_json import name_on_disk
 from tests.places import ROOT
@@ -51,7 +51,7 @@ def names() -> Table:
         "plan": sorted({*shape("", Plan)}),
         "snapshot": sorted({*shape("read.*", Snapshot), *shape("unread.*", Unread)}),
         "status": sorted({*shape("", Summary), *shape("controller", Attendance)}),
-        "requests": sorted(word.value for word in Word),
+        "requests": sorted(word.value for word in RequestWord),
         "receipt keys": sorted(_of_agent(r"^      (\w+)\) r_\w+=\$value ;;$")),
         "receipt states": sorted(state.value for state in ReceiptState),
         "agent verbs": sorted(_verbs()),

@@ -7,8 +7,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlencode
 
-from rollout.adapters.endpoints import Endpoint
-from rollout.adapters.http import Answer, refusal
+from rollout.adapters.endpoints import HttpEndpoint
+from rollout.adapters.http import HttpAnswer, refusal
 from rollout.adapters.json_answers import decoded, listing, mapping, text
 from rollout.app.ports import Silence
 from rollout.core.health_gates.measured import Alert
@@ -21,7 +21,7 @@ _ID = re.compile(r"[A-Za-z0-9-]{1,80}")
 class Alertmanager:
     """Asks an Alertmanager, or what speaks its v2 API."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: HttpEndpoint) -> None:
         self._endpoint = endpoint
 
     def firing(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:
@@ -82,7 +82,7 @@ class Alertmanager:
             raise refusal(answer)
 
 
-def _expected(answer: Answer) -> object:
+def _expected(answer: HttpAnswer) -> object:
     if answer.status != 200:
         raise refusal(answer)
     return decoded(answer)

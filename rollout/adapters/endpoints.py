@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rollout.adapters.http import MOST_BYTES, Answer, Http
+from rollout.adapters.http import MOST_BYTES, Http, HttpAnswer
 from rollout.errors import InputError, Problem, RemoteError
 
 # Bearer tokens in files, which others rotate: read again every minute, never shown.
@@ -62,7 +62,7 @@ def bearer(token: str, where: str) -> str:
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-class Endpoint:
+class HttpEndpoint:
     """Asks below ``home`` with the token (or ``user:password``) of ``token_file``; a playbook's own URL elsewhere never sees it."""
 
     def __init__(self, home: str, token_file: str = "", ca_file: str = "") -> None:
@@ -83,7 +83,7 @@ class Endpoint:
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
         most: int = MOST_BYTES,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """``url`` ``""``: home."""
         base = url or self._home
         if not base:
@@ -91,7 +91,7 @@ class Endpoint:
         token = self._token if _origin(base) == _origin(self._home) else None
         until = time.monotonic() + timeout
 
-        def once(seconds: float) -> Answer:
+        def once(seconds: float) -> HttpAnswer:
             said = {**(headers or {}), **({"Authorization": _credentials(token.read())} if token else {})}
             return self._http.ask(method, base.rstrip("/") + path, timeout=seconds, headers=said, body=body, most=most)
 

@@ -42,7 +42,7 @@ _AWAY = frozenset({408, 429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """``whole`` is false when the body was longer than asked for and is cut off."""
 
     status: int
@@ -72,7 +72,7 @@ class Http:
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
         most: int = MOST_BYTES,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """``RemoteError`` when there is no answer in ``timeout`` seconds: ``AwayError`` where asking again may help."""
         _DEADLINE.at = time.monotonic() + timeout
         said: dict[bytes | str, bytes | str] = {"Accept-Encoding": "identity", "User-Agent": "rollout"}
@@ -88,14 +88,14 @@ class Http:
         self._pool.close()
 
 
-def refusal(answer: Answer) -> RemoteError:
+def refusal(answer: HttpAnswer) -> RemoteError:
     """What to say of an answer that is an error; the body's first line is evidence."""
     said = printable(answer.body[:2000].decode("utf-8", "replace"), 200)
     kind = AwayError if answer.status in _AWAY else RemoteError
     return kind(f"http-{answer.status}", f"answered {answer.status}" + (f": {said}" if said else ""))
 
 
-def _answer(response: httpcore.Response, most: int) -> Answer:
+def _answer(response: httpcore.Response, most: int) -> HttpAnswer:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
     if headers.get("content-encoding", "identity") != "identity":
         raise RemoteError("bad-answer", "the answer is compressed, which was not asked for")
@@ -103,8 +103,8 @@ def _answer(response: httpcore.Response, most: int) -> Answer:
     for chunk in response.iter_stream():
         body += chunk
         if len(body) > most:
-            return Answer(response.status, headers, bytes(body[:most]), whole=False)
-    return Answer(response.status, headers, bytes(body))
+            return HttpAnswer(response.status, headers, bytes(body[:most]), whole=False)
+    return HttpAnswer(response.status, headers, bytes(body))
 
 
 def _translated(exc: Exception, timeout: float) -> RemoteError:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rollout.adapters.http import Answer
+from rollout.adapters.http import HttpAnswer
 from rollout.core.text import json_text
 from rollout.errors import RemoteError
 
 
-def decoded(answer: Answer) -> Any:
+def decoded(answer: HttpAnswer) -> Any:
     """The JSON in an answer's body, or ``RemoteError``."""
     if not answer.whole:
         raise RemoteError("too-large", f"the answer is larger than {len(answer.body) >> 20} MiB")

@@ -21,7 +21,7 @@ from rich.text import Text
 from rollout.core.model.playbook import Scope
 from rollout.core.presentation.summary import Trouble, summarize
 from rollout.core.presentation.summary_text import summary_lines
-from rollout.core.presentation.view import Counts, RackView, Standing, View, WaveView, view
+from rollout.core.presentation.view import Counts, RackView, View, WaveStanding, WaveView, view
 from rollout.core.run.events import Event
 from rollout.core.run.state import Goal, NodeState, Phase, RunState
 from rollout.core.text.terminal import counted, printable, seconds_text
@@ -46,7 +46,7 @@ _LOOKS: dict[NodeState, tuple[str, str]] = {
     NodeState.SKIPPED: ("-", "dim"),
     NodeState.PENDING: ("·", "dim"),
 }
-_SIGNS = {Standing.PASSED: "✓", Standing.NOW: "▶", Standing.TO_COME: " ", Standing.STOPPED: "■"}
+_SIGNS = {WaveStanding.PASSED: "✓", WaveStanding.NOW: "▶", WaveStanding.TO_COME: " ", WaveStanding.STOPPED: "■"}
 
 
 def screen(seen: View, elapsed: float | None = None) -> RenderableType:
@@ -80,10 +80,10 @@ def _waves(seen: View) -> Group:
 
 
 def _wave(wave: WaveView, widest: int) -> Text:
-    now = wave.standing in (Standing.NOW, Standing.STOPPED)
-    style = "bold" if now else "dim" if wave.standing is Standing.TO_COME else ""
+    now = wave.standing in (WaveStanding.NOW, WaveStanding.STOPPED)
+    style = "bold" if now else "dim" if wave.standing is WaveStanding.TO_COME else ""
     text = Text(no_wrap=True, overflow="ellipsis")
-    text.append(f"{_SIGNS[wave.standing]} ", "red" if wave.standing is Standing.STOPPED else "cyan")
+    text.append(f"{_SIGNS[wave.standing]} ", "red" if wave.standing is WaveStanding.STOPPED else "cyan")
     text.append(f"{printable(wave.name, 20):<{widest}} {wave.total:>6,} ", style)
     return text.append_text(bar(wave.counts, BAR)).append(" ").append_text(counts(wave.counts))
 

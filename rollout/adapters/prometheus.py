@@ -8,8 +8,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from rollout.adapters.endpoints import Endpoint
-from rollout.adapters.http import Answer, refusal
+from rollout.adapters.endpoints import HttpEndpoint
+from rollout.adapters.http import HttpAnswer, refusal
 from rollout.adapters.json_answers import decoded, listing, mapping, text
 from rollout.core.health_gates.measured import Sample, Samples
 from rollout.core.text.terminal import printable
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|Inf)|NaN"
 class Prometheus:
     """Asks whatever speaks Prometheus' query API."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: HttpEndpoint) -> None:
         self._endpoint = endpoint
 
     def query(self, url: str, query: str, timeout: float) -> Samples:
@@ -44,7 +44,7 @@ class Prometheus:
         return Samples(_samples(data), warnings, _age(answer, data))
 
 
-def _error(answer: Answer) -> RemoteError:
+def _error(answer: HttpAnswer) -> RemoteError:
     """Prometheus says in JSON what is wrong with a query; a proxy before it says what it likes."""
     try:
         said = mapping(decoded(answer), "the answer").get("error")
@@ -55,7 +55,7 @@ def _error(answer: Answer) -> RemoteError:
     return refusal(answer)
 
 
-def _age(answer: Answer, data: Any) -> float:
+def _age(answer: HttpAnswer, data: Any) -> float:
     """By how many seconds the newest sample is older than the answer. Both times are the back end's: no clock of ours.
 
     A cache before it says so in ``Age``. An answer without a date says nothing of its age.

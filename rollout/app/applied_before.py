@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rollout.app.apart import Keep, keep_nothing
 from rollout.app.hearing import report_of
-from rollout.app.node_worker import READ_SECONDS, UNIT, Way
+from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, Target
 from rollout.app.reading import each, only
 from rollout.app.upkeep import last_confirmed
@@ -18,7 +18,7 @@ from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Measure
 
 
-def look_before(plan: Plan, way: Way, nodes: Nodes, journal: Journal, keep: Keep = keep_nothing) -> Standings:
+def look_before(plan: Plan, way: NodeAccess, nodes: Nodes, journal: Journal, keep: Keep = keep_nothing) -> Standings:
     """How nodes stand to the plan. Claims nothing, changes nothing. ``keep``: for the trace of an answer that rollout fails on.
 
     The first wave answers for most plans: the others are only asked where no node of it can be applied.
@@ -47,7 +47,7 @@ def _runs_of(journal: Journal, plan: Plan) -> frozenset[str]:
     return frozenset(header.run for header in headers if plan_codec.digest_in(header.plan) == digest)
 
 
-def _read(plan: Plan, way: Way, nodes: Nodes, names: Sequence[str], keep: Keep) -> Mapping[str, Report]:
+def _read(plan: Plan, way: NodeAccess, nodes: Nodes, names: Sequence[str], keep: Keep) -> Mapping[str, Report]:
     changes = {group.name: group.change for group in plan.groups}
 
     def read(target: Target) -> Report:

@@ -35,7 +35,7 @@ _ANY = dict.fromkeys({*rendering.KUBELET_CONFIG, *rendering.FLAGS_ENV, *renderin
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """What was found wrong, in order of file and place, and what is right."""
 
     problems: tuple[Problem, ...]
@@ -50,7 +50,7 @@ def check(
     sources: NodeSources,
     why_not_run: Callable[[str], str] = lambda _program: "",
     fleet: FleetSnapshot | None = None,
-) -> Checked:
+) -> CheckResult:
     """Never raises for a mistake in a file. An API server that cannot be asked for nodes is no mistake.
 
     ``why_not_run`` says of a wave gate's program why it cannot be run here, ``""`` if it can. ``fleet``: nodes of one
@@ -78,7 +78,7 @@ def check(
     problems += trials.mistakes(inventories, playbooks, fleet)
     problems += _nothing_there(files)
     ordered = tuple(sorted(set(problems), key=_in_order))
-    return Checked(ordered, inventories, playbooks, tuple(templates), tuple(not_asked))
+    return CheckResult(ordered, inventories, playbooks, tuple(templates), tuple(not_asked))
 
 
 def _cluster(files: Files, name: str, *, sources: NodeSources, not_asked: list[str]) -> Inventory | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rollout.app.following import plan_of
 from rollout.app.ports import ApiSources, Journal
 from rollout.core.model.inventory import Inventory
-from rollout.core.plans.history import Around, Seen, seen_in
+from rollout.core.plans.history import Around, KnownNodes, seen_in
 from rollout.errors import RemoteError
 
 MOST_RUNS = 10
@@ -47,6 +47,6 @@ def _said(error: RemoteError) -> str:
     return f"{error.message} [{error.reference}]"
 
 
-def _seen(cluster: str, journal: Journal) -> Seen | None:
+def _seen(cluster: str, journal: Journal) -> KnownNodes | None:
     headers = journal.runs(cluster)[:MOST_RUNS]
     return seen_in([plan for plan in map(plan_of, headers) if plan is not None])

@@ -9,7 +9,7 @@ from typing import NoReturn
 from rollout.app.following import Follower, attendance, is_at_work
 from rollout.app.ports import Journal
 from rollout.core.presentation.summary_text import last_heartbeat
-from rollout.core.run.requests import Word
+from rollout.core.run.requests import RequestWord
 from rollout.core.run.state import Phase, RunState
 from rollout.errors import StateError
 
@@ -20,7 +20,7 @@ STEP = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestStatus:
     """Where the run stood when the word was heard, or last seen; ``heard`` false: it is written down and waits."""
 
     state: RunState
@@ -28,8 +28,8 @@ class Asked:
 
 
 def ask(
-    journal: Journal, run: str, word: Word, who: str, reason: str, revert: str, wait: Callable[[float], None]
-) -> Asked:
+    journal: Journal, run: str, word: RequestWord, who: str, reason: str, revert: str, wait: Callable[[float], None]
+) -> RequestStatus:
     """Leave ``word`` for the controller of ``run`` and wait until it has heard. Raises where nobody could hear it."""
     follower = Follower(journal, run)
     follower.catch_up()
@@ -40,7 +40,7 @@ def ask(
         wait(STEP)
         waited += STEP
         follower.catch_up()
-    found = Asked(follower.state, follower.state.heard >= number)
+    found = RequestStatus(follower.state, follower.state.heard >= number)
     if not found.heard and found.state.phase is Phase.ENDED:
         journal.withdraw(number)  # who goes on with the run another day must not do what is told here as not done
         _too_late(found.state, word)
@@ -49,31 +49,33 @@ def ask(
     return found
 
 
-def _in_vain(state: RunState, word: Word) -> bool:
+def _in_vain(state: RunState, word: RequestWord) -> bool:
     """A run that was ending by itself when it heard has not done it."""
-    if word is Word.ABORT:
+    if word is RequestWord.ABORT:
         return state.halt is None
     over = state.halt is not None or state.phase in (Phase.CLOSING, Phase.ENDED)
-    return word is Word.PAUSE and state.paused is None and over
+    return word is RequestWord.PAUSE and state.paused is None and over
 
 
-def _too_late(state: RunState, word: Word) -> NoReturn:
+def _too_late(state: RunState, word: RequestWord) -> NoReturn:
     now = state.halt.message if state.halt else f"{state.ending or state.phase}"
-    hint = f"`rollout rollback {state.order.run}` takes it back" if word is Word.ABORT else ""
+    hint = f"`rollout rollback {state.order.run}` takes it back" if word is RequestWord.ABORT else ""
     raise StateError("too-late", f"run {state.order.run} was ending already when it heard: {now}", hint=hint)
 
 
-def _check(journal: Journal, state: RunState, word: Word) -> None:
+def _check(journal: Journal, state: RunState, word: RequestWord) -> None:
     run = state.order.run
     if state.phase is Phase.ENDED:
         raise StateError("run-ended", f"run {run} has ended: {state.ending}", hint=f"`rollout report {run}`")
     if not is_at_work(journal, state.order.cluster, run):
-        hint = f"`rollout resume {run}{' --promote' if word is Word.CONTINUE else ''}` or `rollout rollback {run}`"
+        hint = (
+            f"`rollout resume {run}{' --promote' if word is RequestWord.CONTINUE else ''}` or `rollout rollback {run}`"
+        )
         last = last_heartbeat(attendance(journal, state.order.cluster, run))
         raise StateError("no-controller", f"no controller is at work on run {run}{last}", hint=hint)
-    if word is Word.CONTINUE and state.paused is None:
+    if word is RequestWord.CONTINUE and state.paused is None:
         raise StateError("not-paused", f"run {run} is neither paused nor held")
-    if word is Word.PAUSE and state.paused is not None:
+    if word is RequestWord.PAUSE and state.paused is not None:
         raise StateError("paused-already", f"run {run} waits already: {state.paused.reason or 'no reason given'}")
     if state.halt is not None:
         raise StateError("halting-already", f"run {run} is halting already: {state.halt.message}")

@@ -45,7 +45,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DrainRound:
     """How a round went: ``message`` is what it waits for or why it is over, ``again`` the seconds until the next."""
 
     trigger: Trigger
@@ -83,7 +83,7 @@ class Drains:
     found: dict[str, frozenset[str]] = field(default_factory=dict)
     newcomers: dict[str, int] = field(default_factory=dict)
 
-    def round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> Said:
+    def round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> DrainRound:
         """``counter``: of the token; ``left``: seconds that the pods still have. ``check`` raises ``NotOursError``; it is asked
         after the cordon and before each eviction: a controller that was frozen in between has been taken over, and its cordon is lifted again.
         """
@@ -93,8 +93,8 @@ class Drains:
             message = f"the API server could not be asked: {error.message} [{error.reference}]"
             final = error.reference in _FINAL and not isinstance(error, AwayError)
             if not final and self.may_wait(node, left):
-                return Said(Trigger.DRAINING, message, LATER)
-            said = Said(Trigger.NOT_DRAINED, message)
+                return DrainRound(Trigger.DRAINING, message, LATER)
+            said = DrainRound(Trigger.NOT_DRAINED, message)
         if said.trigger is not Trigger.DRAINING:
             for known in (self.latest, self.found, self.newcomers):
                 known.pop(node, None)
@@ -104,7 +104,7 @@ class Drains:
         """Whether a question that was not answered is one to ask again: its pods have time, or are in their own."""
         return bool(left) or self.clock.now() < self.latest.get(node, 0.0)
 
-    def _round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> Said:
+    def _round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> DrainRound:
         whose = self.cluster.cordon(node, self.run, counter, ASK_SECONDS)
         try:
             check()
@@ -113,15 +113,15 @@ class Drains:
                 self.uncordon(node, counter)
             raise
         if whose is not Cordon.OURS and not (whose is Cordon.OTHERS and self.over_others):
-            return Said(Trigger.NOT_DRAINED, _WHOSE[whose])
+            return DrainRound(Trigger.NOT_DRAINED, _WHOSE[whose])
         pods = [pod for pod in self.cluster.leaving(node, ASK_SECONDS) if not pod.stays]
         if not pods:
-            return Said(Trigger.DRAINED)
+            return DrainRound(Trigger.DRAINED)
         self._note(pod for pod in pods if pod.deletion_grace is not None)
         self.found.setdefault(node, frozenset(pod.uid for pod in pods))
         lost = [said for pod in pods if pod.deletion_grace is None and (said := kept_back(pod, self.policy.evict_too))]
         if lost:
-            return Said(Trigger.NOT_DRAINED, _listed(lost))
+            return DrainRound(Trigger.NOT_DRAINED, _listed(lost))
         went = self._evict(node, pods, minor, check) if left else self._overtime(pods, minor)
         self._note_latest(node, pods, minor)
         return went
@@ -136,7 +136,7 @@ class Drains:
         for pod in pods:
             self.ending.setdefault(pod.uid, self.clock.now())
 
-    def _evict(self, node: str, pods: Sequence[LeavingPod], minor: int, check: Callable[[], None]) -> Said:
+    def _evict(self, node: str, pods: Sequence[LeavingPod], minor: int, check: Callable[[], None]) -> DrainRound:
         """Ask for those that do not end yet, within the round's time; a pod that may never go ends the drain."""
         until = self.clock.now() + ROUND_SECONDS
         blocked: list[str] = []
@@ -148,14 +148,14 @@ class Drains:
             answer = self._ask_to_go(pod)
             said = f"pod {pod.name}: {printable(answer.message)}"
             if answer.eviction is Eviction.REFUSED:
-                return Said(Trigger.NOT_DRAINED, f"an eviction was refused for good: {said}")
+                return DrainRound(Trigger.NOT_DRAINED, f"an eviction was refused for good: {said}")
             if answer.eviction is Eviction.BLOCKED:
                 blocked.append(said)
                 wait = max(wait, LATER, min(answer.retry_after, LATEST))
             else:
                 self._note([pod])
                 if self._comes_for_ever(node, pod):
-                    return Said(
+                    return DrainRound(
                         Trigger.NOT_DRAINED, f"pods keep coming although it is cordoned: {pod.name} tolerates that"
                     )
         waits = [f"{_still(pods)} to go"]
@@ -164,7 +164,7 @@ class Drains:
         slow = self._slowest([pod for pod in pods if pod.uid in self.ending], minor)
         if slow:
             waits.append(slow)
-        return Said(Trigger.DRAINING, "; ".join(waits), wait)
+        return DrainRound(Trigger.DRAINING, "; ".join(waits), wait)
 
     def _ask_to_go(self, pod: LeavingPod) -> EvictionAnswer:
         """A 429 without a budget is of this pod only (an admission webhook), or of a busy server: either way others are asked, too."""
@@ -199,16 +199,16 @@ class Drains:
             return None
         return max(0.0, self.ending[pod.uid] + found.seconds + SLACK - self.clock.now())
 
-    def _overtime(self, pods: Sequence[LeavingPod], minor: int) -> Said:
+    def _overtime(self, pods: Sequence[LeavingPod], minor: int) -> DrainRound:
         """Their time is over. Deletion that is slow but in time is waited for; nothing else is."""
         there = [pod for pod in pods if pod.deletion_grace is None]
         if there:
-            return Said(Trigger.NOT_DRAINED, f"in time {_still(there)} could not go: {_listed(_names(there))}")
+            return DrainRound(Trigger.NOT_DRAINED, f"in time {_still(there)} could not go: {_listed(_names(there))}")
         over = [said for pod in pods if (said := self._beyond(pod, budget(pod, minor)))]
         if over:
-            return Said(Trigger.NOT_DRAINED, f"deleted in time, and not gone: {_listed(over)}")
+            return DrainRound(Trigger.NOT_DRAINED, f"deleted in time, and not gone: {_listed(over)}")
         said = f"its time is over and is extended: deletion is slow, not scheduling; {self._slowest(pods, minor)}"
-        return Said(Trigger.DRAINING, said, SOON)
+        return DrainRound(Trigger.DRAINING, said, SOON)
 
     def _beyond(self, pod: LeavingPod, found: Termination) -> str:
         """Why a pod that ends is not waited for any longer; ``""``: it still may take its time."""
@@ -221,17 +221,17 @@ class Drains:
         held = f", held by {', '.join(printable(name, 80) for name in pod.held_by)}" if pod.held_by else ""
         return f"pod {pod.name} ends for {since}, where its kubelet may take {seconds_text(found.seconds or 0.0)}{held}"
 
-    def uncordon(self, node: str, counter: int) -> Said:
+    def uncordon(self, node: str, counter: int) -> DrainRound:
         """Lift the cordon that bears this run's mark and no newer token; others' are not looked at twice."""
         try:
             whose = self.cluster.uncordon(node, self.run, counter, ASK_SECONDS)
         except RemoteError as error:
-            return Said(Trigger.STILL_CORDONED, f"{error.message} [{error.reference}]")
+            return DrainRound(Trigger.STILL_CORDONED, f"{error.message} [{error.reference}]")
         if whose is Cordon.NEWER:
-            return Said(Trigger.STILL_CORDONED, _WHOSE[whose])
+            return DrainRound(Trigger.STILL_CORDONED, _WHOSE[whose])
         if whose is Cordon.OURS:
-            return Said(Trigger.STILL_CORDONED, "the API server says that it is still there")
-        return Said(Trigger.UNCORDONED)
+            return DrainRound(Trigger.STILL_CORDONED, "the API server says that it is still there")
+        return DrainRound(Trigger.UNCORDONED)
 
 
 _WHOSE = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
-from rollout.app.rollbacks import Emergency, Wanted, emergency, held_by, pick
+from rollout.app.rollbacks import Emergency, RunsToRevert, emergency, held_by, pick
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
 from rollout.core.model.proof import NodeProof, Proven
@@ -30,18 +30,18 @@ _AWAY = frozenset({NodeState.UNREACHABLE, NodeState.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EmergencyOptions:
     """What the operator said. ``at_most``: seconds to keep trying for (``None``: until none is owed; 0: not at all)."""
 
     inventory: Inventory
-    wanted: Wanted
+    wanted: RunsToRevert
     limits: Limits
     force: bool
     at_most: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class EmergencyReadings:
     """What nodes said of their transactions, and in how many seconds all of those spoke who did."""
 
     reports: Mapping[str, Report]
@@ -83,15 +83,15 @@ class Unfinished:
 Told = Emergency | TimeBack | Waiting | LeftTo | Unfinished
 
 
-class Hands(Protocol):
+class EmergencyIO(Protocol):
     """What an emergency does with nodes and says to people; wired by the command line.
 
     Any of it raises ``KeyboardInterrupt`` when the operator stops it at once.
     """
 
-    def read(self, names: Sequence[str]) -> Heard: ...
+    def read(self, names: Sequence[str]) -> EmergencyReadings: ...
 
-    def predict(self, found: Emergency, heard: Heard) -> TimeBack: ...
+    def predict(self, found: Emergency, heard: EmergencyReadings) -> TimeBack: ...
 
     def confirm(self, count: int) -> None: ...
 
@@ -118,8 +118,8 @@ class EmergencyRollback:
     ``counter`` is the highest of our runs; ``cut``: a run was stopped in its middle.
     """
 
-    asked: Asked
-    hands: Hands
+    asked: EmergencyOptions
+    hands: EmergencyIO
     picked: tuple[str, ...] = ()
     owed: dict[str, str] = field(default_factory=dict)
     proofs: dict[str, NodeProof] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class EmergencyRollback:
         """Runs that are not meant and have a node, by what was read last."""
         return frozenset(self.claims.values()) - self.ours - set(self.picked)
 
-    def _read(self, names: Sequence[str]) -> Heard:
+    def _read(self, names: Sequence[str]) -> EmergencyReadings:
         heard = self.hands.read(names)
         self.known |= on_nodes(heard.reports).known_runs
         for name, report in heard.reports.items():

@@ -9,7 +9,7 @@ from rollout.core.model.snapshot import FleetSnapshot, Unread
 from rollout.errors import InputError, Problem, RemoteError
 from rollout.kubelet import fields, versions
 from rollout.kubelet.explained.explanation import Explanation
-from rollout.kubelet.explained.explanation_text import Shown
+from rollout.kubelet.explained.explanation_text import ConfigzAnswer
 from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
 from rollout.kubelet.in_force import at
 from rollout.kubelet.node import sources
@@ -47,19 +47,19 @@ def _on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation) -> OnNo
         raise _error(error.reference, f"{node.name}: {error}") from None
 
 
-def shown_by(here: OnNode, inventory: Inventory, sources: ApiSources, kubeconfig: str = "") -> Shown:
+def shown_by(here: OnNode, inventory: Inventory, sources: ApiSources, kubeconfig: str = "") -> ConfigzAnswer:
     """What the running kubelet says is in force, where a kubeconfig may read it."""
     if not here.field:
-        return Shown()
+        return ConfigzAnswer()
     endpoints = inventory.endpoints
     which = (kubeconfig, "") if kubeconfig else (endpoints.kubeconfig, endpoints.context)
     if not which[0]:
-        return Shown(not_asked=NO_KUBECONFIG)
+        return ConfigzAnswer(not_asked=NO_KUBECONFIG)
     try:
         shown = sources.configz(*which, here.node)
     except RemoteError as error:
-        return Shown(not_asked=f"{error.message} [{error.reference}]")
-    return Shown(at(shown, here.field), agrees(here, shown))
+        return ConfigzAnswer(not_asked=f"{error.message} [{error.reference}]")
+    return ConfigzAnswer(at(shown, here.field), agrees(here, shown))
 
 
 def _error(reference: str, message: str) -> InputError:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from rollout.core.model.inventory import Inventory, Node, role_of
 from rollout.core.model.live import LiveNode
-from rollout.core.model.plan import Consequence, Left, LessRoom, Plan, PlannedDrain, Remark, Standing
+from rollout.core.model.plan import Consequence, ExcludedNode, LessRoom, Plan, PlannedDrain, Remark, Standing
 from rollout.core.model.playbook import Disruption, Policy
 from rollout.core.model.pods import LeavingPod, PlacedPod
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
@@ -25,7 +25,7 @@ from rollout.kubelet.node import managers
 from rollout.kubelet.node.layout import UNIT
 from rollout.kubelet.restarts import consequences, pull_rates
 from rollout.kubelet.restarts.allocatable import is_less, less_room, room_now
-from rollout.kubelet.restarts.consequences import AtStake, Said
+from rollout.kubelet.restarts.consequences import NodeImpact, Said
 from rollout.kubelet.restarts.readmission import Rejected, rejected
 from rollout.kubelet.restarts.termination import kept_back, worst
 
@@ -33,10 +33,10 @@ NOT_FORESEEN = "pods-not-foreseen"
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class ChangeImpact:
     """What the change of one node does besides: what is at stake ``here``, and ``said`` of it; kubeadm would have it ``rewritten``."""
 
-    here: AtStake
+    here: NodeImpact
     said: tuple[Said, ...]
     rewritten: bool
 
@@ -64,28 +64,28 @@ class Foresight:
             placed.setdefault(pod.node, []).append(pod)
         return placed
 
-    def for_its_pods(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> Left | PlannedDrain | None:
+    def for_its_pods(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | PlannedDrain | None:
         """What is done for pods that would not survive the change: the node is left alone or drained; ``None``: there are none."""
         lost = self._lost(node, snapshot, proposal)
         if not lost:
             return None
         if self.policy.disruption is not Disruption.DRAIN_AND_RESTART:
             reason = f"{consequences.lost_text(lost)}; drain it first, or say `disruption: drain-and-restart`"
-            return Left(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
+            return ExcludedNode(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
         return self._drain(node, snapshot, proposal)
 
-    def _drain(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> Left | PlannedDrain:
+    def _drain(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | PlannedDrain:
         """A drain must be able to empty the node, and what it leaves there must fit."""
         staying, going = by_drain(self.pods.get(node.name, ()))
         minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
         left_over = rejected(self.live[node.name], staying, minor, proposal.before, proposal.after)
         if left_over:
             reason = f"{consequences.lost_text(left_over)}; a drain leaves them where they are"
-            return Left(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
+            return ExcludedNode(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
         kept = [said for pod in going if (said := kept_back(pod, self.policy.drain.evict_too))]
         if kept:
             more = f"; and {len(kept) - 1} more" if len(kept) > 1 else ""
-            return Left(
+            return ExcludedNode(
                 node.name, node.rack, Standing.REFUSED, "not-drainable", f"it cannot be drained: {kept[0]}{more}"
             )
         return planned(going, minor)
@@ -103,7 +103,7 @@ class Foresight:
             return None
         return less if is_less(now, less) else None
 
-    def on(self, plan: Plan, foreseen: Mapping[str, Foreseen], asking: Iterable[Asking]) -> Plan:
+    def on(self, plan: Plan, foreseen: Mapping[str, ChangeImpact], asking: Iterable[Asking]) -> Plan:
         """The plan with what it will do; ``InputError`` ``registry-cap`` when that is more than the playbook allows.
 
         ``foreseen`` is that of each of its nodes, ``asking`` that of every node of its selection, those that it leaves alone too.
@@ -120,10 +120,10 @@ class Foresight:
             remarks=(*plan.remarks, *_by_kubeadm(plan, foreseen), *self._not_foreseen(at_stake)),
         )
 
-    def of_change(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> Foreseen:
+    def of_change(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ChangeImpact:
         """What the change of one node does besides."""
         here = self._at_stake(node, snapshot, proposal)
-        return Foreseen(here, tuple(consequences.of_node(here)), managers.rewrites(snapshot, proposal.change))
+        return ChangeImpact(here, tuple(consequences.of_node(here)), managers.rewrites(snapshot, proposal.change))
 
     def asking_anew(self, node: Node, proposal: Proposal) -> Asking:
         """What a node that is changed may ask of its registry."""
@@ -135,9 +135,9 @@ class Foresight:
         now = pull_rates.rate_now(snapshot, node, self.assumed) if isinstance(snapshot, Snapshot) else None
         return Asking(node, now, now)
 
-    def _at_stake(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> AtStake:
+    def _at_stake(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> NodeImpact:
         pods = self.pods.get(node.name, ()) if self.around.pods is not None else None
-        return AtStake(
+        return NodeImpact(
             snapshot=snapshot,
             change=proposal.change,
             minor=versions.taken_for(snapshot.kubelet_version, self.assumed).minor,
@@ -160,7 +160,7 @@ class Foresight:
         minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
         return rejected(live, self.pods.get(node.name, ()), minor, proposal.before, proposal.after)
 
-    def _not_foreseen(self, at_stake: Iterable[AtStake]) -> Iterator[Remark]:
+    def _not_foreseen(self, at_stake: Iterable[NodeImpact]) -> Iterator[Remark]:
         restarted = [each for each in at_stake if UNIT in each.change.units]
         if restarted and self.around.pods is None:
             text = f"whether pods would not be admitted again was not asked: {self.around.pods_not_asked}"
@@ -175,13 +175,13 @@ class Foresight:
             )
 
 
-def _by_kubeadm(plan: Plan, foreseen: Mapping[str, Foreseen]) -> Iterator[Remark]:
+def _by_kubeadm(plan: Plan, foreseen: Mapping[str, ChangeImpact]) -> Iterator[Remark]:
     names = tuple(name for name in plan.nodes if foreseen[name].rewritten)
     if names:
         yield Remark(managers.REMARK, managers.REMARK_TEXT, names)
 
 
-def _consequences(plan: Plan, foreseen: Mapping[str, Foreseen]) -> Iterator[Consequence]:
+def _consequences(plan: Plan, foreseen: Mapping[str, ChangeImpact]) -> Iterator[Consequence]:
     """Group by group; what holds for all nodes of a group names none."""
     for group in plan.groups:
         members = {name: foreseen[name] for name, node in plan.nodes.items() if node.group == group.name}
@@ -194,7 +194,7 @@ def _consequences(plan: Plan, foreseen: Mapping[str, Foreseen]) -> Iterator[Cons
         yield from _of_group(group.name, {name: each.here for name, each in members.items()})
 
 
-def _of_group(group: str, members: Mapping[str, AtStake]) -> Iterator[Consequence]:
+def _of_group(group: str, members: Mapping[str, NodeImpact]) -> Iterator[Consequence]:
     pulling = consequences.pulls_text(list(members.values()))
     if pulling:
         yield Consequence(

@@ -8,8 +8,8 @@ from rollout.app.ports import Files, NodeSources
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Policy
 from rollout.core.reading import ansible_inventory, live_inventory
-from rollout.core.reading.found_nodes import Found
-from rollout.core.reading.inventory_draft import Draft, draft_of, finish
+from rollout.core.reading.found_nodes import FoundNodes
+from rollout.core.reading.inventory_draft import InventoryDraft, draft_of, finish
 from rollout.core.reading.node_sources import FromAnsible
 from rollout.core.reading.playbook_file import TEMPLATE_FOLDER, load_playbook
 from rollout.core.text.nodesets import is_name
@@ -44,7 +44,7 @@ def ask_for_cluster(files: Files, sources: NodeSources, cluster: str, instead: s
     return inventory
 
 
-def _found(draft: Draft, sources: NodeSources, instead: str) -> Found | None:
+def _found(draft: InventoryDraft, sources: NodeSources, instead: str) -> FoundNodes | None:
     source = draft.source
     if source is None:
         return None

@@ -15,7 +15,7 @@ from typing import Any
 
 from rollout.app.backends import Backends, patiently
 from rollout.app.ports import Clock
-from rollout.core.health_gates.comparison import Group, compare
+from rollout.core.health_gates.comparison import SampleGroup, compare
 from rollout.core.health_gates.measured import SHOWN, Judged, Samples, doubt, judge_samples
 from rollout.core.health_gates.name_pattern import PatternTooLongError, answering, name_pattern, seen, unnamed, vanished
 from rollout.core.model.plan import Plan
@@ -78,11 +78,13 @@ class MetricGates:
         controls = self._by_kind(command.control)
         said: dict[str, Judged] = {}
         for kind, found in self._kinds_of(gate, query, command.touched, answer).items():
-            touched = Group("touched", found.values())
+            touched = SampleGroup("touched", found.values())
             if kind in controls:
-                control = Group("control", self._whole(gate, query, controls[kind], "the control group's").values())
+                control = SampleGroup(
+                    "control", self._whole(gate, query, controls[kind], "the control group's").values()
+                )
             else:
-                control = Group("the same before the wave (no control left)", past.of(kind))
+                control = SampleGroup("the same before the wave (no control left)", past.of(kind))
             assert query.worse is not None  # noqa: S101 - the caller looked
             said[kind] = compare(touched, control, query.worse, query.tolerance)
         return self._worst_kinds(said)

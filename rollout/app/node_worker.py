@@ -14,7 +14,7 @@ from typing import assert_never
 
 from rollout.app.apart import Keep, attempt, keep_nothing
 from rollout.app.backends import Backends
-from rollout.app.draining import LATER, Drains, NotOursError, Said
+from rollout.app.draining import LATER, DrainRound, Drains, NotOursError
 from rollout.app.ended_runs import HasEnded, gives_way, none_has_ended
 from rollout.app.hearing import FAILED, report_of
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
@@ -44,7 +44,7 @@ APPLY_MARGIN = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class NodeAccess:
     """How nodes are reached: the program that does a node's work, whether through sudo, and where each node is."""
 
     program: str
@@ -57,7 +57,7 @@ class NodeWorker:
     """Does the commands of one run. ``plan`` is ``None`` for a rollback, which needs only what lies on the nodes."""
 
     run: str
-    way: Way
+    way: NodeAccess
     nodes: Nodes
     local: Local
     clock: Clock
@@ -119,7 +119,7 @@ class NodeWorker:
         event = self._event(ask, report)
         if last is not None and event.trigger in (Trigger.UNREACHED, Trigger.LOST):
             trigger = Trigger.DRAINING if self._may_wait(ask) else Trigger.NOT_DRAINED
-            return self._of_drain(ask, Said(trigger, f"it does not answer any more: {event.message}", LATER))
+            return self._of_drain(ask, DrainRound(trigger, f"it does not answer any more: {event.message}", LATER))
         if event.trigger is not Trigger.UNTOUCHED:
             return event
         try:
@@ -128,7 +128,7 @@ class NodeWorker:
         except UntouchableError as error:
             if error.reference == BASELINE_UNKNOWN:
                 trigger = Trigger.DRAINING if self._may_wait(ask) else Trigger.NOT_DRAINED
-                return self._of_drain(ask, Said(trigger, error.message, LATER))
+                return self._of_drain(ask, DrainRound(trigger, error.message, LATER))
             return self._refused(ask, error)
         self.claimed[ask.node] = self.clock.now()
         return None
@@ -148,7 +148,7 @@ class NodeWorker:
         self.claimed.pop(ask.node, None)
         return self._of_drain(ask, self._drains.uncordon(ask.node, ask.counter))
 
-    def _of_drain(self, ask: Ask, said: Said) -> Answered:
+    def _of_drain(self, ask: Ask, said: DrainRound) -> Answered:
         return Answered(
             self.clock.now(), ask.node, ask.serial, ask.verb, said.trigger, said.reference, said.message,
             again=said.again,
@@ -173,7 +173,7 @@ class NodeWorker:
         backends = self.backends
         pods = why_not_now(self._plan.nodes[ask.node], backends.cluster, self.clock, backends.wait)
         if pods:
-            return self._of_drain(ask, Said(Trigger.NOT_DRAINED, pods))
+            return self._of_drain(ask, DrainRound(Trigger.NOT_DRAINED, pods))
         if not asks_for_pulls(self._plan.pulls, self._change(ask.node)):
             return self._answered(ask, baseline)
         looked = self._look_for_pulls(ask)

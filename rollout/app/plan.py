@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rollout.app.apart import Keep, attempt, keep_nothing
-from rollout.app.impact import Foreseen, Foresight
+from rollout.app.impact import ChangeImpact, Foresight
 from rollout.core.model.inventory import Inventory, Node, Role, role_of
-from rollout.core.model.plan import ChangeGroup, Left, Plan, Remark, Standing
+from rollout.core.model.plan import ChangeGroup, ExcludedNode, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.model.pods import BY_HAND
 from rollout.core.model.rollback_timing import WayBack
@@ -90,7 +90,7 @@ def build_plan(
         fleet,
         limit,
         [each.decided for each in changed],
-        [one.found for one in seen.values() if isinstance(one.found, Left)],
+        [one.found for one in seen.values() if isinstance(one.found, ExcludedNode)],
         {name: content for each in changed for name, content in each.blobs.items()},
         _remarks(inventory, fleet, [name for name in selection if name not in passed_over], around, seen),
         way_back=way_back,
@@ -105,14 +105,14 @@ class _Changed:
 
     decided: Decided
     blobs: Mapping[str, bytes]
-    foreseen: Foreseen
+    foreseen: ChangeImpact
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """All that a plan takes from one node: nothing of a node is looked at after this is made."""
 
-    found: _Changed | Left
+    found: _Changed | ExcludedNode
     asking: Asking
     taken: tuple[Said, ...] = ()  # what its version is taken for, to be remarked
     managed: tuple[Said, ...] = ()  # who else configures it
@@ -125,16 +125,16 @@ def check_preflight(plan: Plan) -> Preflight:
 
 def _passed_over(
     inventory: Inventory, policy: Policy, selection: tuple[str, ...], around: Around
-) -> Mapping[str, Left]:
+) -> Mapping[str, ExcludedNode]:
     """Nodes to be left alone whatever their state is."""
     cordoned = {} if policy.cordoned else history.cordoned(around.live)
-    found: dict[str, Left] = {}
+    found: dict[str, ExcludedNode] = {}
     for name in selection:
         node = inventory.nodes[name]
         if role_of(node.labels) is Role.CONTROL_PLANE and not policy.control_plane:
-            found[name] = Left(name, node.rack, Standing.SKIPPED, "control-plane", _CONTROL_PLANE)
+            found[name] = ExcludedNode(name, node.rack, Standing.SKIPPED, "control-plane", _CONTROL_PLANE)
         elif name in cordoned:
-            found[name] = Left(name, node.rack, Standing.SKIPPED, "cordoned", _cordoned(cordoned[name]))
+            found[name] = ExcludedNode(name, node.rack, Standing.SKIPPED, "cordoned", _cordoned(cordoned[name]))
     return found
 
 
@@ -158,7 +158,7 @@ def _seen(
     alike: Alike,
     node: Node,
     settings: Mapping[str, Setting],
-    passed_over: Left | None,
+    passed_over: ExcludedNode | None,
     trace: Keep,
 ) -> _Seen:
     def look() -> _Seen:
@@ -167,7 +167,7 @@ def _seen(
         return _look(foresight, alike, node, settings)
 
     def failed(reason: str) -> _Seen:
-        refused = Left(node.name, node.rack, Standing.REFUSED, "planning-failed", reason)
+        refused = ExcludedNode(node.name, node.rack, Standing.REFUSED, "planning-failed", reason)
         return _Seen(passed_over or refused, Asking(node, None, None))
 
     return attempt(node.name, look, failed, trace)
@@ -177,10 +177,10 @@ def _look(foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str,
     snapshot = foresight.fleet.nodes.get(node.name)
     if snapshot is None:
         why = "the snapshot does not hold this node"
-        left = Left(node.name, node.rack, Standing.UNREACHABLE, "not-in-snapshot", why)
+        left = ExcludedNode(node.name, node.rack, Standing.UNREACHABLE, "not-in-snapshot", why)
         return _Seen(left, foresight.asking_as_before(node))
     if isinstance(snapshot, Unread):
-        left = Left(node.name, node.rack, Standing.UNREACHABLE, snapshot.reference, snapshot.message)
+        left = ExcludedNode(node.name, node.rack, Standing.UNREACHABLE, snapshot.reference, snapshot.message)
         return _Seen(left, foresight.asking_as_before(node))
     found, asking = _decide(foresight, alike, node, settings, snapshot)
     return _Seen(found, asking, tuple(fitness.remarks(snapshot, foresight.assumed)), managers.remarks(snapshot))
@@ -188,12 +188,12 @@ def _look(foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str,
 
 def _decide(
     foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str, Setting], snapshot: Snapshot
-) -> tuple[_Changed | Left, Asking]:
+) -> tuple[_Changed | ExcludedNode, Asking]:
     proposal = alike.change_for(snapshot, settings, node)
-    if isinstance(proposal, Left):
+    if isinstance(proposal, ExcludedNode):
         return proposal, foresight.asking_as_before(node)
     drain = foresight.for_its_pods(node, snapshot, proposal)
-    if isinstance(drain, Left):
+    if isinstance(drain, ExcludedNode):
         return drain, foresight.asking_as_before(node)
     less = foresight.less_room(node, snapshot, proposal)
     decided = Decided(node, snapshot.machine_id, proposal.change, proposal.label, drain, less)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rollout.app.apart import Keep, attempt, keep_nothing
 from rollout.app.hearing import FAILED
-from rollout.app.node_worker import READ_SECONDS, UNIT, Way
+from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Nodes, Target
 from rollout.app.reading import each
 from rollout.core.model.proof import BOOT_UNIT, NodeProof, proof_of
@@ -21,7 +21,7 @@ _NOT_THERE = frozenset({"refused", "timeout"})
 
 
 def prove(
-    way: Way,
+    way: NodeAccess,
     nodes: Nodes,
     transactions: Mapping[str, str],
     left: Mapping[str, tuple[str, ...]],
@@ -47,14 +47,14 @@ def prove(
     return tuple(each(way, nodes, read).values())
 
 
-def _found(way: Way, nodes: Nodes, target: Target) -> Verification | Unread:
+def _found(way: NodeAccess, nodes: Nodes, target: Target) -> Verification | Unread:
     found = _asked(way, nodes, target, DEFAULT_HEALTHZ_PORT)
     if isinstance(found, Verification) and found.measurement.healthz in _NOT_THERE:
         return _asked_where_it_is(way, nodes, target, found)
     return found
 
 
-def _asked_where_it_is(way: Way, nodes: Nodes, target: Target, found: Verification) -> Verification | Unread:
+def _asked_where_it_is(way: NodeAccess, nodes: Nodes, target: Target, found: Verification) -> Verification | Unread:
     """Its kubelet may serve healthz elsewhere: its files say where."""
     command = agent_call.snapshot(way.program, unit=UNIT, sudo=way.sudo[target.name], deadline=READ_SECONDS)
     snapshot = parse_snapshot(target.name, nodes.run(target, command))
@@ -64,7 +64,7 @@ def _asked_where_it_is(way: Way, nodes: Nodes, target: Target, found: Verificati
     return found if port == DEFAULT_HEALTHZ_PORT else _asked(way, nodes, target, port)
 
 
-def _asked(way: Way, nodes: Nodes, target: Target, port: int) -> Verification | Unread:
+def _asked(way: NodeAccess, nodes: Nodes, target: Target, port: int) -> Verification | Unread:
     command = agent_call.verify(
         way.program,
         unit=UNIT,

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from rollout.app.apart import Keep, keep_nothing
 from rollout.app.hearing import report_of, snapshot_of
-from rollout.app.node_worker import READ_SECONDS, UNIT, Way
+from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Clock, Nodes, Target
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.report import Outcome, RemoteCommand, Report
@@ -25,24 +25,26 @@ SAMPLE_SECONDS = 10.0
 T = TypeVar("T")
 
 
-def way_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> Way:
+def way_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> NodeAccess:
     """How the inventory says that these nodes are reached."""
     chosen = [inventory.nodes[name] for name in names]
-    return Way(
+    return NodeAccess(
         program=program,
         targets={node.name: Target(node.name, node.address, node.user, node.port) for node in chosen},
         sudo={node.name: node.through_sudo for node in chosen},
     )
 
 
-def only(way: Way, names: Iterable[str]) -> Way:
+def only(way: NodeAccess, names: Iterable[str]) -> NodeAccess:
     """The same way, to these nodes."""
     chosen = tuple(names)
-    return Way(way.program, {name: way.targets[name] for name in chosen}, {name: way.sudo[name] for name in chosen})
+    return NodeAccess(
+        way.program, {name: way.targets[name] for name in chosen}, {name: way.sudo[name] for name in chosen}
+    )
 
 
 def snapshot_fleet(
-    inventory: Inventory, way: Way, nodes: Nodes, clock: Clock, keep: Keep = keep_nothing
+    inventory: Inventory, way: NodeAccess, nodes: Nodes, clock: Clock, keep: Keep = keep_nothing
 ) -> FleetSnapshot:
     """Every node of ``way`` as it is now; changes nothing. ``keep``: for the trace of an answer that rollout fails on."""
     taken = clock.wall()
@@ -55,7 +57,7 @@ def snapshot_fleet(
 
 
 def read_receipts(
-    way: Way,
+    way: NodeAccess,
     nodes: Nodes,
     width: int = WIDTH,
     heard: Callable[[str], None] = lambda _: None,
@@ -76,7 +78,7 @@ def read_receipts(
     return each(way, nodes, read, width)
 
 
-def restart_pauses(way: Way, nodes: Nodes) -> tuple[str, ...]:
+def restart_pauses(way: NodeAccess, nodes: Nodes) -> tuple[str, ...]:
     """RestartSec of the kubelet's unit, as systemd on these nodes says it; who does not answer says nothing."""
 
     def read(target: Target) -> str:
@@ -88,7 +90,7 @@ def restart_pauses(way: Way, nodes: Nodes) -> tuple[str, ...]:
     return tuple(said for said in each(way, nodes, read).values() if said)
 
 
-def each(way: Way, nodes: Nodes, read: Callable[[Target], T], width: int = WIDTH) -> dict[str, T]:
+def each(way: NodeAccess, nodes: Nodes, read: Callable[[Target], T], width: int = WIDTH) -> dict[str, T]:
     """``read`` of every node of ``way``, by name."""
 
     def one(target: Target) -> T:

@@ -80,7 +80,7 @@ def _revert_order(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunsToRevert:
     """Which runs an emergency is to take back: those named, ``every`` one (each node's newest), or else the newest."""
 
     runs: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ def emergency(
     return Emergency(picked, order, highest_token(reports) + 1, seen, already)
 
 
-def pick(seen: OnNodes, wanted: Wanted) -> tuple[str, ...]:
+def pick(seen: OnNodes, wanted: RunsToRevert) -> tuple[str, ...]:
     """The runs that are meant, by what the nodes that answered know of. Raises ``UsageError``.
 
     Where none is said, the newest that can be one. It may be on few nodes, or on one: a rollout that has reached its canary

@@ -13,7 +13,7 @@ from rollout.app.driver import Driver
 from rollout.app.ended_runs import EndedRuns
 from rollout.app.following import has_acted, replay, replay_if_readable
 from rollout.app.journal_away import AWAY
-from rollout.app.node_worker import NodeWorker, Way
+from rollout.app.node_worker import NodeAccess, NodeWorker
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, Worker
 from rollout.core.health_gates.gate_needs import Needs, needs_of
 from rollout.core.model.inventory import Inventory
@@ -88,7 +88,7 @@ _UNTOLD = frozenset({"another-version", "journal-unreadable"})
 """References of runs that this version cannot replay."""
 
 
-def start_apply(plan: Plan, way: Way, tools: Tools) -> RunState:
+def start_apply(plan: Plan, way: NodeAccess, tools: Tools) -> RunState:
     """Carry a plan out from the beginning."""
     check_nothing_unfinished(tools.journal, plan.cluster)
     order = apply_order(tools.new_run_id(), plan)
@@ -100,7 +100,7 @@ def start_apply(plan: Plan, way: Way, tools: Tools) -> RunState:
     return begin(order, counter, plan_codec.encode(plan), worker, tools)
 
 
-def start_revert(order: Order, counter: int, way: Way, tools: Tools) -> RunState:
+def start_revert(order: Order, counter: int, way: NodeAccess, tools: Tools) -> RunState:
     """Take transactions back, over claims of the run that made them."""
     worker = NodeWorker(
         order.run, way, tools.nodes, tools.local, tools.clock, take_over=True, force=order.force, keep=tools.keep
@@ -208,7 +208,7 @@ def _was_turned_away(journal: Journal, state: RunState) -> bool:
     return state.ending in (Ending.CLAIMED, Ending.PREFLIGHT) and not has_acted(journal, state.order.run)
 
 
-def resume(state: RunState, way: Way, tools: Tools) -> RunState:
+def resume(state: RunState, way: NodeAccess, tools: Tools) -> RunState:
     """Go on with a run: a new token, every node read back, then on from where they really stand."""
     order = state.order
     plan = _plan_of(tools.journal, order.run)

@@ -33,7 +33,7 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ForecastMoment:
     """Something worth telling, ``at`` seconds from the beginning."""
 
     at: float
@@ -41,7 +41,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class Forecast:
     """How a plan goes on model nodes. ``exit_code`` is what ``rollout apply`` would exit with; ``None``: it did not end."""
 
     cluster: str
@@ -56,16 +56,16 @@ class Foreseen:
     failed: str
     owed: str
     peaks: tuple[Peak, ...]
-    moments: tuple[Moment, ...]
+    moments: tuple[ForecastMoment, ...]
     exit_code: int | None
 
 
 def foresee(
-    state: RunState, began: float, seconds: float, away: Mapping[str, Sequence[Span]], moments: Sequence[Moment]
-) -> Foreseen:
+    state: RunState, began: float, seconds: float, away: Mapping[str, Sequence[Span]], moments: Sequence[ForecastMoment]
+) -> Forecast:
     """Fold the end of a run; ``away`` are a node's times away, in seconds from the beginning."""
     order, halt = state.order, state.halt
-    return Foreseen(
+    return Forecast(
         cluster=order.cluster,
         nodes=len(order.nodes),
         seconds=seconds,
@@ -135,7 +135,7 @@ def most_at_once(spans: Sequence[Span]) -> tuple[int, float]:
 # ----------------------------------------------------------------------------------------------------------- for people
 
 
-def foreseen_lines(found: Foreseen) -> Iterator[str]:
+def foreseen_lines(found: Forecast) -> Iterator[str]:
     """As text."""
     for moment in found.moments:
         yield f"{seconds_text(moment.at):>14}  {printable(moment.words, 300)}"
@@ -160,6 +160,6 @@ def _worth_showing(found: Sequence[Peak]) -> Iterator[Peak]:
     yield from racks[:_MOST_SHOWN]
 
 
-def foreseen_document(found: Foreseen) -> dict[str, Any]:
+def foreseen_document(found: Forecast) -> dict[str, Any]:
     """As JSON."""
     return {"version": 1, **asdict(found)}

@@ -24,7 +24,7 @@ from rollout.kubelet import homes
 from rollout.kubelet.changes.change_cache import Alike
 from rollout.kubelet.changes.changes import LeftAlone
 from rollout.kubelet.changes.templated_config import uses_node
-from rollout.kubelet.kinds.kind import Kind, kinds, kinds_told
+from rollout.kubelet.kinds.kind import NodeKind, kinds, kinds_told
 from rollout.kubelet.kinds.model_node import model_node
 from rollout.kubelet.node.layout import UNIT, VARIABLE
 
@@ -47,7 +47,7 @@ class _Subject:
     node: Node
     settings: Mapping[str, Setting]
     snapshot: Snapshot
-    kind: Kind | None = None
+    kind: NodeKind | None = None
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ def _subjects(inventory: Inventory, policy: Policy, fleet: FleetSnapshot | None)
         yield from (_Subject(node, settings[node.name], each) for node, each in read if isinstance(each, Snapshot))
         return
     known = kinds(inventory.api_server, changed)
-    seen: dict[tuple[Kind, int, str], None] = {}
+    seen: dict[tuple[NodeKind, int, str], None] = {}
     for node in changed:
         mine = settings[node.name]
         look = _look(policy.templates, mine, node)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rollout.app.apart import Keep, attempt, keep_nothing
 from rollout.app.following import plan_of, replay_if_readable
 from rollout.app.hearing import FAILED, report_of
-from rollout.app.node_worker import READ_SECONDS, UNIT, Way
+from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
 from rollout.core.model.plan import Plan
@@ -72,7 +72,7 @@ def _known(header: RunHeader, plan: Plan, name: str) -> Known | None:
 
 
 def verify_fleet(
-    way: Way, nodes: Nodes, known: Mapping[str, Known], keep: Keep = keep_nothing
+    way: NodeAccess, nodes: Nodes, known: Mapping[str, Known], keep: Keep = keep_nothing
 ) -> tuple[Mapping[str, tuple[Drift, ...]], tuple[Unread, ...]]:
     """Node → how it differs from what its receipts and the journal say; and who could not be asked. Changes nothing.
 
@@ -117,7 +117,9 @@ def _against_journal(answer: Verification, known: Known | None) -> tuple[Drift, 
     return ()
 
 
-def forget_fleet(way: Way, nodes: Nodes, run: str, counter: int, keep: Keep = keep_nothing) -> Mapping[str, Report]:
+def forget_fleet(
+    way: NodeAccess, nodes: Nodes, run: str, counter: int, keep: Keep = keep_nothing
+) -> Mapping[str, Report]:
     """Remove what we keep on every node of ``way``; a node where a transaction is under way refuses."""
 
     def remove(target: Target) -> Report:
@@ -130,7 +132,7 @@ def forget_fleet(way: Way, nodes: Nodes, run: str, counter: int, keep: Keep = ke
 
 
 def set_free(
-    way: Way,
+    way: NodeAccess,
     nodes: Nodes,
     held: Mapping[str, str],
     known: Collection[str],

@@ -13,7 +13,7 @@ from rollout.adapters.files import FolderFiles
 from rollout.adapters.local import why_not_run
 from rollout.adapters.node_sources import RealSources
 from rollout.adapters.ssh import Resolver
-from rollout.app.check import Checked
+from rollout.app.check import CheckResult
 from rollout.app.check import check as check_files
 from rollout.app.reading import way_to
 from rollout.cli.check_kubelet import answers, asked, tell
@@ -81,7 +81,7 @@ def _ways_in(ssh_config: Path | None, inventories: Iterable[Inventory]) -> tuple
     return tuple(problem for way in ways for problem in refused_ways(resolver, way.targets.values()))
 
 
-def _print(checked: Checked) -> None:
+def _print(checked: CheckResult) -> None:
     for note in checked.not_asked:
         click.echo(printable(note, _LONGEST_LINE), err=True)
     for problem in checked.problems:
@@ -97,7 +97,7 @@ def _print(checked: Checked) -> None:
     click.echo(f"ok: {', '.join(parts)}")
 
 
-def _document(checked: Checked) -> dict[str, object]:
+def _document(checked: CheckResult) -> dict[str, object]:
     return {
         "version": 1,
         "ok": not checked.problems,

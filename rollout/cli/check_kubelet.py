@@ -15,7 +15,7 @@ from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.drop_ins import ENVIRONMENT
-from rollout.kubelet.configuration.outcome import File, Level, Message, Outcome, Sources
+from rollout.kubelet.configuration.outcome import File, KubeletOutcome, Message, MessageLevel, Sources
 from rollout.kubelet.configuration.startup import is_known, outcome
 from rollout.kubelet.node import arguments
 
@@ -23,7 +23,7 @@ _LONGEST_LINE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AssumedKubelet:
     """The kubelet that every file is put to, and what it has besides the file.
 
     ``environment``: the one variable that a kubelet of 1.28 or 1.29 looks for, if it is set here.
@@ -40,11 +40,11 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class KubeletVerdict:
     """``outcome`` ``None``: the file could not be read, so there is no verdict; ``unread`` says why."""
 
     file: str
-    outcome: Outcome | None
+    outcome: KubeletOutcome | None
     unread: Problem | None = None
 
     @property
@@ -52,11 +52,13 @@ class Answer:
         """The kubelet starts, and nothing in it is a mistake of the kind that kubelets let pass."""
         found = self.outcome
         return (
-            found is not None and found.starts and not any(message.level is Level.POLICY for message in found.messages)
+            found is not None
+            and found.starts
+            and not any(message.level is MessageLevel.POLICY for message in found.messages)
         )
 
 
-def asked(kubelet: str, config_dir: str, flags: str) -> Asked:
+def asked(kubelet: str, config_dir: str, flags: str) -> AssumedKubelet:
     """Options as typed; ``UsageError`` for a version we know nothing of and for quotes that do not close."""
     if not kubelet:
         raise UsageError("no-kubelet", "--kubelet is missing: which version would read it?", hint="--kubelet 1.31")
@@ -72,21 +74,21 @@ def asked(kubelet: str, config_dir: str, flags: str) -> Asked:
     except ValueError as error:
         raise UsageError("bad-flags", f"--flags: {error}") from None
     environment = {ENVIRONMENT: os.environ[ENVIRONMENT]} if ENVIRONMENT in os.environ else {}
-    return Asked(version, drop_ins(config_dir) if config_dir else None, words, environment)
+    return AssumedKubelet(version, drop_ins(config_dir) if config_dir else None, words, environment)
 
 
-def answers(paths: Iterable[str], asked_of: Asked) -> Iterator[Answer]:
+def answers(paths: Iterable[str], asked_of: AssumedKubelet) -> Iterator[KubeletVerdict]:
     """One after the other, in the order in which they were named."""
     for path in paths:
         try:
             file = configuration_file(path)
         except InputError as error:
-            yield Answer(path, None, error.problems[0])
+            yield KubeletVerdict(path, None, error.problems[0])
             continue
-        yield Answer(path, outcome(asked_of.version, asked_of.sources(file)))
+        yield KubeletVerdict(path, outcome(asked_of.version, asked_of.sources(file)))
 
 
-def tell(found: Iterable[Answer], output: str) -> int:
+def tell(found: Iterable[KubeletVerdict], output: str) -> int:
     """Print each answer as it comes; the exit code."""
     told = wrong = 0
     for answer in found:
@@ -100,7 +102,7 @@ def tell(found: Iterable[Answer], output: str) -> int:
     return InputError.exit_code if wrong else 0
 
 
-def _document(answer: Answer) -> dict[str, Any]:
+def _document(answer: KubeletVerdict) -> dict[str, Any]:
     found = answer.outcome
     if found is None:
         return {"file": answer.file, "verdict": None, "ignored": [], "effective": {}, "messages": [_unread(answer)]}
@@ -113,7 +115,7 @@ def _document(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _unread(answer: Answer) -> dict[str, Any]:
+def _unread(answer: KubeletVerdict) -> dict[str, Any]:
     """No verdict is invented for what could not be read."""
     problem = answer.unread
     said = {"reference": problem.reference, "text": problem.message} if problem else {}
@@ -132,10 +134,10 @@ def _message(message: Message, file: str) -> dict[str, Any]:
     }
 
 
-_SAID = {Level.FATAL: "fatal", Level.WARNING: "warning", Level.POLICY: "mistake"}
+_SAID = {MessageLevel.FATAL: "fatal", MessageLevel.WARNING: "warning", MessageLevel.POLICY: "mistake"}
 
 
-def _lines(answer: Answer) -> Iterator[str]:
+def _lines(answer: KubeletVerdict) -> Iterator[str]:
     found = answer.outcome
     if found is None:
         yield printable(str(answer.unread), _LONGEST_LINE)

@@ -7,7 +7,7 @@ import time
 
 import click
 
-from rollout.app.control import Asked, ask
+from rollout.app.control import RequestStatus, ask
 from rollout.app.following import attendance, follow, replay, runs_at_work
 from rollout.app.ports import Journal
 from rollout.cli.options import known_run, reason_option, session_options
@@ -15,7 +15,7 @@ from rollout.cli.wiring import Session, operator
 from rollout.core.model.playbook import RevertScope
 from rollout.core.presentation.summary import exit_code, summarize
 from rollout.core.presentation.summary_text import attendance_lines, status_document, summary_lines
-from rollout.core.run.requests import Word
+from rollout.core.run.requests import RequestWord
 from rollout.core.run.state import Phase, RunState
 from rollout.errors import UsageError
 
@@ -61,7 +61,7 @@ def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> 
 @session_options
 def pause(session: Session, run: str) -> int:
     """Release nothing more for now; what is in flight ends. `rollout continue` goes on."""
-    asked = _ask(session, run, Word.PAUSE)
+    asked = _ask(session, run, RequestWord.PAUSE)
     return _told(session, asked, "paused", "`rollout continue` goes on, `rollout abort` ends it")
 
 
@@ -71,7 +71,7 @@ def pause(session: Session, run: str) -> int:
 @session_options
 def continue_(session: Session, run: str) -> int:
     """Go on after a pause, or promote after a wave that holds."""
-    return _told(session, _ask(session, run, Word.CONTINUE), "goes on", "")
+    return _told(session, _ask(session, run, RequestWord.CONTINUE), "goes on", "")
 
 
 @click.command()
@@ -86,7 +86,7 @@ def continue_(session: Session, run: str) -> int:
 @session_options
 def abort(session: Session, run: str, revert: str | None) -> int:
     """End a run as a halt would: in-flight nodes end, what is to go back goes back."""
-    return _told(session, _ask(session, run, Word.ABORT, revert or ""), "is halting", "`rollout watch` shows it")
+    return _told(session, _ask(session, run, RequestWord.ABORT, revert or ""), "is halting", "`rollout watch` shows it")
 
 
 def _meant(session: Session, journal: Journal, run: str) -> str:
@@ -97,13 +97,13 @@ def _meant(session: Session, journal: Journal, run: str) -> str:
     return known_run(session, journal.runs(), run or "".join(at_work))
 
 
-def _ask(session: Session, run: str, word: Word, revert: str = "") -> Asked:
+def _ask(session: Session, run: str, word: RequestWord, revert: str = "") -> RequestStatus:
     journal = session.past()
     name = _meant(session, journal, run)
     return ask(journal, name, word, operator(), session.reason, revert, time.sleep)
 
 
-def _told(session: Session, asked: Asked, done: str, then: str) -> int:
+def _told(session: Session, asked: RequestStatus, done: str, then: str) -> int:
     run = asked.state.order.run
     if not asked.heard:
         click.echo(f"run {run}: written down, but its controller has not heard yet; see `rollout status`", err=True)

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 import click
 
 from rollout.adapters.interrupts import Interrupts
-from rollout.app.emergencies import Heard, LeftTo, Round, Told, Unfinished, Waiting
+from rollout.app.emergencies import EmergencyReadings, LeftTo, Round, Told, Unfinished, Waiting
 from rollout.app.following import last_way_back
 from rollout.app.ports import Journal
 from rollout.app.proofs import prove
@@ -21,7 +21,7 @@ from rollout.app.reading import read_receipts, restart_pauses
 from rollout.app.rollbacks import Emergency
 from rollout.app.runs import Tools, start_revert
 from rollout.cli.options import typed_confirmation
-from rollout.cli.wiring import Session, StoppedError, new_run_id, without_journal
+from rollout.cli.wiring import SecondInterruptError, Session, new_run_id, without_journal
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.proof import NodeProof
 from rollout.core.model.rollback_timing import WayBack
@@ -57,7 +57,7 @@ class EmergencyHands:
     journal: Journal | None = None
     interrupts: Interrupts = field(default_factory=Interrupts)
 
-    def read(self, names: Sequence[str]) -> Heard:
+    def read(self, names: Sequence[str]) -> EmergencyReadings:
         began, nodes = time.monotonic(), self.session.nodes()
         ended = [began]
 
@@ -70,9 +70,9 @@ class EmergencyHands:
             )
         finally:
             nodes.close()
-        return Heard(reports, ended[0] - began)
+        return EmergencyReadings(reports, ended[0] - began)
 
-    def predict(self, found: Emergency, heard: Heard) -> TimeBack:
+    def predict(self, found: Emergency, heard: EmergencyReadings) -> TimeBack:
         each = self._node_time(found.order)
         answered = max(1, len(heard.reports) - len(found.seen.silent))
         return time_back(found.order, each, heard.seconds * len(found.order.nodes) / answered)
@@ -103,7 +103,7 @@ class EmergencyHands:
             self.journal = self.session.journal_if_any()
         try:
             return self._with_or_without(found, self.journal)
-        except StoppedError:
+        except SecondInterruptError:
             raise KeyboardInterrupt from None  # told with who is owed
 
     def _with_or_without(self, found: Emergency, journal: Journal) -> Round:

@@ -19,7 +19,7 @@ from rollout.kubelet import versions
 from rollout.kubelet.explained.explanation import Explanation
 from rollout.kubelet.explained.explanation import explain as explanation_of
 from rollout.kubelet.explained.explanation_text import (
-    Shown,
+    ConfigzAnswer,
     explanation_document,
     explanation_lines,
     on_node_document,
@@ -61,7 +61,7 @@ def explain(
 
 def _on_node(
     session: Session, cluster: str, name: str, found: Explanation, snapshot: Path | None
-) -> tuple[OnNode, Shown]:
+) -> tuple[OnNode, ConfigzAnswer]:
     if not cluster:
         raise UsageError("no-cluster", f"whose node is {name}?", hint="say --cluster")
     inventory = session.inventory(cluster)

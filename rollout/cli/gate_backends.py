@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rollout.app.backends import Absent, Backends
 from rollout.app.ports import Cluster
-from rollout.core.health_gates.gate_needs import Needs, Pods, needs_cluster, unnamed
+from rollout.core.health_gates.gate_needs import Needs, PodNeeds, needs_cluster, unnamed
 from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.playbook import Disruption, GateKind, Policy
 from rollout.errors import InputError, RemoteError, UsageError
@@ -29,7 +29,7 @@ def check_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
 def needs_to_plan(inventory: Inventory, policy: Policy, kubeconfig: str) -> Needs:
     """Nodes can come to be drained by a playbook that says so; without a kubeconfig nobody knows which need it."""
     drains = policy.disruption is Disruption.DRAIN_AND_RESTART and _endpoints(inventory, kubeconfig).kubeconfig
-    return Needs(policy.gates, Pods.DRAINED if drains else Pods.NOT_ASKED)
+    return Needs(policy.gates, PodNeeds.DRAINED if drains else PodNeeds.NOT_ASKED)
 
 
 def ask_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
@@ -45,7 +45,7 @@ def gate_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> Iterat
     endpoints = _endpoints(inventory, kubeconfig)
     with ExitStack() as stack:
         backends = _backends(endpoints, needs, stack)
-        if needs.pods is Pods.DRAINED:
+        if needs.pods is PodNeeds.DRAINED:
             _check_rights(backends.cluster.missing_to_drain, endpoints.kubeconfig, "draining needs")
         if needs_cluster(needs.gates):
             _check_rights(backends.cluster.missing_rights, endpoints.kubeconfig, "gates need")
@@ -69,12 +69,12 @@ def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
     if not over_http and not _looks(endpoints, needs):
         return Backends()
     from rollout.adapters.alertmanager import Alertmanager
-    from rollout.adapters.endpoints import Endpoint, authorities
+    from rollout.adapters.endpoints import HttpEndpoint, authorities
     from rollout.adapters.http import Http, HttpPages
     from rollout.adapters.prometheus import Prometheus
 
-    def endpoint(home: str) -> Endpoint:
-        found = Endpoint(home, endpoints.token_file, endpoints.ca_file)
+    def endpoint(home: str) -> HttpEndpoint:
+        found = HttpEndpoint(home, endpoints.token_file, endpoints.ca_file)
         stack.callback(found.close)
         return found
 
@@ -91,7 +91,7 @@ def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
 def _looks(endpoints: Endpoints, needs: Needs) -> bool:
     """Whether the API server is asked: about pods, by gates that need it, by the effective-config gate where there is one."""
     shows = any(gate.kind is GateKind.EFFECTIVE_CONFIG for gate in needs.gates)
-    return needs.pods is not Pods.NOT_ASKED or needs_cluster(needs.gates) or (shows and bool(endpoints.kubeconfig))
+    return needs.pods is not PodNeeds.NOT_ASKED or needs_cluster(needs.gates) or (shows and bool(endpoints.kubeconfig))
 
 
 def _cluster(endpoints: Endpoints, stack: ExitStack) -> Cluster:

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from rollout.app.emergencies import Asked, EmergencyRollback
+from rollout.app.emergencies import EmergencyOptions, EmergencyRollback
 from rollout.app.following import replay
 from rollout.app.proofs import prove
-from rollout.app.rollbacks import Wanted, rollback_order
+from rollout.app.rollbacks import RunsToRevert, rollback_order
 from rollout.app.runs import highest_counter, start_revert
 from rollout.cli.cordons import lift_and_tell, lift_those_of
 from rollout.cli.emergency import EmergencyHands, left_behind, tell_proofs, to_be_proven, way_back_known
@@ -82,11 +82,11 @@ def rollback(
     inventory = session.inventory_or_remembered(asked.cluster)
     names = select(limit, inventory) if limit else tuple(inventory.nodes)
     patience = _patience(asked)
-    whole = Asked(inventory, Wanted(runs, asked.every_run), limits, force=force, at_most=patience)
+    whole = EmergencyOptions(inventory, RunsToRevert(runs, asked.every_run), limits, force=force, at_most=patience)
     return _emergency(session, whole, EmergencyHands(session, inventory, yes), names)
 
 
-def _emergency(session: Session, asked: Asked, hands: EmergencyHands, names: Sequence[str]) -> int:
+def _emergency(session: Session, asked: EmergencyOptions, hands: EmergencyHands, names: Sequence[str]) -> int:
     """The exit code. Cordons are lifted once the nodes are ours: those of runs that still have some are left to them."""
     work = EmergencyRollback(asked, hands)
     try:

@@ -39,7 +39,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.plans.does_text import does_lines
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.plans.receipt_history import highest_token
-from rollout.core.plans.standing_now import Answer, Now, Standings
+from rollout.core.plans.standing_now import Now, PlanDecision, Standings
 from rollout.core.presentation.nothing_to_do import (
     NothingToDo,
     Why,
@@ -48,7 +48,7 @@ from rollout.core.presentation.nothing_to_do import (
     nothing_to_change,
 )
 from rollout.core.presentation.summary import exit_code
-from rollout.core.run.requests import Request, Word
+from rollout.core.run.requests import Request, RequestWord
 from rollout.core.run.state import Phase, RunState
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
@@ -121,9 +121,9 @@ def _is_applied(session: Session, plan: Plan, inventory: Inventory) -> bool:
     finally:
         nodes.close()
     answer = found.answer()
-    if answer is Answer.PLAN_AGAIN:
+    if answer is PlanDecision.PLAN_AGAIN:
         raise UsageError("plan-is-stale", _stale(found), hint=f"plan again: rollout plan --cluster {plan.cluster}")
-    return answer is Answer.ALREADY_APPLIED
+    return answer is PlanDecision.ALREADY_APPLIED
 
 
 def _stale(found: Standings) -> str:
@@ -252,7 +252,7 @@ def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes
     with gate_backends(inventory, needs_of_run(journal, state.order.run), session.kubeconfig) as backends:
         typed_confirmation(cluster, f"run {state.order.run} on {cluster} goes on{why}", yes=yes)
         if promote:  # not before: who does not go on has not said it
-            journal.ask(state.order.run, Word.CONTINUE, operator(), session.reason, "")
+            journal.ask(state.order.run, RequestWord.CONTINUE, operator(), session.reason, "")
         with session.tools(journal, state.order.limits.in_flight, backends) as tools:
             state = resume_run(state, session.way(inventory, tuple(state.order.nodes)), tools)
     return exit_code(state) or 0

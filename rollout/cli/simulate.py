@@ -17,8 +17,8 @@ from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.simulator.draw import scenario
 from rollout.simulator.fault_words import faults_of
-from rollout.simulator.play import Outcome
-from rollout.simulator.rehearsal import Rehearsal
+from rollout.simulator.play import PlayOutcome
+from rollout.simulator.rehearsal import PlanRehearsal
 from rollout.simulator.tally import Tally, page, played_on_all_cores, rows, smallest
 
 LAW_BROKEN = 70
@@ -63,7 +63,7 @@ def _rehearse(path: Path, said: tuple[str, ...], output: str) -> int:
     plan = plan_in(path)
     if not plan.nodes:
         raise UsageError("nothing-to-rehearse", f"{path} changes no node")
-    found = Rehearsal(plan, faults_of(said, _names(plan))).run()
+    found = PlanRehearsal(plan, faults_of(said, _names(plan))).run()
     if output == "json":
         click.echo(json.dumps(foreseen_document(found), sort_keys=True))
     else:
@@ -80,7 +80,7 @@ def _names(plan: Plan) -> Names:
     return Names([name for wave in plan.waves for name in wave.nodes], sets)
 
 
-def _tell(outcome: Outcome, output: str) -> int:
+def _tell(outcome: PlayOutcome, output: str) -> int:
     drawn = outcome.scenario
     if output == "json":
         story = [asdict(told) for told in outcome.story]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from rollout.app.node_worker import Way
+from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Journal, Note
 from rollout.app.reading import only, read_receipts
 from rollout.app.runs import check_nothing_unfinished, highest_counter
@@ -158,6 +158,6 @@ def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noq
     return 4 if reasons else 0
 
 
-def _way(session: Session, cluster: str, limit: str) -> Way:
+def _way(session: Session, cluster: str, limit: str) -> NodeAccess:
     inventory = session.inventory_or_remembered(cluster)
     return session.way(inventory, select(limit, inventory) if limit else tuple(inventory.nodes))

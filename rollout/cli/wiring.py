@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rollout.adapters.private_files import Traces
     from rollout.adapters.ssh import Resolver, SshNodes
     from rollout.app.backends import Backends
-    from rollout.app.node_worker import Way
+    from rollout.app.node_worker import NodeAccess
     from rollout.app.ports import ApiSources, Journal, Observer, Target
     from rollout.app.runs import Tools
     from rollout.core.model.inventory import Inventory
@@ -41,7 +41,7 @@ SPARE = 32
 """Threads beyond the in-flight limit, so that confirms never wait behind applies."""
 
 
-class StoppedError(RolloutError):
+class SecondInterruptError(RolloutError):
     """The second Ctrl-C, with a run under way."""
 
     exit_code = 130
@@ -138,7 +138,7 @@ class Session:
         except StateError as exc:
             return without_journal(exc)
 
-    def way(self, inventory: Inventory, names: Sequence[str]) -> Way:
+    def way(self, inventory: Inventory, names: Sequence[str]) -> NodeAccess:
         """What ``ssh_config`` asks for and cannot be had is said now, for all of them; each is then told so as data."""
         from rollout.adapters.agent_program import agent_program
         from rollout.app.reading import way_to
@@ -202,7 +202,7 @@ class Session:
                     keep=self.traces.keep,
                 )
         except KeyboardInterrupt:
-            raise StoppedError from None
+            raise SecondInterruptError from None
         finally:
             engine.close()
             nodes.close()

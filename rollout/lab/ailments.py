@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from rollout.lab.kubelet import Start
+from rollout.lab.kubelet import ProgramStart
 
 NEVER_HEALTHY = "never-healthy"
 SICK_IN_SOAK = "sick-in-soak"
@@ -57,7 +57,7 @@ class Ailments:
         self.pending = False
         return True
 
-    def spoil(self, start: Start, now: float) -> Start:
+    def spoil(self, start: ProgramStart, now: float) -> ProgramStart:
         """What a start comes to under the fault."""
         if start.status is not None or not self._sick(start, now) or self.kind == DEAF_IN_SOAK:
             return start
@@ -65,11 +65,11 @@ class Ailments:
         life = self.after if self.kind == FLAPPING else start.life
         return replace(start, status=255, life=life, journal=(*start.journal, line))
 
-    def silent(self, start: Start, now: float) -> bool:
+    def silent(self, start: ProgramStart, now: float) -> bool:
         """Whether /healthz takes connections and never answers."""
         return self.kind == DEAF_IN_SOAK and self._sick(start, now)
 
-    def _sick(self, start: Start, now: float) -> bool:
+    def _sick(self, start: ProgramStart, now: float) -> bool:
         if self.kind == FLAPPING:
             return True
         if not self.kind or start.fingerprint == self.healthy:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolOutput:
     """``out`` and ``err`` are lines; ``bare`` is output without a line end. ``delay``: seconds before it is given."""
 
     out: tuple[str, ...] = ()
@@ -17,6 +17,6 @@ class Answer:
     after_boot: bool = False
 
 
-def failed(status: int, *lines: str) -> Answer:
+def failed(status: int, *lines: str) -> ToolOutput:
     """Nothing but a complaint."""
-    return Answer(err=lines, status=status)
+    return ToolOutput(err=lines, status=status)

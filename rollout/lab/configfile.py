@@ -23,7 +23,7 @@ class FatalError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedFile:
     """What the file holds, and what the strict decoder had against it (nothing: it was fine)."""
 
     values: Mapping[str, object] = dataclass_field(default_factory=dict)
@@ -31,7 +31,7 @@ class Decoded:
 
 
 @lru_cache(maxsize=512)
-def decode(minor: int, content: bytes, path: str) -> Decoded:
+def decode(minor: int, content: bytes, path: str) -> DecodedFile:
     """Decode as Kubernetes 1.``minor`` would; ``FatalError`` holds the kubelet's own words."""
     try:
         if not content.strip():
@@ -42,7 +42,7 @@ def decode(minor: int, content: bytes, path: str) -> Decoded:
         _validate(document)
     except FatalError as error:
         raise FatalError(f"failed to load Kubelet config file {path}, error failed to decode: {error}") from None
-    return Decoded(document, tuple(strict))
+    return DecodedFile(document, tuple(strict))
 
 
 def _parse(content: bytes) -> tuple[dict[str, object], list[str]]:

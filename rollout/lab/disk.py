@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from rollout.lab import syscalls
 from rollout.lab.loop import Loop
-from rollout.lab.syscalls import Held
+from rollout.lab.syscalls import HeldCall
 from rollout.lab.trapped_syscall import (
     ATTRIBUTES,
     LINK,
@@ -97,7 +97,7 @@ class Disk:
         if listener in self._listeners:
             self._judge(listener, held, found)
 
-    def _judge(self, listener: int, held: Held, found: Act) -> None:
+    def _judge(self, listener: int, held: HeldCall, found: Act) -> None:
         if self.kind == SLOW and found.what in {SYNC, RENAME}:
             self._loop.at(self._loop.now() + self.seconds, partial(self._later, listener, held))
             return
@@ -113,14 +113,14 @@ class Disk:
         else:
             syscalls.go_on(listener, held)
 
-    def _later(self, listener: int, held: Held) -> None:
+    def _later(self, listener: int, held: HeldCall) -> None:
         if listener in self._listeners:
             syscalls.go_on(listener, held)
 
     def _exists(self, path: str) -> bool:
         return os.path.lexists(self._root + path)
 
-    def _no_room(self, listener: int, held: Held) -> bool:
+    def _no_room(self, listener: int, held: HeldCall) -> bool:
         """``statfs`` as on a full disk."""
         shown = syscalls.room(self._root)
         shown[_FREE : _FREE + 8] = shown[_AVAILABLE : _AVAILABLE + 8] = struct.pack("=Q", 0)
@@ -162,7 +162,7 @@ def read_only(found: Act, exists: Callable[[str], bool]) -> int:
     return errno.EROFS
 
 
-def full(found: Act, held: Held, exists: Callable[[str], bool]) -> int:
+def full(found: Act, held: HeldCall, exists: Callable[[str], bool]) -> int:
     """What a full disk says: names can be made, exchanged and removed; blocks cannot be had, and whatever is freed is taken at once."""
     if not is_on_disk(found.changed):
         return 0

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 from rollout.lab import ailments, disk, pods, pulls
-from rollout.lab.door import Door
+from rollout.lab.door import OUTPUT_KINDS, Door
 from rollout.lab.keys import Key
 from rollout.lab.loop import Loop
 from rollout.lab.node import LabNode
@@ -23,7 +23,7 @@ MOMENTS = (NOW, APPLY, *disk.MOMENTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class LabFault:
     """``after`` and ``lasting`` are seconds and mean what the kind says; ``at`` is one of ``MOMENTS``."""
 
     kind: str
@@ -42,11 +42,11 @@ class Ward:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LabFaultKind:
     """``part`` is what it breaks. ``after`` is the default; ``delays``: it says when the fault begins, and not something of its own."""
 
     part: str
-    strike: Callable[[Ward, Fault], None]
+    strike: Callable[[Ward, LabFault], None]
     mend: Callable[[Ward], None]
     after: float = 0.0
     delays: bool = True
@@ -57,15 +57,15 @@ class Faults:
 
     def __init__(self, loop: Loop, ward: Callable[[str], Ward]) -> None:
         self._loop, self._ward = loop, ward
-        self._set: dict[str, dict[str, Fault]] = {}
+        self._set: dict[str, dict[str, LabFault]] = {}
 
-    def set(self, names: Iterable[str], fault: Fault) -> None:
+    def set(self, names: Iterable[str], fault: LabFault) -> None:
         """Instead of the nodes' other faults."""
         for name in names:
             self.clear([name])
             self._begin(name, fault)
 
-    def add(self, names: Iterable[str], fault: Fault) -> None:
+    def add(self, names: Iterable[str], fault: LabFault) -> None:
         """Besides the nodes' faults of other parts."""
         for name in names:
             self._mend(name, KINDS[fault.kind].part)
@@ -87,13 +87,13 @@ class Faults:
 
     def listed(self) -> list[dict[str, object]]:
         """Every fault as it was ordered, with its nodes."""
-        groups: dict[Fault, list[str]] = {}
+        groups: dict[LabFault, list[str]] = {}
         for name, faults in sorted(self._set.items()):
             for fault in faults.values():
                 groups.setdefault(fault, []).append(name)
         return [{**asdict(fault), "nodes": names} for fault, names in groups.items()]
 
-    def _begin(self, name: str, fault: Fault) -> None:
+    def _begin(self, name: str, fault: LabFault) -> None:
         kind, ward = KINDS[fault.kind], self._ward(name)
         self._set.setdefault(name, {})[kind.part] = fault
         strike = partial(self._strike, name, fault)
@@ -104,7 +104,7 @@ class Faults:
         else:
             strike()
 
-    def _strike(self, name: str, fault: Fault) -> None:
+    def _strike(self, name: str, fault: LabFault) -> None:
         kind = KINDS[fault.kind]
         if self._set.get(name, {}).get(kind.part) is not fault:
             return
@@ -116,7 +116,7 @@ class Faults:
         elif fault.lasting is not None and fault.kind != disk.SLOW:
             self._loop.at(self._loop.now() + fault.lasting, partial(self._mend_if, name, fault))
 
-    def _mend_if(self, name: str, fault: Fault) -> None:
+    def _mend_if(self, name: str, fault: LabFault) -> None:
         if self._set.get(name, {}).get(KINDS[fault.kind].part) is fault:
             self._mend(name, KINDS[fault.kind].part)
 
@@ -127,7 +127,7 @@ class Faults:
             ward.node.await_nothing(fault.at)
             KINDS[fault.kind].mend(ward)
 
-    def _forget(self, name: str, part: str) -> Fault | None:
+    def _forget(self, name: str, part: str) -> LabFault | None:
         faults = self._set.get(name, {})
         fault = faults.pop(part, None)
         if not faults:
@@ -145,19 +145,19 @@ def _open(ward: Ward) -> None:
         ward.door.open()
 
 
-def _refuse(ward: Ward, _fault: Fault) -> None:
+def _refuse(ward: Ward, _fault: LabFault) -> None:
     ward.door.shut()
 
 
-def _hang(ward: Ward, _fault: Fault) -> None:
+def _hang(ward: Ward, _fault: LabFault) -> None:
     ward.door.dumb = True
 
 
-def _drop(ward: Ward, fault: Fault) -> None:
+def _drop(ward: Ward, fault: LabFault) -> None:
     ward.node.cut_after = fault.after
 
 
-def _become_a_stranger(ward: Ward, _fault: Fault) -> None:
+def _become_a_stranger(ward: Ward, _fault: LabFault) -> None:
     ward.node.stranger = Key.generate()
 
 
@@ -165,12 +165,12 @@ def _be_oneself(ward: Ward) -> None:
     ward.node.stranger = None
 
 
-def _ail(ward: Ward, fault: Fault) -> None:
+def _ail(ward: Ward, fault: LabFault) -> None:
     for service in ward.node.machine.kubelets():
         ward.node.machine.ailments.set(fault.kind, service.start.fingerprint, fault.after)
 
 
-def _flap(ward: Ward, fault: Fault) -> None:
+def _flap(ward: Ward, fault: LabFault) -> None:
     ward.node.machine.ailments.flap(fault.after, ward.loop.now())
 
 
@@ -178,7 +178,7 @@ def _recover(ward: Ward) -> None:
     ward.node.machine.ailments.clear()
 
 
-def _cut_power(ward: Ward, fault: Fault) -> None:
+def _cut_power(ward: Ward, fault: LabFault) -> None:
     """The node is back ``lasting`` (of ``reboot``: ``after``) seconds later; cut again meanwhile, the later one brings it back."""
     away = fault.after if fault.kind == REBOOT else 5.0 if fault.lasting is None else fault.lasting
     ward.door.shut()
@@ -192,7 +192,7 @@ def _cut_power(ward: Ward, fault: Fault) -> None:
     ward.loop.at(ward.loop.now() + away, back)
 
 
-def _break_disk(ward: Ward, fault: Fault) -> None:
+def _break_disk(ward: Ward, fault: LabFault) -> None:
     disk.check()
     ward.node.disk.kind = fault.kind
     ward.node.disk.seconds = 1.0 if fault.lasting is None else fault.lasting
@@ -202,7 +202,7 @@ def _repair_disk(ward: Ward) -> None:
     ward.node.disk.kind = ""
 
 
-def _babble(ward: Ward, fault: Fault) -> None:
+def _babble(ward: Ward, fault: LabFault) -> None:
     ward.node.babble = fault.kind
 
 
@@ -210,7 +210,7 @@ def _be_plain(ward: Ward) -> None:
     ward.node.babble = ""
 
 
-def _step_clock(ward: Ward, fault: Fault) -> None:
+def _step_clock(ward: Ward, fault: LabFault) -> None:
     ward.node.clock_step = fault.after
 
 
@@ -218,7 +218,7 @@ def _set_clock(ward: Ward) -> None:
     ward.node.clock_step = 0.0
 
 
-def _sicken_pods(ward: Ward, fault: Fault) -> None:
+def _sicken_pods(ward: Ward, fault: LabFault) -> None:
     ward.node.machine.pods.set(fault.kind, ward.loop.now())
 
 
@@ -226,7 +226,7 @@ def _heal_pods(ward: Ward) -> None:
     ward.node.machine.pods.clear(ward.loop.now())
 
 
-def _hold_pods(ward: Ward, fault: Fault) -> None:
+def _hold_pods(ward: Ward, fault: LabFault) -> None:
     ward.node.machine.pods.end_by(fault.kind, fault.after)
 
 
@@ -234,7 +234,7 @@ def _let_pods_go(ward: Ward) -> None:
     ward.node.machine.pods.end_by("", 0)
 
 
-def _pull(ward: Ward, _fault: Fault) -> None:
+def _pull(ward: Ward, _fault: LabFault) -> None:
     ward.node.machine.pull(ward.loop.now())
 
 
@@ -248,24 +248,24 @@ def _nothing(_ward: Ward) -> None:
 
 _GOES_BY_ITSELF = frozenset({REBOOT, DIES})
 
-KINDS: Mapping[str, Kind] = {
-    REFUSE: Kind("way", _refuse, _open),
-    HANG: Kind("way", _hang, _open),
-    DROP: Kind("way", _drop, _open, 0.3, delays=False),
-    STRANGER: Kind("way", _become_a_stranger, _be_oneself),
-    ailments.NEVER_HEALTHY: Kind("kubelet", _ail, _recover),
-    ailments.SICK_IN_SOAK: Kind("kubelet", _ail, _recover, 2.0, delays=False),
-    ailments.DEAF_IN_SOAK: Kind("kubelet", _ail, _recover, 2.0, delays=False),
-    ailments.FLAPPING: Kind("kubelet", _flap, _recover, 3.0, delays=False),
-    REBOOT: Kind("power", _cut_power, _nothing, 0.3, delays=False),
-    DIES: Kind("power", _cut_power, _nothing),
-    disk.SLOW: Kind("disk", _break_disk, _repair_disk),
-    disk.FULL: Kind("disk", _break_disk, _repair_disk),
-    disk.READ_ONLY: Kind("disk", _break_disk, _repair_disk),
-    **{kind: Kind("ending", _hold_pods, _let_pods_go) for kind in pods.ENDINGS},
-    pods.SLOW: Kind("ending", _hold_pods, _let_pods_go, 3.0, delays=False),
-    pulls.PULLING: Kind("pull", _pull, _stop_pulling),
-    CLOCK: Kind("clock", _step_clock, _set_clock, 86400.0, delays=False),
-    **{kind: Kind("output", _babble, _be_plain) for kind in OUTPUT_KINDS},
-    **{kind: Kind("pods", _sicken_pods, _heal_pods) for kind in pods.KINDS},
+KINDS: Mapping[str, LabFaultKind] = {
+    REFUSE: LabFaultKind("way", _refuse, _open),
+    HANG: LabFaultKind("way", _hang, _open),
+    DROP: LabFaultKind("way", _drop, _open, 0.3, delays=False),
+    STRANGER: LabFaultKind("way", _become_a_stranger, _be_oneself),
+    ailments.NEVER_HEALTHY: LabFaultKind("kubelet", _ail, _recover),
+    ailments.SICK_IN_SOAK: LabFaultKind("kubelet", _ail, _recover, 2.0, delays=False),
+    ailments.DEAF_IN_SOAK: LabFaultKind("kubelet", _ail, _recover, 2.0, delays=False),
+    ailments.FLAPPING: LabFaultKind("kubelet", _flap, _recover, 3.0, delays=False),
+    REBOOT: LabFaultKind("power", _cut_power, _nothing, 0.3, delays=False),
+    DIES: LabFaultKind("power", _cut_power, _nothing),
+    disk.SLOW: LabFaultKind("disk", _break_disk, _repair_disk),
+    disk.FULL: LabFaultKind("disk", _break_disk, _repair_disk),
+    disk.READ_ONLY: LabFaultKind("disk", _break_disk, _repair_disk),
+    **{kind: LabFaultKind("ending", _hold_pods, _let_pods_go) for kind in pods.ENDINGS},
+    pods.SLOW: LabFaultKind("ending", _hold_pods, _let_pods_go, 3.0, delays=False),
+    pulls.PULLING: LabFaultKind("pull", _pull, _stop_pulling),
+    CLOCK: LabFaultKind("clock", _step_clock, _set_clock, 86400.0, delays=False),
+    **{kind: LabFaultKind("output", _babble, _be_plain) for kind in OUTPUT_KINDS},
+    **{kind: LabFaultKind("pods", _sicken_pods, _heal_pods) for kind in pods.KINDS},
 }

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rollout.kubelet import fields
-from rollout.kubelet.configuration.flags import Malformed, Stray, Token, tokens
+from rollout.kubelet.configuration.flags import FlagToken, Malformed, Stray, tokens
 from rollout.lab import configfile, drop_ins
-from rollout.lab.configfile import Decoded, FatalError
+from rollout.lab.configfile import DecodedFile, FatalError
 from rollout.lab.units import Tree
 
 START_UP = 0.3
@@ -17,7 +17,7 @@ START_UP = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class ProgramStart:
     """What one start of a program comes to. ``status`` is ``None`` for one that stays up, else its exit status after ``life``
     seconds, for which its unit says ``active``. ``values`` are those of a kubelet's configuration file.
     """
@@ -35,13 +35,15 @@ def minor_of(version: str) -> int:
     return int(version.lstrip("v").split(".")[1])
 
 
-def start(version: str, arguments: tuple[str, ...], tree: Tree, variables: Mapping[str, str] | None = None) -> Start:
+def start(
+    version: str, arguments: tuple[str, ...], tree: Tree, variables: Mapping[str, str] | None = None
+) -> ProgramStart:
     """Start the kubelet ``version`` with a command line (the program's own name first) on a node's files, with an environment."""
     minor = min(minor_of(version), fields.known_minors().stop - 1)  # one from the future is as the newest that is known
     fingerprint = hashlib.sha256("\0".join(arguments).encode())
     try:
         flags = parse_flags(minor, arguments[1:])
-        decoded = Decoded()
+        decoded = DecodedFile()
         if flags.get("config"):
             content = tree.read(flags["config"])
             fingerprint.update(content or b"")
@@ -58,9 +60,9 @@ def start(version: str, arguments: tuple[str, ...], tree: Tree, variables: Mappi
             fingerprint.update(read)
         _check_together(minor, flags, values)
     except FatalError as error:
-        return Start((_last_words(minor, str(error)),), 255 if minor < 23 else 1, 0, fingerprint.hexdigest())
+        return ProgramStart((_last_words(minor, str(error)),), 255 if minor < 23 else 1, 0, fingerprint.hexdigest())
     journal = (*_lenient(minor, decoded.strict), *_greeting(version, minor))
-    return Start(journal, None, _port(flags, values), fingerprint.hexdigest(), values=values)
+    return ProgramStart(journal, None, _port(flags, values), fingerprint.hexdigest(), values=values)
 
 
 def parse_flags(minor: int, arguments: tuple[str, ...]) -> dict[str, str]:
@@ -73,12 +75,12 @@ def parse_flags(minor: int, arguments: tuple[str, ...]) -> dict[str, str]:
                 raise FatalError(f"unknown command{colon} {arguments[at]}")
             case Malformed(at):
                 raise FatalError(f"{_parsing(minor)}bad flag syntax: {arguments[at]}")
-            case Token():
+            case FlagToken():
                 found[token.name[2:]] = _flag(minor, token)
     return found
 
 
-def _flag(minor: int, token: Token) -> str:
+def _flag(minor: int, token: FlagToken) -> str:
     flag = fields.flag(token.name)
     if flag is None or not flag.known_in(minor):
         raise FatalError(f"{_parsing(minor)}unknown flag: {token.name}")

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from rollout.lab import kubelet, pulls, runtime_start, units
 from rollout.lab.ailments import Ailments
-from rollout.lab.pods import Pods
-from rollout.lab.service import Phase, Service
+from rollout.lab.pods import LabPods
+from rollout.lab.service import LabService, UnitPhase
 from rollout.lab.units import MissingFileError, Tree, Unit, argv, environment
 
 KUBELET = "kubelet.service"
@@ -36,7 +36,7 @@ class Host(Protocol):
         """… and gone."""
 
     def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:
-        """Run a unit's command for real; ``Machine.ended`` is told when it has ended."""
+        """Run a unit's command for real; ``LabMachine.ended`` is told when it has ended."""
 
     def kill(self, unit: str) -> None:
         """End a unit's real command."""
@@ -49,7 +49,7 @@ class Host(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class JournalLine:
     """A journal line: when (monotonic), who, what."""
 
     when: float
@@ -72,17 +72,17 @@ class Timer:
 
 
 @dataclass(slots=True)
-class Machine:
+class LabMachine:
     """One node. Call ``advance`` before anything else; ``due`` says when to call it next."""
 
     version: str
     tree: Tree
     host: Host
-    services: dict[str, Service] = field(default_factory=dict)
+    services: dict[str, LabService] = field(default_factory=dict)
     timers: dict[str, Timer] = field(default_factory=dict)
-    journal: deque[Line] = field(default_factory=lambda: deque(maxlen=300))
+    journal: deque[JournalLine] = field(default_factory=lambda: deque(maxlen=300))
     ailments: Ailments = field(default_factory=Ailments)
-    pods: Pods = field(default_factory=Pods)
+    pods: LabPods = field(default_factory=LabPods)
     booting: set[str] = field(default_factory=set)
     runtime_version: str = ""
     pulling: bool = False
@@ -113,20 +113,20 @@ class Machine:
         service = self.services.get(name)
         return service.unit if service else units.load(self.tree, name)
 
-    def service(self, name: str) -> Service | None:
+    def service(self, name: str) -> LabService | None:
         """The service, loaded now if it is there but was never asked for."""
         if name not in self.services:
             unit = units.load(self.tree, name)
             if unit.load_state != "loaded":
                 return None
-            self.services[name] = Service(unit)
+            self.services[name] = LabService(unit)
         return self.services[name]
 
     def reload(self) -> None:
         """``daemon-reload``: read every unit file again; running processes are not touched."""
         for name, service in list(self.services.items()):
             service.unit = units.load(self.tree, name) if not self.transient(name) else service.unit
-            if service.unit.load_state != "loaded" and service.phase in {Phase.STOPPED, Phase.FAILED}:
+            if service.unit.load_state != "loaded" and service.phase in {UnitPhase.STOPPED, UnitPhase.FAILED}:
                 del self.services[name]
 
     def transient(self, name: str) -> bool:
@@ -139,7 +139,7 @@ class Machine:
         service = self.service(name)
         if service is None:
             return False
-        if service.phase in {Phase.RUNNING, Phase.WAITING, Phase.ONESHOT}:
+        if service.phase in {UnitPhase.RUNNING, UnitPhase.WAITING, UnitPhase.ONESHOT}:
             return True
         return self._launch(name, service, now)
 
@@ -154,7 +154,7 @@ class Machine:
         service = self.services.get(name)
         if service is None:
             return
-        if service.phase in {Phase.RUNNING, Phase.WAITING}:
+        if service.phase in {UnitPhase.RUNNING, UnitPhase.WAITING}:
             self.say(now, 1, "systemd", f"Stopped {self.title(service)}.")
         if name in DAEMONS:
             self._vanish(service, now)
@@ -177,7 +177,7 @@ class Machine:
         self.timers[name] = timer
         entries = {**timer.entries, "ExecStart": (shlex.join(timer.arguments),)}
         unit = Unit(timer.service, "loaded", f"/run/systemd/transient/{timer.service}", entries=entries)
-        self.services[timer.service] = Service(unit)
+        self.services[timer.service] = LabService(unit)
         self.say(now, 1, "systemd", f"Started {' '.join(timer.arguments)[:80]}.")
         return True
 
@@ -188,8 +188,8 @@ class Machine:
         if service is not None:
             service.end(now, status)
             stays = service.unit.last("RemainAfterExit") in {"yes", "true"} and not status
-            service.phase = Phase.EXITED if stays else service.phase
-            if self.transient(name) and service.phase is not Phase.WAITING:
+            service.phase = UnitPhase.EXITED if stays else service.phase
+            if self.transient(name) and service.phase is not UnitPhase.WAITING:
                 self._forget(name)
 
     def _forget(self, name: str) -> None:
@@ -232,7 +232,7 @@ class Machine:
     def hang_up(self, name: str, now: float) -> bool:
         """SIGHUP for a unit's main process: false when there is none. Who does not know it dies of it."""
         service = self.services.get(name)
-        if service is None or service.phase is not Phase.RUNNING or not service.pid:
+        if service is None or service.phase is not UnitPhase.RUNNING or not service.pid:
             return False
         said = runtime_start.reload(name, service.arguments, self.tree) if name in DAEMONS else None
         if said is None and name in DAEMONS:
@@ -245,7 +245,7 @@ class Machine:
     def pull(self, now: float) -> None:
         """The kubelet has asked for an image, and gets it as slowly as can be."""
         self.end_pull(now)
-        if not any(service.phase is Phase.RUNNING for service in self.kubelets()):
+        if not any(service.phase is UnitPhase.RUNNING for service in self.kubelets()):
             return
         self.pulling = True
         self._tell_pull(now, lambda words: words.begins)
@@ -261,8 +261,8 @@ class Machine:
             self.pulling = False
             self._tell_pull(now, lambda words: words.cancelled)
 
-    def _tell_pull(self, now: float, choose: Callable[[pulls.Words], str]) -> None:
-        running = {name for name, service in self.services.items() if service.phase is Phase.RUNNING}
+    def _tell_pull(self, now: float, choose: Callable[[pulls.PullLines], str]) -> None:
+        running = {name for name, service in self.services.items() if service.phase is UnitPhase.RUNNING}
         for name, words in pulls.pullers(running):
             service = self.services[name]
             if choose(words):
@@ -272,13 +272,13 @@ class Machine:
 
     def say(self, now: float, pid: int, identifier: str, text: str) -> None:
         """Write a journal line."""
-        self.journal.append(Line(now, pid, identifier, text))
+        self.journal.append(JournalLine(now, pid, identifier, text))
 
-    def title(self, service: Service) -> str:
+    def title(self, service: LabService) -> str:
         """A unit as systemd names it in its messages."""
         return f"{service.unit.name} - {service.unit.last('Description', service.unit.name)}"
 
-    def kubelets(self) -> Iterator[Service]:
+    def kubelets(self) -> Iterator[LabService]:
         """The kubelet, if it is loaded."""
         service = self.services.get(KUBELET)
         if service is not None:
@@ -288,11 +288,11 @@ class Machine:
         """Run a unit's command for real."""
         service = self.services[name]
         oneshot = service.unit.last("Type") == "oneshot"
-        service.begin(now, self.host.pid(), arguments, kubelet.Start())
-        service.phase = Phase.ONESHOT if oneshot else Phase.RUNNING
+        service.begin(now, self.host.pid(), arguments, kubelet.ProgramStart())
+        service.phase = UnitPhase.ONESHOT if oneshot else UnitPhase.RUNNING
         self.host.run(name, arguments, variables)
 
-    def _launch(self, name: str, service: Service, now: float) -> bool:
+    def _launch(self, name: str, service: LabService, now: float) -> bool:
         try:
             variables = environment(self.tree, service.unit)
         except MissingFileError as error:
@@ -318,7 +318,7 @@ class Machine:
             self.say(now, pid, identifier(service), text)
         return True
 
-    def _exit(self, name: str, service: Service, now: float) -> None:
+    def _exit(self, name: str, service: LabService, now: float) -> None:
         status = service.start.status or 0
         self._vanish(service, now)
         service.end(now, status)
@@ -326,7 +326,7 @@ class Machine:
         self.say(now, 1, "systemd", f"{name}: Main process exited, code=exited, status={word}")
         self.say(now, 1, "systemd", f"{name}: Failed with result 'exit-code'.")
 
-    def _again(self, name: str, service: Service, now: float) -> None:
+    def _again(self, name: str, service: LabService, now: float) -> None:
         service.restarts += 1
         self.say(now, 1, "systemd", f"{name}: Scheduled restart job, restart counter is at {service.restarts}.")
         self._launch(name, service, now)
@@ -334,11 +334,11 @@ class Machine:
     def _collapse(self, now: float) -> None:
         for service in self.kubelets():
             spoilt = self.ailments.spoil(service.start, now)
-            if service.phase is Phase.RUNNING and spoilt.status is not None:
+            if service.phase is UnitPhase.RUNNING and spoilt.status is not None:
                 service.start, service.ends = spoilt, now
                 self.say(now, service.pid, "kubelet", spoilt.journal[-1])
 
-    def _vanish(self, service: Service, now: float) -> None:
+    def _vanish(self, service: LabService, now: float) -> None:
         if service.pid and service.unit.name in DAEMONS:
             self._cancel_pull(now)
             self.host.vanish(service.pid)
@@ -346,6 +346,6 @@ class Machine:
             self.pods.kubelet_ended(now)
 
 
-def identifier(service: Service) -> str:
+def identifier(service: LabService) -> str:
     """Under what name the unit's program writes to the journal."""
     return service.arguments[0].rpartition("/")[2] if service.arguments else service.unit.name.removesuffix(".service")

@@ -15,12 +15,12 @@ from pathlib import Path
 import paramiko
 
 from rollout.lab import children, disk, door, runtimes, syscalls, tools, trees
-from rollout.lab.answers import Answer
+from rollout.lab.answers import ToolOutput
 from rollout.lab.disk import Disk
 from rollout.lab.keys import USER, Key
 from rollout.lab.loop import Loop
-from rollout.lab.machine import Machine
-from rollout.lab.session import Line, Reply, Session, verb_of
+from rollout.lab.machine import LabMachine
+from rollout.lab.session import LabSession, Reply, StateLine, verb_of
 from rollout.lab.spec import NodeSpec
 from rollout.lab.sshd import Connection, decline
 
@@ -34,8 +34,8 @@ class LabNode:
     def __init__(self, loop: Loop, spec: NodeSpec, directory: Path, mark: str, ahead: float) -> None:
         self.spec, self.root, self.loop = spec, directory / "nodes" / spec.name, loop
         version = runtimes.version(spec.runtime, spec.runtime_version)
-        self.machine = Machine(spec.version, trees.DiskTree(self.root), self, runtime_version=version)
-        self.sessions: dict[paramiko.Channel, Session] = {}
+        self.machine = LabMachine(spec.version, trees.DiskTree(self.root), self, runtime_version=version)
+        self.sessions: dict[paramiko.Channel, LabSession] = {}
         self.connections: set[Connection] = set()
         self.cut_after: float | None = None
         self.disk = Disk(loop, str(self.root), self._reached)
@@ -47,7 +47,7 @@ class LabNode:
         self._rubbish = directory / "garbage" / spec.name
         self._ahead, self._mark = ahead, f"{mark}/{spec.name}/"
         self._running: dict[str, int] = {}
-        self._lines: set[Line] = set()
+        self._lines: set[StateLine] = set()
         self._parked: list[Callable[[], None]] = []
         self._scheduled: float | None = None
         self._environment = {
@@ -85,7 +85,7 @@ class LabNode:
             self.loop.call(partial(self._unit_ended, unit, 0, 203))
             return
         self._running[unit] = child.pid
-        Line(self.loop, child.line, self._ask, self._lines)
+        StateLine(self.loop, child.line, self._ask, self._lines)
         children.on_end(self.loop, child.pid, partial(self._unit_ended, unit, child.pid))
 
     def kill(self, unit: str) -> None:
@@ -201,9 +201,9 @@ class LabNode:
         except (OSError, ValueError) as error:  # a line too long, no descriptor left
             decline(channel, f"cannot start a command: {error}")
             return
-        Line(self.loop, child.line, self._ask, self._lines)
+        StateLine(self.loop, child.line, self._ask, self._lines)
         forget = partial(self.sessions.pop, channel, None)
-        self.sessions[channel] = Session(self.loop, channel, child, partial(self._command_ended, verb), forget)
+        self.sessions[channel] = LabSession(self.loop, channel, child, partial(self._command_ended, verb), forget)
         if verb == "apply" and self.cut_after is not None:
             self.loop.at(self.loop.now() + self.cut_after, connection.cut)
 
@@ -234,10 +234,10 @@ class LabNode:
         now = self.loop.now()
         if tool == "listener":  # a command whose calls are held from here on
             self.disk.adopt(*map(int, words))
-            reply(Answer())
+            reply(ToolOutput())
             return
         if tool == "clock-step":
-            reply(Answer(out=(f"{self.clock_step:.0f}",)))
+            reply(ToolOutput(out=(f"{self.clock_step:.0f}",)))
             return
         self.machine.advance(now)
         answer = tools.answer(self.machine, tool, words, now, now + self.ahead)

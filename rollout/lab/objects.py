@@ -16,8 +16,8 @@ from typing import Any
 from rollout.kubelet import fields
 from rollout.lab import layouts, pods
 from rollout.lab.kubelet import parse_flags
-from rollout.lab.machine import Machine
-from rollout.lab.service import Phase
+from rollout.lab.machine import LabMachine
+from rollout.lab.service import UnitPhase
 from rollout.lab.spec import NodeSpec
 
 Object = dict[str, Any]
@@ -64,11 +64,11 @@ _NO_VALUES = frozenset({"kind", "apiVersion"})
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class NodeMoment:
     """One node at one instant: ``now`` by the lab's clock; the node's own is ``ahead`` of it."""
 
     spec: NodeSpec
-    machine: Machine
+    machine: LabMachine
     now: float
     ahead: float
 
@@ -100,7 +100,7 @@ class Seen:
         return datetime.fromtimestamp(self.ahead + (self.now if moment is None else moment), UTC)
 
 
-def node(seen: Seen) -> Object:
+def node(seen: NodeMoment) -> Object:
     """``v1.Node``."""
     spec, tree = seen.spec, seen.machine.tree
     taints = _taints(seen)
@@ -146,7 +146,7 @@ def node(seen: Seen) -> Object:
     }
 
 
-def lease(seen: Seen) -> Object | None:
+def lease(seen: NodeMoment) -> Object | None:
     """``coordination.k8s.io/v1.Lease`` in ``kube-node-lease``; a kubelet that never ran has none."""
     renewed = seen.machine.pods.lease.renewed(seen.now)
     if renewed is None:
@@ -158,10 +158,10 @@ def lease(seen: Seen) -> Object | None:
     }
 
 
-def configz(seen: Seen) -> Object | None:
+def configz(seen: NodeMoment) -> Object | None:
     """``{"kubeletconfig": …}`` as the running kubelet tells it; ``None`` when none runs."""
     for service in seen.machine.kubelets():
-        if service.phase is Phase.RUNNING and service.pid:
+        if service.phase is UnitPhase.RUNNING and service.pid:
             values = {
                 key: value for key, value in service.start.values.items() if key not in _NO_VALUES and value != "0s"
             }
@@ -174,7 +174,7 @@ def _defaults(minor: int) -> Object:
     return {name: value for name, value in _DEFAULTS.items() if name in known}
 
 
-def _from_flags(seen: Seen, arguments: tuple[str, ...]) -> Object:
+def _from_flags(seen: NodeMoment, arguments: tuple[str, ...]) -> Object:
     """Flags that are fields, too, beat the file."""
     found: Object = {}
     for name, text in parse_flags(seen.spec.minor, arguments[1:]).items():
@@ -190,7 +190,7 @@ def _value(kind: str, text: str) -> object:
     return int(text) if kind in {"int32", "int64"} else text
 
 
-def metadata(seen: Seen, name: str, thing: str) -> Object:
+def metadata(seen: NodeMoment, name: str, thing: str) -> Object:
     """``resourceVersion`` moves with every renewal of the lease, and with what is set in between."""
     renewed = seen.machine.pods.lease.renewed(seen.now) or 0.0
     version = str(round(renewed * 1000) + seen.machine.pods.changes)
@@ -202,7 +202,7 @@ def metadata(seen: Seen, name: str, thing: str) -> Object:
     }
 
 
-def _readiness(seen: Seen) -> Object:
+def _readiness(seen: NodeMoment) -> Object:
     state = seen.machine.pods
     reason, message = _READY[seen.ready]
     lost = (state.lease.last or state.started) + 4 * state.lease.period
@@ -218,7 +218,7 @@ def _readiness(seen: Seen) -> Object:
     }
 
 
-def _calm(seen: Seen) -> list[Object]:
+def _calm(seen: NodeMoment) -> list[Object]:
     state = seen.machine.pods
     beat, lost = seen.when(state.lease.renewed(seen.now) or state.started), seen.ready == "Unknown"
     reason, message = _READY["Unknown"]
@@ -235,7 +235,7 @@ def _calm(seen: Seen) -> list[Object]:
     ]
 
 
-def _taints(seen: Seen) -> list[Object]:
+def _taints(seen: NodeMoment) -> list[Object]:
     found = []
     if seen.cordoned:
         found.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
@@ -245,7 +245,7 @@ def _taints(seen: Seen) -> list[Object]:
     return found
 
 
-def _capacity(seen: Seen) -> Mapping[str, str]:
+def _capacity(seen: NodeMoment) -> Mapping[str, str]:
     values: Mapping[str, object] = {}
     for service in seen.machine.kubelets():
         values = service.start.values

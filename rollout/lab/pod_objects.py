@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rollout.lab import pods
-from rollout.lab.objects import Object, Seen, digest, metadata, scheme, uid
+from rollout.lab.objects import NodeMoment, Object, digest, metadata, scheme, uid
 from rollout.lab.replicas import Replica
 
 _FIRST = "2021-03-01T10:00:00Z"
@@ -13,7 +13,7 @@ _FIRST = "2021-03-01T10:00:00Z"
 _REJECTED = "Pod Node didn't have enough resource: pods, requested: 1, used: 110, capacity: 110"
 
 
-def all_pods(seen: Seen, replicas: Sequence[Replica]) -> list[Object]:
+def all_pods(seen: NodeMoment, replicas: Sequence[Replica]) -> list[Object]:
     """``v1.Pod``: the DaemonSet's, the replicas that are there, and one that waits for its image while it cannot be pulled."""
     state = seen.machine.pods
     if not state.started:
@@ -22,7 +22,7 @@ def all_pods(seen: Seen, replicas: Sequence[Replica]) -> list[Object]:
     return [*found, _waiting(seen)] if state.pulling else found
 
 
-def unplaced(seen: Seen, replica: Replica) -> Object:
+def unplaced(seen: NodeMoment, replica: Replica) -> Object:
     """A pod that no node takes; ``seen`` is where it was."""
     pod = _pod_head(seen, "default", "web", replica.name, "registry.example/web:1.1")
     pod["metadata"]["creationTimestamp"] = seen.when(replica.made)
@@ -31,7 +31,7 @@ def unplaced(seen: Seen, replica: Replica) -> Object:
     return {**pod, "status": {"phase": "Pending", "conditions": [why], "qosClass": "BestEffort"}}
 
 
-def _daemon(seen: Seen) -> Object:
+def _daemon(seen: NodeMoment) -> Object:
     namespace, name = pods.NAMES[0]
     state, whole = seen.machine.pods, f"{name}-{seen.spec.name}"
     made = state.boots + state.daemons
@@ -41,7 +41,7 @@ def _daemon(seen: Seen) -> Object:
     return {**pod, "status": _running(seen, pod, name, made, state.container_started if made else state.started)}
 
 
-def _replica(seen: Seen, replica: Replica) -> Object:
+def _replica(seen: NodeMoment, replica: Replica) -> Object:
     namespace, name = pods.NAMES[1]
     state = seen.machine.pods
     pod = _pod_head(seen, namespace, name, replica.name, f"registry.example/{name}:1.1")
@@ -62,7 +62,7 @@ def _replica(seen: Seen, replica: Replica) -> Object:
     return {**pod, "status": _running(seen, pod, name if replica.first else replica.name, made, since)}
 
 
-def _running(seen: Seen, pod: Object, thing: str, made: int, since: float) -> Object:
+def _running(seen: NodeMoment, pod: Object, thing: str, made: int, since: float) -> Object:
     """The status of a pod whose one container runs since then; ``thing`` tells containers apart."""
     ready, begun = "True" if seen.ready == "True" else "False", seen.when(since)
     (container,) = pod["spec"]["containers"]
@@ -91,14 +91,14 @@ def _running(seen: Seen, pod: Object, thing: str, made: int, since: float) -> Ob
     }
 
 
-def _ended(seen: Seen, name: str, made: int, when: str) -> Object:
+def _ended(seen: NodeMoment, name: str, made: int, when: str) -> Object:
     if not made:
         return {}
     last = {"exitCode": 137, "reason": "Error", "containerID": _container(seen, name, made - 1)}
     return {"terminated": {**last, "startedAt": seen.when(seen.machine.pods.started), "finishedAt": when}}
 
 
-def _waiting(seen: Seen) -> Object:
+def _waiting(seen: NodeMoment) -> Object:
     image = "registry.example/batch:2.0"
     message = f'Back-off pulling image "{image}"'
     return {
@@ -125,7 +125,7 @@ def _waiting(seen: Seen) -> Object:
     }
 
 
-def _pod_head(seen: Seen, namespace: str, name: str, whole: str, image: str) -> Object:
+def _pod_head(seen: NodeMoment, namespace: str, name: str, whole: str, image: str) -> Object:
     owner = "DaemonSet" if namespace == "kube-system" else "ReplicaSet"
     return {
         "metadata": {
@@ -150,5 +150,5 @@ def _pod_head(seen: Seen, namespace: str, name: str, whole: str, image: str) -> 
     }
 
 
-def _container(seen: Seen, name: str, made: int) -> str:
+def _container(seen: NodeMoment, name: str, made: int) -> str:
     return f"{scheme(seen.spec)}://{digest(f'{seen.spec.name}/{name}/{made}')}"

@@ -22,7 +22,7 @@ NAMES = (("kube-system", "kube-proxy"), ("default", "web"))
 
 
 @dataclass(slots=True)
-class Lease:
+class LabLease:
     """When the kubelet renewed its lease: soon after each start and then every ``period`` seconds, as long as it runs."""
 
     period: float = 10.0
@@ -48,14 +48,14 @@ class Lease:
 
 
 @dataclass(slots=True)
-class Pods:
+class LabPods:
     """What has become of the pods. ``boots`` and ``made`` count how often the first and the second one's container were made anew,
     ``changes`` whatever else the API server would have heard of; ``turned`` is when the node's readiness was changed last.
     ``cordoned`` and ``notes`` (annotations) are what clients wrote into the Node; ``ending`` is a fault of how pods end here,
     ``grace`` the grace period of those that take all of it, and ``daemons`` how often the first pod was deleted.
     """
 
-    lease: Lease = field(default_factory=Lease)
+    lease: LabLease = field(default_factory=LabLease)
     kind: str = ""
     made: int = 0
     boots: int = 0

@@ -13,7 +13,7 @@ _REQUEST = "id=5f6c0f4e-6b8a-4c55-9a5e-8d0c7a3b1e9d name=/runtime.v1.ImageServic
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class PullLines:
     """A runtime's journal lines, as logrus writes them, and where its layer lies. ``cancelled``: the kubelet has gone."""
 
     begins: str = ""
@@ -24,28 +24,28 @@ class Words:
 
 _HEAD = 'time="2026-11-20T09:00:00.000000000Z" level='
 
-WORDS: Mapping[str, Words] = {
-    "containerd.service": Words(
+WORDS: Mapping[str, PullLines] = {
+    "containerd.service": PullLines(
         f'{_HEAD}info msg="PullImage \\"{IMAGE}\\""',
         f'{_HEAD}info msg="PullImage \\"{IMAGE}\\" returns image reference \\"sha256:0f\\""',
         f'{_HEAD}error msg="PullImage \\"{IMAGE}\\" failed" error="rpc error: code = Canceled desc = context canceled"',
         f"{INGEST}/0f1e2d3c/data",
     ),
-    "crio.service": Words(
+    "crio.service": PullLines(
         f'{_HEAD}info msg="Pulling image: {IMAGE}" {_REQUEST}',
         f'{_HEAD}info msg="Pulled image: {IMAGE.rpartition(":")[0]}@sha256:0f" {_REQUEST}',
     ),
-    "cri-docker.service": Words(
+    "cri-docker.service": PullLines(
         f'{_HEAD}info msg="Pulling image {IMAGE}: 0f1e2d3c4b5a: Downloading [=====>     ] 1.1GB/2.9GB"',
         f'{_HEAD}info msg="Stop pulling image {IMAGE}: Status: Downloaded newer image for {IMAGE}"',
         f'{_HEAD}info msg="Stop pulling image {IMAGE}: 0f1e2d3c4b5a: Downloading [=====>     ] 1.1GB/2.9GB"',
     ),
-    "docker.service": Words(layer=f"{DOCKERS_TMP}/GetImageBlob918273645"),
+    "docker.service": PullLines(layer=f"{DOCKERS_TMP}/GetImageBlob918273645"),
 }
 """By unit. dockerd itself writes no line, and its layer is the pull of dockershim and of cri-dockerd alike."""
 
 
-def pullers(units: Container[str]) -> tuple[tuple[str, Words], ...]:
+def pullers(units: Container[str]) -> tuple[tuple[str, PullLines], ...]:
     """Who of these units takes part in a pull of the kubelet's: the containerd below docker does not."""
     aside = "containerd.service" if "docker.service" in units else ""
     return tuple((unit, words) for unit, words in WORDS.items() if unit in units and unit != aside)

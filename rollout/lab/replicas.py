@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rollout.core.model.pods import Ending, LeavingPod
+from rollout.core.model.pods import ContainerEnd, LeavingPod
 from rollout.kubelet.restarts.termination import budget
 from rollout.lab import pods
-from rollout.lab.objects import Seen
-from rollout.lab.service import Phase
+from rollout.lab.objects import NodeMoment
+from rollout.lab.service import UnitPhase
 
 HEEDS = 0.2
 """Seconds that a pod takes to end which heeds SIGTERM."""
@@ -67,7 +67,7 @@ class Replicas:
         found = (there[name] for there in self._on.values() if name in there)
         return next(found, None) or next((each for each in self._unplaced if each.name == name), None)
 
-    def delete(self, replica: Replica, seen: Seen) -> None:
+    def delete(self, replica: Replica, seen: NodeMoment) -> None:
         """Begin its end, and make another; once is enough. ``seen`` is its node, or its home where it has none."""
         if replica.deleted is not None:
             return
@@ -84,7 +84,7 @@ class Replicas:
         state.changes += 1
         self._leaving.append(replica)
 
-    def settle(self, see: Callable[[str], Seen]) -> None:
+    def settle(self, see: Callable[[str], NodeMoment]) -> None:
         """What is over is gone, what waits is placed."""
         for replica in list(self._leaving):
             seen = see(replica.node)
@@ -95,7 +95,7 @@ class Replicas:
         for replica in list(self._unplaced):
             self._place(replica, see)
 
-    def _place(self, replica: Replica, see: Callable[[str], Seen]) -> None:
+    def _place(self, replica: Replica, see: Callable[[str], NodeMoment]) -> None:
         begin = self._numbers[replica.home] + 1
         for name in (*self._homes[begin:], *self._homes[:begin]):
             seen = see(name)
@@ -106,15 +106,15 @@ class Replicas:
                 return
 
 
-def _takes(replica: Replica, seen: Seen) -> float:
+def _takes(replica: Replica, seen: NodeMoment) -> float:
     """Seconds until its last container has ended, by the arithmetic of the node's kubelet."""
     grace, slow = seen.machine.pods.grace, seen.machine.pods.ending == pods.SLOW
     if not slow:
         return HEEDS
-    leaving = LeavingPod("", replica.name, grace, grace, containers=(Ending("web", hook=True),))
+    leaving = LeavingPod("", replica.name, grace, grace, containers=(ContainerEnd("web", hook=True),))
     return budget(leaving, seen.spec.minor).seconds or 0.0
 
 
-def _runs(seen: Seen) -> bool:
+def _runs(seen: NodeMoment) -> bool:
     """Whether a kubelet is there that would notice."""
-    return any(service.phase is Phase.RUNNING and service.pid for service in seen.machine.kubelets())
+    return any(service.phase is UnitPhase.RUNNING and service.pid for service in seen.machine.kubelets())

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from rollout.lab import objects, pod_objects, pods
-from rollout.lab.objects import Object, Seen
+from rollout.lab.objects import NodeMoment, Object
 from rollout.lab.rest import Lookup, Query, Reply, not_found, status
 
 # What clients may change in the lab's API: a Node's cordon and annotations, and that pods are evicted.
@@ -65,7 +65,7 @@ def evict(query: Query) -> Reply:
     return _refused(seen, pod) or _delete(query, seen, pod)
 
 
-def _there(query: Query) -> tuple[Seen, Object] | None:
+def _there(query: Query) -> tuple[NodeMoment, Object] | None:
     """The pod of that name, and the node where it is or was."""
     lookup, name, namespace = query.lookup, query.name, query.words["namespace"]
     replica = lookup.replicas.named(name)
@@ -80,7 +80,7 @@ def _there(query: Query) -> tuple[Seen, Object] | None:
     return None
 
 
-def _refused(seen: Seen, pod: Object) -> Reply | None:
+def _refused(seen: NodeMoment, pod: Object) -> Reply | None:
     """What budgets have against it; they look after replicas that run, and one that blocks lets those go that are not ready."""
     name, kind = pods.NAMES[1][1], seen.machine.pods.ending
     if pod["status"]["phase"] != "Running" or pod["spec"]["containers"][0]["name"] != name:
@@ -95,7 +95,7 @@ def _refused(seen: Seen, pod: Object) -> Reply | None:
     return None
 
 
-def _delete(query: Query, seen: Seen, pod: Object) -> Reply:
+def _delete(query: Query, seen: NodeMoment, pod: Object) -> Reply:
     replicas, state = query.lookup.replicas, seen.machine.pods
     replica = replicas.named(query.name)
     if replica is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from rollout.lab.objects import Object, Seen
+from rollout.lab.objects import NodeMoment, Object
 from rollout.lab.replicas import Replicas
 
 _VERBS = {"POST": "create", "PATCH": "patch"}
@@ -25,7 +25,7 @@ class Lookup:
     """The nodes to look at, and what a request may need to know of the cluster."""
 
     names: Sequence[str]
-    see: Callable[[str], Seen]
+    see: Callable[[str], NodeMoment]
     version: str
     replicas: Replicas
 

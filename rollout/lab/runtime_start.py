@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from rollout.lab import configfile
-from rollout.lab.kubelet import Start
+from rollout.lab.kubelet import ProgramStart
 from rollout.lab.units import Tree
 
 _STRINGS = frozenset(
@@ -49,17 +49,17 @@ _CRI_DOCKERD = frozenset(
 )
 
 
-class RefusedError(Exception):
+class RuntimeExitError(Exception):
     """The runtime says this and exits."""
 
 
-def start(unit: str, version: str, arguments: tuple[str, ...], tree: Tree) -> Start:
+def start(unit: str, version: str, arguments: tuple[str, ...], tree: Tree) -> ProgramStart:
     """Start a runtime of this ``version`` (``""``: any) with a command line on a node's files."""
     try:
         _READERS[unit](version, arguments, tree)
-    except RefusedError as error:
-        return Start((f'time="2026-11-20T09:00:00Z" level=fatal msg="{error}"',), 1)
-    return Start()
+    except RuntimeExitError as error:
+        return ProgramStart((f'time="2026-11-20T09:00:00Z" level=fatal msg="{error}"',), 1)
+    return ProgramStart()
 
 
 def reload(unit: str, arguments: tuple[str, ...], tree: Tree) -> tuple[str, ...] | None:
@@ -70,7 +70,7 @@ def reload(unit: str, arguments: tuple[str, ...], tree: Tree) -> tuple[str, ...]
         return None
     try:
         _docker("", arguments, tree)
-    except RefusedError as error:
+    except RuntimeExitError as error:
         return (f'time="2026-11-20T09:00:00Z" level=error msg="{error}"',)
     return ('time="2026-11-20T09:00:00Z" level=info msg="Reloaded configuration: {}"',)
 
@@ -79,7 +79,7 @@ def _containerd(version: str, arguments: tuple[str, ...], tree: Tree) -> None:
     path = _option(arguments, "--config", "-c") or "/etc/containerd/config.toml"
     if tree.read(path) is None:
         if _option(arguments, "--config", "-c"):
-            raise RefusedError(f"failed to load TOML: {path}: no such file or directory")
+            raise RuntimeExitError(f"failed to load TOML: {path}: no such file or directory")
         return
     waiting, seen = [path], set()
     while waiting:
@@ -94,7 +94,7 @@ def _containerd(version: str, arguments: tuple[str, ...], tree: Tree) -> None:
 def _check_version(version: str, document: Mapping[str, object]) -> None:
     given, most = document.get("version", 1), 2 if version.startswith("1.") else 3
     if not isinstance(given, int) or not 1 <= given <= most:
-        raise RefusedError(f"expected containerd config version equal to or less than `{most}`, got `{given}`")
+        raise RuntimeExitError(f"expected containerd config version equal to or less than `{most}`, got `{given}`")
 
 
 def _imports(tree: Tree, path: str, document: Mapping[str, object]) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _crio(_version: str, arguments: tuple[str, ...], tree: Tree) -> None:
         timeout = _value(_toml(tree, path), "pull_progress_timeout")
         problem = configfile.duration_problem(str(timeout)) if timeout is not None else ""
         if problem:
-            raise RefusedError(f"validating root config: {path}: {problem}")
+            raise RuntimeExitError(f"validating root config: {path}: {problem}")
 
 
 def _docker(_version: str, arguments: tuple[str, ...], tree: Tree) -> None:
@@ -128,15 +128,17 @@ def _docker(_version: str, arguments: tuple[str, ...], tree: Tree) -> None:
     try:
         document = json.loads(content)
     except ValueError as error:
-        raise RefusedError(f"{head}{error}") from None
+        raise RuntimeExitError(f"{head}{error}") from None
     if not isinstance(document, dict):
-        raise RefusedError(f"{head}json: cannot unmarshal into Go value of type map[string]interface {{}}")
+        raise RuntimeExitError(f"{head}json: cannot unmarshal into Go value of type map[string]interface {{}}")
     unknown = [name for name in document if name not in _DIRECTIVES]
     if unknown:
-        raise RefusedError(f"{head}the following directives don't match any configuration option: {', '.join(unknown)}")
+        raise RuntimeExitError(
+            f"{head}the following directives don't match any configuration option: {', '.join(unknown)}"
+        )
     twice = [name for name in document if _option(arguments, f"--{name}")]
     if twice:
-        raise RefusedError(
+        raise RuntimeExitError(
             f"{head}the following directives are specified both as a flag and in the configuration file: {twice[0]}"
         )
     _check_types(document, head)
@@ -148,20 +150,20 @@ def _cri_dockerd(_version: str, arguments: tuple[str, ...], _tree: Tree) -> None
         if not word.startswith("--"):
             continue
         if name[2:] not in _CRI_DOCKERD:
-            raise RefusedError(f"unknown flag: {name}")
+            raise RuntimeExitError(f"unknown flag: {name}")
         if name == "--image-pull-progress-deadline":
             problem = configfile.duration_problem(value if equals else following)
             if problem:
-                raise RefusedError(f'invalid argument "{value}" for "{name}" flag: {problem}')
+                raise RuntimeExitError(f'invalid argument "{value}" for "{name}" flag: {problem}')
 
 
 def _toml(tree: Tree, path: str) -> dict[str, object]:
     content = tree.read(path)
     if content is None:
-        raise RefusedError(f"failed to load TOML: {path}: no such file or directory")
+        raise RuntimeExitError(f"failed to load TOML: {path}: no such file or directory")
     document, problem = _parsed(content)
     if problem:
-        raise RefusedError(f"failed to load TOML: {path}: {problem}")
+        raise RuntimeExitError(f"failed to load TOML: {path}: {problem}")
     return document
 
 
@@ -171,7 +173,7 @@ def _parsed(content: bytes) -> tuple[dict[str, object], str]:
     try:
         document = tomllib.loads(content.decode())
         _check_types(document, "")
-    except (ValueError, RefusedError) as error:
+    except (ValueError, RuntimeExitError) as error:
         return {}, str(error)
     return document, ""
 
@@ -181,7 +183,7 @@ def _check_types(document: Mapping[str, object], head: str) -> None:
         if isinstance(value, dict):
             _check_types(value, head)
         elif (name in _STRINGS and not isinstance(value, str)) or (name in _NUMBERS and type(value) is not int):
-            raise RefusedError(f"{head}incompatible types: {name} is a {type(value).__name__}")
+            raise RuntimeExitError(f"{head}incompatible types: {name} is a {type(value).__name__}")
 
 
 def _value(document: Mapping[str, object], key: str) -> object:

@@ -25,11 +25,11 @@ from rollout.lab.api import KINDS as KINDS_OF_API
 from rollout.lab.api import Api
 from rollout.lab.control import Control
 from rollout.lab.door import Door
-from rollout.lab.faults import KINDS, NOW, Fault, Faults, Ward
+from rollout.lab.faults import KINDS, NOW, Faults, LabFault, Ward
 from rollout.lab.keys import Key
 from rollout.lab.loop import Loop
 from rollout.lab.node import LabNode
-from rollout.lab.objects import Seen
+from rollout.lab.objects import NodeMoment
 from rollout.lab.replicas import Replicas
 from rollout.lab.rest import Lookup
 from rollout.lab.spec import LabSpec
@@ -43,7 +43,7 @@ CONNECTIONS = 4000
 """More clients than this at a time are hung up on: one thread each."""
 
 
-class Fleet:
+class LabFleet:
     """The nodes, their doors and their faults."""
 
     def __init__(self, loop: Loop, spec: LabSpec, directory: Path) -> None:
@@ -117,10 +117,10 @@ class Fleet:
         names = tuple(self.nodes)
         return Lookup(names, self._see, self.spec.api_server, Replicas(names))
 
-    def _see(self, name: str) -> Seen:
+    def _see(self, name: str) -> NodeMoment:
         node = self.nodes[name]
         node.settle()
-        return Seen(node.spec, node.machine, self.loop.now(), node.ahead)
+        return NodeMoment(node.spec, node.machine, self.loop.now(), node.ahead)
 
     def _ailing(self) -> dict[str, object]:
         return {"faults": self.faults.by_kind(), "orders": self.faults.listed()}
@@ -145,7 +145,7 @@ def main(directory: Path) -> None:
     loop = Loop()
     signal.signal(signal.SIGTERM, lambda *_: loop.stop())
     signal.signal(signal.SIGINT, lambda *_: loop.stop())
-    fleet = Fleet(loop, spec, directory)
+    fleet = LabFleet(loop, spec, directory)
     numbers = random.sample(range(20000, 30000), 200)
     fleet.open(numbers)
     user = keys.write_client_files(directory, spec.nodes, fleet.keys, fleet.port)
@@ -165,7 +165,7 @@ def main(directory: Path) -> None:
     os._exit(0)  # SSH threads may still be blocked in reads
 
 
-def _answer(fleet: Fleet, api: Api, request: dict[str, object]) -> dict[str, object]:
+def _answer(fleet: LabFleet, api: Api, request: dict[str, object]) -> dict[str, object]:
     names = request.get("nodes")
     if request["op"] == "status":
         return {**fleet.status(), "api": api.kind or "ok"}
@@ -198,10 +198,10 @@ def _break_api(api: Api, request: dict[str, object]) -> dict[str, object]:
     return {}
 
 
-def _fault(request: dict[str, object]) -> Fault:
+def _fault(request: dict[str, object]) -> LabFault:
     """``kind``, and if wanted ``after``, ``lasting`` (seconds) and ``at`` (a moment)."""
     kind, after, lasting = str(request["kind"]), request.get("after"), request.get("lasting")
-    return Fault(
+    return LabFault(
         kind,
         float(after) if isinstance(after, int | float) else KINDS[kind].after,
         float(lasting) if isinstance(lasting, int | float) else None,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from rollout.lab.kubelet import Start
+from rollout.lab.kubelet import ProgramStart
 from rollout.lab.units import Unit
 
 
-class Phase(Enum):
+class UnitPhase(Enum):
     """What the unit does; the value is (ActiveState, SubState)."""
 
     STOPPED = ("inactive", "dead")
@@ -26,11 +26,11 @@ class Phase(Enum):
 
 
 @dataclass(slots=True)
-class Service:
+class LabService:
     """A service and its process, if it has one. ``ends`` and ``wakes`` are when the next thing happens by itself."""
 
     unit: Unit
-    phase: Phase = Phase.STOPPED
+    phase: UnitPhase = UnitPhase.STOPPED
     pid: int = 0
     restarts: int = 0
     started: float = 0.0
@@ -38,7 +38,7 @@ class Service:
     wakes: float | None = None
     status: int = 0
     result: str = "success"
-    start: Start = field(default_factory=Start)
+    start: ProgramStart = field(default_factory=ProgramStart)
     arguments: tuple[str, ...] = ()
     flush: bool = False
 
@@ -52,11 +52,11 @@ class Service:
         times = [moment for moment in (self.ends, self.wakes) if moment is not None]
         return min(times) if times else None
 
-    def begin(self, now: float, pid: int, arguments: tuple[str, ...], start: Start) -> None:
+    def begin(self, now: float, pid: int, arguments: tuple[str, ...], start: ProgramStart) -> None:
         """A process exists; the unit is active whatever becomes of it."""
         if self.flush:
             self.restarts, self.flush = 0, False
-        self.phase, self.pid, self.started, self.wakes = Phase.RUNNING, pid, now, None
+        self.phase, self.pid, self.started, self.wakes = UnitPhase.RUNNING, pid, now, None
         self.arguments, self.start, self.result = arguments, start, "success"
         self.ends = None if start.status is None else now + start.life
 
@@ -67,13 +67,13 @@ class Service:
         if self.unit.last("Restart", "no") in {"always", "on-failure"} and (
             status or self.unit.last("Restart") == "always"
         ):
-            self.phase, self.wakes = Phase.WAITING, now + self.restart_after
+            self.phase, self.wakes = UnitPhase.WAITING, now + self.restart_after
         else:
-            self.phase, self.flush = (Phase.FAILED if status else Phase.STOPPED), True
+            self.phase, self.flush = (UnitPhase.FAILED if status else UnitPhase.STOPPED), True
 
     def stop(self) -> None:
         """Stopped on purpose. Out of ``auto-restart`` the counter is kept, as systemd does."""
-        if self.phase is not Phase.WAITING:
+        if self.phase is not UnitPhase.WAITING:
             self.flush = True
-        self.phase, self.pid, self.ends, self.wakes = Phase.STOPPED, 0, None, None
+        self.phase, self.pid, self.ends, self.wakes = UnitPhase.STOPPED, 0, None, None
         self.result, self.status = "success", 0

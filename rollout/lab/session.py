@@ -12,24 +12,24 @@ from contextlib import suppress
 import paramiko
 
 from rollout.lab import children
-from rollout.lab.answers import Answer
+from rollout.lab.answers import ToolOutput
 from rollout.lab.children import Child
 from rollout.lab.loop import Loop
 
 # The line between a node's stand-ins and the state table: framed requests in, numbered reply lines out.
 
 
-Reply = Callable[[Answer], None]
+Reply = Callable[[ToolOutput], None]
 Ask = Callable[[str, tuple[str, ...], Reply], None]
 
 _HEAD = re.compile(rb"(\d{1,10}) ([a-z-]{1,20}) (\d{1,7}):")
 _LIMIT = 1 << 20
 
 
-class Line:
+class StateLine:
     """One command's line. It outlives the command as long as any process that came of it is there."""
 
-    def __init__(self, loop: Loop, line: socket.socket, ask: Ask, lines: set[Line]) -> None:
+    def __init__(self, loop: Loop, line: socket.socket, ask: Ask, lines: set[StateLine]) -> None:
         """It is in ``lines`` as long as it is open."""
         self._loop, self._line, self._ask, self._lines, self._held = loop, line, ask, lines, b""
         lines.add(self)
@@ -69,7 +69,7 @@ class Line:
             self._ask(head[2].decode(), words, lambda answer, number=number: self._reply(number, answer))  # type: ignore[misc]
         return True
 
-    def _reply(self, number: str, answer: Answer) -> None:
+    def _reply(self, number: str, answer: ToolOutput) -> None:
         if self._line.fileno() < 0:
             return
         try:
@@ -93,7 +93,7 @@ def parse_words(data: bytes) -> tuple[str, ...] | None:
     return tuple(words)
 
 
-def frame(number: str, answer: Answer) -> bytes:
+def frame(number: str, answer: ToolOutput) -> bytes:
     """An answer as lines the stand-in prints: ``o`` output, ``b`` output without line end, ``e`` errors, ``x`` the status."""
     *whole, rest = answer.bare.split("\n")
     lines = [f"{number} o {line}" for text in (*answer.out, *whole) for line in text.split("\n")]
@@ -113,7 +113,7 @@ def verb_of(line: str) -> str:
     return found[1] if found else ""
 
 
-class Session:
+class LabSession:
     """Moves bytes and tells the end. A lost connection closes the pipes; the command goes on, as under a real sshd."""
 
     def __init__(

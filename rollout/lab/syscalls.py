@@ -42,7 +42,7 @@ NAMES: Mapping[int, str] = {number: name for name, number in _NUMBERS.get(os.una
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldCall:
     """A call that waits: its name, whose it is, and its arguments as numbers."""
 
     number: int
@@ -91,7 +91,7 @@ def is_over(listener: int) -> bool:
     return any(what & select.POLLHUP for _, what in poll.poll(0))
 
 
-def receive(listener: int) -> Held | None:
+def receive(listener: int) -> HeldCall | None:
     """The next call that waits; ``None`` if it was withdrawn (its process is gone)."""
     data = bytearray(80)
     try:
@@ -99,15 +99,15 @@ def receive(listener: int) -> Held | None:
     except OSError:
         return None
     number, pid, _, call, _, _, *arguments = struct.unpack("=QIIiIQ6Q", data)
-    return Held(number, pid, NAMES.get(call, "?"), tuple(arguments))
+    return HeldCall(number, pid, NAMES.get(call, "?"), tuple(arguments))
 
 
-def go_on(listener: int, held: Held) -> None:
+def go_on(listener: int, held: HeldCall) -> None:
     """Let the kernel do it."""
     _send(listener, struct.pack("=QqiI", held.number, 0, 0, _GO_ON))
 
 
-def answer(listener: int, held: Held, error: int) -> None:
+def answer(listener: int, held: HeldCall, error: int) -> None:
     """Not done: an ``errno``, or 0 for "done"."""
     _send(listener, struct.pack("=QqiI", held.number, 0, -error, 0))
 

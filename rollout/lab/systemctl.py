@@ -7,24 +7,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rollout.lab import units
-from rollout.lab.answers import Answer, failed
-from rollout.lab.machine import KUBELET, Machine
-from rollout.lab.service import Phase, Service
+from rollout.lab.answers import ToolOutput, failed
+from rollout.lab.machine import KUBELET, LabMachine
+from rollout.lab.service import LabService, UnitPhase
 from rollout.lab.units import Unit
 
 # ``systemctl show``: the properties of a unit, in systemd's order (the service's own first).
 
 
-def of(machine: Machine, name: str) -> dict[str, str]:
+def of(machine: LabMachine, name: str) -> dict[str, str]:
     """All properties of one unit that the lab knows."""
     if name in machine.timers:
         return _timer(machine, name)
     unit = machine.unit(name)
-    service = machine.service(name) or Service(unit)
+    service = machine.service(name) or LabService(unit)
     return (_service(service) | _common(machine, service)) if name.endswith(".service") else _common(machine, service)
 
 
-def _service(service: Service) -> dict[str, str]:
+def _service(service: LabService) -> dict[str, str]:
     unit = service.unit
     main = str(service.pid)
     return {
@@ -55,7 +55,7 @@ def _environment_file(value: str) -> str:
     return f"{value.removeprefix('-')} (ignore_errors={'yes' if value.startswith('-') else 'no'})"
 
 
-def _common(machine: Machine, service: Service) -> dict[str, str]:
+def _common(machine: LabMachine, service: LabService) -> dict[str, str]:
     unit = service.unit
     active, sub = service.phase.value
     return {
@@ -77,11 +77,11 @@ def _common(machine: Machine, service: Service) -> dict[str, str]:
     }
 
 
-def _stale(machine: Machine, unit: Unit) -> bool:
+def _stale(machine: LabMachine, unit: Unit) -> bool:
     return not machine.transient(unit.name) and units.changed(machine.tree, unit)
 
 
-def _timer(machine: Machine, name: str) -> dict[str, str]:
+def _timer(machine: LabMachine, name: str) -> dict[str, str]:
     timer = machine.timers[name]
     return {
         "Unit": timer.service,
@@ -102,12 +102,12 @@ def _timer(machine: Machine, name: str) -> dict[str, str]:
     }
 
 
-def active(machine: Machine, name: str) -> str:
+def active(machine: LabMachine, name: str) -> str:
     """``ActiveState`` of a unit, which is what ``is-active`` prints."""
     if name in machine.timers:
         return "active"
     service = machine.service(name)
-    return (service.phase if service else Phase.STOPPED).value[0]
+    return (service.phase if service else UnitPhase.STOPPED).value[0]
 
 
 _STALE = (
@@ -131,10 +131,10 @@ class Call:
     signal: str = "TERM"
 
 
-def answer(machine: Machine, arguments: tuple[str, ...], now: float) -> Answer:
+def answer(machine: LabMachine, arguments: tuple[str, ...], now: float) -> ToolOutput:
     """Do what was asked and say what the real one would."""
     if "--version" in arguments:
-        return Answer(out=("systemd 252 (252.39-1~deb12u1)",))
+        return ToolOutput(out=("systemd 252 (252.39-1~deb12u1)",))
     call = parse(arguments)
     verb = _VERBS.get(call.verb)
     if verb is None:
@@ -197,12 +197,12 @@ def full_name(word: str) -> str:
     return word if word.endswith(known) or "*" in word else f"{word}.service"
 
 
-def _show(machine: Machine, call: Call, _now: float) -> Answer:
+def _show(machine: LabMachine, call: Call, _now: float) -> ToolOutput:
     if not call.units:
         manager = {"Version": "252.39-1~deb12u1", "SystemState": "running", "NFailedUnits": "0"}
-        return Answer(out=tuple(_picked(manager, call)))
+        return ToolOutput(out=tuple(_picked(manager, call)))
     blocks = ["\n".join(_picked(of(machine, name), call)) for name in call.units]
-    return Answer(out=tuple("\n\n".join(blocks).split("\n")) if any(blocks) else ())
+    return ToolOutput(out=tuple("\n\n".join(blocks).split("\n")) if any(blocks) else ())
 
 
 def _picked(found: Mapping[str, str], call: Call) -> list[str]:
@@ -216,17 +216,17 @@ def _picked(found: Mapping[str, str], call: Call) -> list[str]:
     return lines
 
 
-def _is_active(machine: Machine, call: Call, _now: float) -> Answer:
+def _is_active(machine: LabMachine, call: Call, _now: float) -> ToolOutput:
     states = [active(machine, name) for name in call.units]
-    return Answer(out=() if call.quiet else tuple(states), status=0 if "active" in states else 3)
+    return ToolOutput(out=() if call.quiet else tuple(states), status=0 if "active" in states else 3)
 
 
-def _is_failed(machine: Machine, call: Call, _now: float) -> Answer:
+def _is_failed(machine: LabMachine, call: Call, _now: float) -> ToolOutput:
     states = [active(machine, name) for name in call.units]
-    return Answer(out=() if call.quiet else tuple(states), status=0 if "failed" in states else 1)
+    return ToolOutput(out=() if call.quiet else tuple(states), status=0 if "failed" in states else 1)
 
 
-def _is_enabled(machine: Machine, call: Call, _now: float) -> Answer:
+def _is_enabled(machine: LabMachine, call: Call, _now: float) -> ToolOutput:
     states, complaints = [], []
     for name in call.units:
         unit = machine.unit(name)
@@ -236,28 +236,28 @@ def _is_enabled(machine: Machine, call: Call, _now: float) -> Answer:
         else:
             complaints.append(f"Failed to get unit file state for {name}: No such file or directory")
     good = any(state in {"enabled", "static", "transient"} for state in states)
-    return Answer(() if call.quiet else tuple(states), tuple(complaints), 0 if good else 1)
+    return ToolOutput(() if call.quiet else tuple(states), tuple(complaints), 0 if good else 1)
 
 
-def _list_dependencies(_machine: Machine, call: Call, _now: float) -> Answer:
+def _list_dependencies(_machine: LabMachine, call: Call, _now: float) -> ToolOutput:
     """Of the default target, as every distribution has it; of anything else only its name."""
     known = {"default.target": ("  basic.target", "    sysinit.target")}
-    return Answer(out=tuple(line for name in call.units for line in (name, *known.get(name, ()))))
+    return ToolOutput(out=tuple(line for name in call.units for line in (name, *known.get(name, ()))))
 
 
-def _is_running(machine: Machine, _call: Call, _now: float) -> Answer:
-    return Answer(out=("starting",), status=1) if machine.booting else Answer(out=("running",))
+def _is_running(machine: LabMachine, _call: Call, _now: float) -> ToolOutput:
+    return ToolOutput(out=("starting",), status=1) if machine.booting else ToolOutput(out=("running",))
 
 
-def _reload(machine: Machine, _call: Call, _now: float) -> Answer:
+def _reload(machine: LabMachine, _call: Call, _now: float) -> ToolOutput:
     machine.reload()
-    return Answer()
+    return ToolOutput()
 
 
-def _change(machine: Machine, call: Call, now: float) -> Answer:
+def _change(machine: LabMachine, call: Call, now: float) -> ToolOutput:
     """start, restart and their kin: a job, which during boot waits for the units ordered before it."""
     if call.block and machine.booting and KUBELET in call.units:
-        return Answer(after_boot=True)
+        return ToolOutput(after_boot=True)
     complaints, status = [], 0
     for name in call.units:
         unit = machine.unit(name)
@@ -274,15 +274,15 @@ def _change(machine: Machine, call: Call, now: float) -> Answer:
         elif machine.never_ready(name):
             complaints.append(f"Job for {name} failed because the control process exited with error code.")
             status = 1
-    return Answer(err=tuple(complaints), status=status)
+    return ToolOutput(err=tuple(complaints), status=status)
 
 
-def _try_restart(machine: Machine, call: Call, now: float) -> Answer:
+def _try_restart(machine: LabMachine, call: Call, now: float) -> ToolOutput:
     call.units = [name for name in call.units if active(machine, name) in {"active", "activating"}]
     return _change(machine, call, now)
 
 
-def _stop(machine: Machine, call: Call, now: float) -> Answer:
+def _stop(machine: LabMachine, call: Call, now: float) -> ToolOutput:
     complaints = []
     for name in call.units:
         known = name in machine.timers or machine.unit(name).load_state != "not-found"
@@ -290,20 +290,20 @@ def _stop(machine: Machine, call: Call, now: float) -> Answer:
             machine.stop(name, now)
         else:
             complaints.append(f"Failed to stop {name}: Unit {name} not loaded.")
-    return Answer(err=tuple(complaints), status=5 if complaints else 0)
+    return ToolOutput(err=tuple(complaints), status=5 if complaints else 0)
 
 
-def _kill(machine: Machine, call: Call, now: float) -> Answer:
+def _kill(machine: LabMachine, call: Call, now: float) -> ToolOutput:
     """Of all signals the lab knows SIGHUP."""
     if call.signal.removeprefix("SIG") != "HUP":
         return failed(1, f"signal {call.signal} is not in the lab")
     complaints = [
         f"Failed to kill unit {name}: No main process to kill" for name in call.units if not machine.hang_up(name, now)
     ]
-    return Answer(err=tuple(complaints), status=1 if complaints else 0)
+    return ToolOutput(err=tuple(complaints), status=1 if complaints else 0)
 
 
-def _list_units(machine: Machine, call: Call, _now: float) -> Answer:
+def _list_units(machine: LabMachine, call: Call, _now: float) -> ToolOutput:
     names = sorted({*machine.services, *machine.timers})
     lines = []
     for name in names:
@@ -313,11 +313,11 @@ def _list_units(machine: Machine, call: Call, _now: float) -> Answer:
             lines.append(
                 f"{name} {found['LoadState']} {found['ActiveState']} {found['SubState']} {found['Description']}"
             )
-    return Answer(out=tuple(lines))
+    return ToolOutput(out=tuple(lines))
 
 
-def _list_timers(machine: Machine, call: Call, now: float) -> Answer:
-    return Answer(
+def _list_timers(machine: LabMachine, call: Call, now: float) -> ToolOutput:
+    return ToolOutput(
         out=tuple(
             f"- {units.span_text(max(timer.when - now, 0.001))} left - - {name} {timer.service}"
             for name, timer in sorted(machine.timers.items())
@@ -326,7 +326,7 @@ def _list_timers(machine: Machine, call: Call, now: float) -> Answer:
     )
 
 
-def _cat(machine: Machine, call: Call, _now: float) -> Answer:
+def _cat(machine: LabMachine, call: Call, _now: float) -> ToolOutput:
     lines: list[str] = []
     for name in call.units:
         unit = machine.unit(name)
@@ -335,14 +335,14 @@ def _cat(machine: Machine, call: Call, _now: float) -> Answer:
         for path in (unit.fragment, *unit.drop_ins):
             text = (machine.tree.read(path) or b"").decode("utf-8", "replace")
             lines += [f"# {path}", *text.splitlines(), ""]
-    return Answer(out=tuple(lines))
+    return ToolOutput(out=tuple(lines))
 
 
-def _nothing(_machine: Machine, _call: Call, _now: float) -> Answer:
-    return Answer()
+def _nothing(_machine: LabMachine, _call: Call, _now: float) -> ToolOutput:
+    return ToolOutput()
 
 
-_VERBS: Mapping[str, Callable[[Machine, Call, float], Answer]] = {
+_VERBS: Mapping[str, Callable[[LabMachine, Call, float], ToolOutput]] = {
     "show": _show,
     "": _list_units,
     "is-active": _is_active,

@@ -10,10 +10,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from rollout.lab import systemctl, units
-from rollout.lab.answers import Answer, failed
+from rollout.lab.answers import ToolOutput, failed
 from rollout.lab.kubelet import START_UP
-from rollout.lab.machine import Line, Machine, Timer
-from rollout.lab.service import Phase, Service
+from rollout.lab.machine import JournalLine, LabMachine, Timer
+from rollout.lab.service import LabService, UnitPhase
 
 # The nodes' command search path: our stand-ins, and the host's tools without the host's own cluster software.
 
@@ -80,7 +80,7 @@ _PRECISE = 1.0
 """Below this accuracy a timer is on time; above it, it comes late by half of the accuracy (systemd may pick any)."""
 
 
-def answer(machine: Machine, tool: str, arguments: tuple[str, ...], now: float, wall: float) -> Answer:
+def answer(machine: LabMachine, tool: str, arguments: tuple[str, ...], now: float, wall: float) -> ToolOutput:
     """Let ``tool`` do its work. ``wall`` is the wall time of ``now``, for ``journalctl --since``."""
     if tool == "journalctl":
         return journalctl(machine, arguments, now - wall)
@@ -88,7 +88,7 @@ def answer(machine: Machine, tool: str, arguments: tuple[str, ...], now: float, 
     return asked(machine, arguments, now) if asked else failed(127, f"{tool}: not in the lab")
 
 
-def systemd_run(machine: Machine, arguments: tuple[str, ...], now: float) -> Answer:
+def systemd_run(machine: LabMachine, arguments: tuple[str, ...], now: float) -> ToolOutput:
     """``systemd-run --on-active=…``: a transient timer. Without it: the command as a transient service, now."""
     options: dict[str, list[str]] = {}
     rest = list(arguments)
@@ -120,8 +120,13 @@ def systemd_run(machine: Machine, arguments: tuple[str, ...], now: float) -> Ans
 
 
 def _arm(
-    machine: Machine, options: dict[str, list[str]], command: tuple[str, ...], now: float, delay: float, accuracy: float
-) -> Answer:
+    machine: LabMachine,
+    options: dict[str, list[str]],
+    command: tuple[str, ...],
+    now: float,
+    delay: float,
+    accuracy: float,
+) -> ToolOutput:
     name = re.sub(r"\.(timer|service)$", "", options.get("--unit", [f"run-r{machine.host.pid():x}"])[-1])
     timed = "--on-active" in options
     late = accuracy / 2 if timed and accuracy > _PRECISE else 0.0
@@ -135,15 +140,15 @@ def _arm(
         )
     if not timed:
         machine.advance(now)
-        return Answer(err=(f"Running as unit: {name}.service",))
-    return Answer(err=(f"Running timer as unit: {name}.timer", f"Will run service as unit: {name}.service"))
+        return ToolOutput(err=(f"Running as unit: {name}.service",))
+    return ToolOutput(err=(f"Running timer as unit: {name}.timer", f"Will run service as unit: {name}.service"))
 
 
 def _pairs(options: dict[str, list[str]], name: str) -> list[tuple[str, str]]:
     return [(key, value) for key, _, value in (text.partition("=") for text in options.get(name, []))]
 
 
-def journalctl(machine: Machine, arguments: tuple[str, ...], offset: float) -> Answer:
+def journalctl(machine: LabMachine, arguments: tuple[str, ...], offset: float) -> ToolOutput:
     """The journal of a unit or of processes; ``offset`` is what to add to wall time to get the machine's time."""
     options: dict[str, str] = {}
     pids: set[str] = set()
@@ -159,9 +164,9 @@ def journalctl(machine: Machine, arguments: tuple[str, ...], offset: float) -> A
     lines = [line for line in said if _wanted(options, machine, line, offset)]
     shown = lines[-int(options["--lines"]) :] if "--lines" in options else lines
     if options.get("--output") == "cat":
-        return Answer(out=tuple(line.text for line in shown))
+        return ToolOutput(out=tuple(line.text for line in shown))
     texts = [f"[{line.when:.6f}] node {line.identifier}[{line.pid}]: {line.text}" for line in shown]
-    return Answer(out=tuple(texts) or ("-- No entries --",))
+    return ToolOutput(out=tuple(texts) or ("-- No entries --",))
 
 
 _LONG = {
@@ -175,7 +180,7 @@ _LONG = {
 }
 
 
-def _wanted(options: Mapping[str, str], machine: Machine, line: Line, offset: float) -> bool:
+def _wanted(options: Mapping[str, str], machine: LabMachine, line: JournalLine, offset: float) -> bool:
     if "--unit" in options and not _belongs(systemctl.full_name(options["--unit"]), line):
         return False
     if "--since" in options and line.when < _since(options["--since"], machine, offset):
@@ -188,13 +193,13 @@ def _grep(pattern: str, text: str) -> bool:
     return re.search(pattern, text, re.IGNORECASE if pattern == pattern.lower() else 0) is not None
 
 
-def _belongs(unit: str, line: Line) -> bool:
+def _belongs(unit: str, line: JournalLine) -> bool:
     if line.identifier == "systemd":
         return unit in line.text
     return f"{line.identifier}.service" == unit
 
 
-def _since(value: str, machine: Machine, offset: float) -> float:
+def _since(value: str, machine: LabMachine, offset: float) -> float:
     if value.startswith("@"):
         return float(value[1:]) + offset
     if value.startswith("-"):
@@ -203,7 +208,7 @@ def _since(value: str, machine: Machine, offset: float) -> float:
     return 0.0
 
 
-def curl(machine: Machine, arguments: tuple[str, ...], now: float) -> Answer:
+def curl(machine: LabMachine, arguments: tuple[str, ...], now: float) -> ToolOutput:
     """One GET of the kubelet's own health endpoint."""
     url, most, template, discard = "", 300.0, "", False
     rest = list(arguments)
@@ -227,10 +232,10 @@ def curl(machine: Machine, arguments: tuple[str, ...], now: float) -> Answer:
         return reply
     code = "200" if reply == "ok" else "404"
     shown = "" if discard else reply
-    return Answer(bare=shown + template.replace("%{http_code}", code).replace("\\n", "\n"))
+    return ToolOutput(bare=shown + template.replace("%{http_code}", code).replace("\\n", "\n"))
 
 
-def _get(machine: Machine, url: str, now: float, most: float) -> Answer | str:
+def _get(machine: LabMachine, url: str, now: float, most: float) -> ToolOutput | str:
     parts = urlsplit(url if "//" in url else f"http://{url}")
     port = parts.port or 80
     running = [service for service in machine.kubelets() if _listens(service, port, now)]
@@ -239,17 +244,17 @@ def _get(machine: Machine, url: str, now: float, most: float) -> Answer | str:
         return failed(7, message)
     if machine.ailments.silent(running[0].start, now):
         message = f"curl: (28) Operation timed out after {most * 1000:.0f} milliseconds with 0 bytes received"
-        return Answer(err=(message,), status=28, delay=most)
+        return ToolOutput(err=(message,), status=28, delay=most)
     return "ok" if parts.path == "/healthz" else "404 page not found"
 
 
-def _listens(service: Service, port: int, now: float) -> bool:
+def _listens(service: LabService, port: int, now: float) -> bool:
     stays = service.ends is None or service.start.life > START_UP
-    settled = service.phase is Phase.RUNNING and stays and now >= service.started + START_UP
+    settled = service.phase is UnitPhase.RUNNING and stays and now >= service.started + START_UP
     return settled and service.start.healthz_port == port != 0
 
 
-_TOOLS: Mapping[str, Callable[[Machine, tuple[str, ...], float], Answer]] = {
+_TOOLS: Mapping[str, Callable[[LabMachine, tuple[str, ...], float], ToolOutput]] = {
     "systemctl": systemctl.answer,
     "systemd-run": systemd_run,
     "curl": curl,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollout.lab.syscalls import Held
+from rollout.lab.syscalls import HeldCall
 
 OPEN, WRITE, MKDIR, REMOVE, RENAME, LINK, SYMLINK = "open", "write", "mkdir", "remove", "rename", "link", "symlink"
 ATTRIBUTES, SYNC, ROOM = "attributes", "sync", "room"
@@ -59,14 +59,14 @@ class Act:
         return self.target if self.what == LINK else self.path
 
 
-def act(held: Held, root: str) -> Act:
+def act(held: HeldCall, root: str) -> Act:
     """What a call comes to. It may have been withdrawn meanwhile: then its paths are empty."""
     what, ways = _CALLS.get(held.name, ("", ()))
     paths = [_inside(_path(held, way), root) for way in ways]
     return Act(what, *paths)
 
 
-def grows(held: Held) -> bool:
+def grows(held: HeldCall) -> bool:
     """Whether a write needs more room than its file has."""
     try:
         descriptor = held.arguments[2 if held.name == "copy_file_range" else 0]
@@ -79,7 +79,7 @@ def grows(held: Held) -> bool:
     return held.name not in {"write", "pwrite64"} or end > found.st_blocks * 512
 
 
-def fill_in(held: Held, at: int, data: bytes) -> None:
+def fill_in(held: HeldCall, at: int, data: bytes) -> None:
     """Write into the memory of who waits."""
     with Path(f"/proc/{held.pid}/mem").open("r+b", buffering=0) as memory:
         memory.seek(at)
@@ -92,7 +92,7 @@ def _position(pid: int, descriptor: int, size: int) -> int:
     return size if int(fields["flags"], 8) & os.O_APPEND else int(fields["pos"])
 
 
-def _path(held: Held, way: _Way) -> str:
+def _path(held: HeldCall, way: _Way) -> str:
     folder, text = way
     try:
         if text == -1:

@@ -22,7 +22,7 @@ from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpene
 from rollout.core.run.state import NodeRecord, NodeState, Order, RunState
 from rollout.core.run.state_builder import GRACE
 from rollout.errors import StateError
-from rollout.simulator.fleet import Fleet, Sender
+from rollout.simulator.fleet import ModelFleet, Sender
 from rollout.simulator.journal import Desk, ModelJournal, Owner
 from rollout.simulator.timeline import Task, Timeline
 
@@ -68,7 +68,7 @@ class KilledError(BaseException):
     """kill -9: nothing of the controller runs after it."""
 
 
-class Moment(StrEnum):
+class TouchPoint(StrEnum):
     """Where a controller touches the outside, and so where it may be struck."""
 
     BEFORE_WRITE = "before it wrote an event"
@@ -87,13 +87,13 @@ class Strike:
 
 
 @dataclass
-class Room:
+class Surroundings:
     """What controllers act in. ``longest`` is the longest jump over ticks at which nothing happens; a controller with very
     many nodes is busy: it looks at answers ``grain`` seconds after the first came.
     """
 
     timeline: Timeline
-    fleet: Fleet
+    fleet: ModelFleet
     tell: Callable[[str, str], None]
     longest: float = 2.0
     grain: float = 0.0
@@ -104,7 +104,7 @@ class Controller:
     """One process on ``host``. ``clock_ahead``: of its clock. A ``task`` lets others act meanwhile."""
 
     name: str
-    room: Room
+    room: Surroundings
     journal: ModelJournal
     order: Order
     host: str = "desk"
@@ -163,7 +163,7 @@ class Controller:
 
     # Where it can be struck.
 
-    def touch(self, moment: Moment) -> None:
+    def touch(self, moment: TouchPoint) -> None:
         if not self.alive:
             raise KilledError
         if self.room.timeline.now >= self.dies_at:
@@ -173,7 +173,7 @@ class Controller:
             if strike.touch == self.touches:
                 self._struck(strike, moment)
 
-    def _struck(self, strike: Strike, moment: Moment) -> None:
+    def _struck(self, strike: Strike, moment: TouchPoint) -> None:
         if not strike.frozen:
             self.alive = False
             self.room.tell(self.name, f"is killed {moment}")
@@ -202,7 +202,7 @@ class Controller:
     # Engine.
 
     def submit(self, worker: Worker, command: Command) -> None:  # noqa: ARG002 - the fleet is the worker
-        self.touch(Moment.BEFORE_ASK)
+        self.touch(TouchPoint.BEFORE_ASK)
         self.submitted(self, command)
         if is_change(command):
             self._start(command, self._hear)
@@ -245,7 +245,7 @@ class Controller:
 
     def collect(self, timeout: float) -> tuple[Event, ...]:
         self.settled()
-        self.touch(Moment.WAITING)
+        self.touch(TouchPoint.WAITING)
         if not self.answers:
             self.wait(max(self.room.grain, self._idle(timeout)))
             if self.room.grain:
@@ -253,7 +253,7 @@ class Controller:
         found = tuple(self.answers)
         self.answers.clear()
         if found:
-            self.touch(Moment.ANSWERED)
+            self.touch(TouchPoint.ANSWERED)
         return found
 
     def _idle(self, timeout: float) -> float:
@@ -302,19 +302,19 @@ class TouchedDesk(Desk):
     controller: Controller
 
     def begin(self, header: RunHeader) -> None:
-        self.controller.touch(Moment.BEFORE_WRITE)
+        self.controller.touch(TouchPoint.BEFORE_WRITE)
         super().begin(header)
-        self.controller.touch(Moment.AFTER_WRITE)
+        self.controller.touch(TouchPoint.AFTER_WRITE)
 
     def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
-        self.controller.touch(Moment.BEFORE_WRITE)
+        self.controller.touch(TouchPoint.BEFORE_WRITE)
         if self.journal.timeline.now < self.journal.slow_until:
             self.controller.write_slowly(self.journal.slow_by)
         super().append(run, events, ended)
-        self.controller.touch(Moment.AFTER_WRITE)
+        self.controller.touch(TouchPoint.AFTER_WRITE)
 
     def renew(self, cluster: str, run: str) -> None:
-        self.controller.touch(Moment.BEFORE_WRITE)
+        self.controller.touch(TouchPoint.BEFORE_WRITE)
         super().renew(cluster, run)
 
     def release(self, cluster: str, run: str) -> None:

@@ -28,7 +28,7 @@ from rollout.core.model.playbook import (
 from rollout.core.plans.waves import Candidate, positions, waves
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import Order
-from rollout.simulator.scenario import Fault, Kind, Scenario
+from rollout.simulator.scenario import Fault, FaultKind, Scenario
 
 LONGEST = 150.0
 """Seconds from the beginning in which faults strike."""
@@ -157,58 +157,65 @@ def drawn_fault(dice: Random, names: tuple[str, ...]) -> Fault:
     return Fault(kind, node, _when(dice, kind), _lasting(dice, kind), _amount(dice, kind), _words(dice, kind))
 
 
-def _when(dice: Random, kind: Kind) -> float:
-    if kind in (Kind.KILLED, Kind.FROZEN):
+def _when(dice: Random, kind: FaultKind) -> float:
+    if kind in (FaultKind.KILLED, FaultKind.FROZEN):
         return float(dice.randint(1, dice.choice((20, 100, 400))))
-    if kind in (Kind.ANSWER_LOST, Kind.COMMAND_LOST):
+    if kind in (FaultKind.ANSWER_LOST, FaultKind.COMMAND_LOST):
         return float(dice.randint(1, 8))
     if kind in _FROM_THE_START:
         return 0.0
     return round(dice.random() * dice.choice((20.0, LONGEST)), 1)
 
 
-def _lasting(dice: Random, kind: Kind) -> float:
-    if kind is Kind.KILLED:
+def _lasting(dice: Random, kind: FaultKind) -> float:
+    if kind is FaultKind.KILLED:
         return dice.choice((1.0, 1.0, 10.0, 60.0, 200.0))  # until the next one
-    if kind is Kind.DIES:
+    if kind is FaultKind.DIES:
         return 0.0
-    if kind is Kind.REBOOTS:
+    if kind is FaultKind.REBOOTS:
         return dice.choice((5.0, 40.0, 120.0))
     return dice.choice((2.0, 8.0, 20.0, 45.0, 100.0, 250.0))
 
 
-def _amount(dice: Random, kind: Kind) -> float:
-    if kind in (Kind.SLOW, Kind.LATENT):
+def _amount(dice: Random, kind: FaultKind) -> float:
+    if kind in (FaultKind.SLOW, FaultKind.LATENT):
         return dice.choice((2.0, 5.0, 20.0))
-    if kind is Kind.NODE_CLOCK:
+    if kind is FaultKind.NODE_CLOCK:
         return dice.choice((0.9, 1.1))
-    if kind in (Kind.NEXT_CLOCK, Kind.LEASE_CLOCK):
+    if kind in (FaultKind.NEXT_CLOCK, FaultKind.LEASE_CLOCK):
         return dice.choice((-86400.0, -60.0, -3.0, 3.0, 60.0, 86400.0))
-    if kind is Kind.ANSWER_LATE:
+    if kind is FaultKind.ANSWER_LATE:
         return dice.choice((0.05, 0.3, 2.0))
-    if kind is Kind.STORE_SLOW:
+    if kind is FaultKind.STORE_SLOW:
         return dice.choice((0.3, 2.0, 8.0))
-    return float(kind is Kind.WRITE_FAILS)
+    return float(kind is FaultKind.WRITE_FAILS)
 
 
-def _words(dice: Random, kind: Kind) -> str:
-    if kind in (Kind.NODE_GATE, Kind.WAVE_GATE, Kind.WAVE_BASELINE, Kind.NODE_BASELINE):
+def _words(dice: Random, kind: FaultKind) -> str:
+    if kind in (FaultKind.NODE_GATE, FaultKind.WAVE_GATE, FaultKind.WAVE_BASELINE, FaultKind.NODE_BASELINE):
         return dice.choice(("fail", "unknown"))
-    if kind is Kind.ABORTED:
+    if kind is FaultKind.ABORTED:
         return str(dice.choice(("", *RevertScope)))
     return ""
 
 
-_OF_NODES = frozenset(tuple(Kind)[: tuple(Kind).index(Kind.NODE_BASELINE) + 1]) | {Kind.NODE_CLOCK}
+_OF_NODES = frozenset(tuple(FaultKind)[: tuple(FaultKind).index(FaultKind.NODE_BASELINE) + 1]) | {FaultKind.NODE_CLOCK}
 _FROM_THE_START = frozenset(
     {
-        Kind.NODE_CLOCK,
-        Kind.LATENT,
-        Kind.ANSWER_LATE,
-        Kind.RESTART_FAILS,
-        Kind.SLOW,
-        Kind.SICK_AFTER_CHANGE,
-        Kind.SICK_EITHER_WAY,
+        FaultKind.NODE_CLOCK,
+        FaultKind.LATENT,
+        FaultKind.ANSWER_LATE,
+        FaultKind.RESTART_FAILS,
+        FaultKind.SLOW,
+        FaultKind.SICK_AFTER_CHANGE,
+        FaultKind.SICK_EITHER_WAY,
     }
 )
-_WEIGHTED = (*Kind, *(Kind.KILLED,) * 6, *(Kind.CUT,) * 3, Kind.ANSWER_LOST, Kind.ANSWER_LOST, Kind.REBOOTS)
+_WEIGHTED = (
+    *FaultKind,
+    *(FaultKind.KILLED,) * 6,
+    *(FaultKind.CUT,) * 3,
+    FaultKind.ANSWER_LOST,
+    FaultKind.ANSWER_LOST,
+    FaultKind.REBOOTS,
+)

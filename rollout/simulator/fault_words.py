@@ -17,35 +17,35 @@ from rollout.core.text.nodesets import Names, NodesetError, evaluate
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem
-from rollout.simulator.scenario import Fault, Kind
+from rollout.simulator.scenario import Fault, FaultKind
 
 EVER = float("inf")
 
 OF_NODES: Mapping[str, Fault] = {
-    "unhealthy": Fault(Kind.FALLS_SICK, lasting=EVER),
-    "broken": Fault(Kind.SICK_EITHER_WAY, lasting=EVER),
-    "unreachable": Fault(Kind.CUT, lasting=EVER),
-    "slow": Fault(Kind.SLOW, lasting=EVER, amount=5.0),
-    "drifted": Fault(Kind.DRIFTS),
-    "pulling": Fault(Kind.PULLS, lasting=EVER),
-    "dies": Fault(Kind.DIES),
-    "reboots": Fault(Kind.REBOOTS, lasting=60.0),
-    "freezes": Fault(Kind.FREEZES, lasting=60.0),
+    "unhealthy": Fault(FaultKind.FALLS_SICK, lasting=EVER),
+    "broken": Fault(FaultKind.SICK_EITHER_WAY, lasting=EVER),
+    "unreachable": Fault(FaultKind.CUT, lasting=EVER),
+    "slow": Fault(FaultKind.SLOW, lasting=EVER, amount=5.0),
+    "drifted": Fault(FaultKind.DRIFTS),
+    "pulling": Fault(FaultKind.PULLS, lasting=EVER),
+    "dies": Fault(FaultKind.DIES),
+    "reboots": Fault(FaultKind.REBOOTS, lasting=60.0),
+    "freezes": Fault(FaultKind.FREEZES, lasting=60.0),
 }
 _GATES = {
-    "unreachable": Fault(Kind.WAVE_GATE, lasting=EVER, words="unknown"),
-    "failing": Fault(Kind.WAVE_GATE, lasting=EVER, words="fail"),
+    "unreachable": Fault(FaultKind.WAVE_GATE, lasting=EVER, words="unknown"),
+    "failing": Fault(FaultKind.WAVE_GATE, lasting=EVER, words="fail"),
 }
 OF_OTHERS: Mapping[str, Mapping[str, Fault]] = {
-    "controller": {"killed": Fault(Kind.KILLED, lasting=60.0), "interrupted": Fault(Kind.INTERRUPTED)},
+    "controller": {"killed": Fault(FaultKind.KILLED, lasting=60.0), "interrupted": Fault(FaultKind.INTERRUPTED)},
     "journal": {
-        "unreachable": Fault(Kind.STORE_AWAY, lasting=60.0),
-        "slow": Fault(Kind.STORE_SLOW, lasting=EVER, amount=1.0),
+        "unreachable": Fault(FaultKind.STORE_AWAY, lasting=60.0),
+        "slow": Fault(FaultKind.STORE_SLOW, lasting=EVER, amount=1.0),
     },
     "gates": _GATES,
     "prometheus": _GATES,
     "alertmanager": _GATES,
-    "apiserver": {"unreachable": Fault(Kind.NODE_GATE, lasting=EVER, words="unknown")},
+    "apiserver": {"unreachable": Fault(FaultKind.NODE_GATE, lasting=EVER, words="unknown")},
 }
 """What can happen to what is not a node. Gates and the API server answer UNKNOWN when they cannot be asked."""
 
@@ -55,7 +55,7 @@ _LONGEST = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class FaultToken:
     text: str
     column: int
 
@@ -87,7 +87,7 @@ def _faults(text: str, names: Names) -> Iterator[Fault]:
     where, colon, rest = text[:_LONGEST].partition(":")
     if not colon or len(text) > _LONGEST:
         raise _Wrong(len(where) + 1, "fault-without-place", "a fault is WHERE: WHAT, and here is no `:`", _EXAMPLE)
-    tokens = [Token(match[0], len(where) + 2 + match.start()) for match in _WORD.finditer(rest)]
+    tokens = [FaultToken(match[0], len(where) + 2 + match.start()) for match in _WORD.finditer(rest)]
     place = where.strip()
     share = _share(tokens)
     fault = _timed(_what(tokens, place, len(text) + 1), tokens)
@@ -102,7 +102,7 @@ def _faults(text: str, names: Names) -> Iterator[Fault]:
 _EXAMPLE = "for example `rack12: 3% unhealthy at 10m`"
 
 
-def _share(tokens: list[Token]) -> Share | None:
+def _share(tokens: list[FaultToken]) -> Share | None:
     """Taken off the tokens, if they begin with one."""
     match = _SHARE.fullmatch(tokens[0].text) if tokens else None
     if match is None:
@@ -118,7 +118,7 @@ def _share(tokens: list[Token]) -> Share | None:
     return Share(count=int(number))
 
 
-def _what(tokens: list[Token], place: str, end: int) -> Fault:
+def _what(tokens: list[FaultToken], place: str, end: int) -> Fault:
     known = OF_OTHERS.get(place, OF_NODES)
     if not tokens:
         raise _Wrong(end, "fault-unknown", f"what happens is missing: {', '.join(known)}")
@@ -132,7 +132,7 @@ def _what(tokens: list[Token], place: str, end: int) -> Fault:
     return known[token.text]
 
 
-def _timed(fault: Fault, tokens: list[Token]) -> Fault:
+def _timed(fault: Fault, tokens: list[FaultToken]) -> Fault:
     seen: set[str] = set()
     while tokens:
         word = tokens.pop(0)
@@ -141,7 +141,7 @@ def _timed(fault: Fault, tokens: list[Token]) -> Fault:
             message = f"`{printable(word.text, 40)}` is not understood here"
             raise _Wrong(word.column, "fault-time", message, did_you_mean(word.text, _TIMES) or "at TIME, for TIME")
         seen.add(field)
-        seconds = _seconds(tokens.pop(0) if tokens else Token("", word.column + len(word.text) + 1))
+        seconds = _seconds(tokens.pop(0) if tokens else FaultToken("", word.column + len(word.text) + 1))
         fault = replace(fault, at=seconds) if field == "at" else replace(fault, lasting=seconds)
     return fault
 
@@ -149,7 +149,7 @@ def _timed(fault: Fault, tokens: list[Token]) -> Fault:
 _TIMES = {"at": "at", "from": "at", "for": "lasting"}
 
 
-def _seconds(token: Token) -> float:
+def _seconds(token: FaultToken) -> float:
     try:
         found = durations.parse(token.text)
     except durations.DurationError as error:
@@ -162,10 +162,10 @@ def _seconds(token: Token) -> float:
 def _of_others(place: str, fault: Fault, names: Names) -> Iterator[Fault]:
     """What happens to gates happens to their baselines too, and to the API server's gates on every node."""
     yield from [replace(fault, node=name) for name in names.nodes] if place == "apiserver" else [fault]
-    if fault.kind is Kind.WAVE_GATE:
-        yield replace(fault, kind=Kind.WAVE_BASELINE)
-    if fault.kind is Kind.NODE_GATE:
-        yield from [replace(fault, kind=Kind.NODE_BASELINE, node=name) for name in names.nodes]
+    if fault.kind is FaultKind.WAVE_GATE:
+        yield replace(fault, kind=FaultKind.WAVE_BASELINE)
+    if fault.kind is FaultKind.NODE_GATE:
+        yield from [replace(fault, kind=FaultKind.NODE_BASELINE, node=name) for name in names.nodes]
 
 
 def _nodes(place: str, names: Names) -> list[str]:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rollout.core.model.verdict import Verdict
-from rollout.simulator.fleet import Fleet, Link, Spell
+from rollout.simulator.fleet import ModelFleet, ModelLink, Spell
 from rollout.simulator.journal import ModelJournal
 from rollout.simulator.machine import FOREIGN, MIXED, NEW, OLD
 from rollout.simulator.node import ModelNode
-from rollout.simulator.scenario import Fault, Kind
+from rollout.simulator.scenario import Fault, FaultKind
 from rollout.simulator.timeline import Timeline
 
 
@@ -22,7 +22,7 @@ class World:
     """What faults strike. ``ask`` is a word from another terminal, ``emergency`` somebody on another machine."""
 
     timeline: Timeline
-    fleet: Fleet
+    fleet: ModelFleet
     journal: ModelJournal
     tell: Callable[[str, str], None]
     ask: Callable[[str, str], None]
@@ -45,32 +45,32 @@ def set_up(fault: Fault, world: World) -> None:
         world.timeline.at(fault.at, lambda: strike_all(world, fault))
 
 
-def _cut(link: Link, fault: Fault) -> None:
+def _cut(link: ModelLink, fault: Fault) -> None:
     link.cuts.append((fault.at, fault.at + fault.lasting))
 
 
-def _latent(link: Link, fault: Fault) -> None:
+def _latent(link: ModelLink, fault: Fault) -> None:
     link.latency *= fault.amount
 
 
-def _lose_answer(link: Link, fault: Fault) -> None:
+def _lose_answer(link: ModelLink, fault: Fault) -> None:
     link.lost_answers.add(int(fault.at))
 
 
-def _answers_late(link: Link, fault: Fault) -> None:
+def _answers_late(link: ModelLink, fault: Fault) -> None:
     link.queue = fault.amount
 
 
-def _lose_command(link: Link, fault: Fault) -> None:
+def _lose_command(link: ModelLink, fault: Fault) -> None:
     link.lost_commands.add(int(fault.at))
 
 
-_OF_LINKS: Mapping[Kind, Callable[[Link, Fault], None]] = {
-    Kind.CUT: _cut,
-    Kind.LATENT: _latent,
-    Kind.ANSWER_LOST: _lose_answer,
-    Kind.COMMAND_LOST: _lose_command,
-    Kind.ANSWER_LATE: _answers_late,
+_OF_LINKS: Mapping[FaultKind, Callable[[ModelLink, Fault], None]] = {
+    FaultKind.CUT: _cut,
+    FaultKind.LATENT: _latent,
+    FaultKind.ANSWER_LOST: _lose_answer,
+    FaultKind.COMMAND_LOST: _lose_command,
+    FaultKind.ANSWER_LATE: _answers_late,
 }
 
 
@@ -130,27 +130,27 @@ def _clock(node: ModelNode, fault: Fault) -> None:
     node.rate = fault.amount
 
 
-_OF_NODES: Mapping[Kind, Callable[[ModelNode, Fault], None]] = {
-    Kind.DIES: _die,
-    Kind.REBOOTS: _reboot,
-    Kind.FREEZES: _freeze,
-    Kind.AGENT_KILLED: _kill_agent,
-    Kind.RESTART_FAILS: _keep_process,
-    Kind.SLOW: _slow,
-    Kind.SICK_AFTER_CHANGE: _sick_with_new,
-    Kind.SICK_EITHER_WAY: _sick_with_both,
-    Kind.FALLS_SICK: _falls_sick,
-    Kind.DRIFTS: _drift,
-    Kind.PULLS: _pull,
-    Kind.PODS_KEPT: _keep_pods,
-    Kind.NODE_CLOCK: _clock,
+_OF_NODES: Mapping[FaultKind, Callable[[ModelNode, Fault], None]] = {
+    FaultKind.DIES: _die,
+    FaultKind.REBOOTS: _reboot,
+    FaultKind.FREEZES: _freeze,
+    FaultKind.AGENT_KILLED: _kill_agent,
+    FaultKind.RESTART_FAILS: _keep_process,
+    FaultKind.SLOW: _slow,
+    FaultKind.SICK_AFTER_CHANGE: _sick_with_new,
+    FaultKind.SICK_EITHER_WAY: _sick_with_both,
+    FaultKind.FALLS_SICK: _falls_sick,
+    FaultKind.DRIFTS: _drift,
+    FaultKind.PULLS: _pull,
+    FaultKind.PODS_KEPT: _keep_pods,
+    FaultKind.NODE_CLOCK: _clock,
 }
 
-_OF_GATES: Mapping[Kind, tuple[bool, bool]] = {  # of one node; before its change
-    Kind.NODE_GATE: (True, False),
-    Kind.NODE_BASELINE: (True, True),
-    Kind.WAVE_GATE: (False, False),
-    Kind.WAVE_BASELINE: (False, True),
+_OF_GATES: Mapping[FaultKind, tuple[bool, bool]] = {  # of one node; before its change
+    FaultKind.NODE_GATE: (True, False),
+    FaultKind.NODE_BASELINE: (True, True),
+    FaultKind.WAVE_GATE: (False, False),
+    FaultKind.WAVE_BASELINE: (False, True),
 }
 
 
@@ -182,14 +182,14 @@ def _lease_clock(world: World, fault: Fault) -> None:
     world.tell("store", f"its clock steps by {fault.amount:g} s")
 
 
-_OF_THE_WORLD: Mapping[Kind, Callable[[World, Fault], None]] = {
-    Kind.WRITE_FAILS: _write_fails,
-    Kind.WRITE_UNSURE: _write_unsure,
-    Kind.STORE_SLOW: _store_slow,
-    Kind.STORE_AWAY: _store_away,
-    Kind.API_AWAY: _api_away,
-    Kind.LEASE_CLOCK: _lease_clock,
-    Kind.PAUSED: lambda world, _: world.ask("pause", ""),
-    Kind.ABORTED: lambda world, fault: world.ask("abort", fault.words),
-    Kind.EMERGENCY: lambda world, _: world.emergency(),
+_OF_THE_WORLD: Mapping[FaultKind, Callable[[World, Fault], None]] = {
+    FaultKind.WRITE_FAILS: _write_fails,
+    FaultKind.WRITE_UNSURE: _write_unsure,
+    FaultKind.STORE_SLOW: _store_slow,
+    FaultKind.STORE_AWAY: _store_away,
+    FaultKind.API_AWAY: _api_away,
+    FaultKind.LEASE_CLOCK: _lease_clock,
+    FaultKind.PAUSED: lambda world, _: world.ask("pause", ""),
+    FaultKind.ABORTED: lambda world, fault: world.ask("abort", fault.words),
+    FaultKind.EMERGENCY: lambda world, _: world.emergency(),
 }

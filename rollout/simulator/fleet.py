@@ -30,7 +30,7 @@ SILENCE_SECONDS = 15.0
 
 
 @dataclass
-class Link:
+class ModelLink:
     """One node's network. ``cuts`` are spans; ``lost_answers`` and ``lost_commands`` are asks of it, counted from 1.
 
     Of each of the verbs in ``loses`` the next answer is lost. ``queue``: seconds from an answer, and its time, to the driver's
@@ -79,12 +79,12 @@ class Sender:
 
 
 @dataclass
-class Fleet:
+class ModelFleet:
     """All nodes, each with its link. ``begun`` is told of every ask that begins on a node, before it does."""
 
     timeline: Timeline
     nodes: Mapping[str, ModelNode]
-    links: Mapping[str, Link]
+    links: Mapping[str, ModelLink]
     dice: Random
     spells: list[Spell] = field(default_factory=list)
     begun: Callable[[Sender, Ask], None] = lambda _sender, _ask: None
@@ -116,7 +116,7 @@ class Fleet:
 class Errand:
     """One ask on its way. Whatever happens, at most one answer is delivered. ``cancels``: pulls that its restart ends."""
 
-    fleet: Fleet
+    fleet: ModelFleet
     sender: Sender
     ask: Ask
     deliver: Callable[[Answered], None]
@@ -272,7 +272,7 @@ class Errand:
         return Trigger.GATES_PASSED
 
 
-def drained(fleet: Fleet, sender: Sender, node: ModelNode, ask: Ask) -> Trigger:
+def drained(fleet: ModelFleet, sender: Sender, node: ModelNode, ask: Ask) -> Trigger:
     """One round: cordoned if it is not yet, pods asked to go where a budget lets them, and gone a while later.
 
     The API server knows the cordon's token only. So who has cordoned asks the node whether it is still its own, and if it is
@@ -299,7 +299,7 @@ def drained(fleet: Fleet, sender: Sender, node: ModelNode, ask: Ask) -> Trigger:
     return Trigger.DRAINED if now >= node.pods_gone_at else over
 
 
-def uncordoned(fleet: Fleet, node: ModelNode, counter: int | None = None) -> Trigger:
+def uncordoned(fleet: ModelFleet, node: ModelNode, counter: int | None = None) -> Trigger:
     """Pods come back to where they may. ``counter`` ``None``: whatever token the cordon has."""
     refused = not fleet.api_answers or fleet.timeline.now < node.cordon_stays_until
     if refused or (node.cordoned and counter is not None and counter < node.cordon_token):

@@ -21,7 +21,7 @@ from rollout.core.run.machine import opening, replayed
 from rollout.core.run.replace import altered
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Order, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
-from rollout.simulator.fleet import Fleet, Sender
+from rollout.simulator.fleet import ModelFleet, Sender
 from rollout.simulator.journal import ModelJournal
 from rollout.simulator.machine import FOREIGN, NEW, OLD, Restart
 from rollout.simulator.node import ModelNode
@@ -29,7 +29,7 @@ from rollout.simulator.node import ModelNode
 # A second machine beside a run, that is told nothing but the journal's own text (law 10).
 
 
-class Shadow:
+class ShadowMachine:
     """Steps on each line of the journal. What differs from the live state is told at the event that made it differ."""
 
     def __init__(self, order: str, counter: int, at: float) -> None:
@@ -74,10 +74,10 @@ class LawBrokenError(BaseException):
 
 
 @dataclass
-class Watch:
+class LawWatch:
     """Over one fleet and all runs on it."""
 
-    fleet: Fleet
+    fleet: ModelFleet
     orders: dict[str, Order] = field(default_factory=dict)
     asked: dict[str, list[float]] = field(default_factory=dict)  # run → when its restarts were asked for
 
@@ -207,13 +207,13 @@ class Replay:
     journal: ModelJournal
     run: str
     read: int = 0
-    shadow: Shadow | None = None
+    shadow: ShadowMachine | None = None
 
     def on_event(self, event: Event, before: RunState, after: RunState) -> None:
         lines, written = self.journal.lines[self.run], encode_event(event)
         if self.shadow is None:
             header = self.journal.headers[self.run]
-            self.shadow = Shadow(header.order, header.counter, header.at)
+            self.shadow = ShadowMachine(header.order, header.counter, header.at)
         while (
             self.read < len(lines) and lines[self.read] != written
         ):  # what earlier controllers wrote, and what opened this one

@@ -27,7 +27,7 @@ class Owner:
 
 
 @dataclass
-class Lease:
+class ModelLease:
     run: str
     owner: Owner
     heartbeat: float
@@ -45,7 +45,7 @@ class ModelJournal:
     )  # with the number of events that they cover
     words: list[tuple[str, Request]] = field(default_factory=list)
     withdrawn: set[int] = field(default_factory=set)  # numbers of words
-    leases: dict[str, Lease] = field(default_factory=dict)
+    leases: dict[str, ModelLease] = field(default_factory=dict)
     durable: set[tuple[str, str, int]] = field(default_factory=set)  # run, node, serial of answers
     away_until: float = 0.0
     slow_until: float = 0.0
@@ -144,9 +144,9 @@ class Desk:
         held = self.journal.leases.get(cluster)
         if held and held.owner is not self.owner and self._may_live(held):
             raise StateError("locked", f"run {held.run} has {cluster}: {held.owner.host}")
-        self.journal.leases[cluster] = Lease(run, self.owner, self.journal.clock)
+        self.journal.leases[cluster] = ModelLease(run, self.owner, self.journal.clock)
 
-    def _may_live(self, held: Lease) -> bool:
+    def _may_live(self, held: ModelLease) -> bool:
         if held.owner.host == self.owner.host:
             return held.owner.alive()
         return self.journal.clock - held.heartbeat <= LEASE_SECONDS

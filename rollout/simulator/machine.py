@@ -20,7 +20,7 @@ Work = Generator[float, None, Report]
 OLD, NEW, MIXED, FOREIGN = "old", "new", "mixed", "foreign"
 
 
-class RefusedError(Exception):
+class AgentRefusedError(Exception):
     """The agent declines; nothing was touched."""
 
 
@@ -58,7 +58,7 @@ class Kubelet:
 
 
 @dataclass
-class Process:
+class ModelProcess:
     """A verb under way on the node, in one boot."""
 
     name: str
@@ -79,7 +79,7 @@ class Restart:
 
 
 @dataclass
-class Machine:
+class ModelMachine:
     """``told`` is called with words whenever something changes on it."""
 
     name: str
@@ -91,13 +91,13 @@ class Machine:
     booted_at: float = 0.0
     powered: bool = True
     frozen_until: float = 0.0
-    holder: Process | None = None  # of the lock
-    processes: list[Process] = field(default_factory=list)
+    holder: ModelProcess | None = None  # of the lock
+    processes: list[ModelProcess] = field(default_factory=list)
     kills: int = 0  # so many processes are killed where they pause next
-    struck: Callable[[Process], bool] = lambda _process: (
+    struck: Callable[[ModelProcess], bool] = lambda _process: (
         False
     )  # asked wherever a verb pauses: whether it is killed there
-    _acting: Process | None = None
+    _acting: ModelProcess | None = None
 
     @property
     def uptime(self) -> float:
@@ -107,11 +107,11 @@ class Machine:
         self, name: str, work: Work, done: Callable[[Report | None], None], asked_at: float | None = None
     ) -> None:
         """Start a verb that was asked for a while ago; ``done`` is told its report, or ``None`` when it was killed."""
-        process = Process(name, work, done, self.timeline.now if asked_at is None else asked_at)
+        process = ModelProcess(name, work, done, self.timeline.now if asked_at is None else asked_at)
         self.processes.append(process)
         self._go_on(process)
 
-    def _go_on(self, process: Process) -> None:
+    def _go_on(self, process: ModelProcess) -> None:
         if process.killed:
             return
         if self.timeline.now < self.frozen_until:
@@ -139,7 +139,7 @@ class Machine:
         while True:
             yield 3600.0
 
-    def kill(self, process: Process) -> None:
+    def kill(self, process: ModelProcess) -> None:
         process.killed = True
         process.work.close()
         if self.holder is process:
@@ -178,7 +178,7 @@ class Machine:
         while self.holder is not None:
             if waited >= patience:
                 self._acting = me
-                raise RefusedError("locked", "another verb is at work")
+                raise AgentRefusedError("locked", "another verb is at work")
             yield 0.5
             waited += 0.5 * self.pace
         self.holder = me

@@ -16,9 +16,9 @@ from rollout.simulator.machine import (
     MIXED,
     NEW,
     OLD,
+    AgentRefusedError,
     Kubelet,
-    Machine,
-    RefusedError,
+    ModelMachine,
     Restart,
     Transaction,
     Work,
@@ -35,7 +35,7 @@ GUARD_AGAIN = 5.0
 
 
 @dataclass
-class ModelNode(Machine):
+class ModelNode(ModelMachine):
     """See the module. ``restarted`` is called with each restart of its kubelet."""
 
     restarted: Callable[[ModelNode, Restart], None] = lambda _node, _restart: None
@@ -102,7 +102,7 @@ class ModelNode(Machine):
                 self.token = Token(claim.counter, claim.run, live=True)
                 self._unlock()
             yield 0.02
-        except RefusedError as error:
+        except AgentRefusedError as error:
             return self._refused("status", tx, error)
         finally:
             self._unlock()
@@ -115,7 +115,7 @@ class ModelNode(Machine):
             self._fence(by)
             if tx not in self.transactions:
                 yield from self._apply(tx, by, guard, began)
-        except RefusedError as error:
+        except AgentRefusedError as error:
             return self._refused("apply", tx, error)
         finally:
             self._unlock()
@@ -123,15 +123,15 @@ class ModelNode(Machine):
 
     def _apply(self, tx: str, by: Token, guard: float, began: float) -> Generator[float, None, None]:
         if self.token.run == by.run and not self.token.live:
-            raise RefusedError("fenced", f"run {by.run} has ended here")
+            raise AgentRefusedError("fenced", f"run {by.run} has ended here")
         if self.under_way:
-            raise RefusedError("armed-by-another", self.under_way.tx)
+            raise AgentRefusedError("armed-by-another", self.under_way.tx)
         self._compare()
         self._accept(by)
         yield self.stage
         self._compare()
         if self.timeline.now - began > STAGING_SECONDS:
-            raise RefusedError("too-late", "it stood still while it staged")
+            raise AgentRefusedError("too-late", "it stood still while it staged")
         self.late = False
         found = Transaction(tx, by.run, by.counter, self.boot, self.uptime + guard)
         self.transactions[tx] = found
@@ -160,11 +160,11 @@ class ModelNode(Machine):
             if found.state is ReceiptState.ARMED and self._is_late(found):
                 yield from self._take_back(found, "guard")
             if found.state in (ReceiptState.REVERTING, ReceiptState.REVERTED):
-                raise RefusedError("too-late", "the guard's time is over")
+                raise AgentRefusedError("too-late", "the guard's time is over")
             if found.state is ReceiptState.ARMED:
                 self._become(found, ReceiptState.CONFIRMED)
                 self.guards.discard(tx)
-        except RefusedError as error:
+        except AgentRefusedError as error:
             return self._refused("confirm", tx, error)
         finally:
             self._unlock()
@@ -178,12 +178,12 @@ class ModelNode(Machine):
             self._accept(by)
             if found.state is not ReceiptState.REVERTED:
                 if self.under_way not in (None, found):
-                    raise RefusedError("armed-by-another", tx)
+                    raise AgentRefusedError("armed-by-another", tx)
                 if self.files == FOREIGN and not force and found.state is not ReceiptState.REVERTING:
-                    raise RefusedError("foreign-bytes", "/etc/kubernetes/kubelet.conf")
+                    raise AgentRefusedError("foreign-bytes", "/etc/kubernetes/kubelet.conf")
                 yield 0.1
                 yield from self._take_back(found, "asked", by)
-        except RefusedError as error:
+        except AgentRefusedError as error:
             return self._refused("revert", tx, error)
         finally:
             self._unlock()
@@ -195,7 +195,7 @@ class ModelNode(Machine):
             self._fence(by)
             yield 0.05
             self.token = Token(by.counter, by.run, live=False)
-        except RefusedError as error:
+        except AgentRefusedError as error:
             return self._refused("cleanup", "", error)
         finally:
             self._unlock()
@@ -209,7 +209,7 @@ class ModelNode(Machine):
         try:
             try:
                 yield from self._lock(GUARD_PATIENCE)
-            except RefusedError:
+            except AgentRefusedError:
                 if self.holder is not None:
                     self.kill(self.holder)
                 self.holder = self._acting
@@ -231,9 +231,9 @@ class ModelNode(Machine):
     def _fence(self, by: Token, *, force: bool = False) -> None:
         known = self.token
         if by.counter < known.counter or (by.counter == known.counter and by.run != known.run):
-            raise RefusedError("fenced", f"this node has accepted token {known.counter} of run {known.run}")
+            raise AgentRefusedError("fenced", f"this node has accepted token {known.counter} of run {known.run}")
         if known.run != by.run and known.live and not force:
-            raise RefusedError("claimed", f"by run {known.run} with token {known.counter}")
+            raise AgentRefusedError("claimed", f"by run {known.run} with token {known.counter}")
 
     def _accept(self, by: Token) -> None:
         if (by.counter, by.run) != (self.token.counter, self.token.run):
@@ -241,12 +241,12 @@ class ModelNode(Machine):
 
     def _compare(self) -> None:
         if self.files != OLD:
-            raise RefusedError("drifted", "/etc/kubernetes/kubelet.conf is not as it was read")
+            raise AgentRefusedError("drifted", "/etc/kubernetes/kubelet.conf is not as it was read")
 
     def _known(self, tx: str) -> Transaction:
         found = self.transactions.get(tx)
         if found is None:
-            raise RefusedError("no-transaction", tx)
+            raise AgentRefusedError("no-transaction", tx)
         return found
 
     def _is_late(self, found: Transaction) -> bool:
@@ -340,6 +340,6 @@ class ModelNode(Machine):
             healthy=healthy,
         )
 
-    def _refused(self, verb: str, tx: str, error: RefusedError) -> Report:
+    def _refused(self, verb: str, tx: str, error: AgentRefusedError) -> Report:
         reference, message = error.args
         return Report(self.name, verb, Outcome.REFUSED, reference, message, receipt=self.receipt(tx), token=self.token)

@@ -7,7 +7,7 @@ from functools import partial
 from random import Random
 
 from rollout.app.following import replay
-from rollout.app.rollbacks import Wanted, emergency, pick, rollback_order
+from rollout.app.rollbacks import RunsToRevert, emergency, pick, rollback_order
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.playbook import EMERGENCY_LIMITS
 from rollout.core.model.report import Outcome as Answer
@@ -15,14 +15,14 @@ from rollout.core.model.report import Report
 from rollout.core.plans.receipt_history import on_nodes
 from rollout.core.run.state import Ending, Goal, Order, Phase, RunState
 from rollout.errors import UsageError
-from rollout.simulator.controller import Controller, Room, Strike
+from rollout.simulator.controller import Controller, Strike, Surroundings
 from rollout.simulator.faults import World, set_up
-from rollout.simulator.fleet import Fleet, Link, uncordoned
+from rollout.simulator.fleet import ModelFleet, ModelLink, uncordoned
 from rollout.simulator.fleet_laws import (
     Discipline,
     LawBrokenError,
+    LawWatch,
     Replay,
-    Watch,
     broken,
     untruths,
     went_back,
@@ -30,7 +30,7 @@ from rollout.simulator.fleet_laws import (
 from rollout.simulator.journal import ModelJournal
 from rollout.simulator.machine import Kubelet, Restart
 from rollout.simulator.node import ModelNode
-from rollout.simulator.scenario import Kind, Scenario
+from rollout.simulator.scenario import FaultKind, Scenario
 from rollout.simulator.timeline import Task, Timeline
 
 LONGEST = 8000.0
@@ -52,7 +52,7 @@ class Told:
 
 
 @dataclass
-class Outcome:
+class PlayOutcome:
     """How a play went. ``broken`` is the law that broke; ``""``: none."""
 
     scenario: Scenario
@@ -83,14 +83,14 @@ class Play:
         self.journal = ModelJournal(self.timeline)
         names = tuple(self.scenario.order.nodes)
         nodes = {name: self._node(name) for name in names}
-        links = {name: Link(0.05 + self._dice(name).random() * 0.3) for name in names}
-        self.fleet = Fleet(self.timeline, nodes, links, self._dice("fleet"))
-        self.watch = Watch(self.fleet)
+        links = {name: ModelLink(0.05 + self._dice(name).random() * 0.3) for name in names}
+        self.fleet = ModelFleet(self.timeline, nodes, links, self._dice("fleet"))
+        self.watch = LawWatch(self.fleet)
         self.fleet.begun = lambda sender, ask: self.watch.begun(sender, ask, self._journals[sender.run])
         self.fleet.cordoned = self.watch.cordoned
         self._journals: dict[str, ModelJournal] = {}
-        self.room = Room(self.timeline, self.fleet, self.tell)
-        self._kills = [fault for fault in self.scenario.faults if fault.kind is Kind.KILLED]
+        self.room = Surroundings(self.timeline, self.fleet, self.tell)
+        self._kills = [fault for fault in self.scenario.faults if fault.kind is FaultKind.KILLED]
         self._waits: list[float] = []
 
     def _dice(self, of: str) -> Random:
@@ -111,7 +111,7 @@ class Play:
 
     # ---------------------------------------------------------------------------------------------------------- the play
 
-    def run(self) -> Outcome:
+    def run(self) -> PlayOutcome:
         law = ""
         try:
             self._play()
@@ -123,8 +123,8 @@ class Play:
             self.tell("law", law)
         return self._outcome(law)
 
-    def _outcome(self, law: str) -> Outcome:
-        return Outcome(
+    def _outcome(self, law: str) -> PlayOutcome:
+        return PlayOutcome(
             self.scenario, law, self.story, sum(each.events for each in self.disciplines), len(self.controllers),
             sum(each.stopped == "killed" for each in self.controllers),
             self.ended, self.timeline.now,
@@ -138,7 +138,7 @@ class Play:
         order = self.scenario.order
         state = self._carry(order, 1, self.journal)
         for fault in self.scenario.faults:
-            if fault.kind is Kind.ROLLBACK and not self.taken_over and state is not None:
+            if fault.kind is FaultKind.ROLLBACK and not self.taken_over and state is not None:
                 state = self._roll_back(state)
                 break
         self.ended = str(state.ending) if state is not None else "taken over"
@@ -167,7 +167,7 @@ class Play:
 
     def _controller(self, order: Order, journal: ModelJournal, *, take_over: bool, host: str = "desk") -> Controller:
         number = len(self.controllers) + 1
-        ahead = sum(f.amount for f in self.scenario.faults if f.kind is Kind.NEXT_CLOCK) if number > 1 else 0.0
+        ahead = sum(f.amount for f in self.scenario.faults if f.kind is FaultKind.NEXT_CLOCK) if number > 1 else 0.0
         discipline = Discipline(journal, order.run)
         controller = Controller(
             f"controller {number}", self.room, journal, order, host, take_over, ahead, self._strikes(number),
@@ -181,7 +181,7 @@ class Play:
         return controller
 
     def _strikes(self, number: int) -> tuple[Strike, ...]:
-        frozen = tuple(Strike(int(f.at), f.lasting) for f in self.scenario.faults if f.kind is Kind.FROZEN)
+        frozen = tuple(Strike(int(f.at), f.lasting) for f in self.scenario.faults if f.kind is FaultKind.FROZEN)
         if number == 1 and frozen:
             return frozen[:1]
         if not self._kills:
@@ -191,7 +191,7 @@ class Play:
         return (Strike(int(fault.at)),)
 
     def _interrupt(self, number: int) -> float:
-        times = [f.at for f in self.scenario.faults if f.kind is Kind.INTERRUPTED]
+        times = [f.at for f in self.scenario.faults if f.kind is FaultKind.INTERRUPTED]
         return times[number - 1] if number <= len(times) else float("inf")
 
     def _let(self, controller: Controller, counter: int) -> None:
@@ -270,7 +270,7 @@ class Play:
         """From another machine, without the journal: by what the nodes that answer say."""
         reports = {name: self._read(node) for name, node in self.fleet.nodes.items()}
         try:
-            picked = pick(on_nodes(reports), Wanted())
+            picked = pick(on_nodes(reports), RunsToRevert())
             found = emergency(reports, "r9", picked, self.inventory(), EMERGENCY_LIMITS, force=False)
         except UsageError:
             return

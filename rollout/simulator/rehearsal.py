@@ -12,20 +12,20 @@ from functools import partial
 from random import Random
 
 from rollout.app.ports import Observer
-from rollout.app.simulate import Foreseen, Moment, Span, foresee
+from rollout.app.simulate import Forecast, ForecastMoment, Span, foresee
 from rollout.core.model.plan import Plan
 from rollout.core.plans.estimate import back_seconds, forth_seconds
 from rollout.core.run.events import Event
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import Order, Phase, RunState
 from rollout.errors import StateError
-from rollout.simulator.controller import EPOCH, Controller, Room
+from rollout.simulator.controller import EPOCH, Controller, Surroundings
 from rollout.simulator.faults import World, set_up
-from rollout.simulator.fleet import Fleet, Link
+from rollout.simulator.fleet import ModelFleet, ModelLink
 from rollout.simulator.journal import ModelJournal
 from rollout.simulator.machine import Kubelet, Restart
 from rollout.simulator.node import ModelNode
-from rollout.simulator.scenario import Fault, Kind
+from rollout.simulator.scenario import Fault, FaultKind
 from rollout.simulator.timeline import Timeline
 
 SSH_SECONDS = 0.25
@@ -44,12 +44,12 @@ LONGEST = 14 * 86400.0
 
 
 @dataclass
-class Rehearsal:
+class PlanRehearsal:
     """One plan, once."""
 
     plan: Plan
     faults: Sequence[Fault]
-    moments: list[Moment] = field(default_factory=list)
+    moments: list[ForecastMoment] = field(default_factory=list)
     away: dict[str, list[Span]] = field(default_factory=dict)
     current: Controller | None = None
 
@@ -61,10 +61,10 @@ class Rehearsal:
         start = min(start, self.plan.guard / 2)  # an estimate is no reason for a guard to fire
         back = max(0.1, back_seconds(self.plan) - 2 * SSH_SECONDS)
         nodes = {name: self._node(name, start, back) for name in self.order.nodes}
-        links = {name: Link(SSH_SECONDS) for name in self.order.nodes}
-        self.fleet = Fleet(self.timeline, nodes, links, Random(self.order.run))  # noqa: S311 - reproducible
+        links = {name: ModelLink(SSH_SECONDS) for name in self.order.nodes}
+        self.fleet = ModelFleet(self.timeline, nodes, links, Random(self.order.run))  # noqa: S311 - reproducible
         grain = len(nodes) * BUSY if len(nodes) > MANY else 0.0
-        self.room = Room(self.timeline, self.fleet, self.tell, longest=5.0, grain=grain)
+        self.room = Surroundings(self.timeline, self.fleet, self.tell, longest=5.0, grain=grain)
         self._since: dict[str, float] = {}
 
     def _node(self, name: str, start: float, back: float) -> ModelNode:
@@ -77,7 +77,7 @@ class Rehearsal:
         return node
 
     def tell(self, who: str, words: str) -> None:
-        self.moments.append(Moment(self.timeline.now, f"{who}: {words}"))
+        self.moments.append(ForecastMoment(self.timeline.now, f"{who}: {words}"))
 
     # ------------------------------------------------------------------------------------------------ who is away when
 
@@ -97,13 +97,13 @@ class Rehearsal:
 
     # -------------------------------------------------------------------------------------------------------- the run
 
-    def run(self) -> Foreseen:
+    def run(self) -> Forecast:
         """To its end, or until nobody would go on."""
         world = World(self.timeline, self.fleet, self.journal, self._say, self._ask, lambda: None)
         for fault in self.faults:
             set_up(fault, world)
         self._attend()
-        deaths = sorted((fault for fault in self.faults if fault.kind is Kind.KILLED), key=lambda fault: fault.at)
+        deaths = sorted((fault for fault in self.faults if fault.kind is FaultKind.KILLED), key=lambda fault: fault.at)
         state, work = None, "begin"
         for number in range(1, len(deaths) + 3):
             death = next((fault for fault in deaths if fault.at >= self.timeline.now), None)
@@ -122,7 +122,7 @@ class Rehearsal:
         return foresee(state, EPOCH, self.timeline.now, self._spans(), self.moments)
 
     def _controller(self, name: str, death: Fault | None) -> Controller:
-        interrupts = [fault.at for fault in self.faults if fault.kind is Kind.INTERRUPTED]
+        interrupts = [fault.at for fault in self.faults if fault.kind is FaultKind.INTERRUPTED]
         controller = Controller(
             name, self.room, self.journal, self.order, width=self.order.limits.in_flight + SPARE,
             interrupt_at=min(interrupts, default=float("inf")), observers=(Teller(self),),
@@ -156,7 +156,7 @@ class Rehearsal:
 class Teller(Observer):
     """Notes when waves begin, when the run waits, and when and where it halts."""
 
-    rehearsal: Rehearsal
+    rehearsal: PlanRehearsal
 
     def on_event(self, event: Event, before: RunState, after: RunState) -> None:  # noqa: ARG002 - the port's signature
         tell = partial(self.rehearsal.tell, "run")

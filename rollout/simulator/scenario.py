@@ -8,7 +8,7 @@ from enum import StrEnum
 from rollout.core.run.state import Order
 
 
-class Kind(StrEnum):
+class FaultKind(StrEnum):
     """What can go wrong, or be asked from elsewhere, in five rooms."""
 
     # a node
@@ -62,7 +62,7 @@ class Fault:
     ``amount`` is what the kind needs: a factor, seconds a clock is off. ``words`` a verdict, or what an abort reverts.
     """
 
-    kind: Kind
+    kind: FaultKind
     node: str = ""
     at: float = 0.0
     lasting: float = 0.0

@@ -10,13 +10,13 @@ from os import sched_getaffinity
 from time import monotonic
 
 from rollout.simulator.draw import scenario
-from rollout.simulator.play import Outcome, Play
-from rollout.simulator.scenario import Kind, Scenario
+from rollout.simulator.play import Play, PlayOutcome
+from rollout.simulator.scenario import FaultKind, Scenario
 
 # A broken law with as little around it as breaks it still: faults are left out one by one.
 
 
-def smallest(scenario: Scenario) -> Outcome:
+def smallest(scenario: Scenario) -> PlayOutcome:
     """The play of the fewest faults that break a law of the same number; the whole scenario's if it breaks none."""
     found = Play(scenario).run()
     if not found.broken:
@@ -138,7 +138,7 @@ def page(tally: Tally, command: str) -> str:
         *_WHAT_IT_IS, "",
         *_table(("", "count"), rows(tally)), "",
         *_table(("the run ended", "plays"), ((name, f"{count:,}") for name, count in tally.endings.most_common())), "",
-        *_table(("fault", "times"), ((kind, f"{tally.faults[kind]:,}") for kind in Kind)),
+        *_table(("fault", "times"), ((kind, f"{tally.faults[kind]:,}") for kind in FaultKind)),
     ]  # fmt: skip
     if tally.broken:
         lines += ["", *_table(("broken seed", "law"), ((str(seed), law) for seed, law in sorted(tally.broken.items())))]

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from rollout.adapters.alertmanager import Alertmanager
-from rollout.adapters.endpoints import Endpoint, authorities
+from rollout.adapters.endpoints import HttpEndpoint, authorities
 from rollout.adapters.http import Http, HttpPages
 from rollout.adapters.local import LocalCommands
 from rollout.adapters.prometheus import Prometheus
@@ -28,7 +28,7 @@ class Asked:
     """Some wave gates of one run. ``home`` is the inventory's Prometheus and Alertmanager in one."""
 
     def __init__(self, stack: ExitStack, home: str, *gates: Gate, token_file: str = "") -> None:
-        endpoint = Endpoint(home, token_file)
+        endpoint = HttpEndpoint(home, token_file)
         http = Http(authorities(""))
         stack.callback(endpoint.close)
         stack.callback(http.close)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rollout.app.node_worker import Way
+from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.text.blobs import digest
@@ -119,5 +119,5 @@ class Agents:
 _BECOMES = {"apply": "armed", "confirm": "confirmed", "revert": "reverted"}
 
 
-def way_to(*names: str, sudo: bool = False) -> Way:
-    return Way("program", {name: Target(name, name) for name in names}, dict.fromkeys(names, sudo))
+def way_to(*names: str, sudo: bool = False) -> NodeAccess:
+    return NodeAccess("program", {name: Target(name, name) for name in names}, dict.fromkeys(names, sudo))

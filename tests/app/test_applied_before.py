@@ -11,7 +11,7 @@ from rollout.adapters.journal import SqlJournal
 from rollout.app.applied_before import look_before, runs_that_applied
 from rollout.app.ports import RunHeader
 from rollout.core.plans import plan_codec
-from rollout.core.plans.standing_now import Answer, Now
+from rollout.core.plans.standing_now import Now, PlanDecision
 from tests.app.agents import SILENT, answer, holds, receipt, well
 from tests.app.site import NAMES, SMALL, WAY, Site
 from tests.app.test_node_worker import OLD
@@ -22,7 +22,7 @@ def site(tmp_path: Path) -> Site:
     return Site(SqlJournal(tmp_path))
 
 
-def found_by(site: Site) -> tuple[Answer, list[str]]:
+def found_by(site: Site) -> tuple[PlanDecision, list[str]]:
     """The answer, and who was asked for it."""
     asked = len(site.nodes.asked)
     found = look_before(SMALL, WAY, site.nodes, site.journal)
@@ -33,25 +33,25 @@ def found_by(site: Site) -> tuple[Answer, list[str]]:
 
 def test_a_plan_that_was_applied_is_known_by_its_nodes_and_its_run_by_the_journal(site: Site) -> None:
     site.apply()
-    assert found_by(site) == (Answer.ALREADY_APPLIED, sorted(NAMES))
+    assert found_by(site) == (PlanDecision.ALREADY_APPLIED, sorted(NAMES))
     assert runs_that_applied(site.journal, SMALL) == ("r1",)
 
 
 def test_one_node_of_the_first_wave_that_can_be_applied_answers_for_all(site: Site) -> None:
     site.nodes.says["n1", "status"] = answer("status", *well(), holds(OLD))
-    assert found_by(site) == (Answer.BEGIN, ["n1"])
+    assert found_by(site) == (PlanDecision.BEGIN, ["n1"])
 
 
 def test_nodes_that_somebody_changed_since_need_a_new_plan(site: Site) -> None:
     for name in NAMES:
         site.nodes.says[name, "status"] = answer("status", *well(), holds(b"maxPods: 7\n"))
-    assert found_by(site)[0] is Answer.PLAN_AGAIN
+    assert found_by(site)[0] is PlanDecision.PLAN_AGAIN
 
 
 def test_a_silent_node_is_never_taken_for_applied(site: Site) -> None:
     site.apply()
     site.nodes.says["n1", "status"] = SILENT
-    assert found_by(site)[0] is Answer.PLAN_AGAIN
+    assert found_by(site)[0] is PlanDecision.PLAN_AGAIN
     assert look_before(SMALL, WAY, site.nodes, site.journal).nodes["n1"] is Now.UNREAD
 
 
@@ -62,7 +62,7 @@ def test_a_plan_that_only_restarts_is_known_by_the_runs_that_confirmed_it(site: 
     plan = replace(SMALL, groups=(replace(group, change=replace(group.change, files=(file,))),))
     for name in NAMES:
         site.nodes.says[name, "status"] = answer("status", *well(), holds(OLD), receipt("r1-1", "confirmed"))
-    assert look_before(plan, WAY, site.nodes, site.journal).answer() is Answer.BEGIN
+    assert look_before(plan, WAY, site.nodes, site.journal).answer() is PlanDecision.BEGIN
     site.journal.begin(RunHeader("r1", "c", "apply", "{}", 1, plan_codec.encode(plan), 0.0, "me", ""))
-    assert look_before(plan, WAY, site.nodes, site.journal).answer() is Answer.ALREADY_APPLIED
-    assert look_before(replace(plan, taken="later"), WAY, site.nodes, site.journal).answer() is Answer.BEGIN
+    assert look_before(plan, WAY, site.nodes, site.journal).answer() is PlanDecision.ALREADY_APPLIED
+    assert look_before(replace(plan, taken="later"), WAY, site.nodes, site.journal).answer() is PlanDecision.BEGIN

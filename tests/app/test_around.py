@@ -17,7 +17,7 @@ from rollout.core.model.pods import PlacedPod
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.errors import InputError, RemoteError
 from rollout.kubelet.explained.explanation import explain
-from rollout.kubelet.explained.explanation_text import Shown
+from rollout.kubelet.explained.explanation_text import ConfigzAnswer
 from tests.app.test_foreseen import FOUND, NAMES, node, pods
 from tests.kubelet.nodes import fleet, kubeadm
 
@@ -83,9 +83,9 @@ def test_who_may_list_nodes_may_still_not_list_pods(trouble: str, *, nodes_known
 def test_what_the_kubelet_shows_is_asked_where_a_kubeconfig_may() -> None:
     snapshot = kubeadm(NAMES[0], "1.33.4", "containerd")
     here = explain_on_node(FOUND.nodes[NAMES[0]], fleet(FOUND, {NAMES[0]: snapshot}), explain("maxPods"))
-    assert shown_by(here, FOUND, Api()) == Shown(not_asked="no kubeconfig is named")
-    assert shown_by(here, WITH_KUBECONFIG, Api()) == Shown(110, agrees=True)
-    assert shown_by(here, WITH_KUBECONFIG, Api({"configz": FORBIDDEN})) == Shown(
+    assert shown_by(here, FOUND, Api()) == ConfigzAnswer(not_asked="no kubeconfig is named")
+    assert shown_by(here, WITH_KUBECONFIG, Api()) == ConfigzAnswer(110, agrees=True)
+    assert shown_by(here, WITH_KUBECONFIG, Api({"configz": FORBIDDEN})) == ConfigzAnswer(
         not_asked="pods is forbidden [forbidden]"
     )
 

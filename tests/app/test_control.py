@@ -16,7 +16,7 @@ from rollout.app.runs import highest_counter
 from rollout.app.upkeep import last_confirmed
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.journal_codec import encode_event, encode_order
-from rollout.core.run.requests import Word, asked
+from rollout.core.run.requests import RequestWord, asked
 from rollout.core.run.state import Phase, RunState, Verb
 from rollout.errors import StateError
 from tests.orders import make_order
@@ -50,20 +50,20 @@ class Controller:
             self.play.feed(asked(request, self.play.now))
         self.write()
 
-    def word(self, word: Word, wait: Callable[[float], None] | None = None) -> RunState:
+    def word(self, word: RequestWord, wait: Callable[[float], None] | None = None) -> RunState:
         return ask(self.journal, self.order.run, word, "me@here", "", "", wait or self.hears).state
 
 
 def test_a_word_that_is_heard_is_in_force(tmp_path: Path) -> None:
     at_work = Controller(tmp_path)
     at_work.until(lambda s: s.phase is Phase.RUNNING)
-    assert at_work.word(Word.PAUSE).paused is not None
-    assert at_work.word(Word.CONTINUE).paused is None
-    assert at_work.word(Word.ABORT).halt is not None
+    assert at_work.word(RequestWord.PAUSE).paused is not None
+    assert at_work.word(RequestWord.CONTINUE).paused is None
+    assert at_work.word(RequestWord.ABORT).halt is not None
 
 
-@pytest.mark.parametrize("word", [Word.ABORT, Word.PAUSE])
-def test_a_word_that_comes_when_the_run_is_closing_is_not_told_as_done(tmp_path: Path, word: Word) -> None:
+@pytest.mark.parametrize("word", [RequestWord.ABORT, RequestWord.PAUSE])
+def test_a_word_that_comes_when_the_run_is_closing_is_not_told_as_done(tmp_path: Path, word: RequestWord) -> None:
     at_work = Controller(tmp_path)
     at_work.until(lambda s: s.phase is Phase.CLOSING)
     with pytest.raises(StateError) as raised:
@@ -81,7 +81,7 @@ def test_a_run_that_ends_before_it_hears_is_not_waited_for(tmp_path: Path) -> No
         at_work.until(lambda _: False)
 
     with pytest.raises(StateError) as raised:
-        at_work.word(Word.ABORT, ends)
+        at_work.word(RequestWord.ABORT, ends)
     assert (raised.value.reference, len(waited)) == ("too-late", 1)
     assert at_work.journal.requests("r1", 0) == (), "nobody is to hear it another day"
 
@@ -98,7 +98,7 @@ def test_a_word_to_a_run_that_ended_before_it_was_written_down_is_too_late(tmp_p
             return super().ask(run, word, who, reason, revert)
 
     with pytest.raises(StateError) as raised:
-        ask(Slow(tmp_path), "r1", Word.ABORT, "me@here", "", "", lambda _: None)
+        ask(Slow(tmp_path), "r1", RequestWord.ABORT, "me@here", "", "", lambda _: None)
     assert raised.value.reference == "too-late"
     assert at_work.journal.requests("r1", 0) == ()
 
@@ -106,7 +106,7 @@ def test_a_word_to_a_run_that_ended_before_it_was_written_down_is_too_late(tmp_p
 def test_a_word_that_nobody_hears_says_so(tmp_path: Path) -> None:
     at_work = Controller(tmp_path)
     at_work.until(lambda s: s.phase is Phase.RUNNING)
-    assert not ask(at_work.journal, "r1", Word.PAUSE, "me@here", "", "", lambda _: None).heard
+    assert not ask(at_work.journal, "r1", RequestWord.PAUSE, "me@here", "", "", lambda _: None).heard
 
 
 def test_runs_of_several_clusters_are_at_work_at_once(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from rollout.app.backends import Absent
-from rollout.app.draining import LATER, LATEST, MOST_NEWCOMERS, SLACK, SOON, Drains, NotOursError, Said
+from rollout.app.draining import LATER, LATEST, MOST_NEWCOMERS, SLACK, SOON, DrainRound, Drains, NotOursError
 from rollout.core.model.playbook import Drain, EvictToo
-from rollout.core.model.pods import Cordon, Ending, Eviction, EvictionAnswer, LeavingPod
+from rollout.core.model.pods import ContainerEnd, Cordon, Eviction, EvictionAnswer, LeavingPod
 from rollout.core.run.events import Trigger
 from rollout.errors import AwayError, RemoteError
 from rollout.kubelet.restarts.termination import budget
@@ -76,7 +76,7 @@ def ours() -> None:
     """The node is this controller's."""
 
 
-Round = Callable[[float], Said]
+Round = Callable[[float], DrainRound]
 
 
 def given(
@@ -95,7 +95,7 @@ def test_a_node_is_empty_when_its_pods_are_gone_not_when_their_eviction_was_acce
     assert go(98.0).trigger is Trigger.DRAINING
     assert api.asked == [WEB.name, DB.name], "what ends is not asked to end again"
     del api.pods[WEB.uid], api.pods[DB.uid]
-    assert go(96.0) == Said(Trigger.DRAINED)
+    assert go(96.0) == DrainRound(Trigger.DRAINED)
 
 
 def test_what_it_waits_for_names_the_pod_that_may_take_longest() -> None:
@@ -136,7 +136,7 @@ def test_a_budget_that_gives_nothing_in_time_leaves_the_node_alone() -> None:
     api, go = given(WEB, answers={WEB.name: EvictionAnswer(Eviction.BLOCKED, "no")})
     go(1.0)
     said = go(0.0)
-    assert said == Said(Trigger.NOT_DRAINED, "in time 1 pod could not go: shop/web-1")
+    assert said == DrainRound(Trigger.NOT_DRAINED, "in time 1 pod could not go: shop/web-1")
     assert api.asked == [WEB.name], "when the time is over nobody is evicted any more"
 
 
@@ -164,7 +164,7 @@ def test_a_pod_that_would_be_lost_for_good_is_not_evicted_unless_it_is_named(pod
 
 
 def test_deletion_that_is_slow_but_in_time_extends_the_wait_to_the_kubelets_own_arithmetic_and_says_so() -> None:
-    slow = replace(DB, containers=(Ending("db", hook=True),))
+    slow = replace(DB, containers=(ContainerEnd("db", hook=True),))
     api, go = given(slow)
     go(10.0)
     ends = budget(api.pods[slow.uid], MINOR)
@@ -202,7 +202,7 @@ def test_a_kubelet_that_may_wait_for_ever_is_not_waited_for(monkeypatch: pytest.
 
 def test_an_api_server_that_is_away_is_waited_for_as_long_as_its_pods_have() -> None:
     api, go = given(WEB, trouble=AwayError("not-reached", "connection refused"))
-    assert go(5.0) == Said(
+    assert go(5.0) == DrainRound(
         Trigger.DRAINING, "the API server could not be asked: connection refused [not-reached]", LATER
     )
     assert go(0.0).trigger is Trigger.NOT_DRAINED
@@ -264,13 +264,13 @@ def test_only_what_could_not_be_lifted_is_still_there(whose: Cordon) -> None:
     drains = Drains(RUN, Drain(), over_others=False, cluster=api, clock=Clock(api))
     assert drains.uncordon(NODE, TOKEN).trigger is Trigger.UNCORDONED
     api.trouble = AwayError("not-reached", "connection refused")
-    assert drains.uncordon(NODE, TOKEN) == Said(Trigger.STILL_CORDONED, "connection refused [not-reached]")
+    assert drains.uncordon(NODE, TOKEN) == DrainRound(Trigger.STILL_CORDONED, "connection refused [not-reached]")
 
 
 def test_who_thaws_does_not_say_that_its_successors_cordon_was_lifted() -> None:
     api, _ = given(whose=Cordon.NEWER)
     drains = Drains(RUN, Drain(), over_others=False, cluster=api, clock=Clock(api))
-    assert drains.uncordon(NODE, TOKEN) == Said(Trigger.STILL_CORDONED, "another controller of this run has it")
+    assert drains.uncordon(NODE, TOKEN) == DrainRound(Trigger.STILL_CORDONED, "another controller of this run has it")
 
 
 def test_who_thaws_neither_evicts_a_pod_nor_lifts_the_cordon_where_its_successor_has_cordoned() -> None:

@@ -9,16 +9,16 @@ import pytest
 
 from rollout.app.emergencies import (
     WAITS,
-    Asked,
+    EmergencyOptions,
+    EmergencyReadings,
     EmergencyRollback,
-    Heard,
     LeftTo,
     Round,
     Told,
     Unfinished,
     Waiting,
 )
-from rollout.app.rollbacks import Emergency, Wanted, emergency, pick
+from rollout.app.rollbacks import Emergency, RunsToRevert, emergency, pick
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import NodeProof, Proven
@@ -66,7 +66,7 @@ MIXED = reports(
 )  # fmt: skip
 
 
-def found(wanted: Wanted, of: Mapping[str, Report] = MIXED) -> Emergency:
+def found(wanted: RunsToRevert, of: Mapping[str, Report] = MIXED) -> Emergency:
     picked = pick(on_nodes(of), wanted)
     return emergency(of, "new", picked, inventory(6, per_rack=3), EMERGENCY_LIMITS, force=False)
 
@@ -77,14 +77,14 @@ def found(wanted: Wanted, of: Mapping[str, Report] = MIXED) -> Emergency:
 @pytest.mark.parametrize(
     ("wanted", "taken", "already"),
     [
-        (Wanted(), {NODES[0]: "r9-1", NODES[1]: "r9-1"}, {}),
-        (Wanted(("r3",)), {NODES[2]: "r3-1"}, {}),
-        (Wanted(("r9", "r3")), {NODES[0]: "r9-1", NODES[1]: "r9-1", NODES[2]: "r3-1"}, {}),
-        (Wanted(every=True), {NODES[0]: "r9-1", NODES[1]: "r9-1", NODES[2]: "r3-1"}, {NODES[3]: "r2-1"}),
+        (RunsToRevert(), {NODES[0]: "r9-1", NODES[1]: "r9-1"}, {}),
+        (RunsToRevert(("r3",)), {NODES[2]: "r3-1"}, {}),
+        (RunsToRevert(("r9", "r3")), {NODES[0]: "r9-1", NODES[1]: "r9-1", NODES[2]: "r3-1"}, {}),
+        (RunsToRevert(every=True), {NODES[0]: "r9-1", NODES[1]: "r9-1", NODES[2]: "r3-1"}, {NODES[3]: "r2-1"}),
     ],
 )
 def test_only_nodes_whose_newest_transaction_is_in_a_run_that_is_meant_are_touched(
-    wanted: Wanted, taken: dict[str, str], already: dict[str, str]
+    wanted: RunsToRevert, taken: dict[str, str], already: dict[str, str]
 ) -> None:
     made = found(wanted)
     assert made.order.transactions == taken
@@ -94,7 +94,7 @@ def test_only_nodes_whose_newest_transaction_is_in_a_run_that_is_meant_are_touch
 
 
 def test_other_runs_on_the_nodes_are_shown_with_the_command_that_takes_them_back() -> None:
-    made = found(Wanted())
+    made = found(RunsToRevert())
     lines = list(seen_lines(made.seen, made.picked, made.already, "rno"))
     assert lines == [
         "newest run on the nodes: run r9 on 2 nodes; 0 nodes are back already",
@@ -121,17 +121,17 @@ def told(made: Emergency) -> str:
 def test_one_node_does_not_make_last_weeks_run_of_the_others_the_newest() -> None:
     """Or a lie would take back what is good on every node, and leave what broke them."""
     lie = forged(Receipt("r2-1", "r2", 999, ReceiptState.CONFIRMED))
-    newest_on_all = found(Wanted(), reports(*HONEST, lie))
+    newest_on_all = found(RunsToRevert(), reports(*HONEST, lie))
     assert newest_on_all.picked == ("r3",)
     partly = reports(*(said(name, "r2") for name in NODES[:3]), *(said(name, "r3", "r2") for name in NODES[3:5]), lie)
-    assert found(Wanted(), partly).order.transactions == dict.fromkeys(NODES[3:5], "r3-1")
+    assert found(RunsToRevert(), partly).order.transactions == dict.fromkeys(NODES[3:5], "r3-1")
 
 
 @pytest.mark.parametrize("copies", [1, 50])
 def test_a_counter_that_no_run_can_have_is_shown_and_not_followed(copies: int) -> None:
     """However many receipts one node shows: it has one say."""
     lies = (Receipt(f"x-{at}", f"x{at}", 10**14 - at, ReceiptState.CONFIRMED) for at in range(copies))
-    made = found(Wanted(), reports(*HONEST, forged(*lies)))
+    made = found(RunsToRevert(), reports(*HONEST, forged(*lies)))
     assert made.picked == ("r3",)
     assert made.order.transactions == dict.fromkeys(NODES[:5], "r3-1")
     assert made.counter == 4, "the next token is above what is true, and not above the lie"
@@ -140,7 +140,7 @@ def test_a_counter_that_no_run_can_have_is_shown_and_not_followed(copies: int) -
 
 
 def test_a_doubted_run_can_still_be_named_and_is_taken_back_where_it_is() -> None:
-    made = found(Wanted(("x",)), reports(*HONEST, forged(Receipt("x-1", "x", 10**14, ReceiptState.CONFIRMED))))
+    made = found(RunsToRevert(("x",)), reports(*HONEST, forged(Receipt("x-1", "x", 10**14, ReceiptState.CONFIRMED))))
     assert made.order.transactions == {NODES[5]: "x-1"}
     assert told(made).startswith("taking back: run x on 1 node;")
 
@@ -151,16 +151,16 @@ def test_where_nothing_can_be_believed_the_run_is_asked_for() -> None:
         for at, name in enumerate(NODES[:2])
     ))  # fmt: skip
     with pytest.raises(UsageError) as refused:
-        found(Wanted(), lies)
+        found(RunsToRevert(), lies)
     assert refused.value.reference == "false-counters"
     assert "x0, x1" in str(refused.value)
-    assert set(found(Wanted(every=True), lies).order.nodes) == set(NODES[:2])
+    assert set(found(RunsToRevert(every=True), lies).order.nodes) == set(NODES[:2])
 
 
 @pytest.mark.parametrize("state", ["confirmed", "reverted"])
 def test_a_run_on_the_canary_alone_is_the_newest_and_what_most_nodes_hold_is_said_with_it(state: str) -> None:
     """A forged receipt a little above all others looks the same: who is woken up decides, and must see it."""
-    made = found(Wanted(), reports(*HONEST, said(NODES[5], "r4", "r3", state=state)))
+    made = found(RunsToRevert(), reports(*HONEST, said(NODES[5], "r4", "r3", state=state)))
     assert made.picked == ("r4",)
     assert "newest run on the nodes: run r4 on 1 node;" in told(made)
     assert "WARNING: more nodes hold run r3 on 5 nodes, which stays." in told(made)
@@ -168,14 +168,14 @@ def test_a_run_on_the_canary_alone_is_the_newest_and_what_most_nodes_hold_is_sai
 
 
 def test_a_run_on_most_nodes_comes_without_a_warning() -> None:
-    assert "WARNING" not in told(found(Wanted(), reports(*HONEST, said(NODES[5], "r2"))))
-    assert "WARNING" not in told(found(Wanted(("r2",)), reports(*HONEST, said(NODES[5], "r2"))))
+    assert "WARNING" not in told(found(RunsToRevert(), reports(*HONEST, said(NODES[5], "r2"))))
+    assert "WARNING" not in told(found(RunsToRevert(("r2",)), reports(*HONEST, said(NODES[5], "r2"))))
 
 
 def test_one_node_does_not_hide_the_newest_run_by_saying_that_it_is_old() -> None:
     canary = said(NODES[4], "r4", "r3")
     lie = forged(Receipt("r4-1", "r4", 0, ReceiptState.CONFIRMED))
-    assert found(Wanted(), reports(*HONEST[:4], canary, lie)).picked == ("r4",)
+    assert found(RunsToRevert(), reports(*HONEST[:4], canary, lie)).picked == ("r4",)
 
 
 def test_a_run_that_stays_keeps_the_nodes_it_has_a_claim_on() -> None:
@@ -188,27 +188,27 @@ def test_a_run_that_stays_keeps_the_nodes_it_has_a_claim_on() -> None:
         said(NODES[4], live="r3"),
         said(NODES[5], live="r5"),
     )
-    made = found(Wanted(("r3",)), at_work)
+    made = found(RunsToRevert(("r3",)), at_work)
     assert made.order.transactions == {NODES[0]: "r3-1", NODES[4]: "r3-1", NODES[5]: "r5-1"}
     assert made.already == {NODES[3]: "r3-1"}, "its proof says who has it"
     assert "stays: run r9 on 1 node" in told(made)
-    newest = found(Wanted(), at_work).order.transactions
+    newest = found(RunsToRevert(), at_work).order.transactions
     assert newest == {NODES[1]: "r9-1", NODES[2]: "r9-1", NODES[3]: "r9-1", NODES[5]: "r5-1"}
 
 
 def test_repeating_it_for_every_run_steps_no_further() -> None:
     back = reports(*(said(name, "r9", "r3", state="reverted") for name in NODES))
-    again = found(Wanted(every=True), back)
+    again = found(RunsToRevert(every=True), back)
     assert not again.order.nodes
     assert again.already == dict.fromkeys(NODES, "r9-1")
 
 
 def test_a_run_that_nobody_who_answered_knows_is_refused_with_a_hint() -> None:
     with pytest.raises(UsageError, match="r10") as refused:
-        found(Wanted(("r10",)))
+        found(RunsToRevert(("r10",)))
     assert refused.value.reference == "no-such-run"
     with pytest.raises(UsageError) as nothing:
-        found(Wanted(), reports(said(NODES[0]), silent(NODES[1])))
+        found(RunsToRevert(), reports(said(NODES[0]), silent(NODES[1])))
     assert nothing.value.reference == "nothing-to-take-back"
     assert f"1 node did not answer, {NODES[1]}: " in str(nothing.value), "who did not answer may hold one; and why"
 
@@ -302,14 +302,14 @@ class Script:
     orders: list[dict[str, str]] = field(default_factory=list)
     proofs: dict[str, Proven] = field(default_factory=dict)
 
-    def read(self, names: Sequence[str]) -> Heard:
+    def read(self, names: Sequence[str]) -> EmergencyReadings:
         self.read_count += 1
         if self.cut_in == f"read {self.read_count}":
             raise KeyboardInterrupt
         now = self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
-        return Heard({name: now[name] for name in names}, 1.0)
+        return EmergencyReadings({name: now[name] for name in names}, 1.0)
 
-    def predict(self, found: Emergency, heard: Heard) -> TimeBack:
+    def predict(self, found: Emergency, heard: EmergencyReadings) -> TimeBack:
         return time_back(found.order, NodeTime(1.0, "told"), heard.seconds)
 
     def confirm(self, count: int) -> None:
@@ -357,16 +357,16 @@ class Script:
         return [what.seconds for what in self.told if isinstance(what, Waiting)]
 
 
-NEWEST = Wanted()
+NEWEST = RunsToRevert()
 
 
-def rollback(script: Script, *, at_most: float | None = None, wanted: Wanted = NEWEST) -> EmergencyRollback:
-    asked = Asked(inventory(6, per_rack=3), wanted, EMERGENCY_LIMITS, force=False, at_most=at_most)
+def rollback(script: Script, *, at_most: float | None = None, wanted: RunsToRevert = NEWEST) -> EmergencyRollback:
+    asked = EmergencyOptions(inventory(6, per_rack=3), wanted, EMERGENCY_LIMITS, force=False, at_most=at_most)
     return EmergencyRollback(asked, script)
 
 
 def go(
-    script: Script, *, at_most: float | None = None, names: Sequence[str] = NODES[:2], wanted: Wanted = NEWEST
+    script: Script, *, at_most: float | None = None, names: Sequence[str] = NODES[:2], wanted: RunsToRevert = NEWEST
 ) -> int:
     return rollback(script, at_most=at_most, wanted=wanted).run(names)
 
@@ -531,13 +531,13 @@ def test_a_run_that_others_took_the_nodes_from_lifts_no_cordon(ending: Ending) -
 
 def test_every_run_is_also_that_of_a_node_which_was_away_when_the_others_were_read() -> None:
     script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r3"))])
-    assert go(script, wanted=Wanted(every=True)) == 0
+    assert go(script, wanted=RunsToRevert(every=True)) == 0
     assert script.orders == [{NODES[0]: "r9-1"}, {NODES[1]: "r3-1"}]
     assert script.proofs == dict.fromkeys(NODES[:2], Proven.PROVEN)
 
 
 def test_every_run_is_none_that_began_after_the_emergency() -> None:
     script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r12"))])
-    assert go(script, wanted=Wanted(every=True)) == 0
+    assert go(script, wanted=RunsToRevert(every=True)) == 0
     assert script.orders == [{NODES[0]: "r9-1"}]
     assert LeftTo({NODES[1]: "its newest transaction is of run r12"}) in script.told

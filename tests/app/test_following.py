@@ -16,7 +16,7 @@ from rollout.app.ports import Holder
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import attendance_lines
 from rollout.core.run.journal_codec import encode_event
-from rollout.core.run.requests import Word, asked
+from rollout.core.run.requests import RequestWord, asked
 from rollout.core.run.state import Ending, Phase, Verb
 from rollout.errors import StateError
 from tests.app.site import SMALL, Site, at_work
@@ -63,7 +63,7 @@ def test_a_run_that_somebody_is_at_work_on_is_followed_until_it_has_ended(journa
     assert batches[2][-1][2].ending is Ending.DONE
 
 
-def at_work_on(journal: SqlJournal, *words: Word) -> None:
+def at_work_on(journal: SqlJournal, *words: RequestWord) -> None:
     """A run in its middle, whose controller lives, has heard these words, and hears nothing more for now."""
     Site(journal).killed("n2", Verb.APPLY)
     at_work(journal, "r1")
@@ -85,24 +85,24 @@ def ended(journal: SqlJournal) -> None:
 @pytest.mark.parametrize(
     ("given", "word", "reference", "hint"),
     [
-        (ended, Word.PAUSE, "run-ended", "`rollout report r1`"),
-        (nobody_at_work, Word.ABORT, "no-controller", "`rollout resume r1` or `rollout rollback r1`"),
+        (ended, RequestWord.PAUSE, "run-ended", "`rollout report r1`"),
+        (nobody_at_work, RequestWord.ABORT, "no-controller", "`rollout resume r1` or `rollout rollback r1`"),
         (
             nobody_at_work,
-            Word.CONTINUE,
+            RequestWord.CONTINUE,
             "no-controller",
             "`rollout resume r1 --promote` or `rollout rollback r1`",
         ),
-        (at_work_on, Word.CONTINUE, "not-paused", ""),
-        (lambda it: at_work_on(it, Word.PAUSE), Word.PAUSE, "paused-already", ""),
-        (lambda it: at_work_on(it, Word.ABORT), Word.ABORT, "halting-already", ""),
-        (lambda it: at_work_on(it, Word.ABORT), Word.PAUSE, "halting-already", ""),
+        (at_work_on, RequestWord.CONTINUE, "not-paused", ""),
+        (lambda it: at_work_on(it, RequestWord.PAUSE), RequestWord.PAUSE, "paused-already", ""),
+        (lambda it: at_work_on(it, RequestWord.ABORT), RequestWord.ABORT, "halting-already", ""),
+        (lambda it: at_work_on(it, RequestWord.ABORT), RequestWord.PAUSE, "halting-already", ""),
     ],
 )
 def test_a_word_that_cannot_be_followed_is_refused_and_not_written_down(
     journal: SqlJournal,
     given: Callable[[SqlJournal], None],
-    word: Word,
+    word: RequestWord,
     reference: str,
     hint: str,
 ) -> None:
@@ -115,8 +115,8 @@ def test_a_word_that_cannot_be_followed_is_refused_and_not_written_down(
 
 
 def test_a_pause_that_is_over_may_be_asked_for_again(journal: SqlJournal) -> None:
-    at_work_on(journal, Word.PAUSE, Word.CONTINUE)
-    assert not ask(journal, "r1", Word.PAUSE, "me@here", "", "", lambda _: None).heard
+    at_work_on(journal, RequestWord.PAUSE, RequestWord.CONTINUE)
+    assert not ask(journal, "r1", RequestWord.PAUSE, "me@here", "", "", lambda _: None).heard
     assert [request.word for request in journal.requests("r1", 2)] == ["pause"], "it waits for the controller"
 
 
@@ -155,7 +155,7 @@ def test_a_journal_that_stays_away_is_told(tmp_path: Path) -> None:
 def test_who_speaks_to_a_dead_controller_is_told_when_it_was_last_heard_of(journal: SqlJournal) -> None:
     state = Site(journal).killed("n2", Verb.APPLY)
     with pytest.raises(StateError) as raised:
-        ask(journal, "r1", Word.PAUSE, "me@here", "", "", nobody_waits)
+        ask(journal, "r1", RequestWord.PAUSE, "me@here", "", "", nobody_waits)
     assert raised.value.reference == "no-controller"
     found = attendance(journal, SMALL.cluster, "r1")
     assert not found.alive

@@ -12,7 +12,7 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Plan, PlannedDrain, Standing
 from rollout.core.model.playbook import Disruption, Drain, EvictToo, Policy, RegistryCap
-from rollout.core.model.pods import Ask, Ending, LeavingPod, PlacedPod
+from rollout.core.model.pods import ContainerEnd, ContainerRequest, LeavingPod, PlacedPod
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.plans import estimate
@@ -38,7 +38,7 @@ def node(name: str, version: str = "1.30.4", **labels: str) -> LiveNode:
 
 
 def pods(name: str, count: int, *, probed: bool = False) -> tuple[PlacedPod, ...]:
-    ask = (Ask((("cpu", "100m"),)),)
+    ask = (ContainerRequest((("cpu", "100m"),)),)
     return tuple(
         PlacedPod(name, f"shop/{name}-{at}", f"2026-11-20T10:00:{at:02d}Z", ask, probed=probed) for at in range(count)
     )
@@ -87,7 +87,7 @@ def ending(pod: PlacedPod, **how: object) -> PlacedPod:
 
 def test_the_playbook_may_let_nodes_be_drained_then_the_plan_says_which_for_whom_and_how_long_that_may_take() -> None:
     there = [ending(pod) for pod in pods(NAMES[0], 55)]
-    there[7] = ending(there[7], grace=60, containers=(Ending("web", hook=True),))
+    there[7] = ending(there[7], grace=60, containers=(ContainerEnd("web", hook=True),))
     made = plan(around(*there, *pods(NAMES[1], 50)), policy=LET)
     (lost,) = [each for each in made.consequences if each.reference == "pods-rejected"]
     assert lost.nodes == (NAMES[0],)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from rollout.app.backends import Backends
-from rollout.app.node_worker import NodeWorker, Way
+from rollout.app.node_worker import NodeAccess, NodeWorker
 from rollout.app.ports import Ran, Target
 from rollout.core.model.live import Lease, LiveNode, Sight
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan, PlannedNode, Wave
@@ -91,7 +91,7 @@ class Outside:
 
 
 def worker(outside: Outside, plan: Plan | None = PLAN) -> NodeWorker:
-    way = Way("program", {"n1": Target("n1", "n1")}, {"n1": True})
+    way = NodeAccess("program", {"n1": Target("n1", "n1")}, {"n1": True})
     return NodeWorker("r1", way, outside, outside, outside, plan)  # type: ignore[arg-type] # one fake behind three ports
 
 
@@ -272,7 +272,7 @@ class Api:
 
 
 def gated(outside: Outside, ready: str) -> NodeWorker:
-    way = Way("program", {"n1": Target("n1", "n1")}, {"n1": True})
+    way = NodeAccess("program", {"n1": Target("n1", "n1")}, {"n1": True})
     backends = Backends(cluster=Api(ready))  # type: ignore[arg-type] # the rest of the port is not asked for
     plan = replace(PLAN, gates=(*DEFAULT_GATES, READY))
     return NodeWorker("r1", way, outside, outside, outside, plan, backends=backends)  # type: ignore[arg-type]

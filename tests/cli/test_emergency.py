@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.no_journal import NoJournal
-from rollout.app.node_worker import Way
+from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Journal, RunHeader
 from rollout.app.rollbacks import Emergency, emergency
 from rollout.app.runs import Tools
@@ -71,7 +71,7 @@ def journals(monkeypatch: pytest.MonkeyPatch) -> list[Journal]:
     """Those that runs were begun with. Each run writes as a real one does, and ends at once; no node is reached."""
     given: list[Journal] = []
 
-    def run(order: Order, counter: int, _way: Way, tools: Tools) -> RunState:
+    def run(order: Order, counter: int, _way: NodeAccess, tools: Tools) -> RunState:
         given.append(tools.journal)
         tools.journal.acquire(order.cluster, order.run)
         tools.journal.begin(RunHeader(order.run, order.cluster, Goal.REVERT, "", counter, b"", 0.0, "ann", ""))

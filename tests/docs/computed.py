@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rollout.core.model.pods import Ending, LeavingPod
+from rollout.core.model.pods import ContainerEnd, LeavingPod
 from rollout.kubelet.intents import ROWS, Row
 from rollout.kubelet.restarts.termination import DEDUCTED, ORDERED, OVERRIDDEN, budget
 from rollout.kubelet.runtime_versions import Runtime
@@ -63,12 +63,16 @@ def ends() -> Table:
     first = (20, OVERRIDDEN, DEDUCTED, ORDERED)
     ages = (f"1.20 to 1.{OVERRIDDEN - 1}", f"1.{OVERRIDDEN} to 1.{DEDUCTED - 1}", f"1.{DEDUCTED}", f"1.{ORDERED} on")
     yield "grace period", "containers", *ages
-    app, hooked, sleeps = Ending("app"), Ending("app", hook=True), Ending("app", hook=True, hook_sleeps=5)
+    app, hooked, sleeps = (
+        ContainerEnd("app"),
+        ContainerEnd("app", hook=True),
+        ContainerEnd("app", hook=True, hook_sleeps=5),
+    )
     for grace, what, containers in (
         (30, "one", (app,)),
         (30, "one with a preStop hook", (hooked,)),
         (30, "one with a preStop hook that sleeps 5 s", (sleeps,)),
-        (30, "one, and a native sidecar", (app, Ending("proxy", sidecar=True))),
+        (30, "one, and a native sidecar", (app, ContainerEnd("proxy", sidecar=True))),
         (1, "one", (app,)),
         (-3, "one with a preStop hook", (hooked,)),
     ):

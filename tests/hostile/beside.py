@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from rollout.app.apart import Keep
 from rollout.app.plan import build_plan, check_preflight
-from rollout.core.model.plan import Left, Plan
+from rollout.core.model.plan import ExcludedNode, Plan
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Process, Snapshot, Unread
 from rollout.core.plans import plan_codec, snapshot_codec
@@ -117,7 +117,7 @@ def _shares_without(asked: Asked) -> Mapping[str, object]:
 def _shares(plan: Plan) -> Iterator[tuple[str, object]]:
     """Each honest node, with everything that the plan says of it but its place among the others."""
     changes = {group.name: group for group in plan.groups}
-    left: Mapping[str, Left] = {entry.name: entry for entry in plan.left}
+    left: Mapping[str, ExcludedNode] = {entry.name: entry for entry in plan.left}
     for name in HONEST:
         remarks = {(remark.reference, remark.text) for remark in plan.remarks if name in remark.nodes}
         if name in left:

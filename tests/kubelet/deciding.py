@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rollout.core.model.plan import Change, Left, Standing
+from rollout.core.model.plan import Change, ExcludedNode, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
@@ -14,7 +14,7 @@ from tests.kubelet import nodes
 from tests.kubelet.nodes import POLICY
 
 
-def decide(found: Snapshot, wanted: Mapping[str, Setting], policy: Policy = POLICY) -> Proposal | Left:
+def decide(found: Snapshot, wanted: Mapping[str, Setting], policy: Policy = POLICY) -> Proposal | ExcludedNode:
     return change_for(found, wanted, policy, nodes.node(found.node))
 
 
@@ -28,7 +28,7 @@ def proposed(found: Snapshot, wanted: Mapping[str, Setting], policy: Policy = PO
 def refused(found: Snapshot, wanted: Mapping[str, Setting], policy: Policy = POLICY) -> tuple[str, str]:
     """The reference and the reason."""
     got = decide(found, wanted, policy)
-    assert isinstance(got, Left), got
+    assert isinstance(got, ExcludedNode), got
     assert got.standing is Standing.REFUSED, got
     return got.reference, got.reason
 
@@ -39,7 +39,7 @@ def applied_twice_is_once(found: Snapshot, wanted: Mapping[str, Setting], policy
     assert isinstance(got, Proposal), got
     after = nodes.applied(found, got.change, got.blobs)
     again = decide(after, wanted, policy)
-    assert isinstance(again, Left), again
+    assert isinstance(again, ExcludedNode), again
     assert again.standing is Standing.AS_WANTED, again
     return after
 

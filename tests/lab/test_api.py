@@ -166,7 +166,7 @@ def test_the_lease_moves_while_the_kubelet_runs_and_at_its_start(small: Lab) -> 
 
 
 def test_a_lease_is_believed_for_four_periods_after_the_last_renewal() -> None:
-    held = pods.Lease(period=10.0)
+    held = pods.LabLease(period=10.0)
     held.begin(100.0)
     held.end(105.0)
     renewed = held.renewed(105.0)

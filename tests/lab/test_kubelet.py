@@ -10,7 +10,7 @@ from tests.lab.trees import MemoryTree
 CONFIG = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
 
-def start(version: str, *flags: str, config: str | None = None) -> kubelet.Start:
+def start(version: str, *flags: str, config: str | None = None) -> kubelet.ProgramStart:
     tree = MemoryTree()
     if config is not None:
         tree.write("/c.yaml", config)
@@ -106,7 +106,7 @@ def test_the_fingerprint_is_of_command_line_and_configuration() -> None:
 # ------------------------------------------------------------------------------------------------------------- drop-ins
 
 
-def with_drop_ins(version: str, config: str, **files: str) -> kubelet.Start:
+def with_drop_ins(version: str, config: str, **files: str) -> kubelet.ProgramStart:
     """The drop-ins by name, without their ending."""
     tree = MemoryTree()
     tree.write("/c.yaml", config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout.lab import ailments, systemctl, tools
-from rollout.lab.machine import KUBELET, Machine, Timer
+from rollout.lab.machine import KUBELET, LabMachine, Timer
 from tests.lab.trees import MemoryTree, NotingHost, kubeadm, running
 
 CONFIG = "/var/lib/kubelet/config.yaml"
@@ -23,26 +23,26 @@ def host() -> NotingHost:
 
 
 @pytest.fixture
-def machine(tree: MemoryTree, host: NotingHost) -> Machine:
+def machine(tree: MemoryTree, host: NotingHost) -> LabMachine:
     return running(tree, host)
 
 
-def shown(machine: Machine, name: str, unit: str = KUBELET) -> str:
+def shown(machine: LabMachine, name: str, unit: str = KUBELET) -> str:
     return systemctl.of(machine, unit)[name]
 
 
-def call(machine: Machine, line: str, now: float) -> tuple[int, tuple[str, ...]]:
+def call(machine: LabMachine, line: str, now: float) -> tuple[int, tuple[str, ...]]:
     machine.advance(now)
     answer = systemctl.answer(machine, tuple(line.split()), now)
     return answer.status, answer.out
 
 
-def healthz(machine: Machine, now: float) -> str:
+def healthz(machine: LabMachine, now: float) -> str:
     machine.advance(now)
     return tools.curl(machine, ("-s", "http://127.0.0.1:10248/healthz"), now).bare
 
 
-def test_a_booted_node_runs_its_kubelet(machine: Machine, host: NotingHost) -> None:
+def test_a_booted_node_runs_its_kubelet(machine: LabMachine, host: NotingHost) -> None:
     assert call(machine, "is-active kubelet", 100) == (0, ("active",))
     pid = int(shown(machine, "MainPID"))
     assert "--config=/var/lib/kubelet/config.yaml" in host.processes[pid]
@@ -50,12 +50,12 @@ def test_a_booted_node_runs_its_kubelet(machine: Machine, host: NotingHost) -> N
     assert machine.due() is None
 
 
-def test_healthz_answers_after_a_moment(machine: Machine) -> None:
+def test_healthz_answers_after_a_moment(machine: LabMachine) -> None:
     assert healthz(machine, 100.1) == ""
     assert healthz(machine, 100.4) == "ok"
 
 
-def test_a_crash_loop_returns_0_and_counts_for_ever(machine: Machine, tree: MemoryTree, host: NotingHost) -> None:
+def test_a_crash_loop_returns_0_and_counts_for_ever(machine: LabMachine, tree: MemoryTree, host: NotingHost) -> None:
     tree.write(EXTRA, "KUBELET_EXTRA_ARGS=--no-such-flag\n")
     assert call(machine, "restart kubelet", 200) == (0, ())
     assert call(machine, "is-active kubelet", 200) == (0, ("active",))
@@ -68,7 +68,7 @@ def test_a_crash_loop_returns_0_and_counts_for_ever(machine: Machine, tree: Memo
     assert healthz(machine, 1206) == ""
 
 
-def test_the_counter_survives_a_restart_out_of_a_crash_loop(machine: Machine, tree: MemoryTree) -> None:
+def test_the_counter_survives_a_restart_out_of_a_crash_loop(machine: LabMachine, tree: MemoryTree) -> None:
     tree.write(EXTRA, "KUBELET_EXTRA_ARGS=--no-such-flag\n")
     call(machine, "restart kubelet", 200)
     machine.advance(215)
@@ -79,7 +79,7 @@ def test_the_counter_survives_a_restart_out_of_a_crash_loop(machine: Machine, tr
     assert shown(machine, "NRestarts") == "0"
 
 
-def test_units_are_used_as_loaded_until_daemon_reload(machine: Machine, tree: MemoryTree, host: NotingHost) -> None:
+def test_units_are_used_as_loaded_until_daemon_reload(machine: LabMachine, tree: MemoryTree, host: NotingHost) -> None:
     tree.write(
         "/etc/systemd/system/kubelet.service.d/90.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --v=9\n"
     )
@@ -92,7 +92,7 @@ def test_units_are_used_as_loaded_until_daemon_reload(machine: Machine, tree: Me
     assert host.processes[int(shown(machine, "MainPID"))] == ("/usr/bin/kubelet", "--v=9")
 
 
-def test_stopped_masked_and_unknown(machine: Machine, tree: MemoryTree) -> None:
+def test_stopped_masked_and_unknown(machine: LabMachine, tree: MemoryTree) -> None:
     assert call(machine, "stop kubelet", 200) == (0, ())
     assert call(machine, "is-active kubelet", 200) == (3, ("inactive",))
     assert call(machine, "restart nothing", 201)[0] == 5
@@ -103,7 +103,7 @@ def test_stopped_masked_and_unknown(machine: Machine, tree: MemoryTree) -> None:
     assert shown(machine, "LoadState") == "masked"
 
 
-def test_show_prints_systemds_order_whatever_was_asked_first(machine: Machine) -> None:
+def test_show_prints_systemds_order_whatever_was_asked_first(machine: LabMachine) -> None:
     line = "show -p ActiveState -p MainPID,NRestarts --property=LoadState kubelet"
     assert [text.split("=")[0] for text in call(machine, line, 200)[1]] == [
         "MainPID",
@@ -115,7 +115,7 @@ def test_show_prints_systemds_order_whatever_was_asked_first(machine: Machine) -
     assert call(machine, "show -p NoSuchProperty kubelet", 200) == (0, ())
 
 
-def test_a_timer_runs_its_command_and_is_forgotten(machine: Machine, host: NotingHost) -> None:
+def test_a_timer_runs_its_command_and_is_forgotten(machine: LabMachine, host: NotingHost) -> None:
     words = ("--on-active=5", "--timer-property=AccuracySec=100ms", "--unit=g", "/bin/sh", "-c", "x y")
     assert tools.systemd_run(machine, words, 200).status == 0
     assert tools.systemd_run(machine, words, 200).status == 1
@@ -129,7 +129,7 @@ def test_a_timer_runs_its_command_and_is_forgotten(machine: Machine, host: Notin
     assert shown(machine, "LoadState", "g.service") == "not-found"
 
 
-def test_without_accuracy_a_timer_is_late(machine: Machine, host: NotingHost) -> None:
+def test_without_accuracy_a_timer_is_late(machine: LabMachine, host: NotingHost) -> None:
     tools.systemd_run(machine, ("--on-active=5", "--unit=g", "true"), 200)
     machine.advance(230)
     assert host.commands == []
@@ -137,14 +137,14 @@ def test_without_accuracy_a_timer_is_late(machine: Machine, host: NotingHost) ->
     assert len(host.commands) == 1
 
 
-def test_a_stopped_timer_never_fires(machine: Machine, host: NotingHost) -> None:
+def test_a_stopped_timer_never_fires(machine: LabMachine, host: NotingHost) -> None:
     tools.systemd_run(machine, ("--on-active=5", "--timer-property=AccuracySec=100ms", "--unit=g", "true"), 200)
     assert call(machine, "stop g.timer", 201) == (0, ())
     machine.advance(300)
     assert host.commands == []
 
 
-def test_a_failing_guard_is_started_again_if_it_was_asked_for(machine: Machine, host: NotingHost) -> None:
+def test_a_failing_guard_is_started_again_if_it_was_asked_for(machine: LabMachine, host: NotingHost) -> None:
     properties_ = ("--property=Restart=on-failure", "--property=RestartSec=5")
     tools.systemd_run(
         machine, ("--on-active=1", "--timer-property=AccuracySec=1ms", "--unit=g", *properties_, "false"), 200
@@ -158,7 +158,7 @@ def test_a_failing_guard_is_started_again_if_it_was_asked_for(machine: Machine, 
 
 
 def test_a_power_cut_loses_timers_and_boot_units_come_before_the_kubelet(
-    machine: Machine, tree: MemoryTree, host: NotingHost
+    machine: LabMachine, tree: MemoryTree, host: NotingHost
 ) -> None:
     machine.arm(Timer("g.service", 500, ("true",), {}, accuracy=0.1), 200)
     tree.write("/etc/systemd/system/b.service", "[Service]\nType=oneshot\nExecStart=/bin/sh /agent boot\n")
@@ -174,7 +174,7 @@ def test_a_power_cut_loses_timers_and_boot_units_come_before_the_kubelet(
     assert not machine.booting
 
 
-def test_never_healthy_means_with_another_configuration(machine: Machine, tree: MemoryTree) -> None:
+def test_never_healthy_means_with_another_configuration(machine: LabMachine, tree: MemoryTree) -> None:
     well = machine.services[KUBELET].start.fingerprint
     machine.ailments.set(ailments.NEVER_HEALTHY, well, 0)
     call(machine, "restart kubelet", 200)
@@ -188,7 +188,7 @@ def test_never_healthy_means_with_another_configuration(machine: Machine, tree: 
     assert healthz(machine, 205) == "ok"
 
 
-def test_sick_in_soak_begins_after_the_confirm(machine: Machine, tree: MemoryTree) -> None:
+def test_sick_in_soak_begins_after_the_confirm(machine: LabMachine, tree: MemoryTree) -> None:
     machine.ailments.set(ailments.SICK_IN_SOAK, machine.services[KUBELET].start.fingerprint, 5)
     tree.write(EXTRA, "KUBELET_EXTRA_ARGS=--v=3\n")
     call(machine, "restart kubelet", 200)
@@ -201,7 +201,7 @@ def test_sick_in_soak_begins_after_the_confirm(machine: Machine, tree: MemoryTre
     assert shown(machine, "NRestarts") == "1"
 
 
-def test_deaf_in_soak_takes_connections_and_never_answers(machine: Machine, tree: MemoryTree) -> None:
+def test_deaf_in_soak_takes_connections_and_never_answers(machine: LabMachine, tree: MemoryTree) -> None:
     machine.ailments.set(ailments.DEAF_IN_SOAK, machine.services[KUBELET].start.fingerprint, 5)
     tree.write(EXTRA, "KUBELET_EXTRA_ARGS=--v=3\n")
     call(machine, "restart kubelet", 200)
@@ -212,7 +212,7 @@ def test_deaf_in_soak_takes_connections_and_never_answers(machine: Machine, tree
     assert call(machine, "is-active kubelet", 267) == (0, ("active",))
 
 
-def test_the_journal_by_unit_process_and_pattern(machine: Machine, tree: MemoryTree) -> None:
+def test_the_journal_by_unit_process_and_pattern(machine: LabMachine, tree: MemoryTree) -> None:
     tree.write(CONFIG, (tree.read(CONFIG) or b"").decode() + "serialiseImagePulls: true\n")
     call(machine, "restart kubelet", 200)
     pid = shown(machine, "MainPID")

@@ -9,7 +9,7 @@ from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_snapshot
 from rollout.lab import layouts, pulls, runtime_start, systemctl
-from rollout.lab.machine import KUBELET, Machine
+from rollout.lab.machine import KUBELET, LabMachine
 from rollout.lab.runtimes import DOCKERS_TMP, INGEST
 from tests.agent.node import PROGRAM
 from tests.lab.labs import Lab
@@ -20,17 +20,17 @@ CONTAINERD, DOCKER, CRI_DOCKERD, CRIO = "containerd.service", "docker.service", 
 TOML, JSON, CRIO_DROP_IN = "/etc/containerd/config.toml", "/etc/docker/daemon.json", "/etc/crio/crio.conf.d/99.conf"
 
 
-def node(runtime: str, version: str = "v1.28.1") -> tuple[Machine, MemoryTree, NotingHost]:
+def node(runtime: str, version: str = "v1.28.1") -> tuple[LabMachine, MemoryTree, NotingHost]:
     tree, host = kubeadm(version, runtime=runtime), NotingHost()
     return running(tree, host, version.lstrip("v")), tree, host
 
 
-def call(machine: Machine, line: str, now: float) -> int:
+def call(machine: LabMachine, line: str, now: float) -> int:
     machine.advance(now)
     return systemctl.answer(machine, tuple(line.split()), now).status
 
 
-def journal(machine: Machine) -> list[str]:
+def journal(machine: LabMachine) -> list[str]:
     return [line.text for line in machine.journal]
 
 

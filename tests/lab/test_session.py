@@ -9,7 +9,7 @@ import pytest
 
 from rollout.lab import children
 from rollout.lab.loop import Loop
-from rollout.lab.session import Session
+from rollout.lab.session import LabSession
 
 pytestmark = pytest.mark.process
 
@@ -48,7 +48,7 @@ def test_input_that_comes_with_its_end_while_we_look_is_not_lost() -> None:
         told.append(status)
         loop.stop()
 
-    session = Session(loop, LateChannel(b"whole\n"), child, done, lambda: None)
+    session = LabSession(loop, LateChannel(b"whole\n"), child, done, lambda: None)
     session.touch()  # the news of something else
     session.touch()  # and that of the input and its end
     loop.at(loop.now() + 10, loop.stop)

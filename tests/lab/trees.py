@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rollout.lab import layouts
-from rollout.lab.machine import Machine
+from rollout.lab.machine import LabMachine
 from rollout.lab.spec import NodeSpec
 
 
@@ -83,8 +83,8 @@ def kubeadm(
     return tree
 
 
-def running(tree: MemoryTree, host: NotingHost, version: str = "1.20.15") -> Machine:
+def running(tree: MemoryTree, host: NotingHost, version: str = "1.20.15") -> LabMachine:
     """A booted node at second 100."""
-    machine = Machine(version, tree, host)
+    machine = LabMachine(version, tree, host)
     machine.booted(100.0)
     return machine

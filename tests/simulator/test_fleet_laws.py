@@ -18,12 +18,12 @@ from rollout.core.run.events import Answered, Event, Trigger, WaveJudged
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.machine import opening, step
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, RunState, Verb
-from rollout.simulator.fleet import Fleet, Link, Sender
+from rollout.simulator.fleet import ModelFleet, ModelLink, Sender
 from rollout.simulator.fleet_laws import (
     Discipline,
     LawBrokenError,
+    LawWatch,
     Replay,
-    Watch,
     is_away,
     untruths,
     went_back,
@@ -51,8 +51,8 @@ class Site:
     def __init__(self) -> None:
         self.timeline = Timeline()
         self.nodes = {name: ModelNode(name, self.timeline, token=BY) for name in NAMES}
-        self.fleet = Fleet(self.timeline, self.nodes, {name: Link() for name in NAMES}, Random(0))  # noqa: S311 - reproducible on purpose
-        self.watch = Watch(self.fleet, {"r1": ORDER})
+        self.fleet = ModelFleet(self.timeline, self.nodes, {name: ModelLink() for name in NAMES}, Random(0))  # noqa: S311 - reproducible on purpose
+        self.watch = LawWatch(self.fleet, {"r1": ORDER})
         self.journal = ModelJournal(self.timeline)
 
     def restart(self, name: str, asked_at: float = 0.0, why: str = "apply") -> None:

@@ -14,7 +14,7 @@ from rollout.adapters.files import FolderFiles
 from rollout.adapters.node_sources import RealSources
 from rollout.app.load import load_cluster
 from rollout.app.plan import build_plan
-from rollout.app.simulate import Foreseen, joined, most_at_once
+from rollout.app.simulate import Forecast, joined, most_at_once
 from rollout.cli.simulate import _names, simulate
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Gate, GateKind, GateScope, RevertScope
@@ -24,7 +24,7 @@ from rollout.core.run.state import NodeState
 from rollout.core.text.nodesets import expand
 from rollout.errors import InputError
 from rollout.simulator.fault_words import faults_of
-from rollout.simulator.rehearsal import Rehearsal
+from rollout.simulator.rehearsal import PlanRehearsal
 from tests.core.presentation.journals import plan_of
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, mixed
 from tests.places import ROOT
@@ -35,8 +35,8 @@ def plan() -> Plan:
     return plan_of(120, 20)
 
 
-def rehearse(plan: Plan, *faults: str) -> Foreseen:
-    return Rehearsal(plan, faults_of(faults, _names(plan))).run()
+def rehearse(plan: Plan, *faults: str) -> Forecast:
+    return PlanRehearsal(plan, faults_of(faults, _names(plan))).run()
 
 
 def test_without_faults_it_takes_about_as_long_as_the_plan_says_and_keeps_every_limit(plan: Plan) -> None:

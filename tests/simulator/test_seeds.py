@@ -11,7 +11,7 @@ import pytest
 
 from rollout.simulator.draw import scenario
 from rollout.simulator.play import Play
-from rollout.simulator.scenario import Fault, Kind
+from rollout.simulator.scenario import Fault, FaultKind
 from rollout.simulator.tally import cores, page, played, played_on_all_cores, rows
 from tests.sampling import DEPTH, Depth, dice
 
@@ -27,7 +27,7 @@ def test_drawn_seeds_keep_every_law() -> None:
     tally = played_on_all_cores(first, SEEDS, lambda _: None, workers=min(2, cores()))
     assert tally.broken == {}, "`rollout simulate --seed N` tells the story"
     assert tally.seeds == SEEDS
-    assert all(tally.faults[kind] > SEEDS / 100 for kind in Kind), "every kind of fault was among them, often"
+    assert all(tally.faults[kind] > SEEDS / 100 for kind in FaultKind), "every kind of fault was among them, often"
     assert tally.killed > SEEDS / 10
     assert set(tally.endings) >= ENDINGS
 
@@ -40,39 +40,39 @@ def test_a_seed_tells_the_same_story_every_time() -> None:
 
 
 def test_an_emergency_leaves_no_cordon_of_the_run_that_it_took_over() -> None:
-    assert Play(replace(scenario(170), faults=(Fault(Kind.EMERGENCY, at=27.0),))).run().broken == ""
+    assert Play(replace(scenario(170), faults=(Fault(FaultKind.EMERGENCY, at=27.0),))).run().broken == ""
 
 
 def test_a_controller_that_thaws_leaves_no_cordon() -> None:
-    assert Play(replace(scenario(3050), faults=(Fault(Kind.FROZEN, at=76.0, lasting=45.0),))).run().broken == ""
+    assert Play(replace(scenario(3050), faults=(Fault(FaultKind.FROZEN, at=76.0, lasting=45.0),))).run().broken == ""
 
 
 def test_a_controller_that_thaws_lifts_no_cordon_of_its_successor() -> None:
     """Without a token on the cordon the node is restarted with pods on it."""
-    assert Play(replace(scenario(3113), faults=(Fault(Kind.FROZEN, at=31.0, lasting=45.0),))).run().broken == ""
+    assert Play(replace(scenario(3113), faults=(Fault(FaultKind.FROZEN, at=31.0, lasting=45.0),))).run().broken == ""
 
 
 def test_restarts_that_were_written_down_late_keep_their_distance() -> None:
-    slow = Fault(Kind.WRITE_FAILS, at=11.4, lasting=2.0, amount=1.0)
+    slow = Fault(FaultKind.WRITE_FAILS, at=11.4, lasting=2.0, amount=1.0)
     assert Play(replace(scenario(1535), faults=(slow,))).run().broken == ""
 
 
 def test_an_agent_that_is_killed_anywhere_in_an_apply_or_a_confirm_leaves_its_node_to_its_guard() -> None:
     for tenth in range(100):
-        played = Play(replace(scenario(58), faults=(_of_a_node(58, Kind.AGENT_KILLED, at=tenth / 10),))).run()
+        played = Play(replace(scenario(58), faults=(_of_a_node(58, FaultKind.AGENT_KILLED, at=tenth / 10),))).run()
         assert (played.broken, "agent killed" in str(played.story)) == ("", True)
 
 
 def test_a_restart_that_fails_in_the_revert_fails_its_node_until_it_is_seen() -> None:
     """Its gates fail, so it goes back; its kubelet's process stays as it is."""
-    sick = _of_a_node(58, Kind.SICK_AFTER_CHANGE)
-    kept = _of_a_node(58, Kind.RESTART_FAILS, lasting=250.0)
+    sick = _of_a_node(58, FaultKind.SICK_AFTER_CHANGE)
+    kept = _of_a_node(58, FaultKind.RESTART_FAILS, lasting=250.0)
     played = Play(replace(scenario(58), faults=(sick, kept))).run()
     assert played.broken == ""
     assert "is not restarted with the old files" in " ".join(map(str, played.story))
 
 
-def _of_a_node(seed: int, kind: Kind, *, at: float = 0.0, lasting: float = 0.0) -> Fault:
+def _of_a_node(seed: int, kind: FaultKind, *, at: float = 0.0, lasting: float = 0.0) -> Fault:
     """Which is changed first."""
     return Fault(kind, min(scenario(seed).order.nodes.items(), key=lambda item: item[1].wave)[0], at, lasting)
 
@@ -82,5 +82,5 @@ def test_what_is_written_down_is_what_was_counted() -> None:
     text = page(tally, "make simulate SEEDS=20")
     for name, number in rows(tally):
         assert f"| {name} | {number} |" in text
-    for kind in Kind:
+    for kind in FaultKind:
         assert f"| {kind} | {tally.faults[kind]} |" in text

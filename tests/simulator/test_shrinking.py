@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, example, find, given, settings
 from hypothesis import strategies as st
 
 from rollout.simulator.draw import dice_of, drawn_fault, drawn_order
-from rollout.simulator.fleet_laws import Watch, broken
+from rollout.simulator.fleet_laws import LawWatch, broken
 from rollout.simulator.machine import Restart
 from rollout.simulator.node import ModelNode
 from rollout.simulator.play import Play
-from rollout.simulator.scenario import Fault, Kind, Scenario
+from rollout.simulator.scenario import Fault, FaultKind, Scenario
 from rollout.simulator.tally import law_of, smallest
 
 
@@ -35,14 +35,14 @@ def test_no_bad_day_breaks_a_law(scenario: Scenario) -> None:
     assert outcome.broken == "", "\n".join(map(str, outcome.story))
 
 
-def intolerant(_watch: Watch, node: ModelNode, restart: Restart) -> None:
+def intolerant(_watch: LawWatch, node: ModelNode, restart: Restart) -> None:
     """A law of no use but for showing a failure: no guard ever fires."""
     if restart.why == "guard":
         broken(f"law 99: the guard of {node.name} has fired")
 
 
 def test_a_broken_law_is_shrunk_to_what_breaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Watch, "restarted", intolerant)
+    monkeypatch.setattr(LawWatch, "restarted", intolerant)
     found = find(
         scenarios(most=2), lambda scenario: law_of(Play(scenario).run().broken) == "law 99",
         settings=settings(max_examples=2000, deadline=None, database=None),
@@ -54,14 +54,14 @@ def test_a_broken_law_is_shrunk_to_what_breaks_it(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_seed_is_told_with_the_faults_that_matter_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Watch, "restarted", intolerant)
+    monkeypatch.setattr(LawWatch, "restarted", intolerant)
     order = drawn_order(dice_of(1))
     name = next(iter(order.nodes))
     noise = (
-        Fault(Kind.LATENT, name, amount=2.0),
-        Fault(Kind.STORE_SLOW, lasting=20.0, amount=0.3),
-        Fault(Kind.PAUSED, at=3.0),
+        Fault(FaultKind.LATENT, name, amount=2.0),
+        Fault(FaultKind.STORE_SLOW, lasting=20.0, amount=0.3),
+        Fault(FaultKind.PAUSED, at=3.0),
     )
-    told = smallest(Scenario(1, order, (noise[0], Fault(Kind.KILLED, at=40.0, lasting=200.0), *noise[1:])))
-    assert [fault.kind for fault in told.scenario.faults] == [Kind.KILLED]
+    told = smallest(Scenario(1, order, (noise[0], Fault(FaultKind.KILLED, at=40.0, lasting=200.0), *noise[1:])))
+    assert [fault.kind for fault in told.scenario.faults] == [FaultKind.KILLED]
     assert "guard" in str(told.story[-1])

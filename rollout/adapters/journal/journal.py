@@ -17,7 +17,7 @@ from rollout.adapters.journal.heads import Head, Heads, beginning
 from rollout.adapters.journal.leases import Leases
 from rollout.adapters.journal.tables import EVENTS, NOTES, REQUESTS, RUNS, SUMMARIES
 from rollout.app.ports import Holder, Note, RunHeader
-from rollout.core.presentation.past_run import Nodes, RunSummary
+from rollout.core.presentation.past_run import NodeCount, RunSummary
 from rollout.core.run.journal_codec import GENESIS, chain
 from rollout.core.run.requests import Request
 from rollout.core.text import json_text
@@ -53,7 +53,7 @@ def get(connection: sa.Connection, run: str, events: int) -> RunSummary | None:
         return None
     try:
         nodes = {
-            str(state): Nodes(int(found["count"]), str(found["nodes"]))
+            str(state): NodeCount(int(found["count"]), str(found["nodes"]))
             for state, found in json_text.parse(row.nodes).items()
         }
         reverted = {str(other): str(names) for other, names in json_text.parse(row.reverted).items()}

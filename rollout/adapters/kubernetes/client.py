@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from rollout.adapters.endpoints import TokenFile, bearer
-from rollout.adapters.http import Answer, Http, refusal
+from rollout.adapters.http import Http, HttpAnswer, refusal
 from rollout.adapters.json_answers import decoded, mapping
 from rollout.adapters.kubernetes.credentials import Credential, PluginCredentials, ask_plugin, context_for
-from rollout.adapters.kubernetes.kubeconfig import Connection
+from rollout.adapters.kubernetes.kubeconfig import ApiAccess
 from rollout.core.text.terminal import printable
 from rollout.errors import AwayError, RemoteError
 
@@ -28,7 +28,7 @@ _REFERENCES = {401: "unauthorized", 403: "forbidden", 404: "not-found", 409: "co
 class ApiClient:
     """Thread-safe. Certificates are read when it is made: ``InputError``."""
 
-    def __init__(self, connection: Connection, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, connection: ApiAccess, now: Callable[[], float] = time.monotonic) -> None:
         self._connection = connection
         self._now = now
         self._files = TokenFile(connection.token_file) if connection.token_file else None
@@ -51,7 +51,7 @@ class ApiClient:
         """A JSON merge patch (RFC 7386): ``None`` takes a key away. With a resourceVersion in it, it may be a ``conflict``."""
         return self._asked("PATCH", path, json.dumps(document).encode(), timeout)
 
-    def tell(self, path: str, document: Any, timeout: float) -> Answer:
+    def tell(self, path: str, document: Any, timeout: float) -> HttpAnswer:
         """What the server answers to a POST, errors too; ``meant`` says which of them are final."""
         return self._answer("POST", path, json.dumps(document).encode(), timeout)
 
@@ -62,7 +62,7 @@ class ApiClient:
         """From now on a refusal is no last word."""
         self._may = True
 
-    def meant(self, answer: Answer, method: str, path: str) -> RemoteError:
+    def meant(self, answer: HttpAnswer, method: str, path: str) -> RemoteError:
         """What to say of an error. Where rights were checked, a refusal is final only when it persists."""
         error = said(answer)
         if answer.status not in _REFUSALS or not self._may:
@@ -78,7 +78,7 @@ class ApiClient:
             raise self.meant(answer, method, path)
         return mapping(decoded(answer), "the answer")
 
-    def _answer(self, method: str, path: str, body: bytes, timeout: float) -> Answer:
+    def _answer(self, method: str, path: str, body: bytes, timeout: float) -> HttpAnswer:
         until = time.monotonic() + timeout
         answer, token = self._once(method, path, body, until)
         if answer.status == 401 and self._forget(token):
@@ -95,7 +95,7 @@ class ApiClient:
             self._files.forget()
         return self._plugin is not None or self._files is not None
 
-    def _once(self, method: str, path: str, body: bytes, until: float) -> tuple[Answer, str]:
+    def _once(self, method: str, path: str, body: bytes, until: float) -> tuple[HttpAnswer, str]:
         """The answer, and the token that was borne; a plugin's time is taken from the same deadline."""
         headers = {"Accept": "application/json"}
         if body:
@@ -133,7 +133,7 @@ def _what(method: str, path: str) -> str:
     return f"{method} {path.partition('?')[0]}"
 
 
-def said(answer: Answer) -> RemoteError:
+def said(answer: HttpAnswer) -> RemoteError:
     """The message of the server's Status, where it sent one."""
     error = refusal(answer)
     try:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rollout.adapters.endpoints import bearer
-from rollout.adapters.kubernetes.kubeconfig import Connection, Plugin
+from rollout.adapters.kubernetes.kubeconfig import ApiAccess, Plugin
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import AwayError, InputError, Problem, RemoteError
@@ -103,7 +103,7 @@ class Credential:
     until: float | None
 
 
-def context_for(connection: Connection, certificate: bytes, key: bytes) -> ssl.SSLContext:
+def context_for(connection: ApiAccess, certificate: bytes, key: bytes) -> ssl.SSLContext:
     """Verifies the server by the kubeconfig's authority; bears the client certificate, if there is one."""
     try:
         authority = connection.authority.decode("ascii") if connection.authority else None
@@ -115,7 +115,7 @@ def context_for(connection: Connection, certificate: bytes, key: bytes) -> ssl.S
     return context
 
 
-def _bear(connection: Connection, context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+def _bear(connection: ApiAccess, context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """OpenSSL reads files only: the pair is written to one of our own (0600) for as long as it is read."""
     with tempfile.TemporaryDirectory(prefix="rollout-") as folder:
         file = Path(folder) / "pair.pem"
@@ -127,11 +127,11 @@ def _bear(connection: Connection, context: ssl.SSLContext, certificate: bytes, k
             raise _unusable(connection, "the client certificate and key are no pair of PEM texts") from None
 
 
-def _unusable(connection: Connection, message: str) -> InputError:
+def _unusable(connection: ApiAccess, message: str) -> InputError:
     return InputError((Problem("bad-certificate", f"{connection.where}: {message}"),))
 
 
-def ask_plugin(plugin: Plugin, connection: Connection) -> Credential:
+def ask_plugin(plugin: Plugin, connection: ApiAccess) -> Credential:
     """Run the plugin, bounded, and read what it prints, strictly. What it printed is in no message."""
     environment = {**os.environ, **plugin.environment, "KUBERNETES_EXEC_INFO": json.dumps(_info(plugin, connection))}
     try:
@@ -166,7 +166,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _info(plugin: Plugin, connection: Connection) -> dict[str, Any]:
+def _info(plugin: Plugin, connection: ApiAccess) -> dict[str, Any]:
     spec: dict[str, Any] = {"interactive": False}
     if plugin.cluster_info:
         spec["cluster"] = {"server": connection.server}

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from rollout.adapters.http import Answer
+from rollout.adapters.http import HttpAnswer
 from rollout.adapters.json_answers import decoded, listing, mapping, text
 from rollout.adapters.kubernetes.client import DONE, ApiClient, said
 from rollout.core.model.pods import Eviction, EvictionAnswer, LeavingPod
@@ -67,7 +67,7 @@ class Evictions:
             return self._version
 
 
-def _meant(answer: Answer) -> EvictionAnswer:
+def _meant(answer: HttpAnswer) -> EvictionAnswer:
     if answer.status in DONE:
         return EvictionAnswer(Eviction.ACCEPTED)
     error = said(answer)
@@ -86,26 +86,26 @@ def _meant(answer: Answer) -> EvictionAnswer:
     raise error
 
 
-def _causes(answer: Answer) -> tuple[str, ...]:
+def _causes(answer: HttpAnswer) -> tuple[str, ...]:
     """What budgets say; a server that is busy answers 429, too, and says nothing of budgets."""
     budgets = (cause for cause in _all_causes(answer) if cause.get("reason") == "DisruptionBudget")
     return tuple(text(cause.get("message"), "message") for cause in budgets)
 
 
-def _has_cause(answer: Answer, reason: str) -> bool:
+def _has_cause(answer: HttpAnswer, reason: str) -> bool:
     return any(cause.get("reason") == reason for cause in _all_causes(answer))
 
 
-def _all_causes(answer: Answer) -> list[Mapping[str, Any]]:
+def _all_causes(answer: HttpAnswer) -> list[Mapping[str, Any]]:
     return [mapping(entry, "a cause") for entry in listing(_details(answer).get("causes"), "causes")]
 
 
-def _retry_after(answer: Answer) -> float:
+def _retry_after(answer: HttpAnswer) -> float:
     asked = answer.headers.get("retry-after", "") or str(_details(answer).get("retryAfterSeconds", ""))
     return min(float(asked), LONGEST) if asked.isascii() and asked.isdigit() else 0.0
 
 
-def _details(answer: Answer) -> Mapping[str, Any]:
+def _details(answer: HttpAnswer) -> Mapping[str, Any]:
     return mapping(mapping(decoded(answer), "the answer").get("details"), "details")
 
 

@@ -52,7 +52,7 @@ class Plugin:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Connection:
+class ApiAccess:
     """Where an API server is and who we are to it. Not shown in any ``repr``: it holds secrets."""
 
     server: str
@@ -66,7 +66,7 @@ class Connection:
     where: str  # "FILE, context NAME"
 
 
-def load_kubeconfig(path: str, context: str = "") -> Connection:
+def load_kubeconfig(path: str, context: str = "") -> ApiAccess:
     """The connection of ``context`` (``""``: the current one), or ``InputError`` with everything that is wrong."""
     file = Path(path).expanduser()
     root, mistakes = read_document(_text(file, path), path)
@@ -96,7 +96,7 @@ class _Reading:
         self._folder = folder
         self._path = path
 
-    def connection(self, wanted: str) -> Connection:
+    def connection(self, wanted: str) -> ApiAccess:
         name = wanted or self._word(self._root, "current-context")
         if not name:
             self._wrong(self._root, "no-context", "the kubeconfig has no current context", "name one: `context`")
@@ -107,7 +107,7 @@ class _Reading:
         self._refuse(user, _NOT_FOR_USERS)
         server = self._server(cluster)
         token_file = self._word(user, "tokenFile")
-        return Connection(
+        return ApiAccess(
             server=server,
             tls_name=self._word(cluster, "tls-server-name"),
             authority=self._content(cluster, "certificate-authority"),

@@ -7,7 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from rollout.adapters.json_answers import listing, mapping, pairs, text
-from rollout.core.model.pods import Ask, Ending, HostPort, LeavingPod, Pairs, PlacedPod, Requirement, Toleration
+from rollout.core.model.pods import (
+    ContainerEnd,
+    ContainerRequest,
+    HostPort,
+    LeavingPod,
+    Pairs,
+    PlacedPod,
+    Requirement,
+    Toleration,
+)
 from rollout.errors import RemoteError
 
 # A pod as planning needs it: what it asks of its node, and how it ends.
@@ -56,7 +65,7 @@ def _controller(meta: Json) -> str:
     return next((text(owner.get("kind"), "kind") for owner in owners if owner.get("controller") is True), "")
 
 
-def _endings(spec: Json) -> Iterator[Ending]:
+def _endings(spec: Json) -> Iterator[ContainerEnd]:
     """Those that are still there when the pod ends: containers, and init containers that are sidecars, in their order."""
     for entry in listing(spec.get("initContainers"), "initContainers"):
         container = mapping(entry, "a container")
@@ -66,10 +75,10 @@ def _endings(spec: Json) -> Iterator[Ending]:
         yield _ending(mapping(entry, "a container"), sidecar=False)
 
 
-def _ending(container: Json, *, sidecar: bool) -> Ending:
+def _ending(container: Json, *, sidecar: bool) -> ContainerEnd:
     hook = mapping(mapping(container.get("lifecycle"), "lifecycle").get("preStop"), "preStop")
     sleeps = _number(mapping(hook.get("sleep"), "sleep"), "seconds", 0)
-    return Ending(_given(container, "name"), bool(hook), max(sleeps, 0), sidecar)
+    return ContainerEnd(_given(container, "name"), bool(hook), max(sleeps, 0), sidecar)
 
 
 def _given(document: Json, key: str) -> str:
@@ -129,10 +138,10 @@ def placed_pod(document: object) -> PlacedPod:
     )
 
 
-def _ask(entry: Json, *, init: bool) -> Ask:
+def _ask(entry: Json, *, init: bool) -> ContainerRequest:
     ports = (mapping(port, "a port") for port in listing(entry.get("ports"), "ports"))
     taken = tuple(_host_port(port) for port in ports if port.get("hostPort"))
-    return Ask(_requests(entry), init, init and entry.get("restartPolicy") == "Always", taken)
+    return ContainerRequest(_requests(entry), init, init and entry.get("restartPolicy") == "Always", taken)
 
 
 def _host_port(port: Json) -> HostPort:

@@ -24,12 +24,12 @@ from rollout.adapters.ssh.resolve import Endpoint
 from rollout.adapters.ssh.transport import CarrierTransport
 from rollout.adapters.ssh.tunnel import Tunnel
 from rollout.adapters.ssh.watchdog import hang_up
-from rollout.adapters.ssh.wire import Line
+from rollout.adapters.ssh.wire import Carrier
 from rollout.errors import RemoteError
 
 SHORTAGE = 4  # SSH_OPEN_RESOURCE_SHORTAGE
 
-Dial = Callable[[Endpoint, Deadline], tuple[CarrierTransport, Line]]
+Dial = Callable[[Endpoint, Deadline], tuple[CarrierTransport, Carrier]]
 
 
 @dataclass(slots=True, eq=False)
@@ -37,7 +37,7 @@ class _Carrier:
     """One connection to a bastion. ``room`` is how many tunnels it takes; ``tunnels`` counts those open or opening."""
 
     transport: CarrierTransport
-    line: Line
+    line: Carrier
     room: int
     tunnels: int = 0
     answered: float = -math.inf  # when it last gave a sign of life because it was asked for one

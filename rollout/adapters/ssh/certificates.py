@@ -13,7 +13,7 @@ from paramiko.message import Message
 from paramiko.pkey import PKey, UnknownKeyType
 from paramiko.ssh_exception import SSHException
 
-from rollout.adapters.ssh.known_hosts import KnownHosts, Verdict
+from rollout.adapters.ssh.known_hosts import HostKeyVerdict, KnownHosts
 from rollout.adapters.ssh.patterns import matches
 from rollout.adapters.ssh.troubles import printable
 
@@ -98,7 +98,7 @@ def refusal(blob: bytes, known: KnownHosts, names: tuple[str, ...]) -> str:
     except (ValueError, SSHException) as error:
         return str(error)
     authority = base64.b64encode(certificate.authority).decode("ascii")
-    if known.verdict(names, authority) is Verdict.REVOKED:
+    if known.verdict(names, authority) is HostKeyVerdict.REVOKED:
         return "its authority is revoked"
     if authority not in known.authorities(names):
         return f"no @cert-authority line for {names[-1]} has its authority"

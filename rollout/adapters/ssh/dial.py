@@ -16,7 +16,7 @@ from rollout.adapters.ssh.known_hosts import KnownHostsFiles
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.resolve import Endpoint
 from rollout.adapters.ssh.transport import CarrierTransport, NodeTransport
-from rollout.adapters.ssh.wire import Line, await_banner, connect
+from rollout.adapters.ssh.wire import Carrier, await_banner, connect
 from rollout.errors import RemoteError
 
 RETRY = (0.2, 1.0)
@@ -34,14 +34,14 @@ class Dialer:
         self._gate = threading.BoundedSemaphore(limits.handshakes)
         self._bastions = Bastions(limits, lambda endpoint, deadline: self._dial(endpoint, deadline, CarrierTransport))
 
-    def dial(self, endpoint: Endpoint, deadline: Deadline) -> tuple[NodeTransport, Line]:
+    def dial(self, endpoint: Endpoint, deadline: Deadline) -> tuple[NodeTransport, Carrier]:
         """Raises ``RemoteError``."""
         return self._dial(endpoint, deadline, NodeTransport)
 
     def close(self, deadline: Deadline) -> None:
         self._bastions.close(deadline)
 
-    def _dial(self, endpoint: Endpoint, deadline: Deadline, kind: type[T]) -> tuple[T, Line]:
+    def _dial(self, endpoint: Endpoint, deadline: Deadline, kind: type[T]) -> tuple[T, Carrier]:
         """What is lost with a bastion's connection gets another try, over a new one."""
         for _ in range(1, self._limits.tries):
             try:
@@ -51,14 +51,16 @@ class Dialer:
                     raise
         return self._dial_once(endpoint, deadline, kind)
 
-    def _dial_once(self, endpoint: Endpoint, deadline: Deadline, kind: type[T]) -> tuple[T, Line]:
+    def _dial_once(self, endpoint: Endpoint, deadline: Deadline, kind: type[T]) -> tuple[T, Carrier]:
         known = self._known_hosts.of(endpoint.known_hosts)
         try:
             return self._connect(endpoint, known.kinds(endpoint.key_names[0], hashed=False), deadline, kind)
         except OtherKindError as other:
             return self._connect(endpoint, other.kinds, deadline, kind)
 
-    def _connect(self, endpoint: Endpoint, prefer: frozenset[str], deadline: Deadline, kind: type[T]) -> tuple[T, Line]:
+    def _connect(
+        self, endpoint: Endpoint, prefer: frozenset[str], deadline: Deadline, kind: type[T]
+    ) -> tuple[T, Carrier]:
         line = self._reach(endpoint, deadline)
         with ExitStack() as places:
             try:
@@ -90,7 +92,7 @@ class Dialer:
         finally:
             self._gate.release()
 
-    def _reach(self, endpoint: Endpoint, deadline: Deadline) -> Line:
+    def _reach(self, endpoint: Endpoint, deadline: Deadline) -> Carrier:
         """A line that has shown its banner. A node that drops us before it, as a busy sshd does, gets another try."""
         for attempt in range(1, self._limits.tries + 1):
             try:
@@ -101,10 +103,10 @@ class Dialer:
                 time.sleep(random.uniform(*RETRY))  # noqa: S311 - jitter, no secret
         raise RemoteError("no-banner", "no try was allowed")
 
-    def _try(self, endpoint: Endpoint, deadline: Deadline) -> Line:
+    def _try(self, endpoint: Endpoint, deadline: Deadline) -> Carrier:
         seconds = endpoint.connect_timeout or self._limits.connect
         if endpoint.via is None:
-            line: Line = connect(endpoint.host, endpoint.port, endpoint.family, deadline.within(seconds))
+            line: Carrier = connect(endpoint.host, endpoint.port, endpoint.family, deadline.within(seconds))
         else:
             line = self._bastions.tunnel(endpoint, endpoint.via, seconds, deadline)
         try:

@@ -114,7 +114,7 @@ class Elevation:
         self._sent_at, self._turn_held = time.monotonic(), True
         return f"{self._proof.password.reveal()}\n".encode()
 
-    def _settle(self, said: sudo.Heard) -> None:
+    def _settle(self, said: sudo.SudoOutput) -> None:
         if self._sent_at is None:
             return
         if said.ready:

@@ -17,13 +17,13 @@ from paramiko.transport import Transport
 from rollout.adapters.ssh.certificates import refusal
 from rollout.adapters.ssh.foreign import detail_of, translate
 from rollout.adapters.ssh.identities import Identities
-from rollout.adapters.ssh.known_hosts import KnownHosts, KnownHostsFiles, Verdict
+from rollout.adapters.ssh.known_hosts import HostKeyVerdict, KnownHosts, KnownHostsFiles
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
 from rollout.adapters.ssh.resolve import Endpoint
 from rollout.adapters.ssh.transport import NodeTransport
 from rollout.adapters.ssh.troubles import printable, told
 from rollout.adapters.ssh.watchdog import Watchdog, hang_up
-from rollout.adapters.ssh.wire import Line
+from rollout.adapters.ssh.wire import Carrier
 from rollout.errors import RemoteError
 
 STACK = 512 * KIB
@@ -50,7 +50,9 @@ class Handshake:
     watchdog: Watchdog
     limits: SshLimits
 
-    def perform(self, kind: type[T], wire: Line, endpoint: Endpoint, prefer: frozenset[str], deadline: Deadline) -> T:
+    def perform(
+        self, kind: type[T], wire: Carrier, endpoint: Endpoint, prefer: frozenset[str], deadline: Deadline
+    ) -> T:
         """An authenticated transport on ``wire``, which is closed on any trouble."""
         known = self.known_hosts.of(endpoint.known_hosts)
         transport = kind(wire)
@@ -66,7 +68,9 @@ class Handshake:
             raise
         return transport
 
-    def _exchange_keys(self, transport: NodeTransport, wire: Line, prefer: frozenset[str], deadline: Deadline) -> None:
+    def _exchange_keys(
+        self, transport: NodeTransport, wire: Carrier, prefer: frozenset[str], deadline: Deadline
+    ) -> None:
         wire.settimeout(POLL)
         options = transport.get_security_options()
         options.key_types = tuple(sorted(options.key_types, key=lambda kind: _family(kind) not in prefer))
@@ -90,18 +94,18 @@ class Handshake:
         shown = _remote_key(transport)
         kind, key = shown.get_name(), base64.b64encode(shown.asbytes()).decode("ascii")
         verdict, certified = known.verdict(endpoint.key_names, key), shown.public_blob
-        if transport.certified and verdict in (Verdict.UNKNOWN, Verdict.CHANGED):
+        if transport.certified and verdict in (HostKeyVerdict.UNKNOWN, HostKeyVerdict.CHANGED):
             why = refusal(certified.key_blob, known, endpoint.key_names) if certified else "it shows no certificate"
             if not why:
                 return
-            if certified or (verdict is Verdict.UNKNOWN and not endpoint.accept_new):
+            if certified or (verdict is HostKeyVerdict.UNKNOWN and not endpoint.accept_new):
                 name = endpoint.key_names[-1]
                 raise told("host-certificate-refused", printable(why, 300), at=name)
-        if verdict is Verdict.UNKNOWN and endpoint.accept_new:
+        if verdict is HostKeyVerdict.UNKNOWN and endpoint.accept_new:
             verdict = self.known_hosts.accept(endpoint.known_hosts, endpoint.key_names, kind, key)
         _judge(verdict, shown, endpoint, known, preferred)
 
-    def _authenticate(self, transport: NodeTransport, wire: Line, endpoint: Endpoint, deadline: Deadline) -> None:
+    def _authenticate(self, transport: NodeTransport, wire: Carrier, endpoint: Endpoint, deadline: Deadline) -> None:
         keys, notes = self.identities.keys(endpoint)
         fingers = self.limits.touch if any(key.get_name().startswith("sk-") for key in keys) else 0.0
         deadline = deadline.within(self.limits.auth + fingers)
@@ -120,18 +124,20 @@ class Handshake:
         raise _refused(transport, trouble, endpoint.user, len(keys), notes)
 
 
-def _judge(verdict: Verdict, shown: PKey, endpoint: Endpoint, known: KnownHosts, preferred: frozenset[str]) -> None:
+def _judge(
+    verdict: HostKeyVerdict, shown: PKey, endpoint: Endpoint, known: KnownHosts, preferred: frozenset[str]
+) -> None:
     """Raises ``RemoteError`` unless the key is the known one."""
     kind, name = shown.get_name(), endpoint.key_names[0]
     whence = f"{name}, which shows {kind} {shown.fingerprint}"
-    if verdict is Verdict.CHANGED:
+    if verdict is HostKeyVerdict.CHANGED:
         kinds = known.kinds(name, hashed=True)
         if kind not in kinds and not kinds <= preferred:
             raise OtherKindError(kinds)
         raise told("host-key-changed", at=whence)
-    if verdict is Verdict.REVOKED:
+    if verdict is HostKeyVerdict.REVOKED:
         raise told("host-key-revoked", at=whence)
-    if verdict is Verdict.UNKNOWN:
+    if verdict is HostKeyVerdict.UNKNOWN:
         files = f"none is in {endpoint.known_hosts[0]}" if endpoint.known_hosts else "there is no file of known ones"
         raise told("host-key-unknown", files, at=whence)
 

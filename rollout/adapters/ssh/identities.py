@@ -30,7 +30,7 @@ HARDWARE = "sk-"
 Touch = Callable[[str], None]
 
 
-class Held(AgentKey):
+class SharedAgentKey(AgentKey):
     """A key of the agent that many threads may sign with: the agent's protocol is one question at a time.
 
     ``certificate`` is what is shown in its stead. ``touch`` is told of a hardware key before it signs.
@@ -46,9 +46,9 @@ class Held(AgentKey):
             self.name = Message(certificate).get_text()
             self.public_blob = PublicBlob(self.name, certificate)  # type: ignore[assignment]  # the stubs say None
 
-    def showing(self, certificate: Certificate) -> Held:
+    def showing(self, certificate: Certificate) -> SharedAgentKey:
         """The same key with a certificate."""
-        return Held(self.agent, self.blob, self.comment, self._lock, self._touch, certificate.blob)
+        return SharedAgentKey(self.agent, self.blob, self.comment, self._lock, self._touch, certificate.blob)
 
     def asbytes(self) -> bytes:
         return self.blob
@@ -68,15 +68,15 @@ class Held(AgentKey):
         return bytes(answer.get_binary())
 
 
-def held_keys(touch: Touch) -> tuple[Agent, tuple[Held, ...]]:
+def held_keys(touch: Touch) -> tuple[Agent, tuple[SharedAgentKey, ...]]:
     """Asks the agent, without a deadline. A certificate is signed for by the key it belongs to, where that is held."""
     agent, lock = Agent(), threading.Lock()
-    found = [Held(agent, key.blob, key.comment, lock, touch) for key in agent.get_keys()]
+    found = [SharedAgentKey(agent, key.blob, key.comment, lock, touch) for key in agent.get_keys()]
     plain = {key.blob: key for key in found}
     return agent, tuple(_certified(key, plain) for key in found)
 
 
-def _certified(key: Held, plain: dict[bytes, Held]) -> Held:
+def _certified(key: SharedAgentKey, plain: dict[bytes, SharedAgentKey]) -> SharedAgentKey:
     if not key.get_name().endswith(SUFFIX):
         return key
     try:
@@ -105,7 +105,7 @@ class Identities:
         self._publics: dict[Path, bytes] = {}
         self._certificates: dict[Path, Certificate | str] = {}
         self._agent: Agent | None = None
-        self._agent_keys: tuple[Held, ...] | None = None
+        self._agent_keys: tuple[SharedAgentKey, ...] | None = None
         self._agent_note = ""
 
     def keys(self, endpoint: Endpoint) -> tuple[tuple[PKey, ...], tuple[str, ...]]:
@@ -156,7 +156,7 @@ class Identities:
         )
         return given
 
-    def _held(self) -> tuple[Held, ...]:
+    def _held(self) -> tuple[SharedAgentKey, ...]:
         """The agent's keys, asked for once."""
         if self._agent_keys is None:
             self._agent_keys = ()
@@ -209,7 +209,7 @@ def _shown(key: PKey) -> bytes:
 
 
 def _showing(key: PKey, certificate: Certificate) -> PKey:
-    if isinstance(key, Held):
+    if isinstance(key, SharedAgentKey):
         return key.showing(certificate)
     double = copy.copy(key)
     double.public_blob = PublicBlob(certificate.kind, certificate.blob)

@@ -35,7 +35,7 @@ KINDS = frozenset(
 )
 
 
-class Verdict(enum.Enum):
+class HostKeyVerdict(enum.Enum):
     KNOWN = "known"
     UNKNOWN = "unknown"
     CHANGED = "changed"
@@ -96,7 +96,7 @@ class KnownHosts:
         of_each = (frozenset(entry.key for entry in self._authorities if entry.is_for(name)) for name in names)
         return next(filter(None, of_each), frozenset())
 
-    def verdict(self, names: tuple[str, ...], key: str) -> Verdict:
+    def verdict(self, names: tuple[str, ...], key: str) -> HostKeyVerdict:
         """Of the key (base64) that a host showed; ``names``: the decisive one first.
 
         As in OpenSSH, the name without port proves a host only where the one with its port is not known at all. Unlike
@@ -104,12 +104,12 @@ class KnownHosts:
         """
         same = [[entry for entry in self._showing(key, name) if entry.key == key] for name in names]
         if any(entry.marker == "@revoked" for entries in same for entry in entries):
-            return Verdict.REVOKED
+            return HostKeyVerdict.REVOKED
         if same[0]:
-            return Verdict.KNOWN
+            return HostKeyVerdict.KNOWN
         if self.kinds(names[0], hashed=True):
-            return Verdict.CHANGED
-        return Verdict.KNOWN if any(same) else Verdict.UNKNOWN
+            return HostKeyVerdict.CHANGED
+        return HostKeyVerdict.KNOWN if any(same) else HostKeyVerdict.UNKNOWN
 
     def _showing(self, key: str, name: str) -> list[_Entry]:
         return [*self._plain(name), *(held for held in self._hashed_keys.get(key, ()) if held.is_for(name))]
@@ -131,19 +131,19 @@ class KnownHostsFiles:
                 self._read[paths] = KnownHosts(tuple(_read(path) for path in paths))
             return self._read[paths]
 
-    def accept(self, paths: tuple[Path, ...], names: tuple[str, ...], kind: str, key: str) -> Verdict:
+    def accept(self, paths: tuple[Path, ...], names: tuple[str, ...], kind: str, key: str) -> HostKeyVerdict:
         """Append a new host to the first file, unless the file has learnt of it since; the verdict after that."""
         with self._lock:
             verdict = _append(paths, names, f"{names[0]} {kind} {key}\n", key)
-            if verdict is Verdict.UNKNOWN:
+            if verdict is HostKeyVerdict.UNKNOWN:
                 if paths in self._read:
                     self._read[paths].add(_Entry("", (names[0],), None, kind, key))
-                return Verdict.KNOWN
+                return HostKeyVerdict.KNOWN
             self._read[paths] = KnownHosts(tuple(_read(path) for path in paths))
             return verdict
 
 
-def _append(paths: tuple[Path, ...], names: tuple[str, ...], line: str, key: str) -> Verdict:
+def _append(paths: tuple[Path, ...], names: tuple[str, ...], line: str, key: str) -> HostKeyVerdict:
     """One locked write, if the host is still unknown to the files: the verdict before it."""
     try:
         paths[0].parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ def _append(paths: tuple[Path, ...], names: tuple[str, ...], line: str, key: str
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             now = KnownHosts(tuple(_read(path) for path in paths)).verdict(names, key)
-            if now is not Verdict.UNKNOWN:
+            if now is not HostKeyVerdict.UNKNOWN:
                 return now  # another process was first
             size = os.fstat(descriptor).st_size
             torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"

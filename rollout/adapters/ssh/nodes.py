@@ -19,9 +19,9 @@ from rollout.adapters.ssh.handshake import Handshake
 from rollout.adapters.ssh.identities import Identities
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
 from rollout.adapters.ssh.limits import Deadline, SshLimits
-from rollout.adapters.ssh.pool import Link, Pool
+from rollout.adapters.ssh.pool import Pool, PooledConnection
 from rollout.adapters.ssh.resolve import Resolver
-from rollout.adapters.ssh.session import RefusedError, Session, open_channel
+from rollout.adapters.ssh.session import SessionRefusedError, SshSession, open_channel
 from rollout.adapters.ssh.troubles import printable
 from rollout.adapters.ssh.watchdog import Watchdog
 from rollout.app.ports import Target
@@ -88,7 +88,7 @@ class SshNodes:
         link, new = self._pool.borrow(target, deadline)
         try:
             return self._on(target, link, command, deadline)
-        except RefusedError:
+        except SessionRefusedError:
             pass
         except RemoteError:
             if new:
@@ -96,16 +96,16 @@ class SshNodes:
         link, _ = self._pool.borrow(target, deadline)
         return self._on(target, link, command, deadline)
 
-    def _on(self, target: Target, link: Link, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
+    def _on(self, target: Target, link: PooledConnection, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
         """Raises ``RemoteError`` only when the command has certainly not started."""
         try:
             return self._use(target, link, command, deadline)
-        except RefusedError:
+        except SessionRefusedError:
             raise
         except RemoteError as error:
             raise carried(error, link.wire.blame()) from None
 
-    def _use(self, target: Target, link: Link, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
+    def _use(self, target: Target, link: PooledConnection, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
         keep = False
         try:
             opening = deadline.within(self._limits.channel)
@@ -113,7 +113,7 @@ class SshNodes:
                 channel = open_channel(link.transport, opening, self._limits.refusals)
             with self._watchdog.over(link.wire, deadline.at + GRACE) as watch:
                 asking = Elevation(self._proof, target) if self._proof and command.bare else None
-                answer = Session(channel, command, deadline, self._limits, asking).run()
+                answer = SshSession(channel, command, deadline, self._limits, asking).run()
                 _close_quietly(channel)
             keep = link.alive and answer.status is not None
             if watch.rang and answer.status is None:
@@ -122,12 +122,12 @@ class SshNodes:
         finally:
             self._pool.give_back(target, link, keep=keep)
 
-    def _dial(self, target: Target, deadline: Deadline) -> Link:
+    def _dial(self, target: Target, deadline: Deadline) -> PooledConnection:
         transport, wire = self._dialer.dial(self._resolver.resolve(target), deadline)
-        return Link(transport, wire)
+        return PooledConnection(transport, wire)
 
 
-def _blaming(answer: RemoteAnswer, link: Link) -> RemoteAnswer:
+def _blaming(answer: RemoteAnswer, link: PooledConnection) -> RemoteAnswer:
     """A connection that was lost with the bastion's says so; the reference stays, the command's end is unknown."""
     blame = link.wire.blame() if answer.reference == "connection-lost" else ""
     return replace(answer, message=f"{answer.message}: {blame}") if blame else answer

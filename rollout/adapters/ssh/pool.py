@@ -12,17 +12,17 @@ from paramiko.transport import Transport
 
 from rollout.adapters.ssh.limits import Deadline
 from rollout.adapters.ssh.watchdog import hang_up
-from rollout.adapters.ssh.wire import Line
+from rollout.adapters.ssh.wire import Carrier
 from rollout.app.ports import Target
 from rollout.errors import RemoteError
 
 
 @dataclass(slots=True, eq=False)
-class Link:
+class PooledConnection:
     """A connection. ``users`` commands run on it; ``used`` is when it was last given back."""
 
     transport: Transport
-    wire: Line
+    wire: Carrier
     users: int = 0
     used: float = 0.0
 
@@ -36,22 +36,22 @@ class _Slot:
     """A node's place: the lock is held by whoever connects to it."""
 
     connecting: threading.Lock = field(default_factory=threading.Lock)
-    link: Link | None = None
+    link: PooledConnection | None = None
 
 
 class Pool:
     """Lends connections. At the bound, the connection that was idle longest makes room; if none is idle, one waits."""
 
-    def __init__(self, limit: int, dial: Callable[[Target, Deadline], Link]) -> None:
+    def __init__(self, limit: int, dial: Callable[[Target, Deadline], PooledConnection]) -> None:
         self._limit = limit
         self._dial = dial
         self._changed = threading.Condition()
         self._slots: dict[Target, _Slot] = {}
-        self._live: set[Link] = set()
+        self._live: set[PooledConnection] = set()
         self._reserved = 0
         self._closed = False
 
-    def borrow(self, target: Target, deadline: Deadline) -> tuple[Link, bool]:
+    def borrow(self, target: Target, deadline: Deadline) -> tuple[PooledConnection, bool]:
         """A connection and whether it is new. Raises ``RemoteError``."""
         with self._changed:
             slot = self._slots.setdefault(target, _Slot())
@@ -72,7 +72,7 @@ class Pool:
         finally:
             slot.connecting.release()
 
-    def give_back(self, target: Target, link: Link, *, keep: bool) -> None:
+    def give_back(self, target: Target, link: PooledConnection, *, keep: bool) -> None:
         with self._changed:
             link.users -= 1
             link.used = time.monotonic()
@@ -86,7 +86,7 @@ class Pool:
         if orphan:
             hang_up(link.wire)
 
-    def discard(self, target: Target, link: Link) -> None:
+    def discard(self, target: Target, link: PooledConnection) -> None:
         """Forget a connection that is of no use any more; who still uses it sees its end."""
         with self._changed:
             slot = self._slots.get(target)
@@ -118,7 +118,7 @@ class Pool:
         for link in links:
             link.transport.join(deadline.left())
 
-    def _connect(self, target: Target, deadline: Deadline) -> Link:
+    def _connect(self, target: Target, deadline: Deadline) -> PooledConnection:
         self._reserve(deadline)
         link = None
         try:

@@ -55,7 +55,7 @@ class _Capped:
         self.lost += len(data) - len(kept)
 
 
-class RefusedError(RemoteError):
+class SessionRefusedError(RemoteError):
     """The node is there and declined to open another session on this connection."""
 
 
@@ -68,7 +68,7 @@ def open_channel(transport: Transport, deadline: Deadline, patience: float) -> C
     while True:
         try:
             return _open_channel(transport, deadline)
-        except RefusedError:
+        except SessionRefusedError:
             if patient.left() < pause:
                 raise
         time.sleep(pause)
@@ -79,7 +79,7 @@ def _open_channel(transport: Transport, deadline: Deadline) -> Channel:
     try:
         return transport.open_session(timeout=deadline.left())
     except ChannelException as error:
-        raise RefusedError("no-channel", translate(error).message) from None
+        raise SessionRefusedError("no-channel", translate(error).message) from None
     except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met in what the node sent
         if not deadline.left():
             raise RemoteError("no-channel", "the node did not open a session in time") from None
@@ -88,7 +88,7 @@ def _open_channel(transport: Transport, deadline: Deadline) -> Channel:
         ) from None
 
 
-class Session:
+class SshSession:
     """Runs one command on one channel."""
 
     def __init__(

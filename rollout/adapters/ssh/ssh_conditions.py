@@ -18,7 +18,7 @@ class NotSupportedError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MatchContext:
     """What a condition may ask. ``named`` is what ``Host`` looks at; ``host`` and ``user`` are as set by now."""
 
     named: str
@@ -41,7 +41,7 @@ class Condition(Protocol):
     def asks_again(self) -> bool:
         """It has the whole file read a second time, with the name that ``HostName`` gave."""
 
-    def holds(self, asked: Asked) -> bool: ...
+    def holds(self, asked: MatchContext) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class HostLine:
     def asks_again(self) -> bool:
         return False
 
-    def holds(self, asked: Asked) -> bool:
+    def holds(self, asked: MatchContext) -> bool:
         return listed(asked.named, self.patterns)
 
 
@@ -70,7 +70,7 @@ class _Criterion:
     negated: bool
     argument: str
 
-    def holds(self, asked: Asked) -> bool:
+    def holds(self, asked: MatchContext) -> bool:
         return CRITERIA[self.name](asked, self.argument) is not self.negated
 
 
@@ -90,12 +90,12 @@ class MatchLine:
     def asks_again(self) -> bool:
         return any(criterion.name == "final" for criterion in self.criteria)
 
-    def holds(self, asked: Asked) -> bool:
+    def holds(self, asked: MatchContext) -> bool:
         return all(criterion.holds(asked) for criterion in self.criteria)
 
 
 # with an argument; Host is as written, all others are
-CRITERIA: dict[str, Callable[[Asked, str], bool]] = {
+CRITERIA: dict[str, Callable[[MatchContext, str], bool]] = {
     "all": lambda _asked, _: True,
     "canonical": lambda asked, _: asked.last,
     "final": lambda asked, _: asked.last,

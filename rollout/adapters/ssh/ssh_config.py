@@ -17,7 +17,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rollout.adapters.ssh.patterns import listed
-from rollout.adapters.ssh.ssh_conditions import Asked, Condition, HostLine, NotSupportedError, host_line, match_line
+from rollout.adapters.ssh.ssh_conditions import (
+    Condition,
+    HostLine,
+    MatchContext,
+    NotSupportedError,
+    host_line,
+    match_line,
+)
 from rollout.adapters.ssh.ssh_keywords import ALIASES, COLLECTED, READ, WITHOUT_MEANING_HERE
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem, RemoteError
@@ -30,7 +37,7 @@ from rollout.errors import InputError, Place, Problem, RemoteError
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SshSetting:
     keyword: str
     values: tuple[str, ...]
 
@@ -38,11 +45,11 @@ class Setting:
 @dataclass(slots=True)
 class Stanza:
     condition: Condition
-    lines: list[Setting | File] = field(default_factory=list)
+    lines: list[SshSetting | SshConfigFile] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class File:
+class SshConfigFile:
     """``general``: the numbers of the stanzas that only a look can tell about; ``named``: those of each literal name."""
 
     stanzas: list[Stanza] = field(default_factory=list)
@@ -146,9 +153,9 @@ class Reader:
         self._ignored: tuple[str, ...] = ()
         self._files = 0
 
-    def file(self, path: Path, *, depth: int, always: bool, private: bool) -> File:
+    def file(self, path: Path, *, depth: int, always: bool, private: bool) -> SshConfigFile:
         """``always``: what it says above its first condition is for every host."""
-        file = File()
+        file = SshConfigFile()
         file.begin(HostLine(("*",)))
         for number, line in enumerate(self._lines(path, private=private), 1):
             place = Place(str(path), number, 1)
@@ -182,7 +189,7 @@ class Reader:
             self._problem("ssh-config-unreadable", f"cannot read {path}: {error.strerror}")
         return []
 
-    def _line(self, line: str, file: File, *, depth: int, always: bool) -> None:
+    def _line(self, line: str, file: SshConfigFile, *, depth: int, always: bool) -> None:
         cut = keyword_of(line)
         if cut is None:
             return
@@ -201,19 +208,19 @@ class Reader:
         else:
             file.stanzas[-1].lines += self._setting(keyword, words, rest, always=always)
 
-    def _setting(self, keyword: str, words: tuple[str, ...], rest: str, *, always: bool) -> Iterator[Setting]:
+    def _setting(self, keyword: str, words: tuple[str, ...], rest: str, *, always: bool) -> Iterator[SshSetting]:
         if keyword in READ:
             values = READ[keyword](words, rest)
             if keyword == "ignoreunknown":
                 self._ignore(values, always=always)
-            yield Setting(keyword, values)
+            yield SshSetting(keyword, values)
         elif keyword not in WITHOUT_MEANING_HERE and not listed(keyword, self._ignored):
             raise ValueError("is no keyword of ssh_config; `IgnoreUnknown` above it would have it passed over")
 
-    def _included(self, words: tuple[str, ...], *, depth: int, always: bool) -> list[File]:
+    def _included(self, words: tuple[str, ...], *, depth: int, always: bool) -> list[SshConfigFile]:
         if depth >= DEEPEST:
             raise NotSupportedError("Include goes too deep")
-        files: list[File] = []
+        files: list[SshConfigFile] = []
         for word in words:
             if not word:
                 raise ValueError("has an empty value")
@@ -252,7 +259,7 @@ FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_
 class SshConfig:
     """A parsed ssh_config. ``lookup`` gives the settings of one host."""
 
-    def __init__(self, file: File, *, twice: bool = False) -> None:
+    def __init__(self, file: SshConfigFile, *, twice: bool = False) -> None:
         """``twice``: a ``Match final`` asks to read it again with the name that ``HostName`` gave."""
         self._file = file
         self._twice = twice
@@ -264,7 +271,7 @@ class SshConfig:
         ``private``: it is refused if others can write it, as every included file is.
         """
         reader = Reader()
-        file = File() if path is None else reader.file(path, depth=0, always=True, private=private)
+        file = SshConfigFile() if path is None else reader.file(path, depth=0, always=True, private=private)
         if reader.problems:
             raise InputError(tuple(reader.problems))
         return cls(file, twice=reader.twice)
@@ -272,7 +279,7 @@ class SshConfig:
     def lookup(self, host: str, *, user: str | None = None, local_user: str = "") -> Settings:
         """``user``: who logs in, where that is settled already. Raises ``RemoteError``."""
         found: Settings = {} if user is None else {"user": (user,)}
-        asked = Asked(host, host, host, local_user, local_user, last=False)
+        asked = MatchContext(host, host, host, local_user, local_user, last=False)
         _apply(self._file, found, asked)
         family = FAMILIES[found.get("addressfamily", ("any",))[0]]
         found["hostname"] = (_address(_host_name(found, host), family),)
@@ -281,19 +288,19 @@ class SshConfig:
         return found
 
 
-def _apply(file: File, found: Settings, asked: Asked) -> None:
+def _apply(file: SshConfigFile, found: Settings, asked: MatchContext) -> None:
     for stanza in file.perhaps_for(asked.named):
         host = asked.named if asked.last else _host_name(found, asked.named)
         now = replace(asked, host=host, user=found.get("user", (asked.local_user,))[0])
         if stanza.condition.holds(now):
             for line in stanza.lines:
-                if isinstance(line, File):
+                if isinstance(line, SshConfigFile):
                     _apply(line, found, asked)
                 else:
                     _set(found, line)
 
 
-def _set(found: Settings, line: Setting) -> None:
+def _set(found: Settings, line: SshSetting) -> None:
     if line.keyword in COLLECTED:
         found[line.keyword] = tuple(dict.fromkeys((*found.get(line.keyword, ()), *line.values)))
     elif line.values and not _too_late(found, line.keyword):

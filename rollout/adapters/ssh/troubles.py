@@ -12,7 +12,7 @@ from rollout.errors import RemoteError
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ConnectionTrouble:
     cause: str
     advice: str = ""
 
@@ -21,33 +21,41 @@ _SSH_V = "`ssh -v` with the same ssh_config says more"
 _FILES = "raise `ulimit -n`, or have fewer nodes in flight"
 _KNOWN = "see that it is the node you mean; then take the line out of known_hosts with `ssh-keygen -R`"
 
-TROUBLES: dict[str, Trouble] = {
-    "connection-refused": Trouble("nothing listens there", "see that sshd runs, and that the port is the right one"),
-    "connection-lost": Trouble("the connection was lost"),
-    "connect-timeout": Trouble("no answer in time", "see that the node is up and no firewall drops the packets"),
-    "host-unreachable": Trouble("no route to it", "see the address, and the routes of this machine"),
-    "name-not-known": Trouble("the name does not resolve", "see the spelling, HostName in ssh_config, and DNS"),
-    "no-banner": Trouble(
+TROUBLES: dict[str, ConnectionTrouble] = {
+    "connection-refused": ConnectionTrouble(
+        "nothing listens there", "see that sshd runs, and that the port is the right one"
+    ),
+    "connection-lost": ConnectionTrouble("the connection was lost"),
+    "connect-timeout": ConnectionTrouble(
+        "no answer in time", "see that the node is up and no firewall drops the packets"
+    ),
+    "host-unreachable": ConnectionTrouble("no route to it", "see the address, and the routes of this machine"),
+    "name-not-known": ConnectionTrouble(
+        "the name does not resolve", "see the spelling, HostName in ssh_config, and DNS"
+    ),
+    "no-banner": ConnectionTrouble(
         "no SSH server answered", "see that sshd listens there and is not out of connections (MaxStartups)"
     ),
-    "handshake-failed": Trouble("no SSH connection came about", _SSH_V),
-    "handshake-timeout": Trouble("the key exchange did not end in time"),
-    "host-key-unknown": Trouble(
+    "handshake-failed": ConnectionTrouble("no SSH connection came about", _SSH_V),
+    "handshake-timeout": ConnectionTrouble("the key exchange did not end in time"),
+    "host-key-unknown": ConnectionTrouble(
         "its host key is not known", "`--accept-new` takes and records the keys of new nodes; `ssh-keyscan` shows them"
     ),
-    "host-key-changed": Trouble("its host key is not the known one", _KNOWN),
-    "host-key-revoked": Trouble("its host key is revoked", "the node needs another host key"),
-    "host-certificate-refused": Trouble("its host certificate does not count"),
-    "auth-failed": Trouble("the node did not let us in", f"see the user and the keys; {_SSH_V}"),
-    "auth-too-many-keys": Trouble(
+    "host-key-changed": ConnectionTrouble("its host key is not the known one", _KNOWN),
+    "host-key-revoked": ConnectionTrouble("its host key is revoked", "the node needs another host key"),
+    "host-certificate-refused": ConnectionTrouble("its host certificate does not count"),
+    "auth-failed": ConnectionTrouble("the node did not let us in", f"see the user and the keys; {_SSH_V}"),
+    "auth-too-many-keys": ConnectionTrouble(
         "the node ended the login after too many keys (MaxAuthTries)",
         "say which with `IdentityFile` and `IdentitiesOnly yes` in ssh_config, or take keys out of the ssh-agent",
     ),
-    "auth-timeout": Trouble("the node did not answer our login in time"),
-    "no-channel": Trouble("the node let us in and opened no session", "see MaxSessions, and what sshd logs there"),
-    "too-many-files": Trouble("this machine has no file descriptor left", _FILES),
-    "no-local-port": Trouble("this machine has no address or port left to connect from"),
-    "no-thread": Trouble("this machine cannot start another thread"),
+    "auth-timeout": ConnectionTrouble("the node did not answer our login in time"),
+    "no-channel": ConnectionTrouble(
+        "the node let us in and opened no session", "see MaxSessions, and what sshd logs there"
+    ),
+    "too-many-files": ConnectionTrouble("this machine has no file descriptor left", _FILES),
+    "no-local-port": ConnectionTrouble("this machine has no address or port left to connect from"),
+    "no-thread": ConnectionTrouble("this machine cannot start another thread"),
 }
 
 

@@ -30,7 +30,7 @@ def hang_up(wire: Closing) -> None:
         wire.shutdown(socket.SHUT_RDWR)
 
 
-class Watch:
+class WatchedConnection:
     """A connection under watch until a moment; ``rang`` says that it was hung up on."""
 
     __slots__ = ("done", "rang", "wire")
@@ -46,15 +46,15 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._watches: list[tuple[float, int, Watch]] = []
+        self._watches: list[tuple[float, int, WatchedConnection]] = []
         self._numbers = itertools.count()
         self._thread: threading.Thread | None = None
         self._closed = False
 
     @contextmanager
-    def over(self, wire: Closing, at: float) -> Iterator[Watch]:
+    def over(self, wire: Closing, at: float) -> Iterator[WatchedConnection]:
         """Hang up on ``wire`` if the block has not ended at ``at`` (monotonic)."""
-        watch = Watch(wire)
+        watch = WatchedConnection(wire)
         with self._changed:
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="ssh-watchdog", daemon=True)

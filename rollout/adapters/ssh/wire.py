@@ -21,7 +21,7 @@ Address = tuple[int, tuple[Any, ...]]
 QUICKACK = getattr(socket, "TCP_QUICKACK", None)
 
 
-class Line(Protocol):
+class Carrier(Protocol):
     """What a connection goes over: a TCP socket, or a tunnel through a bastion. ``ahead`` is read again first.
 
     ``blame`` says which bastion has lost the tunnel's own connection, if one has.
@@ -126,7 +126,7 @@ def _tune(wire: Wire) -> None:
                 wire.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def await_banner(wire: Line, deadline: Deadline) -> None:
+def await_banner(wire: Carrier, deadline: Deadline) -> None:
     """Wait until the node has said what it is; what it said is kept for paramiko to read again.
 
     Done here, before the handshake gate and before paramiko's thread starts: a node that hangs costs one socket, and

@@ -31,14 +31,14 @@ FLOOR = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SampleGroup:
     """Samples of nodes that belong together; ``what`` names them in the evidence."""
 
     what: str
     samples: Sequence[float]
 
 
-def compare(touched: Group, control: Group, worse: Worse, tolerance: float) -> tuple[Verdict, str]:
+def compare(touched: SampleGroup, control: SampleGroup, worse: Worse, tolerance: float) -> tuple[Verdict, str]:
     """PASS, FAIL or, where nothing can be compared, UNKNOWN; the evidence holds every number the verdict came from."""
     for group in (touched, control):
         if not group.samples:

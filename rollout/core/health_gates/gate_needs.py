@@ -12,7 +12,7 @@ from rollout.core.model.playbook import API_GATES, Gate
 from rollout.errors import Problem
 
 
-class Pods(StrEnum):
+class PodNeeds(StrEnum):
     """What is asked of the API server about pods, besides by gates. COUNTED: right before a change, as when planning."""
 
     NOT_ASKED = "not asked"
@@ -25,7 +25,7 @@ class Needs:
     """All that a run asks of back ends."""
 
     gates: tuple[Gate, ...] = ()
-    pods: Pods = Pods.NOT_ASKED
+    pods: PodNeeds = PodNeeds.NOT_ASKED
 
 
 def needs_of(plan: Plan | None) -> Needs:
@@ -33,9 +33,9 @@ def needs_of(plan: Plan | None) -> Needs:
     if plan is None:
         return Needs()
     if any(node.drain for node in plan.nodes.values()):
-        return Needs(plan.gates, Pods.DRAINED)
+        return Needs(plan.gates, PodNeeds.DRAINED)
     counted = any(node.less_room for node in plan.nodes.values())
-    return Needs(plan.gates, Pods.COUNTED if counted else Pods.NOT_ASKED)
+    return Needs(plan.gates, PodNeeds.COUNTED if counted else PodNeeds.NOT_ASKED)
 
 
 def needs_cluster(gates: Iterable[Gate]) -> bool:
@@ -59,7 +59,7 @@ def unnamed(needs: Needs, endpoints: Endpoints, cluster: str) -> tuple[Problem, 
         for what, (names, hint) in found.items()
         for article in ("an" if what[0] == "A" else "a",)
     )
-    if problems or needs.pods is Pods.NOT_ASKED or endpoints.kubeconfig:
+    if problems or needs.pods is PodNeeds.NOT_ASKED or endpoints.kubeconfig:
         return problems
     message = f"pods on nodes are to be drained or counted, which needs a kubeconfig, and the inventory of {cluster} names none"
     return (Problem("no-kubeconfig", message, hint=_KUBECONFIG),)

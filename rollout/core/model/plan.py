@@ -164,7 +164,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class ExcludedNode:
     """A selected node that this plan leaves alone, with a stable reference and the reason."""
 
     name: str
@@ -217,7 +217,7 @@ class Plan:
     limit: str  # the nodeset expression that selected the nodes; "" = all
     groups: tuple[ChangeGroup, ...]
     nodes: Mapping[str, PlannedNode]
-    left: tuple[Left, ...]
+    left: tuple[ExcludedNode, ...]
     waves: tuple[Wave, ...]
     racks: Mapping[str, int]  # rack → its nodes in the inventory (what a per-rack share is a share of)
     limits: Limits
@@ -239,6 +239,6 @@ class Plan:
     loads: tuple[RegistryLoad, ...] = ()
 
     @property
-    def left_out(self) -> tuple[Left, ...]:
+    def left_out(self) -> tuple[ExcludedNode, ...]:
         """Nodes that could not be read or planned although they were selected."""
         return tuple(entry for entry in self.left if entry.standing in (Standing.REFUSED, Standing.UNREACHABLE))

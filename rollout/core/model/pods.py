@@ -17,7 +17,7 @@ BY_HAND = "kubectl uncordon NODE && kubectl annotate node NODE rollout/cordoned-
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ContainerEnd:
     """How one container ends. ``hook``: it has a preStop hook; ``hook_sleeps``: how long that surely takes (a ``sleep`` handler's
     seconds), 0 where that cannot be told; ``sidecar``: an init container with ``restartPolicy: Always``.
     """
@@ -46,7 +46,7 @@ class LeavingPod:
     local: bool = False  # it has an emptyDir, which ends with it
     controlled: bool = True  # something will make it anew
     held_by: tuple[str, ...] = ()
-    containers: tuple[Ending, ...] = ()
+    containers: tuple[ContainerEnd, ...] = ()
 
 
 class Eviction(StrEnum):
@@ -91,7 +91,7 @@ class HostPort:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ContainerRequest:
     """One container's requests. ``init``: an init container; ``stays``: one that runs beside the others (a sidecar)."""
 
     requests: Pairs
@@ -129,7 +129,7 @@ class PlacedPod:
     node: str
     name: str  # "namespace/name"
     created: str  # RFC 3339
-    asks: tuple[Ask, ...] = ()
+    asks: tuple[ContainerRequest, ...] = ()
     requests: Pairs = ()
     overhead: Pairs = ()
     selector: Pairs = ()

@@ -16,7 +16,7 @@ from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class KnownNodes:
     """The nodes of ``plans`` earlier plans of the cluster, and the machine-id of those that were to be changed."""
 
     plans: int
@@ -32,14 +32,14 @@ class Around:
     nodes to be planned for, ``None`` where they were not or could not be asked for; ``pods_not_asked`` says why not.
     """
 
-    seen: Seen | None = None
+    seen: KnownNodes | None = None
     live: tuple[LiveNode, ...] | None = None
     not_asked: str = ""
     pods: tuple[PlacedPod, ...] | None = None
     pods_not_asked: str = "no kubeconfig is named"
 
 
-def seen_in(plans: Sequence[Plan]) -> Seen | None:
+def seen_in(plans: Sequence[Plan]) -> KnownNodes | None:
     """``plans`` are the newest first: of a node's machine-ids the last one counts."""
     if not plans:
         return None
@@ -48,7 +48,7 @@ def seen_in(plans: Sequence[Plan]) -> Seen | None:
         for name, node in plan.nodes.items():
             machine_ids.setdefault(name, node.machine_id)
     left = (entry.name for plan in plans for entry in plan.left)
-    return Seen(len(plans), frozenset((*machine_ids, *left)), machine_ids)
+    return KnownNodes(len(plans), frozenset((*machine_ids, *left)), machine_ids)
 
 
 def cordoned(live: Iterable[LiveNode] | None) -> Mapping[str, str]:
@@ -73,7 +73,7 @@ def folded(said: Iterable[tuple[str, tuple[str, str]]]) -> tuple[Remark, ...]:
     return tuple(Remark(reference, text, tuple(names)) for (reference, text), names in nodes.items())
 
 
-def _from_plans(selection: Sequence[str], fleet: FleetSnapshot, seen: Seen) -> Iterator[Remark]:
+def _from_plans(selection: Sequence[str], fleet: FleetSnapshot, seen: KnownNodes) -> Iterator[Remark]:
     new = tuple(name for name in selection if name not in seen.names)
     if new:
         what = "last run" if seen.plans == 1 else f"last {seen.plans} runs"

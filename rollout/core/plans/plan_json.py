@@ -8,8 +8,8 @@ from typing import Any
 from rollout.core.model.plan import (
     ChangeGroup,
     Consequence,
+    ExcludedNode,
     FileChange,
-    Left,
     Plan,
     PlannedDrain,
     RegistryLoad,
@@ -72,7 +72,7 @@ def _wave(plan: Plan, wave: Wave) -> dict[str, Any]:
     }
 
 
-def _left(entry: Left, names: Sequence[str]) -> dict[str, Any]:
+def _left(entry: ExcludedNode, names: Sequence[str]) -> dict[str, Any]:
     return {
         "standing": entry.standing.value,
         "reference": entry.reference,

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rollout.core.model.plan import Change, ChangeGroup, FileChange, Left, Plan, Standing, Wave
+from rollout.core.model.plan import Change, ChangeGroup, ExcludedNode, FileChange, Plan, Standing, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, Gate, GateScope, PrometheusQuery, Scope
 from rollout.core.plans import estimate
 from rollout.core.plans.foreseen_text import consequences_lines, drains_lines, loads_lines
@@ -71,7 +71,7 @@ _LONGEST_NODESET = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ShownGroup:
     """Groups whose changes differ only in bytes that are not ours, shown through the first of them."""
 
     groups: tuple[ChangeGroup, ...]
@@ -104,7 +104,7 @@ def plan_text(plan: Plan) -> str:
     return CONTROL.sub("", text)
 
 
-def kinds(plan: Plan) -> tuple[Kind, ...]:
+def kinds(plan: Plan) -> tuple[ShownGroup, ...]:
     """The plan's groups folded, largest first."""
     groups: dict[str, list[ChangeGroup]] = {}
     for group in plan.groups:
@@ -113,15 +113,15 @@ def kinds(plan: Plan) -> tuple[Kind, ...]:
     for node in plan.nodes.values():
         members.setdefault(node.group, []).append(node.name)
     made = [
-        Kind(tuple(entries), tuple(name for entry in entries for name in members.get(entry.name, ())))
+        ShownGroup(tuple(entries), tuple(name for entry in entries for name in members.get(entry.name, ())))
         for entries in groups.values()
     ]
     return tuple(sorted(made, key=lambda kind: -len(kind.nodes)))
 
 
-def folded_left(plan: Plan) -> tuple[tuple[Left, tuple[str, ...]], ...]:
+def folded_left(plan: Plan) -> tuple[tuple[ExcludedNode, tuple[str, ...]], ...]:
     """The nodes left alone, by standing, reference and reason; the largest first within a standing."""
-    found: dict[tuple[Standing, str, str], list[Left]] = {}
+    found: dict[tuple[Standing, str, str], list[ExcludedNode]] = {}
     for entry in plan.left:
         found.setdefault((entry.standing, entry.reference, nameless(entry.reason, entry.name)), []).append(entry)
     order = list(Standing)
@@ -129,7 +129,7 @@ def folded_left(plan: Plan) -> tuple[tuple[Left, tuple[str, ...]], ...]:
     return tuple((_one(entries), tuple(entry.name for entry in entries)) for entries in ranked)
 
 
-def _one(entries: Sequence[Left]) -> Left:
+def _one(entries: Sequence[ExcludedNode]) -> ExcludedNode:
     """What stands for all of them."""
     first = entries[0]
     return first if len(entries) == 1 else replace(first, reason=nameless(first.reason, first.name))
@@ -173,7 +173,7 @@ def _kinds(plan: Plan) -> Iterator[str]:
         yield f"… {counted(len(rest), 'more group')} with {counted(nodes, 'node')}: see them all with -o json"
 
 
-def _header(kind: Kind) -> Iterator[str]:
+def _header(kind: ShownGroup) -> Iterator[str]:
     first = kind.first
     yield f"{first.name}  {first.label}: {counted(len(kind.nodes), 'node')}  {_fold(kind.nodes)}"
     if len(kind.groups) > 1:
@@ -319,7 +319,7 @@ def _left(plan: Plan) -> Iterator[str]:
         yield f"  … {counted(sum(len(names) for _, names in rest), 'more node')} for {counted(len(rest), 'other reason')}: see them all with -o json"
 
 
-def _standing(entry: Left) -> str:
+def _standing(entry: ExcludedNode) -> str:
     """A node that answers and lets nobody in is not unreachable to who reads it."""
     answered = entry.standing is Standing.UNREACHABLE and entry.reference.startswith(ANSWERED)
     return NO_LOGIN if answered else entry.standing.value

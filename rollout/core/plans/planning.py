@@ -10,7 +10,7 @@ from rollout.core.model.inventory import Inventory, Node, role_of
 from rollout.core.model.plan import (
     Change,
     ChangeGroup,
-    Left,
+    ExcludedNode,
     LessRoom,
     Plan,
     PlannedDrain,
@@ -81,7 +81,7 @@ def plan_of(
     fleet: FleetSnapshot,
     limit: str,
     decided: Iterable[Decided],
-    left: Iterable[Left],
+    left: Iterable[ExcludedNode],
     blobs: Mapping[str, bytes],
     remarks: Iterable[Remark] = (),
     way_back: WayBack | None = None,

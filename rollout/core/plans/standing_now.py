@@ -20,7 +20,7 @@ class Now(StrEnum):
     UNREAD = "unread"
 
 
-class Answer(StrEnum):
+class PlanDecision(StrEnum):
     """What is to be done with a plan."""
 
     BEGIN = "begin"
@@ -41,12 +41,12 @@ class Standings:
     def named(self, now: Now) -> tuple[str, ...]:
         return tuple(name for name, found in self.nodes.items() if found is now)
 
-    def answer(self) -> Answer:
+    def answer(self) -> PlanDecision:
         """Of all nodes of a plan. Where no node answered, the run says why; some drifted nodes are the run's matter, too."""
         found = set(self.nodes.values())
         if Now.OPEN in found or found <= {Now.UNREAD}:
-            return Answer.BEGIN
-        return Answer.ALREADY_APPLIED if found == {Now.AS_PLANNED} else Answer.PLAN_AGAIN
+            return PlanDecision.BEGIN
+        return PlanDecision.ALREADY_APPLIED if found == {Now.AS_PLANNED} else PlanDecision.PLAN_AGAIN
 
 
 def stand(plan: Plan, reports: Mapping[str, Report], runs: Collection[str] = ()) -> Standings:

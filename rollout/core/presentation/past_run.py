@@ -16,7 +16,7 @@ from rollout.core.text.terminal import printable, wall
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class NodeCount:
     """How many nodes, and which: a folded nodeset."""
 
     count: int
@@ -36,7 +36,7 @@ class RunSummary:
     exit_code: int
     why: str
     counter: int
-    nodes: Mapping[str, Nodes]
+    nodes: Mapping[str, NodeCount]
     owed: str
     cordoned: str
     reverted: Mapping[str, str]
@@ -71,8 +71,8 @@ def reverted(state: RunState) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def _nodes(names: list[str]) -> Nodes:
-    return Nodes(len(names), fold(names))
+def _nodes(names: list[str]) -> NodeCount:
+    return NodeCount(len(names), fold(names))
 
 
 VERSION = 1

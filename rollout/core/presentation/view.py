@@ -22,7 +22,7 @@ MOST_TROUBLES = 5
 Counts = tuple[tuple[NodeState, int], ...]
 
 
-class Standing(StrEnum):
+class WaveStanding(StrEnum):
     """Where a wave stands in the run."""
 
     PASSED = "passed"
@@ -37,7 +37,7 @@ class WaveView:
     total: int
     done: int  # nodes at which it has arrived, well or not
     counts: Counts
-    standing: Standing
+    standing: WaveStanding
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +123,12 @@ def _wave(state: RunState, index: int) -> WaveView:
     return WaveView(wave.name, len(wave.nodes), _done(state, counts), counts, _standing(state, index))
 
 
-def _standing(state: RunState, index: int) -> Standing:
+def _standing(state: RunState, index: int) -> WaveStanding:
     if index < state.wave or (state.phase in (Phase.CLOSING, Phase.ENDED) and state.halt is None):
-        return Standing.PASSED
+        return WaveStanding.PASSED
     if state.phase is Phase.OPENING or index > state.wave:
-        return Standing.TO_COME if state.halt is None else Standing.STOPPED
-    return Standing.NOW if state.halt is None else Standing.STOPPED
+        return WaveStanding.TO_COME if state.halt is None else WaveStanding.STOPPED
+    return WaveStanding.NOW if state.halt is None else WaveStanding.STOPPED
 
 
 def _racks(state: RunState) -> tuple[RackView, ...]:

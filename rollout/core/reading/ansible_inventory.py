@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rollout.core.reading.found_nodes import Found, FoundNode, nowhere, refuse
+from rollout.core.reading.found_nodes import FoundNode, FoundNodes, nowhere, refuse
 from rollout.core.reading.node_sources import FromAnsible
 from rollout.core.reading.validation import kind_of
 from rollout.core.text.suggest import did_you_mean
@@ -60,14 +60,14 @@ def _no_number(word: str) -> Any:
 class Groups:
     """The document's groups: own hosts, children and variables; all hosts ``below``; in Ansible's order of precedence."""
 
-    written: Mapping[str, Group]
+    written: Mapping[str, AnsibleGroup]
     host_vars: Mapping[str, Mapping[str, Any]]
     below: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     order: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class Group:
+class AnsibleGroup:
     """One group as it is written; ``hosts`` and ``children`` are names."""
 
     hosts: list[str]
@@ -75,7 +75,7 @@ class Group:
     variables: Mapping[str, Any]
 
 
-class Reading:
+class AnsibleReading:
     """Notes what is of a wrong type or does not fit together, and goes on."""
 
     def __init__(self, where: str) -> None:
@@ -91,7 +91,7 @@ class Reading:
         host_vars = self._host_vars(document.get("_meta"))
         written = {name: self._group(name, said) for name, said in document.items() if name != "_meta"}
         for child in {child for group in written.values() for child in group.children} - written.keys():
-            written[child] = Group([], [], {})  # `ansible-inventory` leaves out groups without hosts
+            written[child] = AnsibleGroup([], [], {})  # `ansible-inventory` leaves out groups without hosts
         if self.problems:
             return Groups(written, host_vars)
         depths = self._depths(written)
@@ -120,11 +120,11 @@ class Reading:
                 self.note(f"the variables of {shown(name)} must be a map, not {kind_of(variables)}")
         return {name: variables for name, variables in said.items() if isinstance(variables, dict)}
 
-    def _group(self, name: str, said: object) -> Group:
+    def _group(self, name: str, said: object) -> AnsibleGroup:
         whole = {"hosts": said} if isinstance(said, list) else said
         if not isinstance(whole, dict):
             self.note(f"group {shown(name)} must be a map or a list of hosts, not {kind_of(said)}")
-            return Group([], [], {})
+            return AnsibleGroup([], [], {})
         for key in whole.keys() - {*_GROUP_KEYS}:
             message = f"group {shown(name)} has a key {shown(key)}; groups have hosts, children and vars"
             self.note(message, "unknown-key", did_you_mean(key, _GROUP_KEYS))
@@ -132,7 +132,7 @@ class Reading:
         if not isinstance(variables, dict):
             self.note(f"`vars` of group {shown(name)} must be a map, not {kind_of(variables)}")
             variables = {}
-        return Group(self._names(name, whole, "hosts"), self._names(name, whole, "children"), variables)
+        return AnsibleGroup(self._names(name, whole, "hosts"), self._names(name, whole, "children"), variables)
 
     def _names(self, group: str, whole: Mapping[str, Any], key: str) -> list[str]:
         said = whole.get(key, [])
@@ -141,7 +141,7 @@ class Reading:
         self.note(f"`{key}` of group {shown(group)} must be a list of names")
         return []
 
-    def _depths(self, written: Mapping[str, Group]) -> Mapping[str, int]:
+    def _depths(self, written: Mapping[str, AnsibleGroup]) -> Mapping[str, int]:
         """How far each group is from the top, by the longest way; ``all`` is above everything."""
         parents: dict[str, list[str]] = {name: [] for name in written}
         for name, group in written.items():
@@ -162,12 +162,12 @@ class Reading:
         return depths
 
 
-def _priority(group: Group) -> int:
+def _priority(group: AnsibleGroup) -> int:
     said = group.variables.get("ansible_group_priority", 1)
     return said if isinstance(said, int) else 1
 
 
-def _below(written: Mapping[str, Group], order: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+def _below(written: Mapping[str, AnsibleGroup], order: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """All hosts of each group, its children's too: the deepest groups first."""
     found: dict[str, tuple[str, ...]] = {}
     for name in reversed(order):
@@ -190,9 +190,9 @@ _OF_ANSIBLE = frozenset({"all", "ungrouped"})
 _SSH = frozenset({"ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh"})
 
 
-def found_nodes(text: str, source: FromAnsible, where: str) -> Found:
+def found_nodes(text: str, source: FromAnsible, where: str) -> FoundNodes:
     """The hosts of the inventory, or of its group ``source.group``. Raises ``InputError`` with every mistake."""
-    reading = Reading(where)
+    reading = AnsibleReading(where)
     groups = reading.groups(document_of(text, where))
     refuse(reading.problems)
     hosts = reading.hosts(groups, source.group)
@@ -206,7 +206,7 @@ def found_nodes(text: str, source: FromAnsible, where: str) -> Found:
         for name in groups.order
         if name not in _OF_ANSIBLE and not wanted.is_place(name)
     }
-    return Found(where, nodes, members)
+    return FoundNodes(where, nodes, members)
 
 
 def _places(source: FromAnsible, nodes: tuple[FoundNode, ...], where: str) -> Iterator[Problem]:
@@ -234,7 +234,7 @@ class _Wanted:
             for beginning in (self._source.rack_groups, self._source.zone_groups)
         )
 
-    def node(self, name: str, reading: Reading) -> FoundNode:
+    def node(self, name: str, reading: AnsibleReading) -> FoundNode:
         said = {key: self._value(name, key, reading) for key in ("ansible_host", "ansible_user", "ansible_port")}
         connection = self._value(name, "ansible_connection", reading)
         if connection is not None and connection not in _SSH:
@@ -251,7 +251,7 @@ class _Wanted:
             registry=self._value(name, self._source.registry, reading) if self._source.registry else None,
         )
 
-    def _place(self, name: str, variable: str | None, beginning: str | None, reading: Reading) -> object:
+    def _place(self, name: str, variable: str | None, beginning: str | None, reading: AnsibleReading) -> object:
         if variable is not None:
             return self._value(name, variable, reading)
         if beginning is None:
@@ -261,7 +261,7 @@ class _Wanted:
             reading.note(f"{shown(name)} is in {printable(' and '.join(groups), 120)}", "two-places")
         return groups[-1] if groups else None
 
-    def _value(self, host: str, variable: str, reading: Reading) -> object:
+    def _value(self, host: str, variable: str, reading: AnsibleReading) -> object:
         own = self._groups.host_vars.get(host, {})
         around = (self._groups.written[group].variables for group in reversed(self._member.get(host, [])))
         found = next((said[variable] for said in (own, *around) if variable in said), None)

@@ -36,7 +36,7 @@ class FoundNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundNodes:
     """``groups`` holds the nodes of each of the source's groups; ``where`` is the source's name for messages."""
 
     where: str
@@ -52,7 +52,7 @@ def refuse(problems: Sequence[Problem]) -> None:
         raise InputError((*problems[:MOST_PROBLEMS], *rest))
 
 
-def listed(found: Found, item: Item) -> tuple[Item, dict[str, Item]]:
+def listed(found: FoundNodes, item: Item) -> tuple[Item, dict[str, Item]]:
     """The nodes as a list of an inventory file, and the groups as its ``groups``; all of it at the place of ``item``.
 
     Raises ``InputError`` that names the nodes with something wrong. Nodes come in the order of their names, numbers in

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from rollout.core.model.inventory import Endpoints, Inventory, Node
-from rollout.core.reading.found_nodes import Found, listed
+from rollout.core.reading.found_nodes import FoundNodes, listed
 from rollout.core.reading.inventory_file import build
 from rollout.core.reading.inventory_written import ElsewhereInventory
 from rollout.core.reading.node_sources import FromAnsible, FromKubernetes, NodesFrom
@@ -23,7 +23,7 @@ from rollout.core.text.yaml_source import Entry, Item
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class InventoryDraft:
     """An inventory file that has been read. ``source`` is ``None`` where the file lists its nodes itself."""
 
     root: Item
@@ -32,7 +32,7 @@ class Draft:
     source: FromAnsible | FromKubernetes | None
 
 
-def draft_of(text: str, file: str) -> Draft:
+def draft_of(text: str, file: str) -> InventoryDraft:
     """``text`` is the file's, ``file`` its name for messages. Raises ``InputError`` for what is wrong with a file whose
     nodes are elsewhere: nobody is asked for them in vain.
     """
@@ -40,7 +40,7 @@ def draft_of(text: str, file: str) -> Draft:
     digest = sha256(text.encode()).hexdigest()
     said = root.entries().get("nodesFrom")
     if said is None:
-        return Draft(root, mistakes, digest, None)
+        return InventoryDraft(root, mistakes, digest, None)
     if "nodes" in root.entries():
         mistakes.add(
             said, "two-sources", "nodes are listed here (`nodes`) or come from elsewhere (`nodesFrom`), not both"
@@ -48,7 +48,7 @@ def draft_of(text: str, file: str) -> Draft:
         mistakes.raise_any()
     written, _ = validate(ElsewhereInventory, root, mistakes)
     mistakes.raise_any()
-    return Draft(root, mistakes, digest, _source(written.nodes_from, root, said.item, mistakes))
+    return InventoryDraft(root, mistakes, digest, _source(written.nodes_from, root, said.item, mistakes))
 
 
 def _source(said: NodesFrom, root: Item, place: Item, mistakes: Mistakes) -> FromAnsible | FromKubernetes | None:
@@ -64,7 +64,7 @@ def _source(said: NodesFrom, root: Item, place: Item, mistakes: Mistakes) -> Fro
     return said.kubernetes.model_copy(update=filled)
 
 
-def finish(draft: Draft, found: Found | None = None) -> Inventory:
+def finish(draft: InventoryDraft, found: FoundNodes | None = None) -> Inventory:
     """The inventory, once; ``found`` are the nodes of ``draft.source``. Raises ``InputError`` with every mistake.
 
     The digest of an inventory with nodes from elsewhere is over the file and how the nodes are reached and placed, and
@@ -92,7 +92,7 @@ def _endpoints(said: Endpoints, source: FromAnsible | FromKubernetes | None) -> 
     return replace(said, kubeconfig=source.kubeconfig or "", context=source.context or "")
 
 
-def _add_groups(draft: Draft, found: Mapping[str, Item], place: Item) -> None:
+def _add_groups(draft: InventoryDraft, found: Mapping[str, Item], place: Item) -> None:
     """The source's groups first, so that the file's own may speak of them and win over them."""
     said = draft.root.entries().get("groups")
     own = said.item.entries() if said else {}

@@ -30,9 +30,9 @@ from rollout.core.reading.inventory_written import (
     AnyInventory,
     Attributes,
     FoldedInventory,
-    Group,
     ListedInventory,
     Ssh,
+    WrittenGroup,
 )
 from rollout.core.reading.validation import Mistakes, locate, read_document, validate
 from rollout.core.reading.value_types import read_settings
@@ -56,7 +56,7 @@ class Login:
 class Logins:
     """The logins of a cluster; each combination of groups is merged once."""
 
-    def __init__(self, cluster: Ssh, groups: Mapping[str, Group]) -> None:
+    def __init__(self, cluster: Ssh, groups: Mapping[str, WrittenGroup]) -> None:
         self._cluster = cluster
         self._groups = groups
         self._merged: dict[tuple[tuple[str, ...], int], Login] = {}
@@ -290,7 +290,7 @@ class _Reading:
     # Groups and levels.
 
     def _groups(
-        self, written: Mapping[str, Group], nodes: Mapping[str, None], sets: Mapping[str, Set[str]]
+        self, written: Mapping[str, WrittenGroup], nodes: Mapping[str, None], sets: Mapping[str, Set[str]]
     ) -> dict[str, frozenset[str]]:
         groups: dict[str, frozenset[str]] = {}
         for name, group in written.items():

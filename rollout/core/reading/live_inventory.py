@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from rollout.core.model.live import LiveNode
 from rollout.core.reading import label_selectors
-from rollout.core.reading.found_nodes import Found, FoundNode, nowhere, refuse
+from rollout.core.reading.found_nodes import FoundNode, FoundNodes, nowhere, refuse
 from rollout.core.reading.node_sources import FromKubernetes
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import Problem
@@ -14,7 +14,7 @@ from rollout.errors import Problem
 WHERE = "nodes from the Kubernetes API"
 
 
-def found_nodes(live: Iterable[LiveNode], source: FromKubernetes) -> Found:
+def found_nodes(live: Iterable[LiveNode], source: FromKubernetes) -> FoundNodes:
     """The Nodes that the selector takes. Raises ``InputError`` when there are none, or one has no such address."""
     nodes = tuple(live)
     terms = label_selectors.parse(source.selector)
@@ -25,7 +25,7 @@ def found_nodes(live: Iterable[LiveNode], source: FromKubernetes) -> Found:
     refuse([problem for node in chosen for problem in _without_address(node, source.address)])
     found = tuple(_found(node, source) for node in chosen)
     refuse(nowhere(WHERE, "rack", source.rack_label, found) if source.rack_label else ())
-    return Found(WHERE, found)
+    return FoundNodes(WHERE, found)
 
 
 def _without_address(node: LiveNode, kind: str) -> tuple[Problem, ...]:

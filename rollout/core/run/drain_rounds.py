@@ -8,14 +8,14 @@ from rollout.core.run import drains
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.pulls import may_be_asked
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Verb
-from rollout.core.run.state_builder import Draft
-from rollout.core.run.transitions import Sharp
+from rollout.core.run.state_builder import StateBuilder
+from rollout.core.run.transitions import ResolvedTrigger
 
 SOONEST = 0.5
 """Seconds between two rounds at the least, whatever an answer says."""
 
 
-def go_round(draft: Draft) -> None:
+def go_round(draft: StateBuilder) -> None:
     """The next round of who is drained; who is not to be any more is put back; cordons that are not needed are lifted."""
     if draft.state.phase is Phase.OPENING or _is_over(draft):
         return
@@ -28,22 +28,22 @@ def go_round(draft: Draft) -> None:
             draft.ask(name, Verb.UNCORDON)
 
 
-def _is_over(draft: Draft) -> bool:
+def _is_over(draft: StateBuilder) -> bool:
     """The run has ended, or another one has its nodes: what it is to find of us it finds."""
     claimed = draft.state.halt is not None and draft.state.halt.ending is Ending.CLAIMED
     return claimed or draft.state.ending is not None
 
 
-def _next_round(draft: Draft, name: str) -> None:
+def _next_round(draft: StateBuilder, name: str) -> None:
     draining = draft.nodes[name].draining
     if not drains.may_go_on(draft.state):
-        draft.meet(name, Sharp.NOT_NOW)
+        draft.transition(name, ResolvedTrigger.NOT_NOW)
         draft.put(name, want_back=False, pulling=None, unseen=None)
     elif draining is not None and not draining.done and draft.now >= draining.again:
         draft.ask(name, Verb.DRAIN)
 
 
-def _is_due(draft: Draft, record: NodeRecord) -> bool:
+def _is_due(draft: StateBuilder, record: NodeRecord) -> bool:
     """A run that goes on tries again for as long as it does; one that is to end, no longer than it waits."""
     if not record.uncordons:
         return True
@@ -51,7 +51,7 @@ def _is_due(draft: Draft, record: NodeRecord) -> bool:
     return draft.now >= record.retry_at and (goes_on or record.uncordons < drains.MOST_TRIES)
 
 
-def count_from_the_end(draft: Draft) -> None:
+def count_from_the_end(draft: StateBuilder) -> None:
     """What was tried while the run had other things to do is no part of the time for which its end waits.
 
     One try stays counted: a cordon that could not be lifted once does not take a place of the limits again.
@@ -61,17 +61,17 @@ def count_from_the_end(draft: Draft) -> None:
             draft.put(name, uncordons=1, retry_at=draft.now)
 
 
-def is_to_free(draft: Draft, name: str) -> bool:
+def is_to_free(draft: StateBuilder, name: str) -> bool:
     """Whether its cordon is about to be lifted, and so makes room."""
     return drains.is_open(draft.nodes[name]) and not drains.keeps_its_cordon(draft.state, draft.nodes, name)
 
 
-def are_open(draft: Draft) -> bool:
+def are_open(draft: StateBuilder) -> bool:
     """Whether the run's end waits for cordons."""
     return not _is_over(draft) and any(drains.is_open(record) for record in draft.nodes.values())
 
 
-def went_on(draft: Draft, event: Answered) -> None:
+def went_on(draft: StateBuilder, event: Answered) -> None:
     """Remember what a round brought, before the node meets it."""
     record = draft.nodes[event.node]
     draining = record.draining
@@ -87,7 +87,7 @@ def went_on(draft: Draft, event: Answered) -> None:
         draft.put(event.node, draining=replace(draining, again=draft.now + max(wait, SOONEST), waits=event.message))
 
 
-def change_the_empty(draft: Draft, allowed: int) -> int:
+def change_the_empty(draft: StateBuilder, allowed: int) -> int:
     """Restart who was drained, as the pace allows; how many. They have their room already."""
     empty = [name for name, record in draft.nodes.items() if _may_restart(draft, record)]
     for name in empty[:allowed]:
@@ -96,13 +96,13 @@ def change_the_empty(draft: Draft, allowed: int) -> int:
     return len(empty[:allowed])
 
 
-def _may_restart(draft: Draft, record: NodeRecord) -> bool:
+def _may_restart(draft: StateBuilder, record: NodeRecord) -> bool:
     if record.draining is None or not record.draining.done or record.asked:
         return False
     return may_be_asked(record, draft.now)
 
 
-def uncordoned(draft: Draft, event: Answered) -> None:
+def uncordoned(draft: StateBuilder, event: Answered) -> None:
     """Its cordon is lifted, or is still to be: tried again, and owed when a run has waited long enough."""
     if event.trigger is Trigger.UNCORDONED:
         without_cordon(draft, event.node)
@@ -116,7 +116,7 @@ def uncordoned(draft: Draft, event: Answered) -> None:
         draft.put(event.node, owed=True, leftovers=(*kept, drains.left_words(event.message)))
 
 
-def without_cordon(draft: Draft, name: str) -> None:
+def without_cordon(draft: StateBuilder, name: str) -> None:
     """It has none of ours, so none is owed to it any more, and nothing of it is left behind."""
     record = draft.nodes[name]
     behind = drains.left_behind(record)

@@ -57,8 +57,8 @@ from rollout.core.run.state import (
     RunState,
     Verb,
 )
-from rollout.core.run.state_builder import Draft, not_begun
-from rollout.core.run.transitions import IllegalMoveError, Sharp
+from rollout.core.run.state_builder import StateBuilder, not_begun
+from rollout.core.run.transitions import IllegalMoveError, ResolvedTrigger
 
 
 def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Command, ...]]:
@@ -69,7 +69,7 @@ def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Comm
     state = RunState(
         order=order, counter=counter, phase=Phase.OPENING, wave=0, now=at, nodes=dict.fromkeys(order.nodes, start)
     )
-    draft = Draft(state)
+    draft = StateBuilder(state)
     for name in order.nodes:
         draft.ask(name, Verb.READ)
     return draft.finish()
@@ -77,7 +77,7 @@ def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Comm
 
 def step(state: RunState, event: Event) -> tuple[RunState, tuple[Command, ...]]:
     """The next state, and what to do about it."""
-    draft = Draft(_by_the_clock_of(event, state))
+    draft = StateBuilder(_by_the_clock_of(event, state))
     _HANDLERS[type(event)](draft, event)
     advance(draft, ticked=isinstance(event, Ticked))
     return draft.finish()
@@ -127,7 +127,7 @@ def _by_the_clock_of(event: Event, state: RunState) -> RunState:
     return replace(state, now=event.at, nodes=nodes, paused=paused, halt=halt)
 
 
-def _answered(draft: Draft, event: Answered) -> None:
+def _answered(draft: StateBuilder, event: Answered) -> None:
     if is_closed(draft.state, event):
         return
     record = draft.nodes[event.node]
@@ -151,10 +151,10 @@ def _answered(draft: Draft, event: Answered) -> None:
         _WAITING[event.trigger](draft, event)
         return
     _remember(draft, event)
-    draft.meet(event.node, event.trigger, event.reference, event.message)
+    draft.transition(event.node, event.trigger, event.reference, event.message)
 
 
-def _cleaned(draft: Draft, event: Answered) -> None:
+def _cleaned(draft: StateBuilder, event: Answered) -> None:
     behind = drains.left_behind(draft.nodes[event.node])
     draft.put(event.node, leftovers=(*event.leftovers, *behind))
 
@@ -163,35 +163,35 @@ _AFTERWARDS = {Verb.CLEAN: _cleaned, Verb.UNCORDON: drain_rounds.uncordoned}
 """What is asked of nodes at rest too, and moves them nowhere."""
 
 
-def _pulling(draft: Draft, event: Answered) -> None:
+def _pulling(draft: StateBuilder, event: Answered) -> None:
     """Its pulls stand in the way of its change: it waits its turn again, or has waited long enough and is left alone."""
     record = draft.nodes[event.node]
     left_alone = pulls.is_left_alone(record, draft.state.order, draft.now)
     draft.did_not_restart(event.node)
     draft.put(event.node, pulling=pulls.still_pulling(record, event.pulls, draft.now), want_back=False)
     if left_alone:
-        draft.meet(event.node, Sharp.PULLS_ON, pulls.REFERENCE, pulls.words(event.pulls))
+        draft.transition(event.node, ResolvedTrigger.PULLS_ON, pulls.REFERENCE, pulls.words(event.pulls))
     else:
-        draft.meet(event.node, Sharp.EMPTY_AND_PULLING if record.draining else Trigger.PULLING)
+        draft.transition(event.node, ResolvedTrigger.EMPTY_AND_PULLING if record.draining else Trigger.PULLING)
 
 
-def _unseen(draft: Draft, event: Answered) -> None:
+def _unseen(draft: StateBuilder, event: Answered) -> None:
     """Nothing can be told by, so it is not touched: it waits its turn again, or has waited long enough and is left alone."""
     record = draft.nodes[event.node]
     unseen = baselines.still_unseen(record, draft.now)
     draft.did_not_restart(event.node)
     draft.put(event.node, unseen=unseen, want_back=False)
     if baselines.is_over(unseen, draft.now):
-        draft.meet(event.node, Sharp.STILL_UNSEEN, event.reference, event.message)
+        draft.transition(event.node, ResolvedTrigger.STILL_UNSEEN, event.reference, event.message)
         return
-    draft.meet(event.node, Sharp.EMPTY_AND_PULLING if record.draining else Trigger.UNSEEN)
+    draft.transition(event.node, ResolvedTrigger.EMPTY_AND_PULLING if record.draining else Trigger.UNSEEN)
 
 
 _WAITING = {Trigger.PULLING: _pulling, Trigger.UNSEEN: _unseen}
 """What stands in the way of a change before anything was touched."""
 
 
-def _remember(draft: Draft, event: Answered) -> None:
+def _remember(draft: StateBuilder, event: Answered) -> None:
     """What an answer brings before its node meets it: how far a drain is, times, what the API said before."""
     if event.verb is Verb.DRAIN:
         drain_rounds.went_on(draft, event)
@@ -211,7 +211,7 @@ _LAST_WORDS = frozenset(
 )
 
 
-def _wave_opened(draft: Draft, event: WaveOpened) -> None:
+def _wave_opened(draft: StateBuilder, event: WaveOpened) -> None:
     """A silence that was set is remembered whatever became of the wave: it is to be lifted."""
     draft.set(silences=(*draft.state.silences, *event.silences), gate_asked=False)
     if draft.state.phase is not Phase.RUNNING or event.wave != draft.state.wave:
@@ -222,7 +222,7 @@ def _wave_opened(draft: Draft, event: WaveOpened) -> None:
         draft.halt(Ending.HALTED, f"baseline-{event.verdict}", f"before the wave: {event.evidence}")
 
 
-def _wave_judged(draft: Draft, event: WaveJudged) -> None:
+def _wave_judged(draft: StateBuilder, event: WaveJudged) -> None:
     draft.set(gate_asked=False)
     if draft.state.phase is not Phase.SOAKING or event.wave != draft.state.wave:
         return
@@ -232,7 +232,7 @@ def _wave_judged(draft: Draft, event: WaveJudged) -> None:
         draft.halt(Ending.HALTED, f"wave-gate-{event.verdict}", event.evidence)
 
 
-def _asked(draft: Draft, event: Asked) -> None:
+def _asked(draft: StateBuilder, event: Asked) -> None:
     """Another terminal's word, each once. What comes when the run is over or halting already changes nothing."""
     if event.request <= draft.state.heard:
         return
@@ -249,7 +249,7 @@ def _asked(draft: Draft, event: Asked) -> None:
             _abort(draft, event)
 
 
-def _continue(draft: Draft) -> None:
+def _continue(draft: StateBuilder) -> None:
     """A soak that was waiting has all its rounds again, and pulls all their time: a night is not held against a node."""
     paused = draft.state.paused
     if paused is not None:
@@ -260,20 +260,20 @@ def _continue(draft: Draft) -> None:
                 draft.put(name, pulling=None, unseen=None)
 
 
-def _abort(draft: Draft, event: AbortAsked) -> None:
+def _abort(draft: StateBuilder, event: AbortAsked) -> None:
     why = f"aborted by {event.who}" + (f": {event.reason}" if event.reason else "")
     ending = Ending.HALTED if draft.state.order.goal is Goal.APPLY else Ending.INTERRUPTED
     draft.halt(ending, "aborted", why, event.revert)
 
 
-def _interrupt(draft: Draft, _event: InterruptAsked) -> None:
+def _interrupt(draft: StateBuilder, _event: InterruptAsked) -> None:
     draft.set(interrupted=True)
     if draft.state.halt is None and draft.state.phase not in (Phase.CLOSING, Phase.ENDED):
         halt = Halt(Ending.INTERRUPTED, "interrupted", "stopped by the operator; in-flight nodes end first", draft.now)
         draft.set(halt=halt, phase=Phase.HALTING)
 
 
-def _resumed(draft: Draft, event: Resumed) -> None:
+def _resumed(draft: StateBuilder, event: Resumed) -> None:
     """A new controller reads every node back, then goes on from where the run stood.
 
     A halt that had ended is accepted by being resumed: its nodes are no longer charged, and who was taken back for
@@ -304,15 +304,15 @@ def _resumed(draft: Draft, event: Resumed) -> None:
         draft.put(name, asked=None, orphaned=True, reads=0, accepted=accept, uncordons=0)
         if record.reference in FENCES:
             draft.put(name, reference="", message="")  # whether another run still has it, it will say
-        draft.meet(name, Trigger.RESUMED)
+        draft.transition(name, Trigger.RESUMED)
     draft.first_open_wave()
 
 
-def _lifted(draft: Draft, event: SilencesLifted) -> None:
+def _lifted(draft: StateBuilder, event: SilencesLifted) -> None:
     draft.set(lifting=False, silences=(), leftovers=(*draft.state.leftovers, *event.leftovers))
 
 
-def _cordons_lifted(draft: Draft, event: CordonsLifted) -> None:
+def _cordons_lifted(draft: StateBuilder, event: CordonsLifted) -> None:
     """By nobody's command: a run that goes on lifts its cordons itself, and is told by the answers."""
     if draft.state.phase is Phase.ENDED:
         for name in event.nodes:
@@ -320,11 +320,11 @@ def _cordons_lifted(draft: Draft, event: CordonsLifted) -> None:
                 drain_rounds.without_cordon(draft, name)
 
 
-def _ticked(_draft: Draft, _event: Ticked) -> None:
+def _ticked(_draft: StateBuilder, _event: Ticked) -> None:
     """Time passed; what that means is the phases' matter."""
 
 
-_HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = {
+_HANDLERS: Mapping[type, Callable[[StateBuilder, Any], None]] = {
     Ticked: _ticked,
     Answered: _answered,
     WaveOpened: _wave_opened,

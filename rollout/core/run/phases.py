@@ -12,8 +12,8 @@ from rollout.core.run.events import FENCES
 from rollout.core.run.releases import is_to_open, is_to_return, releases, retries
 from rollout.core.run.soak import soaking
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Verb
-from rollout.core.run.state_builder import Draft
-from rollout.core.run.transitions import Sharp
+from rollout.core.run.state_builder import StateBuilder
+from rollout.core.run.transitions import ResolvedTrigger
 
 _AT_REST = frozenset(
     {NodeState.SKIPPED, NodeState.REFUSED, NodeState.REVERTED, NodeState.FAILED, NodeState.UNREACHABLE}
@@ -24,7 +24,7 @@ MOST_CLAIMS = 3
 """How often a run raises its token to claim its nodes."""
 
 
-def advance(draft: Draft, *, ticked: bool) -> None:
+def advance(draft: StateBuilder, *, ticked: bool) -> None:
     """Move the run on as far as it can go. Releases, retries and rounds happen on ticks only."""
     _charge_budgets(draft)
     before = None
@@ -40,14 +40,14 @@ def advance(draft: Draft, *, ticked: bool) -> None:
         releases(draft)
 
 
-def _charge_budgets(draft: Draft) -> None:
+def _charge_budgets(draft: StateBuilder) -> None:
     if draft.state.phase in (Phase.RUNNING, Phase.SOAKING) and draft.may_have_gone_wrong():
         message = spent(draft.state.order, draft.nodes, draft.state.wave)
         if message:
             draft.halt(Ending.HALTED, "budget-spent", message)
 
 
-def _opening(draft: Draft) -> None:
+def _opening(draft: StateBuilder) -> None:
     if _outstanding(draft):
         return
     foreign = {name: r for name, r in draft.nodes.items() if r.reference in FENCES and r.state not in _AT_REST}
@@ -65,7 +65,7 @@ def _opening(draft: Draft) -> None:
         draft.set(phase=Phase.RUNNING)
 
 
-def _goes_on_without(draft: Draft, foreign: Mapping[str, NodeRecord]) -> bool:
+def _goes_on_without(draft: StateBuilder, foreign: Mapping[str, NodeRecord]) -> bool:
     """A way back has claimed its nodes often enough: those few that still name a higher token are left, and owed.
 
     Nothing was done to them, so no limit shrinks for them.
@@ -74,12 +74,12 @@ def _goes_on_without(draft: Draft, foreign: Mapping[str, NodeRecord]) -> bool:
     if apply or draft.state.claims < MOST_CLAIMS or draft.is_taken_over():
         return False
     for name, record in foreign.items():
-        draft.meet(name, Sharp.LEFT_TO_OTHERS, record.reference, record.message)
+        draft.transition(name, ResolvedTrigger.LEFT_TO_OTHERS, record.reference, record.message)
         draft.put(name, accepted=True)
     return True
 
 
-def _claim_again(draft: Draft, foreign: Mapping[str, NodeRecord]) -> None:
+def _claim_again(draft: StateBuilder, foreign: Mapping[str, NodeRecord]) -> None:
     """A higher token was seen: take one above it and claim every node again, unless a live run holds some.
 
     Nor does a run that is resumed go on where another has been since: its plan is older than what is there. A way back
@@ -98,7 +98,7 @@ def _claim_again(draft: Draft, foreign: Mapping[str, NodeRecord]) -> None:
             draft.ask(name, Verb.READ)
 
 
-def _too_sick(draft: Draft) -> bool:
+def _too_sick(draft: StateBuilder) -> bool:
     """Preflight: nothing was touched yet, and too many nodes do not answer their claim."""
     if any(record.accepted or record.state not in _AT_THE_START for record in draft.nodes.values()):
         return False  # a resumed run is judged by its budgets
@@ -116,7 +116,7 @@ def _too_sick(draft: Draft) -> bool:
 _AT_THE_START = frozenset({NodeState.PENDING, NodeState.UNREACHABLE, NodeState.REFUSED})
 
 
-def _accept_the_unreachable(draft: Draft) -> None:
+def _accept_the_unreachable(draft: StateBuilder) -> None:
     """Who cannot be reached when a rollback opens was not made unreachable by it: owed, and no limit shrinks for it.
 
     Who was on its way back when the controller died may have been: it is read on, as it was before.
@@ -129,7 +129,7 @@ def _accept_the_unreachable(draft: Draft) -> None:
             )
 
 
-def _running(draft: Draft) -> None:
+def _running(draft: StateBuilder) -> None:
     order, state = draft.state.order, draft.state
     if state.wave >= len(order.waves):
         draft.first_open_wave()  # of a wave that has passed, a resume may find a node that does not speak
@@ -154,7 +154,7 @@ def _running(draft: Draft) -> None:
         draft.set(phase=Phase.SOAKING, round=0, gate_passes=0, round_at=state.now + wave.soak / order.passes)
 
 
-def _rehearse(draft: Draft, names: tuple[str, ...]) -> list[str]:
+def _rehearse(draft: StateBuilder, names: tuple[str, ...]) -> list[str]:
     """Send the first wave's nodes back once for real, each once, before any other wave; those that are still to go."""
     if not draft.state.order.rehearsal or draft.state.reached > 0:
         return []
@@ -166,7 +166,7 @@ def _rehearse(draft: Draft, names: tuple[str, ...]) -> list[str]:
     return waiting
 
 
-def _check_for_room(draft: Draft, pending: list[str]) -> None:
+def _check_for_room(draft: StateBuilder, pending: list[str]) -> None:
     """Nothing moves, and nothing will: the racks of all nodes that are to go have no room left for good."""
     if any(
         record.asked
@@ -186,7 +186,7 @@ def _check_for_room(draft: Draft, pending: list[str]) -> None:
         )
 
 
-def _halting(draft: Draft) -> None:
+def _halting(draft: StateBuilder) -> None:
     waiting = (
         record.state in IN_MOTION or record.asked or is_to_return(draft, record) for record in draft.nodes.values()
     )
@@ -195,12 +195,12 @@ def _halting(draft: Draft) -> None:
         _close(draft)
 
 
-def _close(draft: Draft) -> None:
+def _close(draft: StateBuilder) -> None:
     drain_rounds.count_from_the_end(draft)
     draft.set(phase=Phase.CLOSING)
 
 
-def _closing(draft: Draft) -> None:
+def _closing(draft: StateBuilder) -> None:
     """Every claimed node is asked once to be left as found; who does not answer keeps its claim and is told so."""
     if draft.state.ending is None:
         if drain_rounds.are_open(draft):
@@ -218,14 +218,14 @@ def _closing(draft: Draft) -> None:
         draft.set(phase=Phase.ENDED)
 
 
-def _out_of_reach(draft: Draft, record: NodeRecord) -> bool:
+def _out_of_reach(draft: StateBuilder, record: NodeRecord) -> bool:
     """Nodes that do not answer; and when another run has some of ours, those, and what is left to their guards."""
     if draft.state.ending is Ending.CLAIMED and (record.reference in FENCES or record.state in IN_MOTION):
         return True
     return record.state in (NodeState.UNREACHABLE, NodeState.UNKNOWN)
 
 
-def _ended(draft: Draft) -> None:
+def _ended(draft: StateBuilder) -> None:
     """Nothing more to do."""
 
 
@@ -239,5 +239,5 @@ _PHASES = {
 }
 
 
-def _outstanding(draft: Draft) -> bool:
+def _outstanding(draft: StateBuilder) -> bool:
     return any(record.asked for record in draft.nodes.values())

@@ -7,11 +7,11 @@ from rollout.core.run.capacity import pace_allows, who_may_go, who_may_return
 from rollout.core.run.events import FENCES, Trigger
 from rollout.core.run.pulls import in_turn
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Rehearsal, Verb
-from rollout.core.run.state_builder import Draft
-from rollout.core.run.transitions import Sharp
+from rollout.core.run.state_builder import StateBuilder
+from rollout.core.run.transitions import ResolvedTrigger
 
 
-def retries(draft: Draft) -> None:
+def retries(draft: StateBuilder) -> None:
     """Read again who does not speak; give up whose guard must long have fired."""
     for name, record in tuple(draft.nodes.items()):
         if record.state is not NodeState.UNKNOWN or record.asked or draft.state.phase in (Phase.CLOSING, Phase.ENDED):
@@ -19,12 +19,12 @@ def retries(draft: Draft) -> None:
         if record.reference in FENCES and draft.state.phase is Phase.OPENING:
             continue  # it did speak: all are claimed again, with a higher token, once all have been heard
         if draft.now > record.since + draft.patience:
-            draft.meet(name, Sharp.GIVEN_UP, record.reference, record.message)
+            draft.transition(name, ResolvedTrigger.GIVEN_UP, record.reference, record.message)
         elif draft.now >= record.retry_at:
             draft.ask(name, Verb.READ)
 
 
-def releases(draft: Draft) -> None:
+def releases(draft: StateBuilder) -> None:
     """Restarts, as the pace allows: the sick that go back, the healthy that go back, who was drained, then the wave."""
     if draft.state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
         return
@@ -40,7 +40,7 @@ def releases(draft: Draft) -> None:
             _release_the_wave(draft, allowed)
 
 
-def _return_the_healthy(draft: Draft, allowed: int) -> int:
+def _return_the_healthy(draft: StateBuilder, allowed: int) -> int:
     """A rehearsal keeps the limits of a change: only a way back in earnest may bend them."""
     healthy = [name for name, record in draft.nodes.items() if is_to_return(draft, record) and not record.asked]
     if not healthy or allowed <= 0 or draft.state.paused is not None:
@@ -50,12 +50,12 @@ def _return_the_healthy(draft: Draft, allowed: int) -> int:
     candidates, capacity = who(draft.state.order, draft.nodes, rehearsing or healthy, draft.now)
     going = candidates[: min(capacity, allowed)]
     for name in going:
-        draft.meet(name, Trigger.TAKE_BACK)
+        draft.transition(name, Trigger.TAKE_BACK)
         draft.ask(name, Verb.REVERT)
     return len(going)
 
 
-def _release_the_wave(draft: Draft, allowed: int) -> None:
+def _release_the_wave(draft: StateBuilder, allowed: int) -> None:
     if draft.state.gate_asked or is_to_open(draft):
         return  # nothing of a wave is touched before its baseline was taken
     wave = draft.state.order.waves[draft.state.wave]
@@ -65,16 +65,16 @@ def _release_the_wave(draft: Draft, allowed: int) -> None:
         return
     candidates, capacity = who_may_go(draft.state.order, draft.nodes, pending, draft.now)
     for name in candidates[: min(capacity, allowed)]:
-        draft.meet(name, Sharp.TO_DRAIN if draft.state.order.nodes[name].drain else Trigger.RELEASED)
+        draft.transition(name, ResolvedTrigger.TO_DRAIN if draft.state.order.nodes[name].drain else Trigger.RELEASED)
 
 
-def is_to_open(draft: Draft) -> bool:
+def is_to_open(draft: StateBuilder) -> bool:
     """Whether the wave gates' baseline is still to be taken; nothing of the wave is released before."""
     state = draft.state
     return state.order.wave_gates and state.opened != state.wave and not state.gate_asked
 
 
-def is_to_return(draft: Draft, record: NodeRecord) -> bool:
+def is_to_return(draft: StateBuilder, record: NodeRecord) -> bool:
     """Healthy, and to be taken back for others' sake or the operator's; not any more once he has interrupted that."""
     interrupted = draft.state.halt is not None and draft.state.halt.ending is Ending.INTERRUPTED
     return record.want_back and record.state is NodeState.CONFIRMED and not interrupted

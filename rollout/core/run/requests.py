@@ -9,7 +9,7 @@ from rollout.core.model.playbook import RevertScope
 from rollout.core.run.events import AbortAsked, Asked, ContinueAsked, PauseAsked
 
 
-class Word(StrEnum):
+class RequestWord(StrEnum):
     PAUSE = "pause"
     CONTINUE = "continue"
     ABORT = "abort"
@@ -28,15 +28,15 @@ class Request:
 
 def is_known(request: Request) -> bool:
     """Whether this version knows the word: one of a newer terminal is not a reason to stop."""
-    return request.word in set(Word) and request.revert in {"", *RevertScope}
+    return request.word in set(RequestWord) and request.revert in {"", *RevertScope}
 
 
 def asked(request: Request, at: float) -> Asked:
     """The event a request becomes. One that is not known raises ``ValueError``."""
-    word = Word(request.word)
-    if word is Word.PAUSE:
+    word = RequestWord(request.word)
+    if word is RequestWord.PAUSE:
         return PauseAsked(at, request.who, request.reason, request.number)
-    if word is Word.CONTINUE:
+    if word is RequestWord.CONTINUE:
         return ContinueAsked(at, request.who, request.reason, request.number)
     revert = RevertScope(request.revert) if request.revert else None
     return AbortAsked(at, request.who, request.reason, request.number, revert)

@@ -6,7 +6,7 @@ from rollout.core.model.playbook import RevertScope
 from rollout.core.run import baselines, drains
 from rollout.core.run.capacity import IN_MOTION
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Pause, Verb
-from rollout.core.run.state_builder import Draft
+from rollout.core.run.state_builder import StateBuilder
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted
 
@@ -20,7 +20,7 @@ WATCH_EACH = 0.2
 """The same, at least this much a node: a night over a large wave is not to fill the journal."""
 
 
-def soaking(draft: Draft) -> None:
+def soaking(draft: StateBuilder) -> None:
     """K passes in a row of every confirmed node of the wave and of the wave gates, a round every ``soak / K`` seconds.
 
     A wave of which no node is confirmed has nothing to tell: it is over, but for its hold.
@@ -40,7 +40,7 @@ def soaking(draft: Draft) -> None:
         _round(draft, short, every=wave.soak / order.passes)
 
 
-def _never_steady(draft: Draft, short: list[str]) -> str:
+def _never_steady(draft: StateBuilder, short: list[str]) -> str:
     """With what the gates said last of the first of these nodes: that they could not be asked, for one."""
     times = draft.state.order.passes
     if not short:
@@ -49,7 +49,7 @@ def _never_steady(draft: Draft, short: list[str]) -> str:
     return f"{counted(len(short), 'node')} never passed their gates {times} times in a row{said}"
 
 
-def _steady(draft: Draft, confirmed: list[str]) -> None:
+def _steady(draft: StateBuilder, confirmed: list[str]) -> None:
     """The wave has passed. Held or paused, its gates go on being asked: a night is long."""
     state = draft.state
     wave = state.order.waves[state.wave]
@@ -64,7 +64,7 @@ def _steady(draft: Draft, confirmed: list[str]) -> None:
         _round(draft, confirmed, every=watch_every(len(confirmed)))
 
 
-def _shows_nothing(draft: Draft) -> bool:
+def _shows_nothing(draft: StateBuilder) -> bool:
     """Halt before a change goes to more nodes of a kind of which none could show what it does."""
     names = drains.unshown(draft.state.order, draft.nodes, draft.state.wave)
     if names:
@@ -74,7 +74,7 @@ def _shows_nothing(draft: Draft) -> bool:
     return bool(names)
 
 
-def _what_for(draft: Draft, names: list[str]) -> str:
+def _what_for(draft: StateBuilder, names: list[str]) -> str:
     return " or ".join(sorted({_why_alone(draft.nodes[name]) for name in names}))
 
 
@@ -89,7 +89,7 @@ def watch_every(nodes: int) -> float:
     return max(WATCH_EVERY, nodes * WATCH_EACH)
 
 
-def _round(draft: Draft, names: list[str], *, every: float) -> None:
+def _round(draft: StateBuilder, names: list[str], *, every: float) -> None:
     draft.set(round=draft.state.round + 1, round_at=draft.state.now + every)
     for name in names:
         draft.ask(name, Verb.MEASURE)

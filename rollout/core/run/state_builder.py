@@ -13,7 +13,7 @@ from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, Ope
 from rollout.core.run.events import FENCES, Trigger
 from rollout.core.run.replace import altered
 from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
-from rollout.core.run.transitions import Move, Next, Sharp, move, sharpen
+from rollout.core.run.transitions import Move, Next, ResolvedTrigger, move, resolve_trigger
 
 MOST_ATTEMPTS = 3
 """How often a node whose connection drops before anything happened is tried."""
@@ -31,8 +31,8 @@ _ASKS = {
 }  # fmt: skip
 
 
-class Draft:
-    """See the module. ``nodes`` is read-only for others: all writes go through ``put`` and ``meet``."""
+class StateBuilder:
+    """See the module. ``nodes`` is read-only for others: all writes go through ``put`` and ``transition``."""
 
     def __init__(self, state: RunState) -> None:
         self.state = state
@@ -112,19 +112,23 @@ class Draft:
         """Seconds after which a silent node, or one that cannot be taken back, is given up."""
         return self.state.order.guard + GRACE
 
-    def meet(self, name: str, trigger: Trigger | Sharp, reference: str = "", message: str = "") -> None:
+    def transition(self, name: str, trigger: Trigger | ResolvedTrigger, reference: str = "", message: str = "") -> None:
         """Move a node by the table, remember why, and ask of it what comes next."""
         record = self.nodes[name]
-        sharp = sharpen(trigger, reference, record, self.state.order.goal) if isinstance(trigger, Trigger) else trigger
-        if sharp is Sharp.UNFINISHED and record.owed and self.now > record.since + self.patience:
-            sharp = Sharp.GIVEN_UP
+        sharp = (
+            resolve_trigger(trigger, reference, record, self.state.order.goal)
+            if isinstance(trigger, Trigger)
+            else trigger
+        )
+        if sharp is ResolvedTrigger.UNFINISHED and record.owed and self.now > record.since + self.patience:
+            sharp = ResolvedTrigger.GIVEN_UP
         found = move(record.state, sharp)
         changes: dict[str, Any] = {
             "state": found.to,
             "cause": _charge(record, found),
             "owed": found.owed or (record.owed and (found.to not in _AT_PEACE or bool(drains.left_behind(record)))),
         }
-        if sharp is Sharp.TAKEN_BACK_BY_OTHERS:
+        if sharp is ResolvedTrigger.TAKEN_BACK_BY_OTHERS:
             changes |= {"reference": sharp, "message": "somebody else took the change back"}
         elif trigger not in _GOOD_NEWS:
             changes |= {"reference": reference, "message": message or _remembered(trigger, record)}
@@ -132,7 +136,7 @@ class Draft:
             changes |= self._entering(name, record, found.to)
         if _counts_anew(record, trigger, found.to):
             changes["since"] = self.now
-        if sharp is Sharp.REHEARSED:
+        if sharp is ResolvedTrigger.REHEARSED:
             changes["rehearsal"] = Rehearsal.DONE
         if trigger in (Trigger.UNREACHED, Trigger.LOST) and record.state is NodeState.UNKNOWN:
             changes["reads"] = record.reads + 1
@@ -205,7 +209,7 @@ class Draft:
         if self.state.order.goal is Goal.APPLY or self.is_taken_over():
             self.halt(Ending.CLAIMED, reference, f"{name}: {message}")
         else:
-            self.meet(name, Sharp.LEFT_TO_OTHERS, reference, message)
+            self.transition(name, ResolvedTrigger.LEFT_TO_OTHERS, reference, message)
 
     def is_taken_over(self) -> bool:
         """Whether most nodes of the run say that another one has them."""
@@ -260,7 +264,7 @@ def not_begun(rehearsal: Rehearsal) -> Rehearsal:
     return Rehearsal.NONE if rehearsal is Rehearsal.BACK else rehearsal
 
 
-def _remembered(trigger: Trigger | Sharp, record: NodeRecord) -> str:
+def _remembered(trigger: Trigger | ResolvedTrigger, record: NodeRecord) -> str:
     """Why nothing was confirmed in time, if that is known: what the guard says is only that nothing was."""
     if trigger is not Trigger.TAKEN_BACK_ALONE:
         return ""
@@ -268,7 +272,7 @@ def _remembered(trigger: Trigger | Sharp, record: NodeRecord) -> str:
     return f"not confirmed in time, so the node took the change back{before}"
 
 
-def _counts_anew(record: NodeRecord, trigger: Trigger | Sharp, to: NodeState) -> bool:
+def _counts_anew(record: NodeRecord, trigger: Trigger | ResolvedTrigger, to: NodeState) -> bool:
     """Whether a node's time begins again. Who is owed goes to and fro on the same one, so that trying again has an end.
 
     A new controller has all of its patience for whoever it has to ask: nobody has, since the last one died.
@@ -289,7 +293,7 @@ _GOOD_NEWS = frozenset(
     {
         Trigger.RELEASED, Trigger.UNTOUCHED, Trigger.ARMED, Trigger.CONFIRMED, Trigger.TAKEN_BACK_ASKED,
         Trigger.GATES_PASSED, Trigger.TAKE_BACK, Trigger.CLEANED, Trigger.RESUMED, Trigger.PULLING, Trigger.UNSEEN,
-        Trigger.DRAINING, Trigger.DRAINED, Sharp.TO_DRAIN, Sharp.EMPTY_AND_PULLING,
+        Trigger.DRAINING, Trigger.DRAINED, ResolvedTrigger.TO_DRAIN, ResolvedTrigger.EMPTY_AND_PULLING,
     }
 )  # fmt: skip
 """Triggers whose words do not replace what is remembered of the node's last trouble."""

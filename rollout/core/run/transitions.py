@@ -17,7 +17,7 @@ Seven rules shape the table:
 * A node that is drained is ``applying``, and not touched yet: ``drains`` says when it is asked again, and when it is given up.
 * A sick node goes back at once (``reverting``); a healthy one that is to go back waits, ``confirmed``, for the limits.
 
-``sharpen`` turns a raw trigger into the one the table knows, from the few facts a record carries.
+``resolve_trigger`` turns a raw trigger into the one the table knows, from the few facts a record carries.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Move:
     owed: bool = False
 
 
-class Sharp(StrEnum):
+class ResolvedTrigger(StrEnum):
     """Triggers that depend on what the record remembers."""
 
     HELD = "held"  # armed, but to be taken back
@@ -77,7 +77,7 @@ _SICK = Cause.UNHEALTHY
 _FAILED = Cause.FAILED
 _GONE = Cause.UNREACHABLE
 
-TABLE: dict[tuple[S, On | Sharp], Move] = {
+TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     # The opening claim, then the release.
     (S.PENDING, On.UNTOUCHED): Move(S.PENDING),
     (S.PENDING, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
@@ -92,25 +92,25 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.PENDING, On.UNREACHED): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     (S.PENDING, On.LOST): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     (S.PENDING, On.RELEASED): Move(S.APPLYING, Next.APPLY),
-    (S.PENDING, Sharp.TO_DRAIN): Move(S.APPLYING, Next.DRAIN),
+    (S.PENDING, ResolvedTrigger.TO_DRAIN): Move(S.APPLYING, Next.DRAIN),
     (S.PENDING, On.RESUMED): Move(S.PENDING, Next.READ),
     # Being drained: untouched, but for a cordon and its pods.
     (S.APPLYING, On.DRAINING): Move(S.APPLYING),
     (S.APPLYING, On.DRAINED): Move(S.APPLYING),
     (S.APPLYING, On.NOT_DRAINED): Move(S.REFUSED),
-    (S.APPLYING, Sharp.EMPTY_AND_PULLING): Move(S.APPLYING),
-    (S.APPLYING, Sharp.NOT_NOW): Move(S.PENDING),
+    (S.APPLYING, ResolvedTrigger.EMPTY_AND_PULLING): Move(S.APPLYING),
+    (S.APPLYING, ResolvedTrigger.NOT_NOW): Move(S.PENDING),
     # The apply verb.
     (S.APPLYING, On.ARMED): Move(S.APPLIED, Next.MEASURE),
-    (S.APPLYING, Sharp.HELD): Move(S.REVERTING, Next.REVERT),
+    (S.APPLYING, ResolvedTrigger.HELD): Move(S.REVERTING, Next.REVERT),
     (S.APPLYING, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
     (S.APPLYING, On.CONFIRMED): Move(S.CONFIRMED),
     (S.APPLYING, On.UNTOUCHED): Move(S.REFUSED, charge=_FAILED),
     (S.APPLYING, On.REFUSED): Move(S.REFUSED, charge=_FAILED),
     (S.APPLYING, On.PULLING): Move(S.PENDING),
-    (S.APPLYING, Sharp.PULLS_ON): Move(S.REFUSED),
+    (S.APPLYING, ResolvedTrigger.PULLS_ON): Move(S.REFUSED),
     (S.APPLYING, On.UNSEEN): Move(S.PENDING),
-    (S.APPLYING, Sharp.STILL_UNSEEN): Move(S.REFUSED),
+    (S.APPLYING, ResolvedTrigger.STILL_UNSEEN): Move(S.REFUSED),
     (S.APPLYING, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
     (S.APPLYING, On.TAKEN_BACK_ALONE): Move(S.REVERTED, charge=_FAILED),
     (S.APPLYING, On.TAKEN_BACK_ASKED): Move(S.REVERTED, charge=_FAILED),
@@ -125,13 +125,13 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.APPLIED, On.GATES_UNKNOWN): Move(S.UNKNOWN, Next.READ_LATER),
     (S.APPLIED, On.CONFIRMED): Move(S.CONFIRMED),
     (S.APPLIED, On.ARMED): Move(S.APPLIED, Next.MEASURE),
-    (S.APPLIED, Sharp.HELD): Move(S.REVERTING, Next.REVERT),
+    (S.APPLIED, ResolvedTrigger.HELD): Move(S.REVERTING, Next.REVERT),
     (S.APPLIED, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
     (S.APPLIED, On.REFUSED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.APPLIED, On.UNTOUCHED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.APPLIED, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
     (S.APPLIED, On.TAKEN_BACK_ALONE): Move(S.REVERTED, charge=_FAILED),
-    (S.APPLIED, Sharp.ORPHAN_TAKEN_BACK): Move(S.PENDING, Next.RETRY),
+    (S.APPLIED, ResolvedTrigger.ORPHAN_TAKEN_BACK): Move(S.PENDING, Next.RETRY),
     (S.APPLIED, On.TAKEN_BACK_ASKED): Move(S.REVERTED, charge=_FAILED),
     (S.APPLIED, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
     (S.APPLIED, On.STUCK): Move(S.FAILED, charge=_SICK, owed=True),
@@ -152,7 +152,7 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.CONFIRMED, On.TAKEN_BACK_SICK): Move(S.REVERTED),
     (S.CONFIRMED, On.TAKEN_BACK_ALONE): Move(S.REVERTED),
     (S.CONFIRMED, On.TAKEN_BACK_ASKED): Move(S.REVERTED),
-    (S.CONFIRMED, Sharp.TAKEN_BACK_BY_OTHERS): Move(S.REVERTED, charge=_FAILED),
+    (S.CONFIRMED, ResolvedTrigger.TAKEN_BACK_BY_OTHERS): Move(S.REVERTED, charge=_FAILED),
     (S.CONFIRMED, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
     (S.CONFIRMED, On.STUCK): Move(S.FAILED, charge=_SICK, owed=True),
     (S.CONFIRMED, On.RESUMED): Move(S.CONFIRMED, Next.READ),
@@ -164,45 +164,45 @@ TABLE: dict[tuple[S, On | Sharp], Move] = {
     (S.REVERTING, On.STUCK): Move(S.FAILED, charge=_SICK, owed=True),
     (S.REVERTING, On.UNTOUCHED): Move(S.REVERTED),
     (S.REVERTING, On.REFUSED): Move(S.FAILED, charge=_FAILED, owed=True),
-    (S.REVERTING, Sharp.OTHERS_AT_WORK): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
+    (S.REVERTING, ResolvedTrigger.OTHERS_AT_WORK): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
     (S.REVERTING, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
     (S.REVERTING, On.ARMED): Move(S.REVERTING, Next.REVERT),
-    (S.REVERTING, Sharp.HELD): Move(S.REVERTING, Next.REVERT),
+    (S.REVERTING, ResolvedTrigger.HELD): Move(S.REVERTING, Next.REVERT),
     (S.REVERTING, On.CONFIRMED): Move(S.REVERTING, Next.REVERT),
-    (S.REVERTING, Sharp.REHEARSED): Move(S.PENDING, Next.RETRY),
+    (S.REVERTING, ResolvedTrigger.REHEARSED): Move(S.PENDING, Next.RETRY),
     (S.REVERTING, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
     (S.REVERTING, On.LOST): Move(S.UNKNOWN, Next.READ, owed=True),
     (S.REVERTING, On.RESUMED): Move(S.UNKNOWN, Next.READ, owed=True),
     # Not known: read until it speaks.
     (S.UNKNOWN, On.ARMED): Move(S.APPLIED, Next.MEASURE),
-    (S.UNKNOWN, Sharp.HELD): Move(S.REVERTING, Next.REVERT, owed=True),
+    (S.UNKNOWN, ResolvedTrigger.HELD): Move(S.REVERTING, Next.REVERT, owed=True),
     (S.UNKNOWN, On.CONFIRMED): Move(S.CONFIRMED),
     (S.UNKNOWN, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
-    (S.UNKNOWN, Sharp.UNFINISHED): Move(S.REVERTING, Next.REVERT, owed=True),
+    (S.UNKNOWN, ResolvedTrigger.UNFINISHED): Move(S.REVERTING, Next.REVERT, owed=True),
     (S.UNKNOWN, On.REFUSED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, On.UNTOUCHED): Move(S.PENDING, Next.RETRY),
-    (S.UNKNOWN, Sharp.NEVER_TOUCHED): Move(S.SKIPPED),
+    (S.UNKNOWN, ResolvedTrigger.NEVER_TOUCHED): Move(S.SKIPPED),
     (S.UNKNOWN, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
     (S.UNKNOWN, On.TAKEN_BACK_ALONE): Move(S.REVERTED, charge=_GONE),
-    (S.UNKNOWN, Sharp.ORPHAN_TAKEN_BACK): Move(S.PENDING, Next.RETRY),
-    (S.UNKNOWN, Sharp.REHEARSED): Move(S.PENDING, Next.RETRY),
+    (S.UNKNOWN, ResolvedTrigger.ORPHAN_TAKEN_BACK): Move(S.PENDING, Next.RETRY),
+    (S.UNKNOWN, ResolvedTrigger.REHEARSED): Move(S.PENDING, Next.RETRY),
     (S.UNKNOWN, On.TAKEN_BACK_ASKED): Move(S.REVERTED),
-    (S.UNKNOWN, Sharp.TAKEN_BACK_BY_OTHERS): Move(S.REVERTED, charge=_FAILED),
+    (S.UNKNOWN, ResolvedTrigger.TAKEN_BACK_BY_OTHERS): Move(S.REVERTED, charge=_FAILED),
     (S.UNKNOWN, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
     (S.UNKNOWN, On.STUCK): Move(S.FAILED, charge=_SICK, owed=True),
     (S.UNKNOWN, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, On.LOST): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, On.RESUMED): Move(S.UNKNOWN, Next.READ),
-    (S.UNKNOWN, Sharp.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.UNKNOWN, ResolvedTrigger.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     # A way back, and another run has the node, as it says: it keeps what it has, and is owed.
-    (S.CONFIRMED, Sharp.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
-    (S.REVERTING, Sharp.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
-    (S.UNKNOWN, Sharp.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.CONFIRMED, ResolvedTrigger.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.REVERTING, ResolvedTrigger.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.UNKNOWN, ResolvedTrigger.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     # At rest. A new controller asks again whoever could not be asked, and has another go where nobody was at fault.
     (S.UNREACHABLE, On.RESUMED): Move(S.UNKNOWN, Next.READ),
     (S.REVERTED, On.RESUMED): Move(S.REVERTED),
     (S.FAILED, On.RESUMED): Move(S.FAILED),
-    (S.FAILED, Sharp.STILL_OWED): Move(S.UNKNOWN, Next.READ, owed=True),
+    (S.FAILED, ResolvedTrigger.STILL_OWED): Move(S.UNKNOWN, Next.READ, owed=True),
     (S.REFUSED, On.RESUMED): Move(S.REFUSED),
     (S.SKIPPED, On.RESUMED): Move(S.SKIPPED),
 }
@@ -214,27 +214,27 @@ class IllegalMoveError(Exception):
     """The table has no such move: a bug of ours, never the node's."""
 
 
-def sharpen(trigger: On, reference: str, record: NodeRecord, goal: Goal) -> On | Sharp:
+def resolve_trigger(trigger: On, reference: str, record: NodeRecord, goal: Goal) -> On | ResolvedTrigger:
     """The trigger as the table knows it, given what the record remembers."""
     if record.state is S.REVERTING and trigger is On.REFUSED and reference == "locked":
-        return Sharp.OTHERS_AT_WORK
+        return ResolvedTrigger.OTHERS_AT_WORK
     if record.want_back and (trigger is On.ARMED or (trigger is On.GATES_PASSED and record.state is S.APPLIED)):
-        return Sharp.HELD
+        return ResolvedTrigger.HELD
     if trigger is On.TAKEN_BACK_ASKED:
         return _asked_back(record, goal)
     if trigger is On.TAKEN_BACK_ALONE and record.state in (S.UNKNOWN, S.APPLIED) and _is_orphan(record):
-        return Sharp.ORPHAN_TAKEN_BACK
+        return ResolvedTrigger.ORPHAN_TAKEN_BACK
     if record.state is S.FAILED and record.owed and trigger is On.RESUMED:
-        return Sharp.STILL_OWED
+        return ResolvedTrigger.STILL_OWED
     return _read_back(trigger, record, goal) if record.state is S.UNKNOWN else trigger
 
 
-def _read_back(trigger: On, record: NodeRecord, goal: Goal) -> On | Sharp:
+def _read_back(trigger: On, record: NodeRecord, goal: Goal) -> On | ResolvedTrigger:
     """What an answer of a node that nobody knew anything of means."""
     if trigger is On.BUSY and record.want_back:
-        return Sharp.UNFINISHED
+        return ResolvedTrigger.UNFINISHED
     if trigger is On.UNTOUCHED and goal is Goal.REVERT:
-        return Sharp.NEVER_TOUCHED
+        return ResolvedTrigger.NEVER_TOUCHED
     return trigger
 
 
@@ -243,18 +243,18 @@ def _is_orphan(record: NodeRecord) -> bool:
     return record.orphaned and record.cause is None and not record.want_back
 
 
-def _asked_back(record: NodeRecord, goal: Goal) -> On | Sharp:
+def _asked_back(record: NodeRecord, goal: Goal) -> On | ResolvedTrigger:
     """Taken back because somebody asked for it: as a rehearsal, by us, or by others."""
     if record.rehearsal is Rehearsal.BACK and record.state in (S.REVERTING, S.UNKNOWN):
-        return Sharp.REHEARSED
+        return ResolvedTrigger.REHEARSED
     if goal is Goal.APPLY and not record.want_back and record.state in (S.CONFIRMED, S.UNKNOWN):
-        return Sharp.TAKEN_BACK_BY_OTHERS
+        return ResolvedTrigger.TAKEN_BACK_BY_OTHERS
     return On.TAKEN_BACK_ASKED
 
 
-def move(state: S, trigger: On | Sharp) -> Move:
+def move(state: S, trigger: On | ResolvedTrigger) -> Move:
     """Look the move up; raise ``IllegalMoveError`` when there is none."""
     try:
         return TABLE[state, trigger]
     except KeyError:
-        raise IllegalMoveError(f"a node that is {state} cannot meet {trigger!r}") from None
+        raise IllegalMoveError(f"a node that is {state} cannot take {trigger!r}") from None

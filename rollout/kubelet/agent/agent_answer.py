@@ -10,7 +10,7 @@ import re
 from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import Measurement, Snapshot, Token, Unread
 from rollout.core.model.verification import Verification
-from rollout.kubelet.agent.agent_lines import MAX_TEXT, BadLineError, Reading, printable, read
+from rollout.kubelet.agent.agent_lines import MAX_TEXT, AgentReading, BadLineError, printable, read
 
 _HOW_TO_GIVE_IT = "`--ask-sudo-password` asks you for it, `--sudo-password-file` reads it"
 _SUDO = re.compile(r"no-sudo|sudo-[a-z-]+")
@@ -61,7 +61,7 @@ def parse_verification(node: str, answer: RemoteAnswer) -> Verification | Unread
     )
 
 
-def _whole(node: str, verb: str, answer: RemoteAnswer) -> Reading | Unread:
+def _whole(node: str, verb: str, answer: RemoteAnswer) -> AgentReading | Unread:
     """The answer to a verb that only reads: all of it, or nothing."""
     if (trouble := _not_run(answer)) is not None:
         return Unread(node, trouble[1], trouble[2])
@@ -116,7 +116,7 @@ def _advice(answer: RemoteAnswer) -> str:
     return f"; {_HOW_TO_GIVE_IT}" if b"a password is required" in answer.stderr else ""
 
 
-def _outcome(verb: str, answer: RemoteAnswer, reading: Reading) -> tuple[Outcome, str, str]:
+def _outcome(verb: str, answer: RemoteAnswer, reading: AgentReading) -> tuple[Outcome, str, str]:
     if reading.ended != verb or answer.status is None:
         return Outcome.LOST, *_cut_off(answer)
     if reading.refused:

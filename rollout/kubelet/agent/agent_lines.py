@@ -1,4 +1,4 @@
-"""The lines of an agent's answer, read strictly and within bounds into one ``Reading``. Nothing here believes a node.
+"""The lines of an agent's answer, read strictly and within bounds into one ``AgentReading``. Nothing here believes a node.
 
 A line that is not in the protocol makes the whole answer unread. Text meant for people loses every character that could
 move a cursor.
@@ -31,7 +31,7 @@ from rollout.core.model.verification import UNDER_WAY, Binary, Expected
 
 
 @dataclass
-class Reading:
+class AgentReading:
     """What has been read so far of one answer."""
 
     refused: tuple[str, str] | None = None
@@ -103,14 +103,14 @@ class BadLineError(ValueError):
     """A line that is not in the protocol."""
 
 
-def read(answer: RemoteAnswer) -> Reading:
+def read(answer: RemoteAnswer) -> AgentReading:
     """All lines of an answer, or ``BadLineError``."""
     if answer.truncated or len(answer.stdout) > MAX_TOTAL:
         raise BadLineError("the answer is too long")
     lines = answered(answer.stdout).split(b"\n")
     if len(lines) > MAX_LINES:
         raise BadLineError("the answer has too many lines")
-    reading = Reading()
+    reading = AgentReading()
     for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline was cut off
         if len(line) > MAX_LINE:
             raise BadLineError(f"line {number} is too long")
@@ -137,7 +137,7 @@ def answered(output: bytes) -> bytes:
     return output[begin.end() :] if begin else output
 
 
-def _take(reading: Reading, line: bytes, number: int) -> None:
+def _take(reading: AgentReading, line: bytes, number: int) -> None:
     word, _, rest = line.decode("ascii", "replace").partition(" ")
     reader = READERS.get(word)
     if reader is None:
@@ -148,32 +148,32 @@ def _take(reading: Reading, line: bytes, number: int) -> None:
         raise BadLineError(f"line {number}, {word}: {printable(str(error))[:200]}") from error
 
 
-def _refused(reading: Reading, rest: str) -> None:
+def _refused(reading: AgentReading, rest: str) -> None:
     reference, _, text = rest.partition(" ")
     reading.refused = (_match(_REFERENCE, reference), printable(text))
 
 
-def _failed(reading: Reading, rest: str) -> None:
+def _failed(reading: AgentReading, rest: str) -> None:
     reference, _, text = rest.partition(" ")
     reading.failed = (_match(_REFERENCE, reference), printable(text))
 
 
-def _say(reading: Reading, rest: str) -> None:
+def _say(reading: AgentReading, rest: str) -> None:
     reading.said.append(printable(rest))
 
 
-def _token(reading: Reading, rest: str) -> None:
+def _token(reading: AgentReading, rest: str) -> None:
     counter, run, state = _words(rest, 3)
     if state not in ("live", "ended"):
         raise ValueError("neither live nor ended")
     reading.token = Token(_number(counter), "" if run == "-" else _match(_ID, run), state == "live")
 
 
-def _receipt(reading: Reading, rest: str) -> None:
+def _receipt(reading: AgentReading, rest: str) -> None:
     reading.receipt = _receipt_of(rest)
 
 
-def _history(reading: Reading, rest: str) -> None:
+def _history(reading: AgentReading, rest: str) -> None:
     reading.history.append(_receipt_of(rest))
 
 
@@ -195,7 +195,7 @@ def _receipt_of(rest: str) -> Receipt:
     )
 
 
-def _healthy(reading: Reading, rest: str) -> None:
+def _healthy(reading: AgentReading, rest: str) -> None:
     answer, _, text = rest.partition(" ")
     if answer not in ("yes", "no"):
         raise ValueError("neither yes nor no")
@@ -204,18 +204,18 @@ def _healthy(reading: Reading, rest: str) -> None:
     reading.healthy = (answer == "yes", words)
 
 
-def _fact(reading: Reading, rest: str) -> None:
+def _fact(reading: AgentReading, rest: str) -> None:
     key, _, text = rest.partition(" ")
     reading.facts[_match(_KEY, key)] = printable(text)
 
 
-def _unit(reading: Reading, rest: str) -> None:
+def _unit(reading: AgentReading, rest: str) -> None:
     unit, key, text = (*rest.split(" ", 2), "", "")[:3]
     reading.unit = _match(_KEY, unit)
     reading.properties[_match(_KEY, key)] = printable(text)
 
 
-def _process(reading: Reading, rest: str) -> None:
+def _process(reading: AgentReading, rest: str) -> None:
     reading.process = _process_of(*_words(rest, 2))
 
 
@@ -224,29 +224,29 @@ def _process_of(pid: str, encoded: str) -> Process:
     return Process(_number(pid), tuple(map(printable, words[:-1] if words[-1] == "" else words)))
 
 
-def _service(reading: Reading, rest: str) -> None:
+def _service(reading: AgentReading, rest: str) -> None:
     unit, key, text = (*rest.split(" ", 2), "", "")[:3]
     reading.services.setdefault(_match(_KEY, unit), {})[_match(_KEY, key)] = printable(text)
 
 
-def _serving(reading: Reading, rest: str) -> None:
+def _serving(reading: AgentReading, rest: str) -> None:
     unit, pid, encoded = _words(rest, 3)
     reading.serving[_match(_KEY, unit)] = _process_of(pid, encoded)
 
 
-def _pulls(reading: Reading, rest: str) -> None:
+def _pulls(reading: AgentReading, rest: str) -> None:
     reading.pulls = () if rest == "-" else tuple(_match(_IMAGE, word) for word in rest.split(" "))
 
 
-def _healthz(reading: Reading, rest: str) -> None:
+def _healthz(reading: AgentReading, rest: str) -> None:
     reading.healthz = printable(rest)
 
 
-def _lenient(reading: Reading, rest: str) -> None:
+def _lenient(reading: AgentReading, rest: str) -> None:
     reading.lenient = _number(rest)
 
 
-def _expected(reading: Reading, rest: str) -> None:
+def _expected(reading: AgentReading, rest: str) -> None:
     tx, state, digest, mode, owner, path = _words(rest, 6)
     found = ReceiptState(state)
     if (digest == "-") is not (found in UNDER_WAY):
@@ -263,19 +263,19 @@ def _expected(reading: Reading, rest: str) -> None:
     )
 
 
-def _stale(reading: Reading, rest: str) -> None:
+def _stale(reading: AgentReading, rest: str) -> None:
     kind, seconds, unit, path = _words(rest, 4)
     if kind not in ("edited", "replaced"):
         raise ValueError("neither edited nor replaced")
     reading.stale.append(Stale(_absolute(path), _match(_KEY, unit), kind == "edited", _number(seconds)))
 
 
-def _kubelet(reading: Reading, rest: str) -> None:
+def _kubelet(reading: AgentReading, rest: str) -> None:
     tx, before, now = (_match(_KEY, word) for word in _words(rest, 3))
     reading.binary = Binary(tx, before, now)
 
 
-def _started(reading: Reading, rest: str) -> None:
+def _started(reading: AgentReading, rest: str) -> None:
     reading.age = _number(rest)
 
 
@@ -285,7 +285,7 @@ def _absolute(path: str) -> str:
     return path
 
 
-def _file(reading: Reading, rest: str) -> None:
+def _file(reading: AgentReading, rest: str) -> None:
     kind, mode, owner, size, digest, path, encoded = _words(rest, 7)
     _absolute(path)
     if encoded not in ("-", "+"):
@@ -304,7 +304,7 @@ def _file(reading: Reading, rest: str) -> None:
         reading.promised.append(file)
 
 
-def _content(reading: Reading, rest: str) -> None:
+def _content(reading: AgentReading, rest: str) -> None:
     """The bytes of the files that were promised, one after the other."""
     whole = _decoded(rest)
     for file in reading.promised:
@@ -317,7 +317,7 @@ def _content(reading: Reading, rest: str) -> None:
     reading.promised.clear()
 
 
-def _command(reading: Reading, rest: str) -> None:
+def _command(reading: AgentReading, rest: str) -> None:
     name, code, encoded = _words(rest, 3)
     reading.commands[_match(_KEY, name)] = _number(code)
     if encoded != "-":
@@ -325,17 +325,17 @@ def _command(reading: Reading, rest: str) -> None:
         reading.outputs[name] = " ".join(text.split())[:MAX_OUTPUT]
 
 
-def _left(reading: Reading, rest: str) -> None:
+def _left(reading: AgentReading, rest: str) -> None:
     reading.left.append(printable(rest))
 
 
-def _end(reading: Reading, rest: str) -> None:
+def _end(reading: AgentReading, rest: str) -> None:
     if reading.promised:
         raise ValueError("the content of a file is missing")
     reading.ended = _match(_REFERENCE, rest)
 
 
-READERS: Mapping[str, Callable[[Reading, str], None]] = {
+READERS: Mapping[str, Callable[[AgentReading, str], None]] = {
     "refused": _refused,
     "failed": _failed,
     "say": _say,

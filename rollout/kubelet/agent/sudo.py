@@ -60,7 +60,7 @@ def asking(line: str, nonce: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class SudoOutput:
     """What came on standard error: how often sudo asked; whether the command is about to start; what it wrote since."""
 
     asked: int
@@ -68,9 +68,9 @@ class Heard:
     rest: bytes
 
 
-def heard(stderr: bytes, nonce: str) -> Heard:
+def heard(stderr: bytes, nonce: str) -> SudoOutput:
     before, ready, rest = stderr.partition(f"rollout {nonce} ready\n".encode())
-    return Heard(before.count(f"[rollout % {nonce}]".encode()), bool(ready), rest)
+    return SudoOutput(before.count(f"[rollout % {nonce}]".encode()), bool(ready), rest)
 
 
 def refusal(stderr: bytes, nonce: str) -> tuple[str, str]:

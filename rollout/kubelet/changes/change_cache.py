@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rollout.core.model.inventory import Node
-from rollout.core.model.plan import Left
+from rollout.core.model.plan import ExcludedNode
 from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Stale, Token, UnitState
@@ -30,7 +30,7 @@ class Alike:
     assumed: int | None = None
     known: dict[Hashable, Proposal | LeftAlone] = field(default_factory=dict)
 
-    def change_for(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | Left:
+    def change_for(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | ExcludedNode:
         """As ``changes.change_for``."""
         made = self.made_for(snapshot, settings, node)
         return made.of(node) if isinstance(made, LeftAlone) else made

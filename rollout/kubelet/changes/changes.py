@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rollout.core.model.inventory import Node
-from rollout.core.model.plan import Change, FileChange, Left, Standing
+from rollout.core.model.plan import Change, ExcludedNode, FileChange, Standing
 from rollout.core.model.playbook import LOG_UNREADABLE, Disruption, Policy, worst
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
@@ -20,7 +20,7 @@ from rollout.core.text.terminal import printable
 from rollout.errors import Place
 from rollout.kubelet import homes, intents, runtime_versions, values, versions
 from rollout.kubelet.changes import acceptance, flag_changes, home_files
-from rollout.kubelet.changes.kubelet_changes import KubeletChange, Wanted, kubelet_change
+from rollout.kubelet.changes.kubelet_changes import KubeletChange, WantedSettings, kubelet_change
 from rollout.kubelet.edits import Edit
 from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
@@ -98,14 +98,14 @@ class LeftAlone:
     place: Place | None = None
     about: tuple[str, ...] = ()
 
-    def of(self, node: Node) -> Left:
+    def of(self, node: Node) -> ExcludedNode:
         where = f"{self.place.file}:{self.place.line}: " if self.place else ""
-        return Left(node.name, node.rack, self.standing, self.reference, f"{where}{self.reason}")
+        return ExcludedNode(node.name, node.rack, self.standing, self.reference, f"{where}{self.reason}")
 
 
 def change_for(
     snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None = None
-) -> Proposal | Left:
+) -> Proposal | ExcludedNode:
     """The change for one node, or why it is left alone (as wanted, or refused with a reference).
 
     ``assumed``: the minor that a kubelet newer than every known one is taken for; ``None``: it is refused.
@@ -137,7 +137,7 @@ def _propose(
 ) -> Proposal | str:
     here = sources.find(snapshot, versions.taken_for(snapshot.kubelet_version, assumed), node)
     wanted = sorted_out(here, settings)
-    by_kubelet = kubelet_change(here, Wanted(wanted.fields, wanted.flags, settings, policy))
+    by_kubelet = kubelet_change(here, WantedSettings(wanted.fields, wanted.flags, settings, policy))
     acceptance.check_grounds(here, by_kubelet, policy.accepted)
     by_runtime = runtime_change(snapshot, wanted.runtime, settings, here.version, here.runtime)
     edits = (*by_runtime.edits, *by_kubelet.edits)

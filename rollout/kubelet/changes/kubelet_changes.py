@@ -13,7 +13,7 @@ from rollout.kubelet import fields, in_force, values
 from rollout.kubelet.changes import field_homes, flag_changes, moved_flags, templated_config
 from rollout.kubelet.changes.field_homes import FieldHome
 from rollout.kubelet.changes.moved_flags import Moved
-from rollout.kubelet.configuration.outcome import Layer, Outcome
+from rollout.kubelet.configuration.outcome import KubeletOutcome, Layer
 from rollout.kubelet.edits import Edit
 from rollout.kubelet.homes import InFlag
 from rollout.kubelet.node import fitness, sources, unloaded
@@ -24,7 +24,7 @@ from rollout.kubelet.node.sources import Found, fatal
 # afterwards.
 
 
-def prove(before: Outcome, after: Outcome, wanted: Mapping[str, Value], minor: int) -> None:
+def prove(before: KubeletOutcome, after: KubeletOutcome, wanted: Mapping[str, Value], minor: int) -> None:
     """It starts, ignores nothing more than before, and goes by every field that is wanted; else ``LayoutError``."""
     if not after.starts:
         about = tuple(dict.fromkeys(message.about for message in after.messages if message.about))
@@ -38,7 +38,7 @@ def prove(before: Outcome, after: Outcome, wanted: Mapping[str, Value], minor: i
             _refuse(after, name, value)
 
 
-def _refuse(after: Outcome, name: str, value: Value) -> None:
+def _refuse(after: KubeletOutcome, name: str, value: Value) -> None:
     origin = after.origins.get(name)
     shown = values.shown(after.effective.get(name))
     if origin is not None and origin.layer is Layer.FLAG:
@@ -48,7 +48,9 @@ def _refuse(after: Outcome, name: str, value: Value) -> None:
     raise LayoutError("setting-without-effect", message, about=(name,))
 
 
-def side_effects(before: Outcome, after: Outcome, meant: Collection[str]) -> Mapping[str, tuple[Value, Value]]:
+def side_effects(
+    before: KubeletOutcome, after: KubeletOutcome, meant: Collection[str]
+) -> Mapping[str, tuple[Value, Value]]:
     """Fields besides those ``meant`` that change too, with their values before and after (``None``: not shown)."""
     names = sorted(set(before.effective) | set(after.effective))
     return {
@@ -67,7 +69,7 @@ _MANAGERS = (
 )
 
 
-def check(found: Found, then: Layout, outcome: Outcome) -> None:
+def check(found: Found, then: Layout, outcome: KubeletOutcome) -> None:
     """``LayoutError`` where the policies in force afterwards are not those that the kubelet has noted."""
     root = then.flag("--root-dir") or "/var/lib/kubelet"
     for field, default, name in _MANAGERS:
@@ -98,7 +100,7 @@ def _noted(snapshot: Snapshot, path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedSettings:
     """What must be in force in the kubelet, and who said so."""
 
     fields: Mapping[str, Value]
@@ -115,7 +117,7 @@ class KubeletChange:
     then: Layout
     flags: tuple[InFlag, ...]
     pending: tuple[str, ...]
-    outcome: Outcome
+    outcome: KubeletOutcome
     fields: Mapping[str, Value]  # all that must be in force, those of the template too
     notes: tuple[str, ...]
 
@@ -140,7 +142,7 @@ class KubeletChange:
         return port if isinstance(port, int) else DEFAULT_HEALTHZ_PORT
 
 
-def kubelet_change(found: Found, wanted: Wanted) -> KubeletChange:
+def kubelet_change(found: Found, wanted: WantedSettings) -> KubeletChange:
     """What must happen to the kubelet's own files, or ``LayoutError``: the first home's reason when none will do."""
     try:
         asked = templated_config.overlay(found, wanted.fields, wanted.policy.templates)
@@ -156,7 +158,7 @@ def kubelet_change(found: Found, wanted: Wanted) -> KubeletChange:
 
 
 def _in_the_first_home(
-    found: Found, wanted: Wanted, asked: Mapping[str, Value], needed: Mapping[str, Value]
+    found: Found, wanted: WantedSettings, asked: Mapping[str, Value], needed: Mapping[str, Value]
 ) -> KubeletChange:
     if not needed:
         return _attempt(found, wanted, asked, Moved({}, {}), None)
@@ -172,7 +174,7 @@ def _in_the_first_home(
 
 
 def _attempt(
-    found: Found, wanted: Wanted, asked: Mapping[str, Value], moved: Moved, home: FieldHome | None
+    found: Found, wanted: WantedSettings, asked: Mapping[str, Value], moved: Moved, home: FieldHome | None
 ) -> KubeletChange:
     settings, templates = wanted.settings, wanted.policy.templates
     flags, edits = wanted.flags, list[Edit]()
@@ -202,7 +204,7 @@ def _unloaded(found: Found, asked: Mapping[str, Value]) -> tuple[str, ...]:
     return tuple(each.told for each in unloaded.of_kubelet(found) if unloaded.says(asked, each.field))
 
 
-def _side_effects(before: Outcome, after: Outcome, meant: Collection[str]) -> tuple[str, ...]:
+def _side_effects(before: KubeletOutcome, after: KubeletOutcome, meant: Collection[str]) -> tuple[str, ...]:
     """What changes besides because a default hangs on it, for people."""
     changed = side_effects(before, after, meant)
     return tuple(

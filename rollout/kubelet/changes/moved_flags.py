@@ -37,7 +37,7 @@ def _flags_of(name: str) -> tuple[tuple[Flag, tuple[str, ...]], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shadow:
+class ShadowingFlag:
     """A flag as given, and whether it sets the field as a whole or one value inside it."""
 
     flag: str
@@ -45,14 +45,14 @@ class Shadow:
     whole: bool
 
 
-def shadows(name: str, value: Value, words: tuple[str, ...]) -> tuple[Shadow, ...]:
+def shadows(name: str, value: Value, words: tuple[str, ...]) -> tuple[ShadowingFlag, ...]:
     """Every ``--flag=value`` of ``words`` that would beat this field with another value."""
-    found: list[Shadow] = []
+    found: list[ShadowingFlag] = []
     for flag, path in _flags_of(name):
         given = arguments.last(words, flag.name)
         touched, part = _part(value, path)
         if given is not None and touched and not _agrees(flag, given.value, part):
-            found.append(Shadow(flag.name, given.value, whole=not path))
+            found.append(ShadowingFlag(flag.name, given.value, whole=not path))
     return tuple(found)
 
 

@@ -18,7 +18,7 @@ from rollout.kubelet import fields, homes, in_force, values
 from rollout.kubelet.changes import splice
 from rollout.kubelet.configuration import feature_gates
 from rollout.kubelet.configuration.feature_gates import enabled
-from rollout.kubelet.configuration.outcome import File, Layer, Outcome
+from rollout.kubelet.configuration.outcome import File, KubeletOutcome, Layer
 from rollout.kubelet.configuration.places import place
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.node.sources import Found
@@ -44,7 +44,11 @@ _EMPTY: dict[str, Value] = {"readOnlyPort": 0}
 
 
 def check_accepted(
-    before: Outcome, after: Outcome, wanted: Mapping[str, Value], by_flag: Collection[str], accepted: Collection[str]
+    before: KubeletOutcome,
+    after: KubeletOutcome,
+    wanted: Mapping[str, Value],
+    by_flag: Collection[str],
+    accepted: Collection[str],
 ) -> tuple[str, ...]:
     """Notes on what changes by the new file alone, all of it accepted; else ``LayoutError``.
 
@@ -73,21 +77,21 @@ def _says(wanted: Mapping[str, Value], path: str) -> bool:
     return True
 
 
-def _paths(before: Outcome, after: Outcome, wanted: Collection[str], meant: Collection[str]) -> list[str]:
+def _paths(before: KubeletOutcome, after: KubeletOutcome, wanted: Collection[str], meant: Collection[str]) -> list[str]:
     """The four, and every other field that nobody wants: nothing may change unseen."""
     tops = {path.split(".")[0] for path in (*DEFAULTS, *meant)}
     others = (before.effective.keys() | after.effective.keys()) - tops - set(wanted)
     return [*(path for path in DEFAULTS if path not in meant), *sorted(others)]
 
 
-def _change(before: Outcome, after: Outcome, path: str) -> str:
+def _change(before: KubeletOutcome, after: KubeletOutcome, path: str) -> str:
     """``readOnlyPort 10255 → 0``, or ``""`` when it stays."""
     old, new = _at(before, path), _at(after, path)
     same = in_force.holds(old, new, tuple(path.split("."))) and in_force.holds(new, old, tuple(path.split(".")))
     return "" if same else f"{path} {values.shown(old)} → {values.shown(new)}"
 
 
-def _at(outcome: Outcome, path: str) -> Value:
+def _at(outcome: KubeletOutcome, path: str) -> Value:
     top, *rest = path.split(".")
     value = outcome.effective.get(top, _EMPTY.get(top))
     for key in rest:
@@ -217,7 +221,7 @@ def _line(made: Rendered, field: str) -> int:
 
 
 def needed(
-    outcome: Outcome, fields_wanted: Mapping[str, Value], settings: Mapping[str, Setting], minor: int
+    outcome: KubeletOutcome, fields_wanted: Mapping[str, Value], settings: Mapping[str, Setting], minor: int
 ) -> Mapping[str, Value]:
     """What must be written: what is not in force, and what is pinned and in force by a default or a flag only.
 
@@ -230,18 +234,22 @@ def needed(
     }
 
 
-def _unpinned(outcome: Outcome, name: str, settings: Mapping[str, Setting]) -> bool:
+def _unpinned(outcome: KubeletOutcome, name: str, settings: Mapping[str, Setting]) -> bool:
     setting, origin = settings.get(name), outcome.origins.get(name)
     return setting is not None and setting.pin and (origin is None or origin.layer not in _WRITTEN)
 
 
-def with_defaults(outcome: Outcome, asked: Mapping[str, Value], needed: Mapping[str, Value]) -> Mapping[str, Value]:
+def with_defaults(
+    outcome: KubeletOutcome, asked: Mapping[str, Value], needed: Mapping[str, Value]
+) -> Mapping[str, Value]:
     """What must be written into a first ``--config`` file: its defaults are others than those in force."""
     flags = {name for name, origin in outcome.origins.items() if origin.layer is Layer.FLAG}
     return {name: value for name, value in asked.items() if name in needed or name not in flags}
 
 
-def by_others(outcome: Outcome, fields_wanted: Mapping[str, Value], written: Mapping[str, Value]) -> tuple[str, ...]:
+def by_others(
+    outcome: KubeletOutcome, fields_wanted: Mapping[str, Value], written: Mapping[str, Value]
+) -> tuple[str, ...]:
     """Notes on fields that are as wanted although nobody wrote them into a file."""
     notes = []
     for name in fields_wanted.keys() - written.keys():

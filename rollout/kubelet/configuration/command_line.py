@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from rollout.kubelet.configuration import feature_gates
-from rollout.kubelet.configuration.findings import Findings, StoppedError
+from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
 from rollout.kubelet.configuration.flags import FlagError, Flags, parse
 from rollout.kubelet.configuration.outcome import Sources
 
@@ -121,7 +121,7 @@ def set_gates(written: dict[str, bool], findings: Findings) -> None:
         where = findings.place_of("featureGates")
         findings.fatal(gate_reference(said), wrapped(findings, doing, said), where, "featureGates")
     if mistakes:
-        raise StoppedError
+        raise KubeletStoppedError
 
 
 def certain_mistakes(written: dict[str, bool], findings: Findings) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rollout.kubelet.configuration.decoding import Decoded, Object, decode
 from rollout.kubelet.configuration.outcome import File
-from rollout.kubelet.configuration.yaml_document import Document, DocumentError, Duplicate, Json, Path, read
+from rollout.kubelet.configuration.yaml_document import DocumentError, Duplicate, GoYamlDocument, Json, Path, read
 
 API_VERSION = "kubelet.config.k8s.io/v1beta1"
 KIND = "KubeletConfiguration"
@@ -47,7 +47,7 @@ class TypeMeta:
     kind: str
 
 
-def document(file: File) -> Document:
+def document(file: File) -> GoYamlDocument:
     """The file as JSON, or ``LoadError``."""
     if not file.content:
         raise LoadError("empty-file", f'kubelet config file "{file.path}" was empty')
@@ -133,7 +133,7 @@ def _absolute(path: str, folder: str) -> str:
     return path if not path or path.startswith("/") else posixpath.normpath(posixpath.join(folder, path))
 
 
-def _json(content: bytes) -> Document:
+def _json(content: bytes) -> GoYamlDocument:
     """JSON as encoding/json reads it; a whole number with a point or an exponent stays a float."""
     duplicates: list[Duplicate] = []
 
@@ -148,7 +148,7 @@ def _json(content: bytes) -> Document:
 
     try:
         text = content.decode("utf-8", "replace")
-        return Document(
+        return GoYamlDocument(
             json.loads(text, object_pairs_hook=entries, parse_constant=_no_constant, parse_int=_whole),
             tuple(duplicates),
         )

@@ -28,7 +28,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class FeatureGate:
     """A gate in one minor. ``locked``: it cannot be set to anything but ``default``."""
 
     name: str
@@ -37,7 +37,7 @@ class Gate:
     locked: bool
 
 
-def known_gates(minor: int) -> Mapping[str, Gate]:
+def known_gates(minor: int) -> Mapping[str, FeatureGate]:
     """The gates that a kubelet 1.``minor`` takes, ``AllAlpha`` and ``AllBeta`` among them; empty for a minor without data."""
     return _of_minor(minor)
 
@@ -70,9 +70,9 @@ def _data() -> Mapping[str, Any]:
 
 
 @cache
-def _of_minor(minor: int) -> Mapping[str, Gate]:
+def _of_minor(minor: int) -> Mapping[str, FeatureGate]:
     return {
-        name: Gate(name, Stage(span["stage"]), span["default"], span.get("locked", False))
+        name: FeatureGate(name, Stage(span["stage"]), span["default"], span.get("locked", False))
         for name, spans in _data()["gates"].items()
         for span in spans
         if span["since"] <= minor <= span["last"]
@@ -94,7 +94,7 @@ def mistakes(written: Mapping[str, bool], minor: int) -> tuple[str, ...]:
     return tuple(said for name in sorted(written) if (said := _mistake(name, written[name], known)))
 
 
-def _mistake(name: str, value: bool, known: Mapping[str, Gate]) -> str:  # noqa: FBT001 (a gate's value)
+def _mistake(name: str, value: bool, known: Mapping[str, FeatureGate]) -> str:  # noqa: FBT001 (a gate's value)
     gate = known.get(name)
     if gate is None:
         return f"unrecognized feature gate: {name}"

@@ -11,14 +11,14 @@ from rollout.kubelet import fields
 from rollout.kubelet.configuration import schema
 from rollout.kubelet.configuration.config_file import LoadError
 from rollout.kubelet.configuration.decoding import dotted
-from rollout.kubelet.configuration.outcome import File, Layer, Level, Message, Origin
+from rollout.kubelet.configuration.outcome import File, Layer, Message, MessageLevel, Origin
 from rollout.kubelet.configuration.places import place
 from rollout.kubelet.configuration.yaml_document import Path
 
 _STRUCTURED_SINCE = 21
 
 
-class StoppedError(Exception):
+class KubeletStoppedError(Exception):
     """The kubelet does not start; why stands among the messages."""
 
 
@@ -34,20 +34,20 @@ class Findings:
 
     def fatal(self, reference: str, text: str, where: Place | None = None, about: str = "") -> None:
         """The kubelet stops here, or will when it has read what it reads at once."""
-        self.messages.append(Message(Level.FATAL, reference, text, where, about))
+        self.messages.append(Message(MessageLevel.FATAL, reference, text, where, about))
 
-    def stop(self, reference: str, text: str, where: Place | None = None, about: str = "") -> StoppedError:
+    def stop(self, reference: str, text: str, where: Place | None = None, about: str = "") -> KubeletStoppedError:
         """The kubelet stops here: raise what this returns."""
         self.fatal(reference, text, where, about)
-        return StoppedError()
+        return KubeletStoppedError()
 
     def doubt(self, reference: str, text: str, name: str) -> None:
         """Ours: what we know of this minor is not enough to call it fatal. Told once."""
-        message = Message(Level.POLICY, reference, text, self.place_of(name))
+        message = Message(MessageLevel.POLICY, reference, text, self.place_of(name))
         if message not in self.messages:
             self.messages.append(message)
 
-    def unreadable(self, file: File, error: LoadError, said: str) -> StoppedError:
+    def unreadable(self, file: File, error: LoadError, said: str) -> KubeletStoppedError:
         """A file that could not be loaded."""
         known = Place(file.path, error.line, error.column) if error.line else place(file, error.path)
         return self.stop(error.reference, said, known or Place(file.path, 1, 1))
@@ -63,12 +63,12 @@ class Findings:
     def dropped_field(self, file: File, path: Path) -> None:
         """Ours: the kubelet says nothing, or nothing that anybody reads."""
         said = f"`{dotted(path)}` is no field of a kubelet {_short(self.minor)} and is ignored{self._instead(path)}"
-        self.messages.append(Message(Level.POLICY, "unknown-field", said, place(file, path)))
+        self.messages.append(Message(MessageLevel.POLICY, "unknown-field", said, place(file, path)))
 
     def wrong_case(self, file: File, name: str, typed: str) -> None:
         """Ours: in a drop-in a name in other letters is sometimes taken for the field, and sometimes not."""
         said = f"`{name}` must be written `{typed}`; what a kubelet makes of it in a drop-in is an accident"
-        self.messages.append(Message(Level.POLICY, "unknown-field", said, place(file, (name,))))
+        self.messages.append(Message(MessageLevel.POLICY, "unknown-field", said, place(file, (name,))))
 
     def duplicate_key(self, file: File, path: Path, line: int) -> None:
         """The kubelet warns and takes the last one."""
@@ -78,7 +78,7 @@ class Findings:
         first = place(file, path, last=False)
         earlier = f", first in line {first.line}" if first else ""
         text = f"`{dotted(path)}` is written twice{earlier}; the last one counts"
-        self.messages.append(Message(Level.POLICY, "duplicate-key", text, where))
+        self.messages.append(Message(MessageLevel.POLICY, "duplicate-key", text, where))
 
     def _warn(self, reference: str, said: str, before: str, where: Place | None) -> None:
         text = (
@@ -86,7 +86,7 @@ class Findings:
             if self.minor >= _STRUCTURED_SINCE
             else f"using lenient decoding as strict decoding failed: strict decoder error: {before}"
         )
-        self.messages.append(Message(Level.WARNING, reference, text, where))
+        self.messages.append(Message(MessageLevel.WARNING, reference, text, where))
 
     def place_of(self, name: str) -> Place | None:
         """Where the layer that wins says this top-level field; ``None`` for a flag and a default."""

@@ -21,7 +21,7 @@ _LONG = {"v": "--v", "h": "--help"}
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class FlagToken:
     """One flag: words ``start`` to ``end`` (exclusive). ``value`` ``None``: it needs one, and there is no word left.
 
     ``name`` is the long one, with dashes; that of an unknown letter is ``-x``. ``shorts`` is what pflag has before it of a word
@@ -49,7 +49,7 @@ class Malformed:
     at: int
 
 
-def tokens(words: Sequence[str]) -> Iterator[Token | Stray | Malformed]:
+def tokens(words: Sequence[str]) -> Iterator[FlagToken | Stray | Malformed]:
     """The whole command line without the program, from left to right."""
     at = 0
     while at < len(words):
@@ -63,7 +63,7 @@ def tokens(words: Sequence[str]) -> Iterator[Token | Stray | Malformed]:
         elif word[1] == "-":
             found = _long(words, at)
             yield found
-            at = found.end if isinstance(found, Token) else at + 1
+            at = found.end if isinstance(found, FlagToken) else at + 1
         else:
             end = at + 1
             for short in _shorts(words, at):
@@ -77,31 +77,31 @@ def takes_word(flag: fields.Flag) -> bool:
     return flag.kind != "bool" and flag.name != "--version"
 
 
-def _long(words: Sequence[str], at: int) -> Token | Malformed:
+def _long(words: Sequence[str], at: int) -> FlagToken | Malformed:
     written, equals, value = words[at][2:].partition("=")
     if not written or written[0] == "-":
         return Malformed(at)
     name = f"--{written.replace('_', '-')}"
-    return Token(name, value, at, at + 1) if equals else Token(name, *_following(words, at, fields.flag(name)))
+    return FlagToken(name, value, at, at + 1) if equals else FlagToken(name, *_following(words, at, fields.flag(name)))
 
 
-def _shorts(words: Sequence[str], at: int) -> Iterator[Token]:
+def _shorts(words: Sequence[str], at: int) -> Iterator[FlagToken]:
     shorts = words[at][1:]
     while shorts and not shorts.startswith("test."):
         name = _LONG.get(shorts[0], f"-{shorts[0]}")
         flag = fields.flag(name)
         rest = shorts[1:]
         if len(rest) > 1 and rest[0] == "=":
-            yield Token(name, rest[1:], at, at + 1, shorts)
+            yield FlagToken(name, rest[1:], at, at + 1, shorts)
             return
         if flag is not None and not takes_word(flag):
-            yield Token(name, "true", at, at + 1, shorts)
+            yield FlagToken(name, "true", at, at + 1, shorts)
             shorts = rest
         elif rest:
-            yield Token(name, rest, at, at + 1, shorts)
+            yield FlagToken(name, rest, at, at + 1, shorts)
             return
         else:
-            yield Token(name, *_following(words, at, flag), shorts)
+            yield FlagToken(name, *_following(words, at, flag), shorts)
             return
 
 
@@ -150,12 +150,12 @@ def parse(words: Sequence[str], minor: int) -> Flags:
                 found.words.append(words[at])
             case Malformed(at):
                 raise FlagError("bad-flag", f"bad flag syntax: {words[at]}")
-            case Token():
+            case FlagToken():
                 _take(found, token, words[token.start], minor)
     return found
 
 
-def _take(found: Flags, token: Token, word: str, minor: int) -> None:
+def _take(found: Flags, token: FlagToken, word: str, minor: int) -> None:
     flag = _known(token.name, minor)
     if flag is None:
         raise _unknown(token, word)
@@ -166,7 +166,7 @@ def _take(found: Flags, token: Token, word: str, minor: int) -> None:
     _set(found, flag, token.value, whole, minor)
 
 
-def _unknown(token: Token, word: str) -> FlagError:
+def _unknown(token: FlagToken, word: str) -> FlagError:
     if token.shorts:
         return FlagError("unknown-flag", f"unknown shorthand flag: {_letter(token)} in -{token.shorts}")
     known = fields.flag(token.name)
@@ -174,7 +174,7 @@ def _unknown(token: Token, word: str) -> FlagError:
     return FlagError(reference, f"unknown flag: {word.partition('=')[0]}")
 
 
-def _letter(token: Token) -> str:
+def _letter(token: FlagToken) -> str:
     """Go's ``%q`` of the first byte."""
     return f"'{chr(token.shorts.encode('utf-8', 'surrogateescape')[0])}'"
 

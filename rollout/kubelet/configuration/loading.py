@@ -16,7 +16,7 @@ from rollout.kubelet.configuration.config_file import (
 )
 from rollout.kubelet.configuration.decoding import Mistake, Object
 from rollout.kubelet.configuration.defaulting import fill_file, is_set, without_file
-from rollout.kubelet.configuration.findings import Findings, StoppedError
+from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
 from rollout.kubelet.configuration.flag_fields import over
 from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.outcome import File, Layer, Origin, Sources
@@ -64,7 +64,7 @@ def _refuse_mistakes(mistakes: list[Mistake], file: File, ahead: str, findings: 
             "bad-value", f"{ahead} {mistake.text}", place(file, mistake.path), str(next(iter(mistake.path), ""))
         )
     if mistakes:
-        raise StoppedError
+        raise KubeletStoppedError
 
 
 def _defaulted(written: Object, file: File, layer: Layer, findings: Findings) -> Object:
@@ -86,7 +86,7 @@ def _panic_over_gates(written: Object, findings: Findings) -> None:
     for said in mistakes:
         findings.fatal(gate_reference(said), f"{ahead} {said}", findings.place_of("featureGates"), "featureGates")
     if mistakes:
-        raise StoppedError
+        raise KubeletStoppedError
 
 
 def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findings: Findings) -> Object:
@@ -126,7 +126,7 @@ def _patched(base: Object, files: tuple[File, ...], findings: Findings) -> Objec
         said = f"failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: {mistake.text}"
         findings.fatal("bad-value", said, place(file, mistake.path) if file else None)
     if found.mistakes:
-        raise StoppedError
+        raise KubeletStoppedError
     for path in found.unknown:
         file = _who_wrote(path[0], files, patches)
         if file:

@@ -1,4 +1,4 @@
-"""What goes in and what comes out: ``Sources`` and ``Outcome``."""
+"""What goes in and what comes out: ``Sources`` and ``KubeletOutcome``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Origin:
     where: str = ""
 
 
-class Level(StrEnum):
+class MessageLevel(StrEnum):
     """Whose word a message is."""
 
     FATAL = "fatal"  # the kubelet's: it does not start
@@ -64,7 +64,7 @@ class Message:
     """``text`` is in the kubelet's words where it is the kubelet's. ``reference`` is stable: ``unknown-field``, ``bad-value``,
     ``unknown-gate`` … ``about``: the top-level field that a fatal one is about, where that is known."""
 
-    level: Level
+    level: MessageLevel
     reference: str
     text: str
     place: Place | None = None
@@ -72,7 +72,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class KubeletOutcome:
     """``starts`` is the kubelet's verdict alone. ``ignored`` are paths (``a.b``) that it drops with a warning.
 
     ``effective`` is top-level field → value as ``/configz`` shows it (durations as Go prints them; defaults where known);

@@ -36,7 +36,7 @@ class Form(StrEnum):
     MAP = "map"
 
 
-class Shown(StrEnum):
+class WhenShown(StrEnum):
     """When ``/configz`` prints a field."""
 
     ALWAYS = "always"
@@ -57,7 +57,7 @@ class FieldType:
     type_name: str = ""
     element: FieldType | None = None
     pointer: bool = False
-    shown: Shown = Shown.ALWAYS
+    shown: WhenShown = WhenShown.ALWAYS
 
 
 def fields_of(type_name: str, minor: int) -> Mapping[str, FieldType]:
@@ -90,7 +90,7 @@ def _of_minor(minor: int) -> Mapping[str, Mapping[str, FieldType]]:
 
 def _field_type(span: Mapping[str, Any]) -> FieldType:
     kind = _kind(span["kind"])
-    return FieldType(kind.form, kind.type_name, kind.element, span.get("pointer", False), Shown(span["shown"]))
+    return FieldType(kind.form, kind.type_name, kind.element, span.get("pointer", False), WhenShown(span["shown"]))
 
 
 def _kind(text: str) -> FieldType:

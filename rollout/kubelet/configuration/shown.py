@@ -7,7 +7,7 @@ from typing import Any
 
 from rollout.kubelet.configuration import schema
 from rollout.kubelet.configuration.decoding import Object, zero
-from rollout.kubelet.configuration.schema import FieldType, Form, Shown
+from rollout.kubelet.configuration.schema import FieldType, Form, WhenShown
 
 
 def shown(configuration: Mapping[str, Any], minor: int) -> Object:
@@ -24,11 +24,11 @@ def _object(fields: Mapping[str, Any], type_name: str, minor: int) -> Object:
 
 
 def _is_shown(fields: Mapping[str, Any], name: str, kind: FieldType) -> bool:
-    if kind.shown is Shown.ALWAYS:
+    if kind.shown is WhenShown.ALWAYS:
         return True
-    if name not in fields or kind.shown is Shown.NEVER:
+    if name not in fields or kind.shown is WhenShown.NEVER:
         return False
-    return kind.shown is Shown.SET or bool(fields[name])
+    return kind.shown is WhenShown.SET or bool(fields[name])
 
 
 def _value(value: Any, kind: FieldType, minor: int) -> Any:

@@ -11,11 +11,11 @@ from rollout.kubelet.configuration import feature_gates, start_checks
 from rollout.kubelet.configuration.command_line import read_flags, set_gates, wrapped
 from rollout.kubelet.configuration.decoding import Object
 from rollout.kubelet.configuration.defaulting import defaults
-from rollout.kubelet.configuration.findings import Findings, StoppedError
+from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
 from rollout.kubelet.configuration.flag_fields import over, target
 from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.loading import base, with_drop_ins
-from rollout.kubelet.configuration.outcome import Layer, Origin, Outcome, Sources
+from rollout.kubelet.configuration.outcome import KubeletOutcome, Layer, Origin, Sources
 from rollout.kubelet.configuration.shown import shown
 from rollout.kubelet.configuration.validation.allocatable import cpus
 from rollout.kubelet.configuration.validation.checked import Checked
@@ -68,7 +68,7 @@ def is_known(minor: int) -> bool:
     return minor in fields.known_minors() and bool(defaults(minor)) and bool(feature_gates.known_gates(minor))
 
 
-def outcome(version: Version, sources: Sources) -> Outcome:
+def outcome(version: Version, sources: Sources) -> KubeletOutcome:
     """Verdict, ignored fields, effective values and messages. ``UnknownMinorError`` for a minor that is not in the data."""
     if not is_known(version.minor):
         raise UnknownMinorError(f"nothing is known of kubelets {version.short}")
@@ -76,11 +76,11 @@ def outcome(version: Version, sources: Sources) -> Outcome:
     try:
         configuration, flags = _configured(sources, findings)
         _check(configuration, flags, sources, findings)
-    except StoppedError:
-        return Outcome(starts=False, ignored=tuple(findings.ignored), messages=tuple(findings.messages))
+    except KubeletStoppedError:
+        return KubeletOutcome(starts=False, ignored=tuple(findings.ignored), messages=tuple(findings.messages))
     effective = shown(as_started(configuration, flags), version.minor)
     origins = {name: findings.origins.get(name, Origin(Layer.DEFAULT)) for name in effective}
-    return Outcome(
+    return KubeletOutcome(
         starts=True,
         ignored=tuple(findings.ignored),
         effective=effective,
@@ -110,7 +110,7 @@ def _check(configuration: Object, flags: Flags, sources: Sources, findings: Find
         said = wrapped(findings, "failed to validate kubelet configuration, error", complaint.text)
         findings.fatal("invalid-configuration", said, findings.place_of(complaint.field), complaint.field)
     if found:
-        raise StoppedError
+        raise KubeletStoppedError
     refused = start_checks.refusal(checked, flags)
     if refused is not None:
         raise findings.stop("cannot-run", refused.text, findings.place_of(refused.field), refused.field)

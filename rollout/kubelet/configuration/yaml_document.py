@@ -69,14 +69,14 @@ class Duplicate:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class GoYamlDocument:
     """What JSON it becomes, and the keys that were written more than once."""
 
     value: Json
     duplicates: tuple[Duplicate, ...] = ()
 
 
-def read(content: bytes) -> Document:
+def read(content: bytes) -> GoYamlDocument:
     """The first document, or ``DocumentError``."""
     if yaml_words.STAND_IN.encode() in content:
         raise DocumentError("rollout cannot judge a document with the letter U+E000")
@@ -128,16 +128,16 @@ class _Reader:
         self._values = 0
         self._depth = 0  # of maps and lists, those that stand as a key among them
 
-    def document(self) -> Document:
+    def document(self) -> GoYamlDocument:
         self._next()  # the stream's start
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
-            return Document(None)
+            return GoYamlDocument(None)
         if event.version is not None and tuple(event.version) != (1, 1):
             raise self._error("found incompatible YAML document", event)
         value = self._value(self._next())
         self._next()  # the document's end: an error right behind the document is one of the document
-        return Document(as_json(value), tuple(self._duplicates))
+        return GoYamlDocument(as_json(value), tuple(self._duplicates))
 
     def _value(self, event: Any) -> Json:
         self._values += 1

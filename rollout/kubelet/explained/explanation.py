@@ -25,7 +25,7 @@ from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class SettingWords:
     """``defaults`` are a flag's, (first minor it holds for, text), in order; fields' are in ``kubelet_defaults.json``."""
 
     what: str = ""
@@ -40,7 +40,7 @@ class IntentWords:
 
     kind: str
     aliases: tuple[str, ...]
-    words: Words
+    words: SettingWords
     runtime_traps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -51,10 +51,10 @@ def _data() -> Mapping[str, Any]:
     return data
 
 
-def words_of(name: str) -> Words:
+def words_of(name: str) -> SettingWords:
     """What is said of a field or flag; empty for most of them."""
     entry = _data()["settings"].get(name)
-    return _words(entry) if entry else Words()
+    return _words(entry) if entry else SettingWords()
 
 
 def said() -> tuple[str, ...]:
@@ -73,9 +73,9 @@ def _words_of_intent(entry: Mapping[str, Any]) -> IntentWords:
     return IntentWords(entry["type"], tuple(entry["aliases"]), _words(entry), traps)
 
 
-def _words(entry: Mapping[str, Any]) -> Words:
+def _words(entry: Mapping[str, Any]) -> SettingWords:
     defaults = tuple((since, text) for since, text in entry.get("defaults", ()))
-    return Words(entry["what"], defaults, tuple(entry["traps"]), entry["source"])
+    return SettingWords(entry["what"], defaults, tuple(entry["traps"]), entry["source"])
 
 
 # A field's default over the minors, from the table that the effective configuration is worked out with.
@@ -253,7 +253,7 @@ def _flag(flag: fields.Flag) -> Explanation:
     last = None if flag.removed is None else flag.removed - 1
     twins = (flag.field,) if flag.field else ()
     made = _kubelets(flag.name, What.FLAG, flag.kind, flag.since, last, _FLAG, twins)
-    twin = words_of(flag.field) if flag.field else Words()
+    twin = words_of(flag.field) if flag.field else SettingWords()
     said = words_of(flag.name)
     return replace(
         made,

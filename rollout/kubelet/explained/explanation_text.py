@@ -20,7 +20,7 @@ from rollout.kubelet.runtime_versions import Runtime
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ConfigzAnswer:
     """What ``/configz`` says; ``not_asked`` is why it says nothing. ``agrees`` ``None``: there is nothing to compare."""
 
     value: Value = None
@@ -28,7 +28,7 @@ class Shown:
     not_asked: str = ""
 
 
-def on_node_lines(here: OnNode, shown: Shown) -> Iterator[str]:
+def on_node_lines(here: OnNode, shown: ConfigzAnswer) -> Iterator[str]:
     """Lines for people: what is in force, the layers from low to high, what the kubelet shows."""
     yield f"on {here.node}, kubelet {here.kubelet}, {here.runtime}"
     if here.home:
@@ -48,7 +48,7 @@ def on_node_lines(here: OnNode, shown: Shown) -> Iterator[str]:
     yield f"  /configz: {_shown(shown)}"
 
 
-def on_node_document(here: OnNode, shown: Shown) -> dict[str, Any]:
+def on_node_document(here: OnNode, shown: ConfigzAnswer) -> dict[str, Any]:
     """The same as JSON values."""
     return {
         "node": here.node,
@@ -66,7 +66,7 @@ def on_node_document(here: OnNode, shown: Shown) -> dict[str, Any]:
     }
 
 
-def _shown(shown: Shown) -> str:
+def _shown(shown: ConfigzAnswer) -> str:
     if shown.not_asked:
         return f"was not asked: {printable(shown.not_asked, 300)}"
     if shown.agrees is None:

@@ -27,7 +27,7 @@ NOWHERE = "nowhere"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LayerValue:
     """What one layer says of a setting. ``where``: a path, or for a flag where it is written; ``""`` for defaults."""
 
     layer: Layer
@@ -49,7 +49,7 @@ class OnNode:
     name: str
     field: str
     value: Value
-    layers: tuple[Said, ...]
+    layers: tuple[LayerValue, ...]
     home: str = ""
     late: tuple[str, ...] = ()  # what the files say of it and the running process has not loaded: ``maxPods: 110 → 1``
 
@@ -110,25 +110,25 @@ def _field(found: Explanation) -> str:
     return flag.field if flag else ""
 
 
-def _layers(here: Found, found: Explanation, path: str) -> Iterator[Said]:
+def _layers(here: Found, found: Explanation, path: str) -> Iterator[LayerValue]:
     if path:
         yield from _of_field(here, path)
     elif found.what is What.FLAG:
         yield from _of_flags(here, (found.name,))
     elif found.name == DEADLINE and here.runtime is Runtime.DOCKERSHIM:
         row = intents.row(DEADLINE, here.runtime, None)
-        yield from ([Said(Layer.DEFAULT, "", row.default)] if row else [])
+        yield from ([LayerValue(Layer.DEFAULT, "", row.default)] if row else [])
         yield from _of_flags(here, (DEADLINE_FLAG,))
 
 
-def _of_field(here: Found, path: str) -> Iterator[Said]:
+def _of_field(here: Found, path: str) -> Iterator[LayerValue]:
     given, minor = here.sources, here.version.minor
-    yield Said(Layer.DEFAULT, "", at(_defaults(given.config, minor), path))
+    yield LayerValue(Layer.DEFAULT, "", at(_defaults(given.config, minor), path))
     files = [(Layer.FILE, given.config), *((Layer.DROP_IN, file) for file in given.drop_ins or ())]
     for layer, file in files:
         value = _written(file, path) if file else None
         if file and value is not None:
-            yield Said(layer, file.path, value)
+            yield LayerValue(layer, file.path, value)
     yield from _of_flags(here, _setting(path))
 
 
@@ -153,14 +153,14 @@ def _written(file: File, path: str) -> Value:
     return at(value, path) if isinstance(value, dict) else None
 
 
-def _of_flags(here: Found, names: tuple[str, ...]) -> Iterator[Said]:
+def _of_flags(here: Found, names: tuple[str, ...]) -> Iterator[LayerValue]:
     for name in names:
         given = arguments.last(here.layout.asked, name)
         if given is not None:
-            yield Said(Layer.FLAG, f"{name}, {here.layout.origin(name)}", given.value)
+            yield LayerValue(Layer.FLAG, f"{name}, {here.layout.origin(name)}", given.value)
 
 
-def _won(layers: tuple[Said, ...]) -> tuple[Said, ...]:
+def _won(layers: tuple[LayerValue, ...]) -> tuple[LayerValue, ...]:
     """The last one said it over all others."""
     return (*layers[:-1], replace(layers[-1], wins=True)) if layers else ()
 

@@ -18,7 +18,7 @@ from rollout.kubelet.runtime_versions import Runtime
 # Kinds of nodes for people: all of them, or what the ones that are meant have in common.
 
 
-def kinds_told(some: Collection[Kind], every: Collection[Kind]) -> str:
+def kinds_told(some: Collection[NodeKind], every: Collection[NodeKind]) -> str:
     """``every kind of node``, or ``kubelets 1.22 and 1.23 over containerd (plain)``. What holds of all is left out."""
     if set(some) == set(every):
         return "every kind of node"
@@ -69,7 +69,7 @@ _VERSIONS = {
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Kind:
+class NodeKind:
     """One kind of node: its kubelet's version, its runtime, and how the kubelet was installed."""
 
     minor: int
@@ -86,13 +86,13 @@ class Kinds:
     minors: tuple[int, ...]
     installed: tuple[Installed, ...]
 
-    def of(self, node: Node) -> Iterator[Kind]:
+    def of(self, node: Node) -> Iterator[NodeKind]:
         """Every kind that this node can be."""
         for minor, version in self._versions(node.labels):
             runtime = _runtime(node.labels, minor)
             for installed in self._installed(node.labels):
                 said = node.labels.get("containerRuntimeVersion", "")
-                yield Kind(minor, version, runtime, said or _VERSIONS[runtime], installed)
+                yield NodeKind(minor, version, runtime, said or _VERSIONS[runtime], installed)
 
     def _versions(self, labels: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
         said = versions.parse(labels.get("kubeletVersion", ""))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from rollout.core.model.snapshot import FileState, Measurement, Process, Snapshot, Token, UnitState
 from rollout.core.text.blobs import digest
-from rollout.kubelet.kinds.kind import Installed, Kind
+from rollout.kubelet.kinds.kind import Installed, NodeKind
 from rollout.kubelet.node import layout
 from rollout.kubelet.runtime_versions import PROGRAMS, Runtime
 
@@ -60,7 +60,7 @@ _REMOTE_UNTIL = 26
 """The last minor that has ``--container-runtime``."""
 
 
-def model_node(kind: Kind) -> Snapshot:
+def model_node(kind: NodeKind) -> Snapshot:
     """A healthy node of this kind on which nothing was changed by hand."""
     runtime = " ".join(_runtime_words(kind))
     if kind.installed is Installed.PLAIN:
@@ -82,14 +82,14 @@ def model_node(kind: Kind) -> Snapshot:
     return _snapshot(kind, command.split(), files, _KUBEADM)
 
 
-def _runtime_words(kind: Kind) -> tuple[str, ...]:
+def _runtime_words(kind: NodeKind) -> tuple[str, ...]:
     if kind.runtime not in _SOCKETS:
         return ()
     remote = ("--container-runtime=remote",) if kind.minor <= _REMOTE_UNTIL else ()
     return (*remote, f"--container-runtime-endpoint={_SOCKETS[kind.runtime]}")
 
 
-def _snapshot(kind: Kind, command: list[str], files: Iterable[FileState], drop_ins: str) -> Snapshot:
+def _snapshot(kind: NodeKind, command: list[str], files: Iterable[FileState], drop_ins: str) -> Snapshot:
     properties = {
         "LoadState": "loaded",
         "ActiveState": "active",

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rollout.kubelet.configuration.flags import Token, tokens
+from rollout.kubelet.configuration.flags import FlagToken, tokens
 
 _BLANKS = " \t\n\r"
 
@@ -26,7 +26,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ArgumentWord:
     """One word of a line after unquoting, and where it stood: characters ``start`` to ``end`` (exclusive)."""
 
     text: str
@@ -41,7 +41,7 @@ def given(words: Sequence[str]) -> tuple[Given, ...]:
 
 @lru_cache(maxsize=4096)
 def _given(words: tuple[str, ...]) -> tuple[Given, ...]:
-    flags = (token for token in tokens(words) if isinstance(token, Token))
+    flags = (token for token in tokens(words) if isinstance(token, FlagToken))
     return tuple(Given(flag.name, flag.value or "", flag.start, flag.end) for flag in flags)
 
 
@@ -51,9 +51,9 @@ def last(words: Sequence[str], name: str) -> Given | None:
 
 
 @lru_cache(maxsize=4096)
-def split(line: str) -> tuple[Word, ...]:
+def split(line: str) -> tuple[ArgumentWord, ...]:
     """Words as systemd splits an unquoted ``$VARIABLE``; ``ValueError`` for a quote that is never closed."""
-    words: list[Word] = []
+    words: list[ArgumentWord] = []
     at = 0
     while at < len(line):
         if line[at] in _BLANKS:
@@ -65,7 +65,7 @@ def split(line: str) -> tuple[Word, ...]:
     return tuple(words)
 
 
-def _word(line: str, start: int) -> Word:
+def _word(line: str, start: int) -> ArgumentWord:
     text: list[str] = []
     quote = ""
     at = start
@@ -85,7 +85,7 @@ def _word(line: str, start: int) -> Word:
         at += 1
     if quote:
         raise ValueError(f"the quote {quote} is never closed")
-    return Word("".join(text), start, at)
+    return ArgumentWord("".join(text), start, at)
 
 
 def _quoting(here: str, quote: str, text: list[str]) -> tuple[str, list[str]]:

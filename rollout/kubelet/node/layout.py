@@ -58,7 +58,7 @@ class Layout:
     """``texts`` are the unit's files in the order systemd applies them, ``environments`` those of its environment files."""
 
     name: str
-    start: unit_file.Start
+    start: unit_file.UnitStart
     pieces: tuple[unit_file.Piece, ...]  # the command line the files ask for, program first
     running: tuple[str, ...]  # the command line that runs, program first
     texts: Mapping[str, str]
@@ -143,7 +143,7 @@ def rewritten(layout: Layout, texts: Mapping[str, str]) -> Layout:
 
 
 def _layout(
-    start: unit_file.Start, texts: Mapping[str, str], environments: Mapping[str, str], running: tuple[str, ...]
+    start: unit_file.UnitStart, texts: Mapping[str, str], environments: Mapping[str, str], running: tuple[str, ...]
 ) -> Layout:
     environment, sources = _environment(start, environments)
     pieces = unit_file.expand(start.command, start.file, environment, sources)
@@ -171,7 +171,7 @@ def _unit_texts(snapshot: Snapshot) -> dict[str, str]:
     return {path: text_of(snapshot.files.get(path), path) for path in (fragment, *drop_ins)}
 
 
-def _environments(snapshot: Snapshot, start: unit_file.Start) -> dict[str, str]:
+def _environments(snapshot: Snapshot, start: unit_file.UnitStart) -> dict[str, str]:
     texts: dict[str, str] = {}
     for entry in start.files:
         state = snapshot.files.get(entry.path)
@@ -183,7 +183,7 @@ def _environments(snapshot: Snapshot, start: unit_file.Start) -> dict[str, str]:
     return texts
 
 
-def _environment(start: unit_file.Start, texts: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _environment(start: unit_file.UnitStart, texts: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Variables and the file each is from; files beat ``Environment=``, later files beat earlier ones."""
     environment = dict(start.environment)
     sources: dict[str, str] = {}
@@ -202,7 +202,7 @@ def _values(path: str, text: str) -> dict[str, str]:
 
 
 def _flags_home(
-    start: unit_file.Start, texts: Mapping[str, str], sources: Mapping[str, str], *, reads_variable: bool
+    start: unit_file.UnitStart, texts: Mapping[str, str], sources: Mapping[str, str], *, reads_variable: bool
 ) -> EnvHome | DropInHome:
     if not reads_variable:
         return DropInHome()

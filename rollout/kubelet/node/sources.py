@@ -10,7 +10,7 @@ from functools import lru_cache
 from rollout.core.model.inventory import Node
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.configuration import startup
-from rollout.kubelet.configuration.outcome import File, Level, Outcome, Sources
+from rollout.kubelet.configuration.outcome import File, KubeletOutcome, MessageLevel, Sources
 from rollout.kubelet.node import arguments, fitness, layout
 from rollout.kubelet.node.layout import Layout, LayoutError, text_of
 from rollout.kubelet.runtime_versions import Runtime
@@ -99,7 +99,7 @@ def _walked(path: str) -> tuple[str, ...]:
     return tuple(path.split("/"))
 
 
-def outcome_of(version: Version, sources: Sources) -> Outcome:
+def outcome_of(version: Version, sources: Sources) -> KubeletOutcome:
     """What this kubelet makes of it. Remembered: a fleet has few distinct files, flags and versions."""
     environment = tuple(sorted(sources.environment.items()))
     return _outcome(version, sources.config, sources.drop_ins, _alike(sources.flags), environment, sources.cgroup_v1)
@@ -119,7 +119,7 @@ def _outcome(
     flags: tuple[str, ...],
     environment: tuple[tuple[str, str], ...],
     cgroup_v1: bool | None,  # noqa: FBT001 - the host's, as in Sources; keys must be positional
-) -> Outcome:
+) -> KubeletOutcome:
     return startup.outcome(version, Sources(config, drop_ins, flags, dict(environment), cgroup_v1))
 
 
@@ -135,7 +135,7 @@ class Found:
     version: Version
     layout: Layout
     sources: Sources
-    outcome: Outcome
+    outcome: KubeletOutcome
     runtime: Runtime
 
 
@@ -155,7 +155,7 @@ def find(snapshot: Snapshot, version: Version, node: Node) -> Found:
     return Found(node, snapshot, version, now, given, outcome, runtime)
 
 
-def fatal(outcome: Outcome) -> str:
+def fatal(outcome: KubeletOutcome) -> str:
     """Why the kubelet does not start, in its own words."""
-    said = [message.text for message in outcome.messages if message.level is Level.FATAL]
+    said = [message.text for message in outcome.messages if message.level is MessageLevel.FATAL]
     return "; ".join(said) or "it gives no reason"

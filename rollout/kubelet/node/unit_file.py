@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class UnitLine:
     """``key=value`` of the ``[Service]`` section, continued lines joined."""
 
     key: str
@@ -45,7 +45,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class UnitStart:
     """What the unit says as a whole: the ``ExecStart=`` in force and its file, and the environment."""
 
     command: str
@@ -55,16 +55,16 @@ class Start:
 
 
 @lru_cache(maxsize=4096)
-def service_lines(text: str) -> tuple[Line, ...]:
+def service_lines(text: str) -> tuple[UnitLine, ...]:
     """The assignments of ``[Service]``, in order."""
-    found: list[Line] = []
+    found: list[UnitLine] = []
     section = ""
     for line in _joined(text):
         if line.startswith("[") and line.endswith("]"):
             section = line[1:-1]
         elif section == "Service" and "=" in line:
             key, _, value = line.partition("=")
-            found.append(Line(key.strip(_BLANKS), value.strip(_BLANKS)))
+            found.append(UnitLine(key.strip(_BLANKS), value.strip(_BLANKS)))
     return tuple(found)
 
 
@@ -94,7 +94,7 @@ def _continued(line: str) -> bool:
     return odd
 
 
-def start(texts: Mapping[str, str]) -> Start:
+def start(texts: Mapping[str, str]) -> UnitStart:
     """Fragment and drop-ins (path → text, in order) folded; ``ValueError`` says what we do not understand."""
     commands: list[tuple[str, str]] = []
     environment: dict[str, str] = {}
@@ -111,7 +111,7 @@ def start(texts: Mapping[str, str]) -> Start:
                 raise ValueError(f"{path} unsets environment variables")
     if len(commands) != 1:
         raise ValueError(f"the unit has {len(commands)} ExecStart= commands")
-    return Start(commands[0][1], commands[0][0], environment, tuple(files))
+    return UnitStart(commands[0][1], commands[0][0], environment, tuple(files))
 
 
 def _environment(value: str) -> dict[str, str]:

@@ -27,18 +27,18 @@ _SIGNALS = {"memory": "memory.available", "ephemeral-storage": "nodefs.available
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class NodeRoom:
     """How many pods, and how much of each resource."""
 
     pods: int
     amounts: Amounts
 
 
-def room_now(node: LiveNode) -> Room | None:
+def room_now(node: LiveNode) -> NodeRoom | None:
     """As the Node says; ``None``: it does not, or not in numbers."""
     said = dict(node.allocatable)
     try:
-        return Room(whole(said["pods"]), amounts(tuple(said.items()))) if "pods" in said else None
+        return NodeRoom(whole(said["pods"]), amounts(tuple(said.items()))) if "pods" in said else None
     except ValueError:
         return None
 
@@ -57,14 +57,14 @@ def less_room(node: LiveNode, minor: int, before: Effective, after: Effective) -
     return LessRoom(minor, None if limits[0] == limits[1] else limits[1], cpu, memory, storage)
 
 
-def room_after(now: Room, less: LessRoom) -> Room:
+def room_after(now: NodeRoom, less: LessRoom) -> NodeRoom:
     """What the node will say."""
     cpu, memory, storage = now.amounts
     left = (max(0, cpu - less.cpu), max(0, memory - less.memory), max(0, storage - less.storage))
-    return Room(now.pods if less.pods is None else less.pods, left)
+    return NodeRoom(now.pods if less.pods is None else less.pods, left)
 
 
-def is_less(now: Room, less: LessRoom) -> bool:
+def is_less(now: NodeRoom, less: LessRoom) -> bool:
     """Whether there is less of anything: else whoever fits now fits then."""
     then = room_after(now, less)
     return then.pods < now.pods or any(after < before for before, after in zip(now.amounts, then.amounts, strict=True))

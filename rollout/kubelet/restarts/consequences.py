@@ -41,7 +41,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class AtStake:
+class NodeImpact:
     """One node that is to be changed, and what the API server says of it; ``None``: it was not asked.
 
     ``minor`` is that of the kubelet whose rules count, ``lost`` the pods that would not survive the restart.
@@ -67,7 +67,7 @@ def settle(minor: int) -> float:
     return 20.0 if minor < READY_KEPT else 10.0 if minor < READINESS_KEPT else 0.0
 
 
-def of_node(here: AtStake) -> Iterator[Said]:
+def of_node(here: NodeImpact) -> Iterator[Said]:
     """What the change does to one node that is alike on others: without names or numbers of its own."""
     if here.fails:
         yield "pull-qps", here.fails
@@ -82,7 +82,7 @@ def of_node(here: AtStake) -> Iterator[Said]:
         yield from _containers(here)
 
 
-def _of_version(here: AtStake) -> Iterator[Said]:
+def _of_version(here: NodeImpact) -> Iterator[Said]:
     if here.minor < READINESS_KEPT and here.probed != 0:
         many = "" if here.probed is None else ", where there are any"
         text = (
@@ -94,14 +94,14 @@ def _of_version(here: AtStake) -> Iterator[Said]:
         yield "not-ready-flip", "the Node can say NotReady for up to 10 s (kubernetes #122338)"
 
 
-def _devices(here: AtStake) -> Iterator[Said]:
+def _devices(here: NodeImpact) -> Iterator[Said]:
     extended = here.live is not None and any("/" in name for name, _ in here.live.capacity)
     if extended or here.role is Role.DEVICES:
         text = "device plugins register again; a pod that needs a device can be rejected meanwhile (kubernetes #133382)"
         yield "devices-register-again", text
 
 
-def _containers(here: AtStake) -> Iterator[Said]:
+def _containers(here: NodeImpact) -> Iterator[Said]:
     """Known only where the API server says which kubelet runs; the snapshot has the one on disk."""
     running = versions.parse(here.live.kubelet_version) if here.live else None
     on_disk = versions.parse(here.snapshot.kubelet_version)
@@ -117,7 +117,7 @@ def _containers(here: AtStake) -> Iterator[Said]:
         yield "containers-restart", f"{upgrade}; drain the node first, as minor upgrades need it"
 
 
-def pulls_text(here: Sequence[AtStake]) -> str:
+def pulls_text(here: Sequence[NodeImpact]) -> str:
     """The image pulls that the change cancels on these nodes, as read; ``""``: none were seen."""
     busy = [each.pulls_cancelled for each in here if each.pulls_cancelled]
     names = list(dict.fromkeys(image for images in busy for image in images))

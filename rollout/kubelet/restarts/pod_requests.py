@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from math import ceil
 
-from rollout.core.model.pods import Ask, Pairs, PlacedPod
+from rollout.core.model.pods import ContainerRequest, Pairs, PlacedPod
 from rollout.kubelet.configuration.quantities import parse
 
 # Kubernetes quantities as whole numbers, rounded up as the kubelet's admission does.
@@ -68,7 +68,7 @@ def plus(one: Amounts, other: Amounts) -> Amounts:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-def ports(asks: Iterable[Ask]) -> Iterable[tuple[str, str, int]]:
+def ports(asks: Iterable[ContainerRequest]) -> Iterable[tuple[str, str, int]]:
     """The node's ports that its containers take (not its init containers): address, protocol, port."""
     for ask in asks:
         if not ask.init:

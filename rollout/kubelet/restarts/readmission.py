@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import LessRoom
 from rollout.core.model.pods import PlacedPod, Requirement, Toleration
-from rollout.kubelet.restarts.allocatable import Effective, Room, less_room, room_after, room_now
+from rollout.kubelet.restarts.allocatable import Effective, NodeRoom, less_room, room_after, room_now
 from rollout.kubelet.restarts.pod_requests import ALL_ADDRESSES, NOTHING, RESOURCES, Amounts, plus, ports, taken
 
 # Whether a node still is where a pod may be: labels by nodeSelector and required node affinity, and
@@ -128,7 +128,7 @@ class _Admitted:
     ports: set[tuple[str, str, int]] = field(default_factory=set)
 
 
-def _refusals(node: LiveNode, pods: Sequence[PlacedPod], minor: int, room: Room) -> dict[str, str]:
+def _refusals(node: LiveNode, pods: Sequence[PlacedPod], minor: int, room: NodeRoom) -> dict[str, str]:
     admitted = _Admitted()
     found: dict[str, str] = {}
     for pod in pods:
@@ -145,7 +145,7 @@ def _refusals(node: LiveNode, pods: Sequence[PlacedPod], minor: int, room: Room)
     return found
 
 
-def _lacking(asked: Amounts, admitted: _Admitted, room: Room) -> str:
+def _lacking(asked: Amounts, admitted: _Admitted, room: NodeRoom) -> str:
     """``OutOf…`` of the first thing that there is too little of; who asks for nothing needs only a place."""
     if admitted.pods + 1 > room.pods:
         return "OutOfpods"

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from rollout.core.model.playbook import EvictToo
-from rollout.core.model.pods import Ending, LeavingPod
+from rollout.core.model.pods import ContainerEnd, LeavingPod
 
 # Which pods a drain does not evict by itself, because what they are or hold ends with them.
 
@@ -53,7 +53,7 @@ class Termination:
 
 def budget(pod: LeavingPod, minor: int) -> Termination:
     """What a pod's end may take on a kubelet of this minor; what it was granted counts more than what it asks for."""
-    ends = [_end(pod, each, minor) for each in pod.containers or (Ending(""),)]
+    ends = [_end(pod, each, minor) for each in pod.containers or (ContainerEnd(""),)]
     if minor >= ORDERED and any(each.sidecar for each in pod.containers):
         ends.append(_last(pod))
     return max(ends, key=_length)
@@ -75,7 +75,7 @@ def timeout(minor: int, grace: int, hook: int = 0, override: int | None = None) 
     return max((grace if override is None else override) - hook, FLOOR)
 
 
-def _end(pod: LeavingPod, container: Ending, minor: int) -> Termination:
+def _end(pod: LeavingPod, container: ContainerEnd, minor: int) -> Termination:
     """The end of one container that waits for no other."""
     granted = _granted(pod)
     override = _effective(granted, pod) if minor >= OVERRIDDEN else None
@@ -94,7 +94,7 @@ def _end(pod: LeavingPod, container: Ending, minor: int) -> Termination:
     return Termination(given, said)
 
 
-def _with_hook(container: Ending, minor: int, grace: int, hook: int, given: int) -> str:
+def _with_hook(container: ContainerEnd, minor: int, grace: int, hook: int, given: int) -> str:
     takes = f"the preStop hook of {container.name} " + (
         f"sleeps {hook} s" if container.hook_sleeps else f"may use all {grace} s of the grace period"
     )
@@ -128,7 +128,7 @@ def _effective(granted: int, pod: LeavingPod) -> int:
     return max(granted or pod.grace, 1)
 
 
-def _hook(container: Ending, grace: int) -> int:
+def _hook(container: ContainerEnd, grace: int) -> int:
     """What the hook takes at worst; it is cut off with the grace period, and not begun without one."""
     if not container.hook or grace <= 0:
         return 0

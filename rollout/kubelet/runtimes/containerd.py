@@ -13,8 +13,8 @@ from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS, Row
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
 from rollout.kubelet.runtimes import containerd_config, direction, mirrors, service, toml_edit
-from rollout.kubelet.runtimes.containerd_config import Config, Place
-from rollout.kubelet.runtimes.outcome import Assignment, Part, RuntimeChange
+from rollout.kubelet.runtimes.containerd_config import Config, KeyPlace
+from rollout.kubelet.runtimes.outcome import Part, RuntimeChange, TomlKey
 
 UNIT = "containerd.service"
 _TRANSFER_DEADLINE = (
@@ -69,7 +69,7 @@ def _downloads(config: Config, setting: Setting, row: Row) -> Part:
     return _key(setting, row, place, (f"this containerd pulls locally because of {', '.join(local)}",))
 
 
-def _key(setting: Setting, row: Row, place: Place, traps: tuple[str, ...]) -> Part:
+def _key(setting: Setting, row: Row, place: KeyPlace, traps: tuple[str, ...]) -> Part:
     """One key to its value, or nothing where it says so already, by the file or by default."""
     if place.value is not None and direction.same(setting, place.value):
         return Part()
@@ -80,14 +80,14 @@ def _key(setting: Setting, row: Row, place: Place, traps: tuple[str, ...]) -> Pa
     old = "not set" if place.value is None else str(place.value)
     why = reason(row.key, old, str(setting.value), setting)
     value = setting.value if isinstance(setting.value, int) else str(setting.value)
-    assignment = Assignment(place.path, place.keys, value, why)
+    assignment = TomlKey(place.path, place.keys, value, why)
     return Part((assignment,), notes=(direction.direction(setting, now, origin), *traps))
 
 
 _KEYS: Mapping[str, Callable[[Config, Setting, Row], Part]] = {DEADLINE: _deadline, DOWNLOADS: _downloads}
 
 
-def _edits(config: Config, assignments: tuple[Assignment, ...]) -> tuple[Edit, ...]:
+def _edits(config: Config, assignments: tuple[TomlKey, ...]) -> tuple[Edit, ...]:
     """Each file once, with every key that goes there."""
     edits = []
     for file in config.files:

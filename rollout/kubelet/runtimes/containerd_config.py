@@ -84,7 +84,7 @@ class ConfigFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KeyPlace:
     """Where a key is decided: a file, the key's path in it, and its value there (``None``: not set anywhere)."""
 
     path: str
@@ -110,25 +110,25 @@ class Config:
         """The CRI's image table as a new key is written."""
         return CRI_V2 if self.files[0].version == 2 else CRI_V3
 
-    def image_key(self, *keys: str) -> Place:
+    def image_key(self, *keys: str) -> KeyPlace:
         """Where a key of the CRI's image table is decided."""
         if not self.merges:
             return self._in_last_table(CRI_V2, keys)
         found = [(file, table) for file in self.files for table in (CRI_V2, CRI_V3) if _holds(file, (*table, *keys))]
         if not found:
-            return Place(self.files[0].path, (*self.images, *keys), None)
+            return KeyPlace(self.files[0].path, (*self.images, *keys), None)
         file, table = found[-1]
         self._check_table(file, table, twice=len([other for other, _ in found if other is file]) > 1)
-        return Place(file.path, (*table, *keys), toml_edit.value_at(file.document, (*table, *keys)))
+        return KeyPlace(file.path, (*table, *keys), toml_edit.value_at(file.document, (*table, *keys)))
 
-    def transfer_key(self, key: str) -> Place:
+    def transfer_key(self, key: str) -> KeyPlace:
         """Where a key of the transfer service's table is decided (2.x)."""
         file = next((file for file in reversed(self.files) if _holds(file, (*TRANSFER, key))), self.files[0])
-        return Place(file.path, (*TRANSFER, key), toml_edit.value_at(file.document, (*TRANSFER, key)))
+        return KeyPlace(file.path, (*TRANSFER, key), toml_edit.value_at(file.document, (*TRANSFER, key)))
 
-    def _in_last_table(self, table: KeyPath, keys: KeyPath) -> Place:
+    def _in_last_table(self, table: KeyPath, keys: KeyPath) -> KeyPlace:
         file = next((file for file in reversed(self.files) if _holds(file, table)), self.files[0])
-        return Place(file.path, (*table, *keys), toml_edit.value_at(file.document, (*table, *keys)))
+        return KeyPlace(file.path, (*table, *keys), toml_edit.value_at(file.document, (*table, *keys)))
 
     def _check_table(self, file: ConfigFile, table: KeyPath, *, twice: bool) -> None:
         """A table that does not fit its file's version is read by some containerds and not by others."""

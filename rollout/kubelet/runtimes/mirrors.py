@@ -20,9 +20,9 @@ from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import Row
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import containerd_config, node_files, toml_edit
-from rollout.kubelet.runtimes.containerd_config import CRI_V2, CRI_V3, Config, Place
+from rollout.kubelet.runtimes.containerd_config import CRI_V2, CRI_V3, Config, KeyPlace
 from rollout.kubelet.runtimes.node_files import Files
-from rollout.kubelet.runtimes.outcome import Assignment, Part
+from rollout.kubelet.runtimes.outcome import Part, TomlKey
 
 # hosts.toml: mirrors in the order in which containerd tries them, somebody else's lines kept byte for byte.
 
@@ -152,7 +152,7 @@ def part(snapshot: Snapshot, config: Config, setting: Setting, row: Row) -> Part
     return Part(assignments, edits, (*notes, *(note for _, found in made for note in found)))
 
 
-def _check_old_way(config: Config, place: Place) -> None:
+def _check_old_way(config: Config, place: KeyPlace) -> None:
     """``registry.mirrors`` or ``configs``: an error beside ``config_path``, or ignored by it (``ValidatePluginConfig``)."""
     if place.value:
         return
@@ -167,14 +167,14 @@ def _check_old_way(config: Config, place: Place) -> None:
 
 
 def _config_path(
-    config: Config, setting: Setting, place: Place, now: str
-) -> tuple[tuple[Assignment, ...], tuple[str, ...]]:
+    config: Config, setting: Setting, place: KeyPlace, now: str
+) -> tuple[tuple[TomlKey, ...], tuple[str, ...]]:
     roots = [root for root in now.split(":") if root]
     if roots and (len(roots) == 1 or containerd_config.local_because(config)):
         return (), ()
     new = roots[0] if roots else ROOT
     why = reason("registry.config_path", str(place.value or "not set"), new, setting)
-    return (Assignment(place.path, place.keys, new, why),), (_SEVERAL,) if roots else ()
+    return (TomlKey(place.path, place.keys, new, why),), (_SEVERAL,) if roots else ()
 
 
 def _host(

@@ -12,7 +12,7 @@ from rollout.kubelet.runtimes.toml_edit import KeyPath
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class TomlKey:
     """One key of a TOML file to be set, and why."""
 
     path: str
@@ -25,7 +25,7 @@ class Assignment:
 class Part:
     """An intent's share of a change: keys of configuration files, whole edits of others, and notes."""
 
-    assignments: tuple[Assignment, ...] = ()
+    assignments: tuple[TomlKey, ...] = ()
     edits: tuple[Edit, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -21,7 +21,7 @@ class Command:
     """A runtime's command line as its files ask for it. ``texts`` and ``environments`` are by path, as systemd reads them."""
 
     unit: str
-    start: unit_file.Start
+    start: unit_file.UnitStart
     texts: Mapping[str, str]
     environments: Mapping[str, str]
     running: tuple[str, ...]  # the command line that runs, program first
@@ -93,7 +93,7 @@ def _read(snapshot: Snapshot, unit: str, service: Service) -> Command:
     return Command(unit, start, texts, _environments(snapshot, start), service.process.command_line)
 
 
-def _environments(snapshot: Snapshot, start: unit_file.Start) -> dict[str, str]:
+def _environments(snapshot: Snapshot, start: unit_file.UnitStart) -> dict[str, str]:
     found: dict[str, str] = {}
     for entry in start.files:
         state = snapshot.files.get(entry.path)

@@ -17,7 +17,7 @@ from rollout.adapters.journal.owner import LEASE_SECONDS, is_alive
 from rollout.app.following import replay
 from rollout.app.ports import Note, RunHeader
 from rollout.app.runs import check_nothing_unfinished
-from rollout.core.presentation.past_run import Nodes, RunSummary
+from rollout.core.presentation.past_run import NodeCount, RunSummary
 from rollout.core.run.journal_codec import GENESIS, chain, encode_order
 from rollout.core.run.requests import Request
 from rollout.core.run.state import RULES
@@ -84,7 +84,15 @@ def test_a_journal_that_was_changed_is_refused(journal: SqlJournal, change: Chan
 
 
 SUMMARY = RunSummary(
-    9.0, "halted", 3, "2 of 60 nodes [budget]", 7, {"confirmed": Nodes(2, "a-[1-2]")}, "a-3", "a-4", {"r0": "a-[1-2]"}
+    9.0,
+    "halted",
+    3,
+    "2 of 60 nodes [budget]",
+    7,
+    {"confirmed": NodeCount(2, "a-[1-2]")},
+    "a-3",
+    "a-4",
+    {"r0": "a-[1-2]"},
 )
 
 

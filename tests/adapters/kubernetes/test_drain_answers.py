@@ -16,7 +16,7 @@ from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cluster import NEEDED_TO_DRAIN, KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.adapters.kubernetes.objects import COUNTER, MARK
-from rollout.core.model.pods import Cordon, Ending, Eviction, EvictionAnswer, LeavingPod
+from rollout.core.model.pods import ContainerEnd, Cordon, Eviction, EvictionAnswer, LeavingPod
 from rollout.core.model.snapshot import MOST_ABOVE
 from rollout.errors import AwayError, RemoteError
 from tests.adapters.kubernetes.test_kubeconfig import config
@@ -267,7 +267,10 @@ def test_sidecars_and_hooks_that_sleep_are_told_apart(stack: ExitStack, tmp_path
     proxy = {"name": "proxy", "restartPolicy": "Always", "lifecycle": {"preStop": {"httpGet": {"port": 80}}}}
     app = {"name": "app", "lifecycle": {"preStop": {"sleep": {"seconds": 5}}, "postStart": {"exec": {}}}}
     (pod,) = listed(stack, tmp_path, spec={"containers": [app], "initContainers": [first, proxy]})
-    assert pod.containers == (Ending("proxy", hook=True, sidecar=True), Ending("app", hook=True, hook_sleeps=5))
+    assert pod.containers == (
+        ContainerEnd("proxy", hook=True, sidecar=True),
+        ContainerEnd("app", hook=True, hook_sleeps=5),
+    )
 
 
 def test_pods_come_from_the_store(stack: ExitStack, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
-from rollout.core.model.pods import Ending, Eviction, LeavingPod
+from rollout.core.model.pods import ContainerEnd, Eviction, LeavingPod
 from rollout.errors import RemoteError
 from rollout.kubelet.restarts.termination import budget
 from tests.adapters.kubernetes.apiserver import DRAINER, READER
@@ -102,7 +102,7 @@ def test_what_is_read_of_a_pod(api: Bed) -> None:
         local=True,
         controlled=True,
         held_by=("example.com/held",),
-        containers=(Ending("app", hook=True), Ending("log")),
+        containers=(ContainerEnd("app", hook=True), ContainerEnd("log")),
     )
     assert len(pod.uid) == 36
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout.adapters.kubernetes.pods import over, placed_pod
-from rollout.core.model.pods import Ask, HostPort, PlacedPod, Requirement, Toleration
+from rollout.core.model.pods import ContainerRequest, HostPort, PlacedPod, Requirement, Toleration
 from rollout.errors import RemoteError
 
 POD = {
@@ -48,8 +48,8 @@ def test_all_that_admission_looks_at() -> None:
         name="shop/web-1",
         created="2026-11-20T10:00:00Z",
         asks=(
-            Ask((("cpu", "100m"), ("memory", "1Gi")), ports=(HostPort("", "TCP", 81),)),
-            Ask((("cpu", "20m"),), init=True, stays=True),
+            ContainerRequest((("cpu", "100m"), ("memory", "1Gi")), ports=(HostPort("", "TCP", 81),)),
+            ContainerRequest((("cpu", "20m"),), init=True, stays=True),
         ),
         overhead=(("cpu", "10m"),),
         selector=(("zone", "a"),),

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from rollout.adapters.ssh.known_hosts import KnownHosts, Verdict
+from rollout.adapters.ssh.known_hosts import HostKeyVerdict, KnownHosts
 from tests.adapters.ssh.sshd import Sshd, make_key, public
 from tests.sampling import sample
 
@@ -80,12 +80,12 @@ def ssh(server: Sshd, file: Path, checking: str) -> bool:
     return done.returncode == 0
 
 
-def theirs(server: Sshd, file: Path) -> Verdict:
+def theirs(server: Sshd, file: Path) -> HostKeyVerdict:
     if ssh(server, file, "yes"):
-        return Verdict.KNOWN
+        return HostKeyVerdict.KNOWN
     copy = file.with_name("copy")
     shutil.copy(file, copy)
-    return Verdict.UNKNOWN if ssh(server, copy, "accept-new") else Verdict.CHANGED
+    return HostKeyVerdict.UNKNOWN if ssh(server, copy, "accept-new") else HostKeyVerdict.CHANGED
 
 
 @pytest.mark.parametrize("first", sample("known_hosts", range(0, CASES, CHUNK), SHARE // CHUNK))
@@ -101,6 +101,8 @@ def test_verdicts_are_those_of_ssh(shared_sshd: Sshd, keys: dict[str, str], tmp_
             subprocess.run(["ssh-keygen", "-q", "-H", "-f", file], check=False, capture_output=True)
         known = KnownHosts((file.read_text(encoding="utf-8"),))
         our, their = known.verdict(names, shown), theirs(shared_sshd, file)
-        if our is Verdict.REVOKED and known.verdict(names[:1], shown) is not Verdict.REVOKED:
+        if our is HostKeyVerdict.REVOKED and known.verdict(names[:1], shown) is not HostKeyVerdict.REVOKED:
             continue
-        assert (Verdict.CHANGED if our is Verdict.REVOKED else our) is their, f"seed {seed}: {file.read_text()}"
+        assert (HostKeyVerdict.CHANGED if our is HostKeyVerdict.REVOKED else our) is their, (
+            f"seed {seed}: {file.read_text()}"
+        )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.adapters.ssh.known_hosts import KnownHosts, KnownHostsFiles, Verdict
+from rollout.adapters.ssh.known_hosts import HostKeyVerdict, KnownHosts, KnownHostsFiles
 from rollout.adapters.ssh.patterns import matches
 from rollout.errors import RemoteError
 
@@ -37,27 +37,27 @@ a line that is none
 @pytest.mark.parametrize(
     ("names", "key", "verdict"),
     [
-        (("n1",), KEY, Verdict.KNOWN),
-        (("10.0.0.1",), KEY, Verdict.KNOWN),
-        (("n1",), OTHER, Verdict.CHANGED),
-        (("[n1]:2222", "n1"), OTHER, Verdict.KNOWN),
-        (("[n1]:2222", "n1"), KEY, Verdict.CHANGED),
-        (("[n1]:2222", "10.0.0.1"), KEY, Verdict.CHANGED),
-        (("[n1]:23", "n1"), KEY, Verdict.KNOWN),
-        (("[n1]:23", "n1"), OTHER, Verdict.UNKNOWN),
-        (("a.example.net",), RSA, Verdict.KNOWN),
-        (("[n2]:23", "n2"), THIRD, Verdict.REVOKED),
-        (("cut",), OTHER, Verdict.UNKNOWN),
-        (("other-type",), OTHER, Verdict.UNKNOWN),
-        (("bad.example.net",), KEY, Verdict.UNKNOWN),
-        (("[a.example.net]:2222", "a.example.net"), OTHER, Verdict.KNOWN),
-        (("n2",), KEY, Verdict.UNKNOWN),
-        (("n2",), THIRD, Verdict.REVOKED),
-        (("n1",), THIRD, Verdict.REVOKED),
-        (("x.trusted.net",), KEY, Verdict.UNKNOWN),
+        (("n1",), KEY, HostKeyVerdict.KNOWN),
+        (("10.0.0.1",), KEY, HostKeyVerdict.KNOWN),
+        (("n1",), OTHER, HostKeyVerdict.CHANGED),
+        (("[n1]:2222", "n1"), OTHER, HostKeyVerdict.KNOWN),
+        (("[n1]:2222", "n1"), KEY, HostKeyVerdict.CHANGED),
+        (("[n1]:2222", "10.0.0.1"), KEY, HostKeyVerdict.CHANGED),
+        (("[n1]:23", "n1"), KEY, HostKeyVerdict.KNOWN),
+        (("[n1]:23", "n1"), OTHER, HostKeyVerdict.UNKNOWN),
+        (("a.example.net",), RSA, HostKeyVerdict.KNOWN),
+        (("[n2]:23", "n2"), THIRD, HostKeyVerdict.REVOKED),
+        (("cut",), OTHER, HostKeyVerdict.UNKNOWN),
+        (("other-type",), OTHER, HostKeyVerdict.UNKNOWN),
+        (("bad.example.net",), KEY, HostKeyVerdict.UNKNOWN),
+        (("[a.example.net]:2222", "a.example.net"), OTHER, HostKeyVerdict.KNOWN),
+        (("n2",), KEY, HostKeyVerdict.UNKNOWN),
+        (("n2",), THIRD, HostKeyVerdict.REVOKED),
+        (("n1",), THIRD, HostKeyVerdict.REVOKED),
+        (("x.trusted.net",), KEY, HostKeyVerdict.UNKNOWN),
     ],
 )
-def test_verdicts(names: tuple[str, ...], key: str, verdict: Verdict) -> None:
+def test_verdicts(names: tuple[str, ...], key: str, verdict: HostKeyVerdict) -> None:
     assert KnownHosts((TEXT,)).verdict(names, key) is verdict
 
 
@@ -77,10 +77,10 @@ def test_hashed_names_as_ssh_keygen_writes_them(tmp_path: Path) -> None:
     file.write_text(f"n1 {kind} {key}\n[n2]:2222 {kind} {key}\n", encoding="utf-8")
     subprocess.run(["ssh-keygen", "-q", "-H", "-f", file], check=True, capture_output=True)
     known = KnownHosts((file.read_text(encoding="utf-8"),))
-    assert known.verdict(("n1",), key) is Verdict.KNOWN
-    assert known.verdict(("[n2]:2222", "n2"), key) is Verdict.KNOWN
-    assert known.verdict(("n1",), OTHER) is Verdict.CHANGED
-    assert known.verdict(("n3",), key) is Verdict.UNKNOWN
+    assert known.verdict(("n1",), key) is HostKeyVerdict.KNOWN
+    assert known.verdict(("[n2]:2222", "n2"), key) is HostKeyVerdict.KNOWN
+    assert known.verdict(("n1",), OTHER) is HostKeyVerdict.CHANGED
+    assert known.verdict(("n3",), key) is HostKeyVerdict.UNKNOWN
     assert known.kinds("n1", hashed=True) == {"ssh-ed25519"}
     assert known.kinds("n1", hashed=False) == frozenset()
 
@@ -88,18 +88,18 @@ def test_hashed_names_as_ssh_keygen_writes_them(tmp_path: Path) -> None:
 def test_a_host_that_another_process_recorded_meanwhile_is_judged_by_that(tmp_path: Path) -> None:
     file = tmp_path / "known_hosts"
     files = KnownHostsFiles()
-    assert files.of((file,)).verdict(("n1",), KEY) is Verdict.UNKNOWN
+    assert files.of((file,)).verdict(("n1",), KEY) is HostKeyVerdict.UNKNOWN
     file.write_text(f"n1 ssh-ed25519 {OTHER}\n", encoding="utf-8")
-    assert files.accept((file,), ("n1",), "ssh-ed25519", KEY) is Verdict.CHANGED
+    assert files.accept((file,), ("n1",), "ssh-ed25519", KEY) is HostKeyVerdict.CHANGED
     assert file.read_text(encoding="utf-8") == f"n1 ssh-ed25519 {OTHER}\n"
-    assert files.accept((file,), ("n2",), "ssh-ed25519", KEY) is Verdict.KNOWN
-    assert KnownHostsFiles().of((file,)).verdict(("n2",), KEY) is Verdict.KNOWN
+    assert files.accept((file,), ("n2",), "ssh-ed25519", KEY) is HostKeyVerdict.KNOWN
+    assert KnownHostsFiles().of((file,)).verdict(("n2",), KEY) is HostKeyVerdict.KNOWN
     assert file.stat().st_mode & 0o777 == 0o644
 
 
 def test_a_new_file_is_private(tmp_path: Path) -> None:
     file = tmp_path / "new" / "known_hosts"
-    assert KnownHostsFiles().accept((file,), ("n1",), "ssh-ed25519", KEY) is Verdict.KNOWN
+    assert KnownHostsFiles().accept((file,), ("n1",), "ssh-ed25519", KEY) is HostKeyVerdict.KNOWN
     assert file.stat().st_mode & 0o777 == 0o600
 
 

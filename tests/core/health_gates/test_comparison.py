@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.health_gates.comparison import Group, compare
+from rollout.core.health_gates.comparison import SampleGroup, compare
 from rollout.core.model.playbook import Worse
 from rollout.core.model.verdict import Verdict
 
@@ -17,7 +17,7 @@ samples = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=30)
 
 
 def verdict(touched: list[float], control: list[float], worse: Worse = Worse.HIGHER, tolerance: float = 0.2) -> Verdict:
-    return compare(Group("touched", touched), Group("control", control), worse, tolerance)[0]
+    return compare(SampleGroup("touched", touched), SampleGroup("control", control), worse, tolerance)[0]
 
 
 @pytest.mark.parametrize(
@@ -66,5 +66,5 @@ def test_more_tolerance_never_fails_more(touched: list[float], control: list[flo
 
 
 def test_the_evidence_says_better_too() -> None:
-    said = compare(Group("touched", [0.5]), Group("control", [1.0]), Worse.HIGHER, 0.2)[1]
+    said = compare(SampleGroup("touched", [0.5]), SampleGroup("control", [1.0]), Worse.HIGHER, 0.2)[1]
     assert "0.5 is 0.5 lower" in said

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.health_gates.gate_needs import Needs, Pods, needs_cluster, needs_of, unnamed
+from rollout.core.health_gates.gate_needs import Needs, PodNeeds, needs_cluster, needs_of, unnamed
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.plan import LessRoom, PlannedDrain
 from rollout.core.model.playbook import DEFAULT_GATES, AlertQuery, Gate, GateKind, GateScope, PrometheusQuery
@@ -38,7 +38,8 @@ def test_each_kind_is_said_once(gates: tuple[Gate, ...], said: list[str]) -> Non
 
 def test_what_is_named_is_no_problem() -> None:
     assert (
-        unnamed(Needs((READY, ERRORS, ALERTS), Pods.DRAINED), Endpoints("k", "", "http://p", "http://a"), "rno") == ()
+        unnamed(Needs((READY, ERRORS, ALERTS), PodNeeds.DRAINED), Endpoints("k", "", "http://p", "http://a"), "rno")
+        == ()
     )
 
 
@@ -47,8 +48,8 @@ def test_only_some_gates_need_the_api_server() -> None:
     assert not needs_cluster(DEFAULT_GATES)
 
 
-@pytest.mark.parametrize("pods", [Pods.COUNTED, Pods.DRAINED])
-def test_pods_are_asked_for_from_the_api_server(pods: Pods) -> None:
+@pytest.mark.parametrize("pods", [PodNeeds.COUNTED, PodNeeds.DRAINED])
+def test_pods_are_asked_for_from_the_api_server(pods: PodNeeds) -> None:
     (problem,) = unnamed(Needs((), pods), Endpoints(), "rno")
     assert problem.reference == "no-kubeconfig"
     assert "pods on nodes are to be drained or counted" in problem.message
@@ -64,6 +65,6 @@ def test_what_a_plan_needs_is_known_from_its_nodes() -> None:
     counted = replace(plan, nodes={**plan.nodes, name: replace(node, less_room=less)})
     drained = replace(plan, nodes={**counted.nodes, name: replace(node, less_room=less, drain=drain)})
     assert needs_of(plan) == Needs(plan.gates)
-    assert needs_of(counted) == Needs(plan.gates, Pods.COUNTED)
-    assert needs_of(drained) == Needs(plan.gates, Pods.DRAINED)
+    assert needs_of(counted) == Needs(plan.gates, PodNeeds.COUNTED)
+    assert needs_of(drained) == Needs(plan.gates, PodNeeds.DRAINED)
     assert needs_of(None) == Needs()

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from rollout.app.plan import NOTHING_KNOWN, build_plan
 from rollout.core.model.inventory import Inventory
-from rollout.core.model.plan import Left, Plan, Remark, Standing
+from rollout.core.model.plan import ExcludedNode, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.plans.history import Around, seen_in
 from rollout.core.plans.plan_json import plan_json
@@ -54,8 +54,8 @@ def test_a_node_of_no_earlier_plan_is_new_and_one_that_was_left_alone_is_not() -
     assert remark.text == "new: in no plan of this cluster's last 2 runs"
 
 
-def planned_left(plan: Plan, *names: str) -> tuple[Left, ...]:
-    return tuple(Left(name, plan.nodes[name].rack, Standing.AS_WANTED, "as-wanted", "") for name in names)
+def planned_left(plan: Plan, *names: str) -> tuple[ExcludedNode, ...]:
+    return tuple(ExcludedNode(name, plan.nodes[name].rack, Standing.AS_WANTED, "as-wanted", "") for name in names)
 
 
 def test_another_machine_id_than_in_the_newest_plan_that_has_the_node() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rollout.app.plan import build_plan
-from rollout.core.model.plan import Left, Plan, Standing
+from rollout.core.model.plan import ExcludedNode, Plan, Standing
 from rollout.core.model.playbook import (
     AlertQuery,
     Budget,
@@ -133,7 +133,7 @@ def test_many_kinds_and_many_reasons_are_bounded() -> None:
     found = inventory(40)
     nodes = {name: kubeadm(name, version=f"1.20.{at}") for at, name in enumerate(found.nodes)}
     plan = build_plan(found, POLICY, fleet(found, nodes), dict.fromkeys(nodes, IMAGE_PULLS), tuple(nodes), "")
-    left = tuple(Left(f"x{at}", "r", Standing.REFUSED, "layout-drifted", f"reason {at}") for at in range(20))
+    left = tuple(ExcludedNode(f"x{at}", "r", Standing.REFUSED, "layout-drifted", f"reason {at}") for at in range(20))
     text = plan_text(replace(plan, left=left))
     assert "… 28 more groups with 28 nodes: see them all with -o json" in text
     assert "… 8 more nodes for 8 other reasons: see them all with -o json" in text
@@ -143,9 +143,9 @@ def test_many_kinds_and_many_reasons_are_bounded() -> None:
 
 def test_nodes_that_answer_and_let_nobody_in_are_not_called_unreachable() -> None:
     left = (
-        Left("n1", "r", Standing.UNREACHABLE, "auth-failed", "no (at 10.0.0.1:22)"),
-        Left("n2", "r", Standing.UNREACHABLE, "auth-failed", "no (at 10.0.0.2:22)"),
-        Left("n3", "r", Standing.UNREACHABLE, "host-unreachable", "no route"),
+        ExcludedNode("n1", "r", Standing.UNREACHABLE, "auth-failed", "no (at 10.0.0.1:22)"),
+        ExcludedNode("n2", "r", Standing.UNREACHABLE, "auth-failed", "no (at 10.0.0.2:22)"),
+        ExcludedNode("n3", "r", Standing.UNREACHABLE, "host-unreachable", "no route"),
     )
     text = plan_text(replace(plan_of(6), left=left))
     assert "0 refused, 1 unreachable, 2 without login\n" in text
@@ -155,7 +155,9 @@ def test_nodes_that_answer_and_let_nobody_in_are_not_called_unreachable() -> Non
 
 def test_reasons_that_differ_only_in_the_nodes_own_name_are_one() -> None:
     reasons = {f"x-{at}": f"x-{at} did not resolve in time" for at in range(1, 13)} | {"y": "y did not resolve"}
-    left = tuple(Left(name, "r", Standing.UNREACHABLE, "name-not-known", reason) for name, reason in reasons.items())
+    left = tuple(
+        ExcludedNode(name, "r", Standing.UNREACHABLE, "name-not-known", reason) for name, reason in reasons.items()
+    )
     text = plan_text(replace(plan_of(6), left=left))
     assert "unreachable: 12 nodes  x-[1-12]\n     NODE did not resolve in time [name-not-known]" in text
     assert "unreachable: 1 node  y\n     y did not resolve [name-not-known]" in text
@@ -187,9 +189,9 @@ def test_nothing_to_do() -> None:
 
 def test_left_alone_is_folded_by_reason() -> None:
     left = (
-        Left("n1", "r", Standing.UNREACHABLE, "ssh-timeout", "late"),
-        Left("n2", "r", Standing.REFUSED, "no-room", "full"),
-        Left("n3", "r", Standing.UNREACHABLE, "ssh-timeout", "late"),
+        ExcludedNode("n1", "r", Standing.UNREACHABLE, "ssh-timeout", "late"),
+        ExcludedNode("n2", "r", Standing.REFUSED, "no-room", "full"),
+        ExcludedNode("n3", "r", Standing.UNREACHABLE, "ssh-timeout", "late"),
     )
     assert [(entry.reference, names) for entry, names in folded_left(replace(plan_of(1), left=left))] == [
         ("no-room", ("n2",)),
@@ -198,7 +200,7 @@ def test_left_alone_is_folded_by_reason() -> None:
 
 
 def test_escapes_in_what_a_node_said_do_not_reach_the_screen() -> None:
-    left = (Left("n1", "r", Standing.UNREACHABLE, "ssh-failed", "\x1b[2Jgone\r\nnow"),)
+    left = (ExcludedNode("n1", "r", Standing.UNREACHABLE, "ssh-failed", "\x1b[2Jgone\r\nnow"),)
     text = plan_text(replace(plan_of(1), left=left))
     assert "\x1b" not in text
     assert "gone now [ssh-failed]" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout.core.model.plan import Change, FileChange, Left, Standing
+from rollout.core.model.plan import Change, ExcludedNode, FileChange, Standing
 from rollout.core.model.playbook import Disruption, Limits, Share
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Token, Unread
 from rollout.core.plans.planning import Decided, groups, kind_of, plan_of, preflight
@@ -49,9 +49,9 @@ def test_a_plan() -> None:
         NODES[2].name: Unread(NODES[2].name, "ssh-timeout", "late"),
     }
     lefts = [
-        Left(NODES[5].name, "rack02", Standing.REFUSED, "kubelet-not-running", "sick"),
-        Left(NODES[2].name, "rack01", Standing.UNREACHABLE, "ssh-timeout", "late"),
-        Left(NODES[4].name, "rack02", Standing.REFUSED, "layout-drifted", "edited"),
+        ExcludedNode(NODES[5].name, "rack02", Standing.REFUSED, "kubelet-not-running", "sick"),
+        ExcludedNode(NODES[2].name, "rack01", Standing.UNREACHABLE, "ssh-timeout", "late"),
+        ExcludedNode(NODES[4].name, "rack02", Standing.REFUSED, "layout-drifted", "edited"),
     ]
     blobs = {"b": b"2", "a": b"1"}
     plan = plan_of(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Token
-from rollout.core.plans.standing_now import Answer, Now, Standings, stand
+from rollout.core.plans.standing_now import Now, PlanDecision, Standings, stand
 from tests.app.site import SMALL
 
 FILE = SMALL.groups[0].change.files[0]
@@ -64,5 +64,5 @@ def test_what_another_run_is_at_work_on_is_left_to_the_claim() -> None:
 @given(st.lists(st.sampled_from(Now), min_size=1, max_size=6))
 def test_only_a_plan_that_is_on_every_node_is_already_applied(found: list[Now]) -> None:
     answer = Standings({f"n{at}": each for at, each in enumerate(found)}).answer()
-    assert (answer is Answer.ALREADY_APPLIED) == (set(found) == {Now.AS_PLANNED})
-    assert (answer is Answer.BEGIN) == (Now.OPEN in found or set(found) == {Now.UNREAD})
+    assert (answer is PlanDecision.ALREADY_APPLIED) == (set(found) == {Now.AS_PLANNED})
+    assert (answer is PlanDecision.BEGIN) == (Now.OPEN in found or set(found) == {Now.UNREAD})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from rollout.core.model.plan import Left, Standing
+from rollout.core.model.plan import ExcludedNode, Standing
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.nothing_to_do import (
     NothingToDo,
@@ -17,7 +17,7 @@ from rollout.core.presentation.nothing_to_do import (
 from tests.app.site import SMALL
 
 EMPTY = replace(SMALL, nodes={}, groups=(), waves=())
-SHORT = replace(EMPTY, left=(Left("n9", "r1", Standing.REFUSED, "no-home", "no home"),))
+SHORT = replace(EMPTY, left=(ExcludedNode("n9", "r1", Standing.REFUSED, "no-home", "no home"),))
 
 
 def test_each_reason_has_its_words() -> None:

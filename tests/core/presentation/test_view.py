@@ -11,7 +11,7 @@ import pytest
 
 from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
 from rollout.core.presentation.remaining import remaining
-from rollout.core.presentation.view import Standing, View, view
+from rollout.core.presentation.view import View, WaveStanding, view
 from rollout.core.run.events import ContinueAsked, InterruptAsked, PauseAsked
 from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, RunState, Verb
 from rollout.core.text.terminal import seconds_text
@@ -260,12 +260,12 @@ def test_a_rack_in_the_middle_of_its_wave_stays_while_nothing_moves_there() -> N
 
 def test_waves_say_where_they_stand() -> None:
     first, second = seen(promoted()).waves
-    assert (first.name, first.total, first.done, first.standing) == ("canary", 2, 2, Standing.PASSED)
-    assert (second.total, second.done, second.standing) == (38, 0, Standing.NOW)
-    assert [wave.standing for wave in seen(opening()).waves] == [Standing.TO_COME] * 2
-    assert [wave.standing for wave in seen(soaking()).waves] == [Standing.NOW, Standing.TO_COME]
-    assert [wave.standing for wave in seen(ended()).waves] == [Standing.PASSED] * 2
-    assert seen(halted()).waves[1].standing is Standing.STOPPED
+    assert (first.name, first.total, first.done, first.standing) == ("canary", 2, 2, WaveStanding.PASSED)
+    assert (second.total, second.done, second.standing) == (38, 0, WaveStanding.NOW)
+    assert [wave.standing for wave in seen(opening()).waves] == [WaveStanding.TO_COME] * 2
+    assert [wave.standing for wave in seen(soaking()).waves] == [WaveStanding.NOW, WaveStanding.TO_COME]
+    assert [wave.standing for wave in seen(ended()).waves] == [WaveStanding.PASSED] * 2
+    assert seen(halted()).waves[1].standing is WaveStanding.STOPPED
     assert seen(promoted()).counts == ((S.PENDING, 38), (S.CONFIRMED, 2))
 
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 
 from rollout.adapters.alertmanager import Alertmanager
-from rollout.adapters.endpoints import Endpoint
-from rollout.adapters.http import Answer, refusal
+from rollout.adapters.endpoints import HttpEndpoint
+from rollout.adapters.http import HttpAnswer, refusal
 from rollout.adapters.json_answers import decoded, listing, mapping
 from rollout.adapters.kubernetes import credentials
 from rollout.adapters.kubernetes.kubeconfig import Plugin
@@ -62,7 +62,7 @@ CREDENTIAL = {
 PLUGIN = Plugin("/bin/plugin", (), {}, "client.authentication.k8s.io/v1", cluster_info=False, hint="", place="k:1:1")
 
 
-class _Says(Endpoint):
+class _Says(HttpEndpoint):
     """Answers every request with the same bytes."""
 
     def __init__(self, body: bytes, status: int) -> None:  # no connection is made: there is nothing to set up
@@ -71,14 +71,14 @@ class _Says(Endpoint):
     def ask(
         self, method: str, url: str, path: str, *, timeout: float, headers: Mapping[str, str] | None = None,
         body: bytes = b"", most: int = 0,
-    ) -> Answer:  # fmt: skip
-        return Answer(self._status, {}, self._body)
+    ) -> HttpAnswer:  # fmt: skip
+        return HttpAnswer(self._status, {}, self._body)
 
 
 def _decoded(read: Callable[[object], object]) -> Callable[[bytes], tuple[str, ...]]:
     def reading(data: bytes) -> tuple[str, ...]:
-        read(decoded(Answer(200, {}, data)))
-        return (str(refusal(Answer(500, {}, data))),)
+        read(decoded(HttpAnswer(200, {}, data)))
+        return (str(refusal(HttpAnswer(500, {}, data))),)
 
     return reading
 

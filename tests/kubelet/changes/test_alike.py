@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.plan import Left, Standing
+from rollout.core.model.plan import ExcludedNode, Standing
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Token
 from rollout.kubelet.changes.change_cache import Alike
 from rollout.kubelet.changes.changes import Proposal, change_for
@@ -97,5 +97,5 @@ def test_a_node_left_alone_is_named_by_its_own_name() -> None:
     broken = with_file(kubeadm(), regular(CONFIG, "kind: Other\n"))
     for name in ("a", "b"):
         got = alike.change_for(broken, IMAGE_PULLS, nodes.node(name))
-        assert isinstance(got, Left)
+        assert isinstance(got, ExcludedNode)
         assert (got.name, got.standing) == (name, Standing.REFUSED)

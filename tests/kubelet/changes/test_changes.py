@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.plan import Change, Left, Standing
+from rollout.core.model.plan import Change, ExcludedNode, Standing
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Snapshot
@@ -40,7 +40,7 @@ KIND = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 SERIAL = settings(serializeImagePulls=False)
 
 
-def decide(found: Snapshot, wanted: Mapping[str, Setting] = IMAGE_PULLS) -> Proposal | Left:
+def decide(found: Snapshot, wanted: Mapping[str, Setting] = IMAGE_PULLS) -> Proposal | ExcludedNode:
     return change_for(found, wanted, POLICY, nodes.node(found.node))
 
 
@@ -55,9 +55,9 @@ def pinned(wanted: Mapping[str, Setting]) -> dict[str, Setting]:
     return {name: replace(setting, pin=True) for name, setting in wanted.items()}
 
 
-def left(found: Snapshot, wanted: Mapping[str, Setting] = IMAGE_PULLS) -> Left:
+def left(found: Snapshot, wanted: Mapping[str, Setting] = IMAGE_PULLS) -> ExcludedNode:
     got = decide(found, wanted)
-    assert isinstance(got, Left), got
+    assert isinstance(got, ExcludedNode), got
     return got
 
 
@@ -361,7 +361,7 @@ def test_an_environment_file_layout_and_a_value_from_the_unit() -> None:
 def test_templates_that_do_not_say_what_was_set(templates: dict[str, str], wanted: Mapping[str, Setting]) -> None:
     policy = replace(POLICY, templates=replace(POLICY.templates, **templates))
     got = change_for(kubeadm(), wanted, policy, nodes.node())
-    assert isinstance(got, Left)
+    assert isinstance(got, ExcludedNode)
     assert got.reference == "template-not-understood"
 
 
@@ -377,7 +377,7 @@ def test_templates_that_do_not_say_what_was_set(templates: dict[str, str], wante
 def test_drop_in_templates_that_do_not_start_the_kubelet_as_it_was(text: str) -> None:
     policy = replace(POLICY, templates=replace(POLICY.templates, drop_in=text))
     got = change_for(plain(), DEADLINE, policy, nodes.node())
-    assert isinstance(got, Left)
+    assert isinstance(got, ExcludedNode)
     assert got.reference in {"template-not-understood", "flag-shadowed"}
 
 
@@ -395,7 +395,7 @@ def test_what_a_template_adds_is_part_of_the_change() -> None:
     assert "--v=4" in got.change.arguments
     after = applied(kubeadm(), got.change, got.blobs)
     again = change_for(after, {**DEADLINE, **SERIAL}, replace(POLICY, templates=templates), nodes.node())
-    assert isinstance(again, Left)
+    assert isinstance(again, ExcludedNode)
 
 
 def test_runtimes_by_their_sockets() -> None:

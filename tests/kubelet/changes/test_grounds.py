@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.plan import Left, Standing
+from rollout.core.model.plan import ExcludedNode, Standing
 from rollout.core.model.playbook import GROUNDS
 from rollout.kubelet.changes.changes import Proposal, change_for
 from tests.kubelet.nodes import POLICY, kubeadm, node, settings
@@ -24,7 +24,7 @@ CHANGES = {
 def test_a_change_of_the_ground_is_refused_and_may_be_accepted_by_its_name(name: str) -> None:
     wanted, says = CHANGES[name]
     left = change_for(kubeadm(), wanted, POLICY, node())
-    assert isinstance(left, Left)
+    assert isinstance(left, ExcludedNode)
     assert (left.standing, left.reference) == (Standing.REFUSED, "ground-changed")
     assert says in left.reason
     assert f"`accept: [{name}]`" in left.reason

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.model.plan import Left
+from rollout.core.model.plan import ExcludedNode
 from rollout.core.model.playbook import Shadowed
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.changes.changes import Proposal
@@ -113,7 +113,7 @@ def check(found: Snapshot) -> None:
     except LayoutError:
         return
     got = decide(found, WANTED, MOVE)
-    if isinstance(got, Left):
+    if isinstance(got, ExcludedNode):
         assert got.reference in {"layout-not-understood", "config-not-understood"}, got
         return
     for file in got.change.files:
@@ -121,7 +121,7 @@ def check(found: Snapshot) -> None:
         assert state.kind == "absent" if file.before == "" else got.blobs[file.before] == state.content
     after = nodes.applied(found, got.change, got.blobs)
     assert others(layout.find(after).asked) == others(asked)
-    assert isinstance(decide(after, WANTED, MOVE), Left)
+    assert isinstance(decide(after, WANTED, MOVE), ExcludedNode)
     check_other_lines(found, got)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.inventory import Node
-from rollout.core.model.plan import Left, Standing
+from rollout.core.model.plan import ExcludedNode, Standing
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot, Stale
 from rollout.kubelet import versions
@@ -87,14 +87,14 @@ def test_a_value_that_was_taken_out_is_an_edit_too() -> None:
 
 def test_what_nobody_restarts_is_left_alone_and_told() -> None:
     left = decide(edited(FOREIGN), settings(serializeImagePulls=True))
-    assert isinstance(left, Left)
+    assert isinstance(left, ExcludedNode)
     assert left.standing is Standing.AS_WANTED
     assert left.reason.endswith("not in force before the kubelet restarts: maxPods: 110 → 1")
 
 
 def test_a_file_that_says_what_runs_is_in_force_whenever_it_was_written() -> None:
     left = decide(edited(BY_HAND, BY_HAND), PULLS)
-    assert isinstance(left, Left)
+    assert isinstance(left, ExcludedNode)
     assert left.reason == "files and running kubelet are as wanted"
 
 
@@ -115,7 +115,7 @@ def test_a_runtimes_file_that_was_not_loaded_needs_its_restart() -> None:
     toml = 'version = 2\n[plugins."io.containerd.grpc.v1.cri"]\n  image_pull_progress_timeout = "3m"\n'
     policy = replace(POLICY, disruption=Disruption.RESTART_RUNTIME, accepted={TOML: ""})
     left = decide(containerd(toml, late=False), wanted, policy)
-    assert isinstance(left, Left)
+    assert isinstance(left, ExcludedNode)
     assert left.standing is Standing.AS_WANTED
     change, texts = proposed(containerd(toml, late=True), wanted, policy)
     assert (change.units, texts) == (("containerd.service",), {TOML: toml})

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.plan import Left, Standing
+from rollout.core.model.plan import ExcludedNode, Standing
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.kubelet.changes.changes import Proposal, change_for
@@ -86,7 +86,7 @@ def test_the_effective_values_are_the_fields_we_want_as_configz_shows_them() -> 
 def test_what_is_as_wanted_by_default_is_not_written_unless_it_is_pinned() -> None:
     wanted = settings(registryPullQPS=5, runtimeRequestTimeout="120s")
     got = decide(kubeadm(), wanted)
-    assert isinstance(got, Left)
+    assert isinstance(got, ExcludedNode)
     assert got.standing is Standing.AS_WANTED
     assert "registryPullQPS is as wanted by default and not written; `pin: true` has it written" in got.reason
     _, texts = proposed(kubeadm(), pinned(wanted))
@@ -95,7 +95,7 @@ def test_what_is_as_wanted_by_default_is_not_written_unless_it_is_pinned() -> No
 
 def test_the_deadline_of_dockershim_is_as_wanted_at_its_default() -> None:
     got = decide(kubeadm(), settings(imagePullProgressDeadline="60s"))
-    assert isinstance(got, Left)
+    assert isinstance(got, ExcludedNode)
     assert got.standing is Standing.AS_WANTED
     assert proposed(kubeadm(), pinned(settings(imagePullProgressDeadline="60s")))[0].files
     found = kubeadm(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollout.kubelet import versions
-from rollout.kubelet.configuration.outcome import File, Level, Outcome, Sources
+from rollout.kubelet.configuration.outcome import File, KubeletOutcome, MessageLevel, Sources
 from rollout.kubelet.configuration.startup import outcome
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -14,7 +14,7 @@ ALLOWED = {"KUBELET_CONFIG_DROPIN_DIR_ALPHA": ""}
 
 def started(
     version: str, written: str | None = None, *flags: str, drop_ins: tuple[str, ...] | None = None, bare: bool = False
-) -> Outcome:
+) -> KubeletOutcome:
     """A kubelet with this file (kind and version go ahead of it, unless ``bare``), these drop-ins and flags."""
     config = None if written is None else File(CONFIG, (written if bare else HEAD + written).encode())
     files = None
@@ -25,10 +25,10 @@ def started(
     return outcome(versions.known(version), sources)
 
 
-def said(found: Outcome, level: Level = Level.FATAL) -> list[str]:
+def said(found: KubeletOutcome, level: MessageLevel = MessageLevel.FATAL) -> list[str]:
     """The texts of one level, in order."""
     return [message.text for message in found.messages if message.level is level]
 
 
-def references(found: Outcome, level: Level) -> list[str]:
+def references(found: KubeletOutcome, level: MessageLevel) -> list[str]:
     return [message.reference for message in found.messages if message.level is level]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rollout.kubelet.configuration.outcome import Level
+from rollout.kubelet.configuration.outcome import MessageLevel
 from rollout.kubelet.configuration.yaml_document import DocumentError, read
 from rollout.kubelet.configuration.yaml_words import resolve
 
@@ -161,11 +161,11 @@ def test_a_misspelt_field_is_ignored_with_the_kubelets_warning_and_our_mistake()
     found = started("1.36.3", "maxPods: 50\nserialiseImagePulls: false\nauthentication: {anonymos: {enabled: true}}\n")
     assert found.starts
     assert found.ignored == ("authentication.anonymos", "serialiseImagePulls")
-    assert said(found, Level.WARNING) == [
+    assert said(found, MessageLevel.WARNING) == [
         f'Using lenient decoding as strict decoding failed: strict decoding error: unknown field "{name}"'
         for name in found.ignored
     ]
-    mistakes = [message for message in found.messages if message.level is Level.POLICY]
+    mistakes = [message for message in found.messages if message.level is MessageLevel.POLICY]
     assert [str(message.place) for message in mistakes] == [f"{CONFIG}:5:18", f"{CONFIG}:4:1"]
     assert "did you mean `anonymous`?" in mistakes[0].text
     assert "did you mean `serializeImagePulls`?" in mistakes[1].text
@@ -177,15 +177,17 @@ def test_case_matters() -> None:
 
 
 def test_a_field_of_another_minor_says_of_which() -> None:
-    assert "kubelets know it since 1.27" in said(started("1.26.1", "maxParallelImagePulls: 2\n"), Level.POLICY)[0]
+    assert (
+        "kubelets know it since 1.27" in said(started("1.26.1", "maxParallelImagePulls: 2\n"), MessageLevel.POLICY)[0]
+    )
 
 
 def test_a_key_written_twice() -> None:
     found = started("1.36.3", "maxPods: 50\nmaxPods: 60\n")
     assert (found.starts, found.ignored, found.effective["maxPods"]) == (True, (), 60)
-    assert references(found, Level.WARNING) == references(found, Level.POLICY) == ["duplicate-key"]
-    assert 'line 4: key "maxPods" already set in map' in said(found, Level.WARNING)[0]
-    assert "first in line 3" in said(found, Level.POLICY)[0]
+    assert references(found, MessageLevel.WARNING) == references(found, MessageLevel.POLICY) == ["duplicate-key"]
+    assert 'line 4: key "maxPods" already set in map' in said(found, MessageLevel.WARNING)[0]
+    assert "first in line 3" in said(found, MessageLevel.POLICY)[0]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_a_key_written_twice() -> None:
 )  # fmt: skip
 def test_what_is_no_configuration_at_all(content: str, reference: str, text: str) -> None:
     found = started("1.20.2", content, bare=True)
-    assert references(found, Level.FATAL) == [reference]
+    assert references(found, MessageLevel.FATAL) == [reference]
     assert text in said(found)[0]
     assert said(found)[0].startswith(f"failed to load Kubelet config file {CONFIG}, error ")
 

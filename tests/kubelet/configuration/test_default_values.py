@@ -10,7 +10,7 @@ from rollout.core.model.settings import Value
 from rollout.kubelet import fields
 from rollout.kubelet.configuration import defaulting, feature_gates, schema
 from rollout.kubelet.configuration.defaulting import GatedDefault
-from rollout.kubelet.configuration.schema import ROOT, Form, Shown
+from rollout.kubelet.configuration.schema import ROOT, Form, WhenShown
 
 MINORS = fields.known_minors()
 
@@ -65,7 +65,7 @@ def fits(values: Mapping[str, Value], type_name: str, minor: int) -> None:
     types = schema.fields_of(type_name, minor)
     for name, value in values.items():
         kind = types[name]
-        assert kind.shown is not Shown.NEVER
+        assert kind.shown is not WhenShown.NEVER
         assert isinstance(value, TAKES[kind.form]), name
         assert kind.form is Form.BOOL or not isinstance(value, bool), name
         if isinstance(value, dict) and kind.form is Form.OBJECT:
@@ -80,7 +80,7 @@ def test_what_is_always_shown_has_a_default(minor: int) -> None:
 def complete(values: Mapping[str, Value], type_name: str, minor: int) -> None:
     for name, kind in schema.fields_of(type_name, minor).items():
         value = values.get(name)
-        assert kind.shown is not Shown.ALWAYS or name in values, f"{type_name}.{name}"
+        assert kind.shown is not WhenShown.ALWAYS or name in values, f"{type_name}.{name}"
         if isinstance(value, dict) and kind.form is Form.OBJECT:
             complete(value, kind.type_name, minor)
 

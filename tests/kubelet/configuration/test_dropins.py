@@ -6,7 +6,7 @@ import pytest
 
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.drop_ins import in_order, merge_patch
-from rollout.kubelet.configuration.outcome import File, Layer, Level, Sources
+from rollout.kubelet.configuration.outcome import File, Layer, MessageLevel, Sources
 from rollout.kubelet.configuration.startup import outcome
 
 from .starts import CONFIG, DROP_INS, HEAD, references, said, started
@@ -76,13 +76,13 @@ def test_null_says_nothing_until_1_31_and_means_the_built_in_default_after(versi
 def test_resolvconf_has_another_name_inside_the_kubelet(version: str, resolver: str) -> None:
     found = started(version, "resolvConf: /a\n", drop_ins=("resolvConf: /b\n",))
     assert found.effective["resolvConf"] == resolver
-    assert bool(said(found, Level.POLICY)) is (resolver == "/a")
+    assert bool(said(found, MessageLevel.POLICY)) is (resolver == "/a")
 
 
 @pytest.mark.parametrize("version", ["1.29.1", "1.36.3"])
 def test_an_unknown_field_is_dropped_without_a_word_of_the_kubelet_but_not_without_ours(version: str) -> None:
     found = started(version, "", drop_ins=("serialiseImagePulls: false\n",))
-    assert (found.starts, found.ignored, said(found, Level.WARNING)) == (True, (), [])
+    assert (found.starts, found.ignored, said(found, MessageLevel.WARNING)) == (True, (), [])
     message = found.messages[0]
     assert (message.reference, str(message.place)) == ("unknown-field", f"{DROP_INS}/10.conf:3:1")
 
@@ -101,7 +101,9 @@ def test_an_empty_drop_in_and_one_without_kind_are_fatal(version: str) -> None:
 
 def test_a_key_written_twice_is_fatal_from_1_29_on() -> None:
     assert started("1.28.3", "", drop_ins=("maxPods: 5\nmaxPods: 6\n",)).starts
-    assert references(started("1.29.1", "", drop_ins=("maxPods: 5\nmaxPods: 6\n",)), Level.FATAL) == ["duplicate-key"]
+    assert references(started("1.29.1", "", drop_ins=("maxPods: 5\nmaxPods: 6\n",)), MessageLevel.FATAL) == [
+        "duplicate-key"
+    ]
 
 
 def test_kind_and_version_must_be_right_from_1_32_on() -> None:

@@ -9,7 +9,7 @@ import pytest
 from rollout.kubelet.configuration.flag_values import comma_separated
 from rollout.kubelet.configuration.flags import FlagError, parse
 from rollout.kubelet.configuration.go_values import GoValueError, duration, integer
-from rollout.kubelet.configuration.outcome import Layer, Level
+from rollout.kubelet.configuration.outcome import Layer, MessageLevel
 
 from .starts import references, said, started
 
@@ -131,7 +131,7 @@ def test_a_stray_word_is_fatal() -> None:
 def test_a_flag_that_is_gone_keeps_the_kubelet_from_starting(flag: str, last: str, first_without: str) -> None:
     assert started(last, "", flag).starts
     found = started(first_without, "", flag)
-    assert references(found, Level.FATAL) == ["removed-flag"]
+    assert references(found, MessageLevel.FATAL) == ["removed-flag"]
     assert said(found) == [f"failed to parse kubelet flag: unknown flag: {flag.partition('=')[0]}"]
 
 
@@ -178,7 +178,7 @@ def test_taints_are_a_field_from_1_23_on_and_none_comes_twice() -> None:
 
 def test_a_gate_of_a_beta_is_doubted_and_not_refused() -> None:
     found = started("1.37.0-beta.0", "featureGates: {Nope: true}\n")
-    assert (found.starts, references(found, Level.POLICY)) == (True, ["unknown-gate"])
+    assert (found.starts, references(found, MessageLevel.POLICY)) == (True, ["unknown-gate"])
 
 
 def test_without_a_file_the_legacy_defaults_hold() -> None:
@@ -213,10 +213,10 @@ def test_a_locked_gate_takes_its_one_value() -> None:
     assert started("1.20.2", "featureGates: {NodeLease: true}\n").starts
     found = started("1.20.2", "featureGates: {NodeLease: false}\n")
     assert said(found) == ["cannot set feature gate NodeLease to false, feature is locked to true"]
-    assert references(found, Level.FATAL) == ["locked-gate"]
+    assert references(found, MessageLevel.FATAL) == ["locked-gate"]
 
 
 def test_help_and_version_are_no_running_kubelet() -> None:
     for word in ("--help", "-h", "--version", "--version=raw"):
-        assert references(started("1.20.2", "", word), Level.FATAL) == ["no-start"]
+        assert references(started("1.20.2", "", word), MessageLevel.FATAL) == ["no-start"]
     assert started("1.20.2", "", "--version=false").starts

@@ -6,7 +6,7 @@ import pytest
 
 from rollout.kubelet import fields
 from rollout.kubelet.configuration import feature_gates
-from rollout.kubelet.configuration.feature_gates import ALL_ALPHA, ALL_BETA, Gate, Stage
+from rollout.kubelet.configuration.feature_gates import ALL_ALPHA, ALL_BETA, FeatureGate, Stage
 
 MINORS = fields.known_minors()
 
@@ -35,7 +35,7 @@ MINORS = fields.known_minors()
     ],
 )  # fmt: skip
 def test_a_gate_in_a_minor(name: str, minor: int, stage: Stage, default: bool, locked: bool) -> None:
-    assert feature_gates.known_gates(minor)[name] == Gate(name, stage, default, locked)
+    assert feature_gates.known_gates(minor)[name] == FeatureGate(name, stage, default, locked)
     assert feature_gates.default(name, minor) is default
 
 
@@ -59,8 +59,10 @@ def test_a_gate_comes_and_goes(name: str, last_without: int | None, first_withou
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_the_two_gates_for_all_are_always_there_and_off(minor: int) -> None:
-    assert feature_gates.known_gates(minor)[ALL_ALPHA] == Gate(ALL_ALPHA, Stage.ALPHA, default=False, locked=False)
-    assert feature_gates.known_gates(minor)[ALL_BETA] == Gate(ALL_BETA, Stage.BETA, default=False, locked=False)
+    assert feature_gates.known_gates(minor)[ALL_ALPHA] == FeatureGate(
+        ALL_ALPHA, Stage.ALPHA, default=False, locked=False
+    )
+    assert feature_gates.known_gates(minor)[ALL_BETA] == FeatureGate(ALL_BETA, Stage.BETA, default=False, locked=False)
 
 
 @pytest.mark.parametrize("minor", MINORS)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.kubelet import fields
-from rollout.kubelet.configuration.flags import FlagError, Malformed, Stray, Token, parse, tokens
+from rollout.kubelet.configuration.flags import FlagError, FlagToken, Malformed, Stray, parse, tokens
 from rollout.kubelet.node import arguments
 from tests.kubelet.newer_kubelets.cases import of_minor
 from tests.kubelet.real_kubelet.recording import recorded
@@ -143,11 +143,11 @@ def ours(words: list[str]) -> Read:
                 found.append(("", words[at]))
             case Malformed():
                 return [*found, ("bad flag syntax", None)]
-            case Token() if fields.flag(token.name) is None:
+            case FlagToken() if fields.flag(token.name) is None:
                 return [*found, ("unknown shorthand flag" if token.shorts else "unknown flag", None)]
-            case Token(value=None):
+            case FlagToken(value=None):
                 return [*found, ("flag needs an argument", None)]
-            case Token():
+            case FlagToken():
                 found.append((token.name[2:], token.value))
     return found
 

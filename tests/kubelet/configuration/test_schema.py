@@ -6,7 +6,7 @@ import pytest
 
 from rollout.kubelet import fields
 from rollout.kubelet.configuration import schema
-from rollout.kubelet.configuration.schema import ROOT, FieldType, Form, Shown
+from rollout.kubelet.configuration.schema import ROOT, FieldType, Form, WhenShown
 
 
 def field(path: str, minor: int) -> FieldType | None:
@@ -73,7 +73,7 @@ def test_a_nested_field_that_went_away() -> None:
 def test_lists_and_maps_say_what_they_hold() -> None:
     header = field("staticPodURLHeader", 20)
     assert header == FieldType(
-        Form.MAP, element=FieldType(Form.LIST, element=FieldType(Form.STRING)), shown=Shown.NONEMPTY
+        Form.MAP, element=FieldType(Form.LIST, element=FieldType(Form.STRING)), shown=WhenShown.NONEMPTY
     )
     limits = field("reservedMemory.limits", 21)
     assert limits is not None
@@ -87,24 +87,24 @@ def test_a_pointer_tells_a_written_zero_from_nothing() -> None:
     qps, burst = field("registryPullQPS", 20), field("registryBurst", 20)
     assert qps is not None
     assert burst is not None
-    assert (qps.pointer, qps.shown) == (True, Shown.ALWAYS)
-    assert (burst.pointer, burst.shown) == (False, Shown.NONEMPTY)
+    assert (qps.pointer, qps.shown) == (True, WhenShown.ALWAYS)
+    assert (burst.pointer, burst.shown) == (False, WhenShown.NONEMPTY)
 
 
 @pytest.mark.parametrize(
     ("path", "minor", "shown"),
     [
-        ("shutdownGracePeriod", 20, Shown.ALWAYS),  # a duration is never left out
-        ("memorySwap", 22, Shown.ALWAYS),  # nor an object that is no pointer
-        ("resolvConf", 22, Shown.NONEMPTY),
-        ("resolvConf", 23, Shown.ALWAYS),  # a pointer in the file's type, a plain text inside
-        ("maxParallelImagePulls", 27, Shown.SET),
-        ("containerRuntimeEndpoint", 27, Shown.ALWAYS),
-        ("kind", 35, Shown.NEVER),
-        ("kind", 36, Shown.ALWAYS),
+        ("shutdownGracePeriod", 20, WhenShown.ALWAYS),  # a duration is never left out
+        ("memorySwap", 22, WhenShown.ALWAYS),  # nor an object that is no pointer
+        ("resolvConf", 22, WhenShown.NONEMPTY),
+        ("resolvConf", 23, WhenShown.ALWAYS),  # a pointer in the file's type, a plain text inside
+        ("maxParallelImagePulls", 27, WhenShown.SET),
+        ("containerRuntimeEndpoint", 27, WhenShown.ALWAYS),
+        ("kind", 35, WhenShown.NEVER),
+        ("kind", 36, WhenShown.ALWAYS),
     ],
 )
-def test_when_a_field_is_shown(path: str, minor: int, shown: Shown) -> None:
+def test_when_a_field_is_shown(path: str, minor: int, shown: WhenShown) -> None:
     found = field(path, minor)
     assert found is not None
     assert found.shown is shown

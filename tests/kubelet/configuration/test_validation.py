@@ -6,7 +6,7 @@ import pytest
 
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.feature_gates import known_gates, required
-from rollout.kubelet.configuration.outcome import File, Level, Sources
+from rollout.kubelet.configuration.outcome import File, MessageLevel, Sources
 from rollout.kubelet.configuration.startup import outcome
 
 from .starts import CONFIG, HEAD, references, said, started
@@ -193,7 +193,7 @@ def test_a_gate_needs_others_from_1_35_on(name: str, needed: str) -> None:
 )
 def test_a_kubelet_1_20_stops_on_its_way_up(written: str, text: str) -> None:
     found = started("1.20.2", written, "--container-runtime=remote")
-    assert references(found, Level.FATAL) == ["cannot-run"]
+    assert references(found, MessageLevel.FATAL) == ["cannot-run"]
     assert text in said(found)[0]
 
 

@@ -9,7 +9,7 @@ from rollout.core.model.snapshot import FileState, Snapshot, Stale
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.outcome import Layer
 from rollout.kubelet.explained.explanation import explain
-from rollout.kubelet.explained.explanation_text import Shown, on_node_document, on_node_lines
+from rollout.kubelet.explained.explanation_text import ConfigzAnswer, on_node_document, on_node_lines
 from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
 from rollout.kubelet.node import sources
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, kubeadm, node, regular, with_file
@@ -112,7 +112,7 @@ def test_an_intent_lives_where_the_nodes_runtime_has_it() -> None:
 def test_an_intent_without_a_home_says_why_once() -> None:
     found_ = here(kubeadm(version="1.20.15"), "registryMirrors")
     assert found_.home.startswith("nowhere: dockerd's registry-mirrors speaks for ")
-    assert [line.strip() for line in on_node_lines(found_, Shown())][1:] == [f"lives here: {found_.home}"]
+    assert [line.strip() for line in on_node_lines(found_, ConfigzAnswer())][1:] == [f"lives here: {found_.home}"]
 
 
 def test_what_the_kubelet_shows_is_compared() -> None:
@@ -123,7 +123,7 @@ def test_what_the_kubelet_shows_is_compared() -> None:
 
 def test_the_text_and_the_document() -> None:
     found_ = here(with_flags("1.33.4", "--max-pods=20", f"{CONFIG_TEXT}maxPods: 60\n"), "maxPods")
-    assert list(on_node_lines(found_, Shown(110, agrees=False))) == [
+    assert list(on_node_lines(found_, ConfigzAnswer(110, agrees=False))) == [
         "on tess-node-0001, kubelet 1.33.4, containerd 1.6.36",
         "  in force: 20",
         "    default: 110",
@@ -131,7 +131,7 @@ def test_the_text_and_the_document() -> None:
         "    flag: 20 (--max-pods, KUBELET_EXTRA_ARGS in /etc/default/kubelet), wins",
         "  /configz: 110, which is not what was worked out: was the kubelet restarted since?",
     ]
-    document = on_node_document(found_, Shown(not_asked="no kubeconfig is named"))
+    document = on_node_document(found_, ConfigzAnswer(not_asked="no kubeconfig is named"))
     assert document["configz"] == {"value": None, "agrees": None, "notAsked": "no kubeconfig is named"}
     assert document["layers"][-1] == {
         "layer": "flag", "where": "--max-pods, KUBELET_EXTRA_ARGS in /etc/default/kubelet", "value": "20", "wins": True,
@@ -142,11 +142,11 @@ def test_what_was_edited_and_never_loaded_is_told_apart_from_what_is_in_force() 
     node = with_flags("1.33.4", "--max-pods=20", f"{CONFIG_TEXT}registryPullQPS: 60\n")
     stale = (Stale(CONFIG, "kubelet.service", edited=True, seconds=5),)
     found_ = here(replace(node, stale=stale), "registryPullQPS")
-    assert list(on_node_lines(found_, Shown(not_asked="no")))[1:3] == [
+    assert list(on_node_lines(found_, ConfigzAnswer(not_asked="no")))[1:3] == [
         "  not in force before a restart: registryPullQPS: unknown → 60",
         "  in the files: 60",
     ]
-    assert on_node_document(found_, Shown())["notLoaded"] == ["registryPullQPS: unknown → 60"]
+    assert on_node_document(found_, ConfigzAnswer())["notLoaded"] == ["registryPullQPS: unknown → 60"]
     assert here(replace(node, stale=stale), "maxPods").late == ()
 
 

@@ -8,7 +8,7 @@ from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Standing
 from rollout.kubelet import fields
 from rollout.kubelet.changes.changes import LeftAlone, Proposal, proposal, unfit
-from rollout.kubelet.kinds.kind import Installed, Kind, kinds, kinds_told
+from rollout.kubelet.kinds.kind import Installed, NodeKind, kinds, kinds_told
 from rollout.kubelet.kinds.model_node import model_node
 from rollout.kubelet.runtime_versions import Runtime
 from tests.kubelet import nodes
@@ -57,7 +57,7 @@ def test_docker_is_dockershim_up_to_1_23() -> None:
 
 
 EVERY = [
-    Kind(minor, f"1.{minor}.0", runtime, "1.7.28", installed)
+    NodeKind(minor, f"1.{minor}.0", runtime, "1.7.28", installed)
     for minor in fields.known_minors()
     for runtime in Runtime
     for installed in Installed
@@ -66,7 +66,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: f"{kind.version}-{kind.runtime.name}-{kind.installed.name}")
-def test_a_model_is_a_fit_node_that_the_planner_changes(kind: Kind) -> None:
+def test_a_model_is_a_fit_node_that_the_planner_changes(kind: NodeKind) -> None:
     found = model_node(kind)
     settings = nodes.settings(maxPods=40, __v=4)
     assert unfit(found, nodes.POLICY, None) is None
@@ -80,7 +80,7 @@ def test_a_model_is_a_fit_node_that_the_planner_changes(kind: Kind) -> None:
 
 
 def test_kinds_are_told_by_what_they_have_in_common() -> None:
-    def some(*minors: int, runtime: Runtime | None = None, installed: Installed | None = None) -> list[Kind]:
+    def some(*minors: int, runtime: Runtime | None = None, installed: Installed | None = None) -> list[NodeKind]:
         chosen = [kind for kind in EVERY if kind.minor in minors and runtime in (None, kind.runtime)]
         return [kind for kind in chosen if installed in (None, kind.installed)]
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from rollout.kubelet.configuration.outcome import Level, Outcome
+from rollout.kubelet.configuration.outcome import KubeletOutcome, MessageLevel
 
 LATER = "cannot-run"
 """The reference of what a kubelet fails with after it has found its runtime. Those that were recorded without one never came so far."""
@@ -25,11 +25,11 @@ _NOT_BUILT_IN = "Unsupported log format"
 _OTHER_NAMES = {"resolverconfig": "resolvconf"}
 
 
-def differences(told: dict[str, Any], head: dict[str, Any], ours: Outcome) -> Iterator[str]:
+def differences(told: dict[str, Any], head: dict[str, Any], ours: KubeletOutcome) -> Iterator[str]:
     """``told`` is a recorded line, ``head`` the first one: which configuration ``effective`` is a difference from, and whether there
     was a runtime.
     """
-    fatal = [message for message in ours.messages if message.level is Level.FATAL]
+    fatal = [message for message in ours.messages if message.level is MessageLevel.FATAL]
     excused = {GATE} if head.get("runtime") else {GATE, LATER}
     untold = bool(fatal) and all(message.reference in excused for message in fatal)
     if not told["taken"]:
@@ -58,7 +58,7 @@ def _json_name(name: str) -> str:
     return name[0].lower() + name[1:]
 
 
-def _ignored(told: dict[str, Any], ours: Outcome) -> Iterator[str]:
+def _ignored(told: dict[str, Any], ours: KubeletOutcome) -> Iterator[str]:
     unknown, ignored = set(told.get("unknown", ())), {_without_indices(path) for path in ours.ignored}
     if {_without_indices(path) for path in unknown} != ignored:
         yield f"it ignores {sorted(unknown)}, we say {sorted(ignored)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout.kubelet import versions
-from rollout.kubelet.configuration.outcome import Level
+from rollout.kubelet.configuration.outcome import MessageLevel
 from rollout.kubelet.configuration.startup import outcome
 from tests.kubelet.newer_kubelets.cases import Newer
 from tests.kubelet.newer_kubelets.compared import LATER, differences
@@ -25,7 +25,7 @@ def test_what_a_kubelet_with_a_runtime_did_is_excused_by_nothing_that_it_was_ask
     """One that found no runtime was never asked what comes after; one that found it was."""
     version = versions.known("1.30.14")
     ours = outcome(version, Newer("x", f"{HEAD}cpuManagerPolicyOptions: {{a: 'b'}}\n".encode()).sources)
-    assert [message.reference for message in ours.messages if message.level is Level.FATAL] == [LATER]
+    assert [message.reference for message in ours.messages if message.level is MessageLevel.FATAL] == [LATER]
     started = {"taken": True, "effective": None}
     assert list(differences(started, {"plain": {}}, ours)) == []
     (said,) = differences(started, {"plain": {}, "runtime": True}, ours)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.model.plan import Left
+from rollout.core.model.plan import ExcludedNode
 from rollout.core.model.playbook import Templates
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.changes.changes import Proposal, change_for
@@ -77,7 +77,7 @@ def test_others_arguments_survive_and_planning_again_finds_nothing(made: object,
     assert isinstance(got, Proposal), got
     after = applied(found, got.change, got.blobs)
     again = change_for(after, IMAGE_PULLS, policy, nodes.node())
-    assert isinstance(again, Left), again
+    assert isinstance(again, ExcludedNode), again
     assert again.reference == "as-wanted"
     ours = "--image-pull-progress-deadline"
     asked = layout.find(after).asked
@@ -99,7 +99,7 @@ def test_any_file_is_understood_or_refused(text: str, path: str) -> None:
     ):
         content = (prefix + text).encode("utf-8", "replace")
         found = with_file(kubeadm(), replace(regular(path, ""), content=content))
-        assert isinstance(change_for(found, IMAGE_PULLS, POLICY, nodes.node()), Left | Proposal)
+        assert isinstance(change_for(found, IMAGE_PULLS, POLICY, nodes.node()), ExcludedNode | Proposal)
 
 
 def test_the_shipped_templates_say_what_ours_say() -> None:
@@ -133,7 +133,7 @@ def test_a_file_that_is_half_written_or_not_there_is_named() -> None:
     gone = change_for(
         with_file(kubeadm(), nodes.absent(CONFIG)), settings(serializeImagePulls=False), POLICY, nodes.node()
     )
-    assert isinstance(gone, Left)
+    assert isinstance(gone, ExcludedNode)
     assert gone.reason == f"{CONFIG} is not there"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rollout.kubelet.configuration.outcome import Level, Outcome
+from rollout.kubelet.configuration.outcome import KubeletOutcome, MessageLevel
 from rollout.kubelet.configuration.startup import outcome
 from rollout.kubelet.versions import known
 from tests.kubelet.real_kubelet.cases import Case
@@ -21,7 +21,7 @@ def disagreements(case: Case, verdict: Verdict) -> tuple[str, ...]:
     return tuple(_differences(verdict, outcome(KUBELET, case.sources)))
 
 
-def _differences(verdict: Verdict, ours: Outcome) -> Iterator[str]:
+def _differences(verdict: Verdict, ours: KubeletOutcome) -> Iterator[str]:
     if verdict.starts != ours.starts:
         yield f"it {_does(verdict.starts)}{_because(verdict.said)}; we say that it {_does(ours.starts)}{_because(_fatal(ours))}"
     elif verdict.starts:
@@ -31,9 +31,11 @@ def _differences(verdict: Verdict, ours: Outcome) -> Iterator[str]:
         yield from _complaints(verdict.said, ours)
 
 
-def _complaints(said: str, ours: Outcome) -> Iterator[str]:
+def _complaints(said: str, ours: KubeletOutcome) -> Iterator[str]:
     """Validation tells all that is wrong at once, in an order of its own; other refusals are told one at a time."""
-    texts = sorted((message.text for message in ours.messages if message.level is Level.FATAL), key=len, reverse=True)
+    texts = sorted(
+        (message.text for message in ours.messages if message.level is MessageLevel.FATAL), key=len, reverse=True
+    )
     if any(text.startswith("failed to load") for text in texts):
         return  # refused a step earlier: apiVersion __internal, which nobody writes, passes a kubelet's decoder
     left = said.removeprefix("[").removesuffix("]")
@@ -53,15 +55,15 @@ def _because(said: str) -> str:
     return f" ({' '.join(said.split())[:300]})" if said else ""
 
 
-def _fatal(ours: Outcome) -> str:
-    return "; ".join(message.text for message in ours.messages if message.level is Level.FATAL)
+def _fatal(ours: KubeletOutcome) -> str:
+    return "; ".join(message.text for message in ours.messages if message.level is MessageLevel.FATAL)
 
 
-def _warnings(verdict: Verdict, ours: Outcome) -> Iterator[str]:
+def _warnings(verdict: Verdict, ours: KubeletOutcome) -> Iterator[str]:
     """The kubelet names the first unknown field alone, by its last word; and none where a key is there twice."""
     ignored = any(path == verdict.unknown or path.endswith(f".{verdict.unknown}") for path in ours.ignored)
     if verdict.twice:
-        if not any(message.level is Level.WARNING for message in ours.messages):
+        if not any(message.level is MessageLevel.WARNING for message in ours.messages):
             yield f"it warns that {', '.join(verdict.twice)} is there twice; we warn of nothing"
     elif (verdict.unknown is not None or ours.ignored) and not ignored:
         yield f"it warns of the unknown field {verdict.unknown}; we of {', '.join(ours.ignored) or 'nothing'}"

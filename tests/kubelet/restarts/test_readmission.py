@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.core.model.live import LiveNode
-from rollout.core.model.pods import Ask, HostPort, PlacedPod, Requirement, Toleration
+from rollout.core.model.pods import ContainerRequest, HostPort, PlacedPod, Requirement, Toleration
 from rollout.core.model.settings import Value
 from rollout.kubelet.restarts import pod_requests
 from rollout.kubelet.restarts.pod_requests import milli, whole
@@ -25,7 +25,7 @@ NODE = LiveNode(
 
 def pod(at: int, **asked: str) -> PlacedPod:
     requests = tuple((name.replace("_", "-"), text) for name, text in asked.items())
-    return PlacedPod(NODE.name, f"default/p{at}", f"2026-11-20T10:00:{at:02d}Z", (Ask(requests),))
+    return PlacedPod(NODE.name, f"default/p{at}", f"2026-11-20T10:00:{at:02d}Z", (ContainerRequest(requests),))
 
 
 def reasons_of(pods: Sequence[PlacedPod], after: Mapping[str, Value]) -> dict[str, str]:
@@ -134,9 +134,9 @@ def test_taints_count_from_1_24_on_when_they_are_no_execute() -> None:
 
 
 def test_two_pods_cannot_have_one_port() -> None:
-    first, second = (replace(pod(at), asks=(Ask((), ports=(HostPort("", "TCP", 80),)),)) for at in (1, 2))
+    first, second = (replace(pod(at), asks=(ContainerRequest((), ports=(HostPort("", "TCP", 80),)),)) for at in (1, 2))
     assert reasons(first, second) == {"p2": "NodePorts"}
-    apart = replace(second, asks=(Ask((), ports=(HostPort("", "UDP", 80),)),))
+    apart = replace(second, asks=(ContainerRequest((), ports=(HostPort("", "UDP", 80),)),))
     assert reasons(first, apart) == {}
 
 
@@ -155,15 +155,22 @@ def test_a_pod_that_somebody_deletes_is_no_loss() -> None:
 
 
 def test_init_containers_sidecars_overhead_and_pod_level_requests() -> None:
-    small, large = Ask((("cpu", "100m"),)), (("cpu", "1"),)
+    small, large = ContainerRequest((("cpu", "100m"),)), (("cpu", "1"),)
 
     def cpu(made: PlacedPod, minor: int = 30) -> int:
         return pod_requests.taken(made, minor)[0]
 
-    assert cpu(replace(pod(1), asks=(small, Ask(large, init=True)))) == 1000
-    assert cpu(replace(pod(1), asks=(small, Ask(large, init=True, stays=True)))) == 1100
-    assert cpu(replace(pod(1), asks=(small, Ask(large, init=True, stays=True))), 27) == 1000
-    assert cpu(replace(pod(1), asks=(small, Ask(large, init=True, stays=True), Ask(large, init=True)))) == 2000
+    assert cpu(replace(pod(1), asks=(small, ContainerRequest(large, init=True)))) == 1000
+    assert cpu(replace(pod(1), asks=(small, ContainerRequest(large, init=True, stays=True)))) == 1100
+    assert cpu(replace(pod(1), asks=(small, ContainerRequest(large, init=True, stays=True))), 27) == 1000
+    assert (
+        cpu(
+            replace(
+                pod(1), asks=(small, ContainerRequest(large, init=True, stays=True), ContainerRequest(large, init=True))
+            )
+        )
+        == 2000
+    )
     assert cpu(replace(pod(1), asks=(small, small), overhead=large)) == 1200
     assert cpu(replace(pod(1), asks=(small,), requests=large)) == 1000
 

@@ -6,19 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.model.pods import Ending, LeavingPod
+from rollout.core.model.pods import ContainerEnd, LeavingPod
 from rollout.kubelet.restarts.termination import FLOOR, budget, timeout, worst
 
 OLD, NOT_DEDUCTED, DEDUCTED, ORDERED = range(20, 22), range(22, 28), range(28, 29), range(29, 37)
 AGES = (OLD, NOT_DEDUCTED, DEDUCTED, ORDERED)
-APP = Ending("app")
-HOOKED = Ending("app", hook=True)
-SLEEPS = Ending("app", hook=True, hook_sleeps=5)
-SIDECAR = Ending("proxy", sidecar=True)
-HOOKED_SIDECAR = Ending("proxy", sidecar=True, hook=True)
+APP = ContainerEnd("app")
+HOOKED = ContainerEnd("app", hook=True)
+SLEEPS = ContainerEnd("app", hook=True, hook_sleeps=5)
+SIDECAR = ContainerEnd("proxy", sidecar=True)
+HOOKED_SIDECAR = ContainerEnd("proxy", sidecar=True, hook=True)
 
 
-def pod(*containers: Ending, grace: int = 30, granted: int | None = None, name: str = "default/web") -> LeavingPod:
+def pod(
+    *containers: ContainerEnd, grace: int = 30, granted: int | None = None, name: str = "default/web"
+) -> LeavingPod:
     return LeavingPod("u", name, grace, granted, containers=containers or (APP,))
 
 
@@ -40,9 +42,9 @@ TABLE = (  # what, the pod, seconds in each of the four ages
     ("nothing was granted: newer ones go by what was asked", pod(HOOKED, grace=30, granted=0), (2, 30, 32, 32)),
     ("containers end side by side: the longest counts", pod(APP, SLEEPS, HOOKED), (32, 60, 32, 32)),
     ("a sidecar is a container like others before it is ordered", pod(APP, SIDECAR), (30, 30, 30, 32)),
-    ("sidecars stop waiting at the same moment", pod(APP, SIDECAR, Ending("mesh", sidecar=True)), (30, 30, 30, 32)),
+    ("sidecars stop waiting at the same moment", pod(APP, SIDECAR, ContainerEnd("mesh", sidecar=True)), (30, 30, 30, 32)),
     ("a sidecar's hook runs at once, beside the others", pod(APP, HOOKED_SIDECAR), (32, 60, 32, 33)),
-    ("a sidecar whose hook sleeps", pod(APP, Ending("proxy", hook=True, hook_sleeps=5, sidecar=True)), (30, 35, 30, 32)),
+    ("a sidecar whose hook sleeps", pod(APP, ContainerEnd("proxy", hook=True, hook_sleeps=5, sidecar=True)), (30, 35, 30, 32)),
 )  # fmt: skip
 
 
@@ -79,13 +81,13 @@ def test_the_pod_that_got_minus_three_seconds() -> None:
     assert timeout(20, 5, hook=3, override=5 - spent) is None, "which is what -3 s means to docker"
     assert timeout(30, 5, hook=3, override=5 - spent) == FLOOR, "today the floor comes last"
 
-    main = Ending("krds", hook=True, hook_sleeps=3)
-    helper = Ending("agent", hook=True, hook_sleeps=3)
+    main = ContainerEnd("krds", hook=True, hook_sleeps=3)
+    helper = ContainerEnd("agent", hook=True, hook_sleeps=3)
     for minor in OLD:
         assert budget(pod(main, helper, grace=5), minor).seconds == 5, "as it is without that kubelet: side by side"
     for minor in NOT_DEDUCTED:
         assert budget(pod(main, helper, grace=5), minor).seconds == 3 + 5
-    native = Ending("agent", hook=True, hook_sleeps=3, sidecar=True)
+    native = ContainerEnd("agent", hook=True, hook_sleeps=3, sidecar=True)
     for minor in ORDERED:
         assert budget(pod(main, native, grace=5), minor).seconds == 5 + FLOOR, "in order, within one grace period"
 
@@ -104,7 +106,7 @@ def test_the_worst_pod_is_named_and_those_that_stay_are_not_counted() -> None:
 
 
 endings = st.builds(
-    Ending,
+    ContainerEnd,
     name=st.sampled_from("abc"),
     hook=st.booleans(),
     hook_sleeps=st.integers(0, 100),
@@ -116,7 +118,7 @@ containers = st.lists(endings, max_size=4).map(tuple)
 
 @given(containers, minors, st.integers(-(2**31), 2**31), st.none() | st.integers(-(2**31), 2**31))
 def test_never_negative_never_without_bound_and_never_below_the_floor(
-    found: tuple[Ending, ...], minor: int, grace: int, granted: int | None
+    found: tuple[ContainerEnd, ...], minor: int, grace: int, granted: int | None
 ) -> None:
     seconds = budget(LeavingPod("u", "a/b", grace, granted, containers=found), minor).seconds
     assert seconds is not None
@@ -125,7 +127,7 @@ def test_never_negative_never_without_bound_and_never_below_the_floor(
 
 @given(containers, minors, st.integers(0, 10_000), st.integers(0, 10_000))
 def test_a_longer_grace_period_never_ends_a_pod_sooner(
-    found: tuple[Ending, ...], minor: int, grace: int, more: int
+    found: tuple[ContainerEnd, ...], minor: int, grace: int, more: int
 ) -> None:
     less, longer = (budget(LeavingPod("u", "a/b", each, containers=found), minor) for each in (grace, grace + more))
     assert less.seconds is not None
@@ -136,7 +138,7 @@ def test_a_longer_grace_period_never_ends_a_pod_sooner(
 
 @given(containers, minors, st.integers(1, 10_000))
 def test_only_kubelets_that_do_not_deduct_take_much_longer_than_the_grace_period(
-    found: tuple[Ending, ...], minor: int, grace: int
+    found: tuple[ContainerEnd, ...], minor: int, grace: int
 ) -> None:
     seconds = budget(LeavingPod("u", "a/b", grace, containers=found), minor).seconds
     assert seconds is not None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.plan import Left
+from rollout.core.model.plan import ExcludedNode
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.changes.changes import Proposal, change_for
@@ -19,7 +19,7 @@ PLAYBOOK = wanted(imagePullProgressDeadline="3m", serializeImagePulls=False)
 CRI_DROP_IN = "/etc/systemd/system/cri-docker.service.d/90-rollout.conf"
 
 
-def planned(found: Snapshot) -> Proposal | Left:
+def planned(found: Snapshot) -> Proposal | ExcludedNode:
     return change_for(found, PLAYBOOK, POLICY, inventory_node())
 
 
@@ -60,7 +60,7 @@ def test_the_right_files_and_units_on_each(found: Snapshot, files: set[str], uni
 
 def test_a_runtime_without_a_home_refuses_the_node_before_anything_is_touched() -> None:
     left = planned(node(Runtime.CONTAINERD, "1.6.39", regular(CONTAINERD, V2), kubelet="1.23.17"))
-    assert isinstance(left, Left)
+    assert isinstance(left, ExcludedNode)
     assert left.reference == "setting-unsupported"
     assert "exists from containerd 1.7.0" in left.reason
 
@@ -88,5 +88,5 @@ def test_a_playbook_that_caps_the_class_refuses_the_node() -> None:
     found = node(Runtime.CONTAINERD, "1.7.24", regular(CONTAINERD, V2), kubelet="1.23.17")
     capped = replace(POLICY, disruption=Disruption.RELOAD)
     left = change_for(found, wanted(imagePullProgressDeadline="3m"), capped, inventory_node())
-    assert isinstance(left, Left)
+    assert isinstance(left, ExcludedNode)
     assert left.reference == "disruption-capped"

@@ -20,7 +20,7 @@ WITH_OTHERS = "taken-back-with-others"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class StoryMoment:
     """``at`` is seconds since the run began; ``kind`` is ``good``, ``bad``, ``halt`` or ``plain``."""
 
     at: float
@@ -56,30 +56,32 @@ def fallen(story: Story) -> tuple[Fallen, ...]:
     )
 
 
-def moments(story: Story) -> tuple[Moment, ...]:
+def moments(story: Story) -> tuple[StoryMoment, ...]:
     """Everything worth a sentence, in order."""
     found = [*_falls(story), *_words(story), *_waves(story), *_phases(story)]
     ranked = sorted(enumerate(found), key=lambda pair: (pair[1].at, pair[1].kind == "halt", pair[0]))
     return tuple(moment for _, moment in ranked)
 
 
-def _phases(story: Story) -> Iterator[Moment]:
+def _phases(story: Story) -> Iterator[StoryMoment]:
     order, state = story.past.order, story.state
-    yield Moment(
+    yield StoryMoment(
         0.0, "plain", f"began: {counted(len(order.nodes), 'node')} to be claimed with token {story.past.counter}"
     )
     closings = [span for span in story.spans if span.kind == Phase.CLOSING]
     for span, names in zip(closings, story.not_left, strict=True):
-        yield Moment(span.began - story.began, "bad" if names else "plain", _left_as_found(len(order.nodes), names))
+        yield StoryMoment(
+            span.began - story.began, "bad" if names else "plain", _left_as_found(len(order.nodes), names)
+        )
     for at, halt in story.halts:
         what = "halted" if state.order.goal is Goal.APPLY else "stopped"
-        yield Moment(at - story.began, "halt", f"{what}: {halt.message} [{halt.reference}]")
+        yield StoryMoment(at - story.began, "halt", f"{what}: {halt.message} [{halt.reference}]")
     if state.phase is Phase.ENDED:
         counts: dict[str, int] = {}
         for record in state.nodes.values():
             counts[str(record.state)] = counts.get(str(record.state), 0) + 1
         kind = "good" if state.ending == "done" else "plain"
-        yield Moment(story.ended - story.began, kind, f"ended: {counts_text(counts)}")
+        yield StoryMoment(story.ended - story.began, kind, f"ended: {counts_text(counts)}")
 
 
 def _left_as_found(nodes: int, not_left: tuple[str, ...]) -> str:
@@ -89,7 +91,7 @@ def _left_as_found(nodes: int, not_left: tuple[str, ...]) -> str:
     return f"{nodes - len(not_left)} of {counted(nodes, 'node')} left as found; not known of, or not so: {names}"
 
 
-def _falls(story: Story) -> Iterator[Moment]:
+def _falls(story: Story) -> Iterator[StoryMoment]:
     for found in fallen(story)[:MOST_KINDS]:
         names = printable(fold(found.nodes), 120)
         why = found.message or ("taken back" if found.state is NodeState.REVERTED else "no word")
@@ -97,35 +99,35 @@ def _falls(story: Story) -> Iterator[Moment]:
         lasted = f", the last {seconds_text(found.last - found.first)} later" if found.last - found.first >= 1 else ""
         number = f"{counted(len(found.nodes), 'node')} " if len(found.nodes) > 1 else ""
         kind = "plain" if found.reference == WITH_OTHERS else "bad"
-        yield Moment(found.first - story.began, kind, f"{number}{found.state}: {names}: {why}{reference}{lasted}")
+        yield StoryMoment(found.first - story.began, kind, f"{number}{found.state}: {names}: {why}{reference}{lasted}")
 
 
-def _words(story: Story) -> Iterator[Moment]:
+def _words(story: Story) -> Iterator[StoryMoment]:
     for said in story.said:
-        yield Moment(said.at - story.began, "plain", said.text)
+        yield StoryMoment(said.at - story.began, "plain", said.text)
 
 
-def _waves(story: Story) -> Iterator[Moment]:
+def _waves(story: Story) -> Iterator[StoryMoment]:
     for index, wave in enumerate(story.past.order.waves):
         yield from _wave(story, index, wave)
 
 
-def _wave(story: Story, index: int, wave: WaveOrder) -> Iterator[Moment]:
+def _wave(story: Story, index: int, wave: WaveOrder) -> Iterator[StoryMoment]:
     spans = [span for span in story.spans if span.wave == index]
     release = [span for span in spans if span.kind == Phase.RUNNING]
     if not release or story.past.order.goal is Goal.REVERT:
         return
     began, name = release[0].began - story.began, printable(wave.name, 60)
-    yield Moment(began, "plain", f"wave {name} begins: {counted(len(wave.nodes), 'node')}")
+    yield StoryMoment(began, "plain", f"wave {name} begins: {counted(len(wave.nodes), 'node')}")
     soak = [span for span in spans if span.kind == Phase.SOAKING]
     if soak:
         took = seconds_text(soak[0].began - release[0].began)
         learnt = rehearsed(story.state) if index == 0 else None
         rehearsal = f"; {learnt}" if learnt else ""
-        yield Moment(soak[0].began - story.began, "plain", f"wave {name} is in after {took}, soaking{rehearsal}")
+        yield StoryMoment(soak[0].began - story.began, "plain", f"wave {name} is in after {took}, soaking{rehearsal}")
     held = [span for span in spans if span.kind == "held"]
     if held:
         took = seconds_text(held[-1].ended - held[0].began)
-        yield Moment(held[0].began - story.began, "plain", f"held after wave {name} for {took}")
+        yield StoryMoment(held[0].began - story.began, "plain", f"held after wave {name} for {took}")
     if index < story.state.wave and spans:
-        yield Moment(spans[-1].ended - story.began, "good", f"wave {name} passed")
+        yield StoryMoment(spans[-1].ended - story.began, "good", f"wave {name} passed")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rollout.core.model.plan import FileChange, Plan
 from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
-from rollout.core.plans.plan_text import Kind, kinds
+from rollout.core.plans.plan_text import ShownGroup, kinds
 from rollout.core.presentation.afterwards import Afterwards, afterwards_lines
 from rollout.core.presentation.pages.health_gates import evidence_rows
 from rollout.core.presentation.pages.markup import Html, clock, lines, raw, tag
@@ -67,7 +67,7 @@ def changes(plan: Plan) -> Html:
     return raw(glance, *shown, rest)
 
 
-def _reasons(found: Sequence[Kind]) -> list[tuple[str, int]]:
+def _reasons(found: Sequence[ShownGroup]) -> list[tuple[str, int]]:
     """Every reason with the number of nodes it holds for, the most first."""
     counts: Counter[str] = Counter()
     for kind in found:
@@ -76,7 +76,7 @@ def _reasons(found: Sequence[Kind]) -> list[tuple[str, int]]:
     return counts.most_common()
 
 
-def _kind(plan: Plan, kind: Kind) -> Html:
+def _kind(plan: Plan, kind: ShownGroup) -> Html:
     change = kind.first.change
     units = ", ".join(change.units)
     return tag(

@@ -45,7 +45,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class WaveSample:
     """How many nodes of each wave were in which state from ``at`` on."""
 
     at: float
@@ -53,7 +53,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class StorySpan:
     """From when to when a wave was released, soaked, held …: ``kind`` is a phase, ``paused`` or ``held``."""
 
     wave: int
@@ -95,7 +95,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class OutsideWord:
     """A word from outside: a pause, an abort, an interrupt, a new controller."""
 
     at: float
@@ -111,12 +111,12 @@ class Story:
 
     past: Past
     state: RunState
-    samples: tuple[Sample, ...]
-    spans: tuple[Span, ...]
+    samples: tuple[WaveSample, ...]
+    spans: tuple[StorySpan, ...]
     wrongs: tuple[Wrong, ...]
     judged: tuple[Judged, ...]
     measured: tuple[Measured, ...]
-    said: tuple[Said, ...]
+    said: tuple[OutsideWord, ...]
     halted_in: RunState | None
     halts: tuple[tuple[float, Halt], ...]
     not_left: tuple[tuple[str, ...], ...]
@@ -151,12 +151,12 @@ class _Fold:
     """The replay while it goes on. Counts are kept up as nodes move: counting 2,000 nodes at every event is too slow."""
 
     past: Past
-    samples: list[Sample] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
+    samples: list[WaveSample] = field(default_factory=list)
+    spans: list[StorySpan] = field(default_factory=list)
     wrongs: list[Wrong] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
     measured: list[Measured] = field(default_factory=list)
-    said: list[Said] = field(default_factory=list)
+    said: list[OutsideWord] = field(default_factory=list)
     halted_in: RunState | None = None
     halts: list[tuple[float, Halt]] = field(default_factory=list)
     not_left: list[tuple[str, ...]] = field(default_factory=list)
@@ -190,7 +190,7 @@ class _Fold:
             self.halts.append((self.at, self.state.halt))
 
     def _span(self, state: RunState, kind: str) -> None:
-        self.spans.append(Span(state.wave, kind, self.began, self.at))
+        self.spans.append(StorySpan(state.wave, kind, self.began, self.at))
         if kind == Phase.CLOSING:
             self.not_left.append(_not_left(self.state))
 
@@ -218,7 +218,7 @@ class _Fold:
         return self.past.order.goal is Goal.REVERT
 
     def _sample(self) -> None:
-        self.samples.append(Sample(self.at, tuple(dict(counts) for counts in self.counts)))
+        self.samples.append(WaveSample(self.at, tuple(dict(counts) for counts in self.counts)))
 
     def _heard(self, event: Event, before: RunState) -> None:
         match event:
@@ -233,12 +233,12 @@ class _Fold:
                 readings = event.readings or (Reading("the wave's gates", event.verdict, event.evidence),)
                 self.judged.extend(Judged(self.at, event.wave, reading) for reading in readings)
             case InterruptAsked():
-                self.said.append(Said(self.at, "interrupted", "interrupted: what is in flight ends first"))
+                self.said.append(OutsideWord(self.at, "interrupted", "interrupted: what is in flight ends first"))
             case Resumed():
                 self.controllers += 1
                 accepted = "; the halt was accepted" if before.halt is not None and self.state.halt is None else ""
                 self.said.append(
-                    Said(self.at, "resumed", f"a new controller took over with token {event.counter}{accepted}")
+                    OutsideWord(self.at, "resumed", f"a new controller took over with token {event.counter}{accepted}")
                 )
             case PauseAsked() | ContinueAsked() | AbortAsked() if before is not self.state:
                 self._word(event)
@@ -248,20 +248,22 @@ class _Fold:
         why = extended(self.state, node)
         if why and (node, self.controllers) not in self.slow:
             self.slow.add((node, self.controllers))
-            self.said.append(Said(self.at, "extended", f"{node} is drained beyond its time: {printable(why, 300)}"))
+            self.said.append(
+                OutsideWord(self.at, "extended", f"{node} is drained beyond its time: {printable(why, 300)}")
+            )
 
     def _without_cordons(self, event: CordonsLifted) -> None:
         """The run had ended, and ended no later by this."""
         why = f": {printable(event.reason)}" if event.reason else ""
         words = f"cordons lifted later, {wall(event.at)}, by {printable(event.who)}{why}: {printable(fold(event.nodes), 200)}"
-        self.said.append(Said(self.at, "uncordoned", words))
+        self.said.append(OutsideWord(self.at, "uncordoned", words))
 
     def _word(self, event: PauseAsked | ContinueAsked | AbortAsked) -> None:
         word = {PauseAsked: "paused", ContinueAsked: "continued", AbortAsked: "aborted"}[type(event)]
         why = f": {printable(event.reason)}" if event.reason else ""
         if asked := _asked_back(event):
             why += f" (revert: {asked[1]})"
-        self.said.append(Said(self.at, word, f"{word} by {printable(event.who)}{why}"))
+        self.said.append(OutsideWord(self.at, word, f"{word} by {printable(event.who)}{why}"))
 
     def story(self, count: int) -> Story:
         self._span(self.state, _kind(self.state))

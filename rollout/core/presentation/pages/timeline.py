@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Html, clock, picture, raw, tag
-from rollout.core.presentation.pages.story import Sample, Span, Story
+from rollout.core.presentation.pages.story import Story, StorySpan, WaveSample
 from rollout.core.presentation.summary_text import counts_text
 from rollout.core.run.state import NodeState as S
 from rollout.core.run.state import Phase
@@ -73,7 +73,7 @@ def _words(story: Story, index: int, top: float) -> Html:
     return raw(name, *below)
 
 
-def _span(span: Span, axis: Axis, top: float) -> Html:
+def _span(span: StorySpan, axis: Axis, top: float) -> Html:
     """On the strip above the lane: what the wave was doing."""
     x, end = axis.x(span.began), axis.x(span.ended)
     title = tag("title", f"{span.kind} for {seconds_text(span.ended - span.began)}")
@@ -84,7 +84,7 @@ def _span(span: Span, axis: Axis, top: float) -> Html:
     return raw(box, tag("text", span.kind, x=x + width / 2, y=top - 3, class_="note"))
 
 
-def _steps(samples: tuple[Sample, ...], axis: Axis, index: int) -> list[tuple[float, Mapping[S, int]]]:
+def _steps(samples: tuple[WaveSample, ...], axis: Axis, index: int) -> list[tuple[float, Mapping[S, int]]]:
     """One sample a column at most, the last of it; only where something changed."""
     found: list[tuple[float, Mapping[S, int]]] = []
     for sample in samples:
