@@ -9,9 +9,9 @@ import json
 from contextlib import suppress
 from typing import TextIO
 
+from rollout.core.presentation.rollback_time import rehearsed
 from rollout.core.presentation.summary import summarize, troubles
 from rollout.core.presentation.summary_text import counts_text, summary_document, summary_lines
-from rollout.core.presentation.time_back import rehearsed
 from rollout.core.presentation.waiting import extended, waits_for
 from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed, Trigger
 from rollout.core.run.journal_codec import encode_event

@@ -18,7 +18,7 @@ from rollout.core.model.proof import NodeProof, Proven
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState, highest_believed
 from rollout.core.plans.receipt_history import on_nodes
-from rollout.core.presentation.time_back import TimeBack
+from rollout.core.presentation.rollback_time import TimeBack
 from rollout.core.run.state import Ending, NodeState, RunState
 
 WAITS = (5.0, 10.0, 20.0, 40.0, 60.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout.app.apart import Keep, attempt, keep_nothing
+from rollout.app.isolation import Keep, attempt, keep_nothing
 from rollout.app.ports import ApiSources
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.snapshot import FleetSnapshot, Unread

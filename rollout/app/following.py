@@ -10,7 +10,7 @@ from rollout.app.ports import Journal, RunHeader
 from rollout.core.model.plan import Plan
 from rollout.core.model.rollback_timing import WayBack
 from rollout.core.plans import plan_codec
-from rollout.core.presentation.afterwards import Afterwards
+from rollout.core.presentation.after_the_run import Afterwards
 from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences
 from rollout.core.presentation.past_run import reverted
 from rollout.core.presentation.summary_text import Attendance

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout.app.apart import Keep, attempt
+from rollout.app.isolation import Keep, attempt
 from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot

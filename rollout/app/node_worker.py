@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import assert_never
 
-from rollout.app.apart import Keep, attempt, keep_nothing
 from rollout.app.backends import Backends
 from rollout.app.draining import LATER, DrainRound, Drains, NotOursError
 from rollout.app.ended_runs import HasEnded, gives_way, none_has_ended
 from rollout.app.hearing import FAILED, report_of
+from rollout.app.isolation import Keep, attempt, keep_nothing
+from rollout.app.new_pods import asks_for_pulls, images_of, why_not_now
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
-from rollout.app.pods_since import asks_for_pulls, images_of, why_not_now
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.wave_gates import WaveGates
 from rollout.core.model.plan import Change, Plan

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rollout.app.apart import Keep, attempt, keep_nothing
 from rollout.app.impact import ChangeImpact, Foresight
+from rollout.app.isolation import Keep, attempt, keep_nothing
 from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.plan import ChangeGroup, ExcludedNode, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy

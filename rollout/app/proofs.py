@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rollout.app.apart import Keep, attempt, keep_nothing
 from rollout.app.hearing import FAILED
+from rollout.app.isolation import Keep, attempt, keep_nothing
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Nodes, Target
 from rollout.app.reading import each

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from rollout.app.apart import Keep, attempt, keep_nothing
 from rollout.app.following import plan_of
 from rollout.app.hearing import FAILED
+from rollout.app.isolation import Keep, attempt, keep_nothing
 from rollout.app.ports import ApiSources, Journal
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan

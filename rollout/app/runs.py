@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rollout import __version__
-from rollout.app.apart import Keep, keep_nothing
 from rollout.app.backends import Backends
 from rollout.app.driver import Driver
 from rollout.app.ended_runs import EndedRuns
 from rollout.app.following import has_acted, replay, replay_if_readable
+from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, Worker
-from rollout.core.health_gates.gate_needs import Needs, needs_of
+from rollout.core.health_gates.required_back_ends import Needs, needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec

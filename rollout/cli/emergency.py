@@ -27,7 +27,7 @@ from rollout.core.model.proof import NodeProof
 from rollout.core.model.rollback_timing import WayBack
 from rollout.core.presentation import emergency_text as text
 from rollout.core.presentation.emergency_text import proof_documents, proof_lines
-from rollout.core.presentation.time_back import NodeTime, TimeBack, node_time, time_back
+from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
 from rollout.core.run.events import Event
 from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.core.text.terminal import counted

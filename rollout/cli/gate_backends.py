@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rollout.app.backends import Absent, Backends
 from rollout.app.ports import Cluster
-from rollout.core.health_gates.gate_needs import Needs, PodNeeds, needs_cluster, unnamed
+from rollout.core.health_gates.required_back_ends import Needs, PodNeeds, needs_cluster, unnamed
 from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.playbook import Disruption, GateKind, Policy
 from rollout.errors import InputError, RemoteError, UsageError

@@ -20,8 +20,8 @@ from rollout.cli.wiring import Session, new_run_id
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import Proven
 from rollout.core.presentation.emergency_text import predicted_lines
+from rollout.core.presentation.rollback_time import node_time, time_back
 from rollout.core.presentation.summary import exit_code
-from rollout.core.presentation.time_back import node_time, time_back
 from rollout.core.run.state import Ending
 from rollout.core.text import durations
 from rollout.core.text.nodesets import select

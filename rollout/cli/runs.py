@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from rollout.app.applied_before import look_before, runs_that_applied
+from rollout.app.apply_precheck import look_before, runs_that_applied
 from rollout.app.following import replay
 from rollout.app.load import load_policy
+from rollout.app.maintenance import held_by, set_free
 from rollout.app.plan import check_preflight
 from rollout.app.ports import Journal
 from rollout.app.reading import only, read_receipts
@@ -26,20 +27,19 @@ from rollout.app.runs import (
     start_apply,
 )
 from rollout.app.runs import resume as resume_run
-from rollout.app.upkeep import held_by, set_free
 from rollout.cli.cordons import lift_those_of
 from rollout.cli.gate_backends import check_backends, gate_backends, needs_to_plan
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import make_plan, preflight_text, read_fleet, the_playbook
 from rollout.cli.plan_file import check_digest, digest_option, plan_in
 from rollout.cli.wiring import Session, operator
-from rollout.core.health_gates.gate_needs import needs_of
+from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
-from rollout.core.plans.does_text import does_lines
+from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings
+from rollout.core.plans.change_overview import does_lines
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.plans.receipt_history import highest_token
-from rollout.core.plans.standing_now import Now, PlanDecision, Standings
 from rollout.core.presentation.nothing_to_do import (
     NothingToDo,
     Why,

@@ -8,11 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from rollout.app.node_worker import NodeAccess
-from rollout.app.ports import Journal, Note
-from rollout.app.reading import only, read_receipts
-from rollout.app.runs import check_nothing_unfinished, highest_counter
-from rollout.app.upkeep import (
+from rollout.app.maintenance import (
     forget_fleet,
     holders,
     last_confirmed,
@@ -20,6 +16,10 @@ from rollout.app.upkeep import (
     under_way,
     verify_fleet,
 )
+from rollout.app.node_worker import NodeAccess
+from rollout.app.ports import Journal, Note
+from rollout.app.reading import only, read_receipts
+from rollout.app.runs import check_nothing_unfinished, highest_counter
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.wiring import Session, new_run_id, operator
 from rollout.core.model.report import Outcome, Report

@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from rollout.lab import keys, rest
-from rollout.lab.door import Door
+from rollout.lab.listener import Door
 from rollout.lab.loop import Loop
 from rollout.lab.rest import Reply
 from rollout.lab.spec import LAST

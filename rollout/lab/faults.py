@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 
-from rollout.lab import ailments, disk, pods, pulls
-from rollout.lab.door import OUTPUT_KINDS, Door
+from rollout.lab import disk, kubelet_faults, pods, pulls
 from rollout.lab.keys import Key
+from rollout.lab.listener import OUTPUT_KINDS, Door
 from rollout.lab.loop import Loop
 from rollout.lab.node import LabNode
 
@@ -253,10 +253,10 @@ KINDS: Mapping[str, LabFaultKind] = {
     HANG: LabFaultKind("way", _hang, _open),
     DROP: LabFaultKind("way", _drop, _open, 0.3, delays=False),
     STRANGER: LabFaultKind("way", _become_a_stranger, _be_oneself),
-    ailments.NEVER_HEALTHY: LabFaultKind("kubelet", _ail, _recover),
-    ailments.SICK_IN_SOAK: LabFaultKind("kubelet", _ail, _recover, 2.0, delays=False),
-    ailments.DEAF_IN_SOAK: LabFaultKind("kubelet", _ail, _recover, 2.0, delays=False),
-    ailments.FLAPPING: LabFaultKind("kubelet", _flap, _recover, 3.0, delays=False),
+    kubelet_faults.NEVER_HEALTHY: LabFaultKind("kubelet", _ail, _recover),
+    kubelet_faults.SICK_IN_SOAK: LabFaultKind("kubelet", _ail, _recover, 2.0, delays=False),
+    kubelet_faults.DEAF_IN_SOAK: LabFaultKind("kubelet", _ail, _recover, 2.0, delays=False),
+    kubelet_faults.FLAPPING: LabFaultKind("kubelet", _flap, _recover, 3.0, delays=False),
     REBOOT: LabFaultKind("power", _cut_power, _nothing, 0.3, delays=False),
     DIES: LabFaultKind("power", _cut_power, _nothing),
     disk.SLOW: LabFaultKind("disk", _break_disk, _repair_disk),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rollout.lab import kubelet, pulls, runtime_start, units
-from rollout.lab.ailments import Ailments
+from rollout.lab.kubelet_faults import Ailments
 from rollout.lab.pods import LabPods
 from rollout.lab.service import LabService, UnitPhase
 from rollout.lab.units import MissingFileError, Tree, Unit, argv, environment

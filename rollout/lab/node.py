@@ -14,7 +14,7 @@ from pathlib import Path
 
 import paramiko
 
-from rollout.lab import children, disk, door, runtimes, syscalls, tools, trees
+from rollout.lab import children, disk, listener, runtimes, syscalls, tools, trees
 from rollout.lab.answers import ToolOutput
 from rollout.lab.disk import Disk
 from rollout.lab.keys import USER, Key
@@ -211,8 +211,8 @@ class LabNode:
         if not self.babble:
             return ("/bin/sh", "-c", line)
         self._rubbish.parent.mkdir(exist_ok=True)
-        self._rubbish.write_bytes(door.garbage(self.spec.name))
-        return door.spoilt(self.babble, line, str(self._rubbish))
+        self._rubbish.write_bytes(listener.garbage(self.spec.name))
+        return listener.spoilt(self.babble, line, str(self._rubbish))
 
     def _gone(self, connection: Connection) -> None:
         self.connections.discard(connection)

@@ -24,9 +24,9 @@ from rollout.lab import spec as lab_spec
 from rollout.lab.api import KINDS as KINDS_OF_API
 from rollout.lab.api import Api
 from rollout.lab.control import Control
-from rollout.lab.door import Door
 from rollout.lab.faults import KINDS, NOW, Faults, LabFault, Ward
 from rollout.lab.keys import Key
+from rollout.lab.listener import Door
 from rollout.lab.loop import Loop
 from rollout.lab.node import LabNode
 from rollout.lab.objects import NodeMoment

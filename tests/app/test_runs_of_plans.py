@@ -9,6 +9,7 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.following import has_acted, newest_plan, plan_of, replay, rolled_back_since
+from rollout.app.maintenance import Known, last_confirmed
 from rollout.app.ports import RunHeader
 from rollout.app.runs import (
     check_in_inventory,
@@ -20,8 +21,7 @@ from rollout.app.runs import (
     owing,
     resumable,
 )
-from rollout.app.upkeep import Known, last_confirmed
-from rollout.core.health_gates.gate_needs import Needs
+from rollout.core.health_gates.required_back_ends import Needs
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.summary_text import since_lines
 from rollout.core.run.events import Answered, Trigger

@@ -13,7 +13,7 @@ from rollout.cli.main import run
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.plans import snapshot_codec
 from rollout.kubelet.node import sources
-from tests.app.test_apart import poison
+from tests.app.test_isolation import poison
 from tests.kubelet.nodes import CONFIG_TEXT, kubeadm
 from tests.places import ROOT
 

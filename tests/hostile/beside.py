@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from rollout.app.apart import Keep
+from rollout.app.isolation import Keep
 from rollout.app.plan import build_plan, check_preflight
 from rollout.core.model.plan import ExcludedNode, Plan
 from rollout.core.model.settings import Setting

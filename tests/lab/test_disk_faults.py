@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rollout.kubelet.agent import agent_call
-from rollout.lab import ailments, disk, faults
+from rollout.lab import disk, faults, kubelet_faults
 from tests.lab.labs import Lab
 from tests.lab.test_faults import (
     NEW,
@@ -142,7 +142,7 @@ def test_a_revert_needs_no_room(small: Lab) -> None:
 
 def test_a_sick_change_on_a_disk_that_filled_up_takes_itself_back(small: Lab) -> None:
     before = extra(small, NODE)
-    small.fault(NODE, ailments.NEVER_HEALTHY)
+    small.fault(NODE, kubelet_faults.NEVER_HEALTHY)
     small.fault(NODE, disk.FULL, at=disk.RECEIPT, add=True)
     lines = small.verb(NODE, apply(small, NODE))
     assert any("state=reverted cause=health" in line for line in lines), lines

@@ -12,7 +12,7 @@ import pytest
 
 from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent import agent_call
-from rollout.lab import ailments, faults, launch
+from rollout.lab import faults, kubelet_faults, launch
 from tests.controllers import until
 from tests.lab.labs import Lab, spec
 from tests.places import ROOT
@@ -120,7 +120,7 @@ def test_a_drop_cuts_the_connection_and_the_apply_goes_on(slow: Lab) -> None:
 
 def test_never_healthy_reverts_itself(small: Lab) -> None:
     before = extra(small, "lab-01")
-    small.fault("lab-01", ailments.NEVER_HEALTHY)
+    small.fault("lab-01", kubelet_faults.NEVER_HEALTHY)
     lines = small.verb("lab-01", apply(small, "lab-01"))
     assert any(line.startswith("healthy no") for line in lines)
     assert any("state=reverted cause=health" in line for line in lines)
@@ -129,7 +129,7 @@ def test_never_healthy_reverts_itself(small: Lab) -> None:
 
 
 def test_sick_in_soak_after_the_confirm_and_well_after_the_revert(small: Lab) -> None:
-    small.fault("lab-01", ailments.SICK_IN_SOAK, 0.5)
+    small.fault("lab-01", kubelet_faults.SICK_IN_SOAK, 0.5)
     small.verb("lab-01", apply(small, "lab-01"))
     assert small.state("lab-01") == "running"
     small.verb("lab-01", confirm())
@@ -139,15 +139,15 @@ def test_sick_in_soak_after_the_confirm_and_well_after_the_revert(small: Lab) ->
 
 
 def test_a_soak_fault_begins_so_long_after_the_confirm_once_and_not_before() -> None:
-    found = ailments.Ailments()
-    found.set(ailments.SICK_IN_SOAK, "the old configuration", 0.5)
+    found = kubelet_faults.Ailments()
+    found.set(kubelet_faults.SICK_IN_SOAK, "the old configuration", 0.5)
     assert not found.strike(1e9), "nobody has confirmed"
     found.confirmed(10.0)
     assert [found.strike(now) for now in (10.0, 10.49, 10.5, 11.0)] == [False, False, True, False]
 
 
 def test_deaf_in_soak(small: Lab) -> None:
-    small.fault("lab-01", ailments.DEAF_IN_SOAK, 0.0)
+    small.fault("lab-01", kubelet_faults.DEAF_IN_SOAK, 0.0)
     small.verb("lab-01", apply(small, "lab-01"))
     small.verb("lab-01", confirm())
     measured = agent_call.status(PROGRAM, measure=agent_call.Measure(healthz_port=10248), sudo=True, deadline=60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.lab import ailments, systemctl, tools
+from rollout.lab import kubelet_faults, systemctl, tools
 from rollout.lab.machine import KUBELET, LabMachine, Timer
 from tests.lab.trees import MemoryTree, NotingHost, kubeadm, running
 
@@ -176,7 +176,7 @@ def test_a_power_cut_loses_timers_and_boot_units_come_before_the_kubelet(
 
 def test_never_healthy_means_with_another_configuration(machine: LabMachine, tree: MemoryTree) -> None:
     well = machine.services[KUBELET].start.fingerprint
-    machine.ailments.set(ailments.NEVER_HEALTHY, well, 0)
+    machine.ailments.set(kubelet_faults.NEVER_HEALTHY, well, 0)
     call(machine, "restart kubelet", 200)
     assert healthz(machine, 201) == "ok"
     before = tree.read(EXTRA) or b""
@@ -189,7 +189,7 @@ def test_never_healthy_means_with_another_configuration(machine: LabMachine, tre
 
 
 def test_sick_in_soak_begins_after_the_confirm(machine: LabMachine, tree: MemoryTree) -> None:
-    machine.ailments.set(ailments.SICK_IN_SOAK, machine.services[KUBELET].start.fingerprint, 5)
+    machine.ailments.set(kubelet_faults.SICK_IN_SOAK, machine.services[KUBELET].start.fingerprint, 5)
     tree.write(EXTRA, "KUBELET_EXTRA_ARGS=--v=3\n")
     call(machine, "restart kubelet", 200)
     assert healthz(machine, 250) == "ok"
@@ -202,7 +202,7 @@ def test_sick_in_soak_begins_after_the_confirm(machine: LabMachine, tree: Memory
 
 
 def test_deaf_in_soak_takes_connections_and_never_answers(machine: LabMachine, tree: MemoryTree) -> None:
-    machine.ailments.set(ailments.DEAF_IN_SOAK, machine.services[KUBELET].start.fingerprint, 5)
+    machine.ailments.set(kubelet_faults.DEAF_IN_SOAK, machine.services[KUBELET].start.fingerprint, 5)
     tree.write(EXTRA, "KUBELET_EXTRA_ARGS=--v=3\n")
     call(machine, "restart kubelet", 200)
     machine.ailments.confirmed(260)

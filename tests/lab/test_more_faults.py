@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from rollout.cli.lab import lab as lab_command
 from rollout.core.model.report import RemoteCommand
-from rollout.lab import ailments, control, disk, door, faults
+from rollout.lab import control, disk, faults, kubelet_faults, listener
 from tests.controllers import until
 from tests.lab.labs import Lab
 from tests.lab.test_faults import NEW, apply, confirm, extra, receipt
@@ -26,7 +26,7 @@ def prints(lab: Lab, command: RemoteCommand) -> bytes:
 
 
 def test_garbage_in_place_of_an_answer_while_the_command_does_its_work(small: Lab) -> None:
-    small.fault(NODE, door.GARBAGE)
+    small.fault(NODE, listener.GARBAGE)
     said = prints(small, apply(small, NODE))
     assert b"end apply" not in said
     assert b"\nreceipt tx=t1 run=r1 counter=99 state=confirmed" in said, "a lie"
@@ -42,13 +42,13 @@ def test_garbage_in_place_of_an_answer_while_the_command_does_its_work(small: La
 
 
 def test_garbage_from_the_apply_on(small: Lab) -> None:
-    small.fault(NODE, door.GARBAGE, at=faults.APPLY)
+    small.fault(NODE, listener.GARBAGE, at=faults.APPLY)
     assert small.ssh(NODE, "echo fine").stdout == b"fine\n"
     assert b"\x1b" in prints(small, apply(small, NODE))
 
 
 def test_output_that_never_ends_until_the_client_leaves(small: Lab) -> None:
-    small.fault(NODE, door.ENDLESS)
+    small.fault(NODE, listener.ENDLESS)
     config = str(small.directory / "ssh_config")
     with subprocess.Popen(["ssh", "-F", config, NODE, "true"], stdout=subprocess.PIPE) as client:
         assert client.stdout is not None
@@ -81,7 +81,7 @@ def test_a_clock_that_jumps_changes_nothing_for_a_transaction(small: Lab, step: 
 
 
 def test_a_kubelet_that_flaps_is_active_now_and_then(small: Lab) -> None:
-    small.fault(NODE, ailments.FLAPPING, 0.45)  # shorter than RestartSec: no start outlives the agent's look
+    small.fault(NODE, kubelet_faults.FLAPPING, 0.45)  # shorter than RestartSec: no start outlives the agent's look
     restarts: set[str] = set()
     seen: set[str] = set()
     health: set[str] = set()
@@ -108,7 +108,7 @@ def test_a_kubelet_that_flaps_is_active_now_and_then(small: Lab) -> None:
 
 
 def test_faults_of_several_parts_at_once_and_one_in_place_of_another(small: Lab) -> None:
-    small.fault(NODE, ailments.NEVER_HEALTHY)
+    small.fault(NODE, kubelet_faults.NEVER_HEALTHY)
     small.fault(NODE, disk.SLOW, lasting=0.1, add=True)
     small.fault(NODE, faults.STRANGER, at=faults.APPLY, add=True)
     small.fault("lab-02", disk.SLOW, lasting=0.1)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from rollout.adapters.ssh.foreign import translate
+from rollout.adapters.ssh.error_mapping import translate
 from rollout.errors import RemoteError
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from paramiko.ssh_exception import AuthenticationException, BadAuthenticationTyp
 from paramiko.transport import Transport
 
 from rollout.adapters.ssh.certificates import refusal
-from rollout.adapters.ssh.foreign import detail_of, translate
+from rollout.adapters.ssh.error_mapping import detail_of, translate
 from rollout.adapters.ssh.identities import Identities
 from rollout.adapters.ssh.known_hosts import HostKeyVerdict, KnownHosts, KnownHostsFiles
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits

@@ -17,7 +17,7 @@ from paramiko.ssh_exception import SSHException
 
 from rollout.adapters.ssh.call_with_timeout import aside
 from rollout.adapters.ssh.certificates import SUFFIX, Certificate, parse, read
-from rollout.adapters.ssh.foreign import unless_exhausted
+from rollout.adapters.ssh.error_mapping import unless_exhausted
 from rollout.adapters.ssh.resolve import DEFAULT_KEYS, Endpoint
 from rollout.errors import RemoteError
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollout.adapters.ssh.foreign import unless_exhausted
+from rollout.adapters.ssh.error_mapping import unless_exhausted
 from rollout.adapters.ssh.patterns import is_literal, listed
 from rollout.errors import RemoteError
 

@@ -14,7 +14,7 @@ from paramiko.ssh_exception import SSHException
 from rollout.adapters.ssh.bastion_troubles import carried
 from rollout.adapters.ssh.dial import Dialer
 from rollout.adapters.ssh.elevation import Elevation, Proof
-from rollout.adapters.ssh.foreign import translate
+from rollout.adapters.ssh.error_mapping import translate
 from rollout.adapters.ssh.handshake import Handshake
 from rollout.adapters.ssh.identities import Identities
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles

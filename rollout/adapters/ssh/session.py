@@ -11,7 +11,7 @@ from paramiko.ssh_exception import ChannelException, SSHException
 from paramiko.transport import Transport
 
 from rollout.adapters.ssh.elevation import Elevation
-from rollout.adapters.ssh.foreign import detail_of, translate
+from rollout.adapters.ssh.error_mapping import detail_of, translate
 from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
 from rollout.adapters.ssh.troubles import printable
 from rollout.core.model.report import RemoteAnswer, RemoteCommand

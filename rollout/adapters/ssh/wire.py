@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from rollout.adapters.ssh.bastion_troubles import DroppedError
 from rollout.adapters.ssh.call_with_timeout import aside
-from rollout.adapters.ssh.foreign import translate
+from rollout.adapters.ssh.error_mapping import translate
 from rollout.adapters.ssh.limits import Deadline
 from rollout.adapters.ssh.troubles import printable, told
 from rollout.errors import RemoteError

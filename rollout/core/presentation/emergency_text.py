@@ -7,7 +7,7 @@ from typing import Any
 
 from rollout.core.model.proof import NodeProof, Proven
 from rollout.core.plans.receipt_history import OnNodes, RunOnNodes
-from rollout.core.presentation.time_back import TimeBack
+from rollout.core.presentation.rollback_time import TimeBack
 from rollout.core.text.message_folding import folded, for_all, nameless
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rollout.core.presentation.time_back import rehearsed
+from rollout.core.presentation.rollback_time import rehearsed
 from rollout.core.presentation.waiting import baselines, cordons, drains, pulls
 from rollout.core.run import drain_rounds
 from rollout.core.run.budgets import nearest

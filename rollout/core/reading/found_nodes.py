@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rollout.core.reading.inventory_written import ListedNode
+from rollout.core.reading.inventory_schema import ListedNode
 from rollout.core.reading.validation import explain
 from rollout.core.text.nodesets import EVERYTHING, fold, is_name
 from rollout.core.text.terminal import counted, printable

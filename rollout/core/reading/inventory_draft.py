@@ -16,7 +16,7 @@ from hashlib import sha256
 from rollout.core.model.inventory import Endpoints, Inventory, Node
 from rollout.core.reading.found_nodes import FoundNodes, listed
 from rollout.core.reading.inventory_file import build
-from rollout.core.reading.inventory_written import ElsewhereInventory
+from rollout.core.reading.inventory_schema import ElsewhereInventory
 from rollout.core.reading.node_sources import FromAnsible, FromKubernetes, NodesFrom
 from rollout.core.reading.validation import Mistakes, read_document, validate
 from rollout.core.text.yaml_source import Entry, Item

@@ -26,7 +26,7 @@ from hashlib import sha256
 
 from rollout.core.model.inventory import Inventory, Level, Node
 from rollout.core.model.settings import Setting
-from rollout.core.reading.inventory_written import (
+from rollout.core.reading.inventory_schema import (
     AnyInventory,
     Attributes,
     FoldedInventory,

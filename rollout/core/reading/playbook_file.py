@@ -29,8 +29,8 @@ from rollout.core.model.playbook import (
     WaveRule,
 )
 from rollout.core.reading import rendering
-from rollout.core.reading.gates_written import NodeGate, WaveGate
-from rollout.core.reading.playbook_written import (
+from rollout.core.reading.gate_schema import NodeGate, WaveGate
+from rollout.core.reading.playbook_schema import (
     Playbook,
     Shares,
     WrittenBudgets,

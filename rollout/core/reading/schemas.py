@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rollout.core.reading.inventory_written import ElsewhereInventory, FoldedInventory, ListedInventory
-from rollout.core.reading.playbook_written import Playbook
+from rollout.core.reading.inventory_schema import ElsewhereInventory, FoldedInventory, ListedInventory
+from rollout.core.reading.playbook_schema import Playbook
 from rollout.core.text import durations
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

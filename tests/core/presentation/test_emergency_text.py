@@ -16,7 +16,7 @@ from rollout.core.presentation.emergency_text import (
     unfinished_lines,
     waiting_lines,
 )
-from rollout.core.presentation.time_back import NodeTime, TimeBack
+from rollout.core.presentation.rollback_time import NodeTime, TimeBack
 
 SILENT = {
     "n1": "no banner within 10 s [no-banner]",

@@ -20,7 +20,7 @@ import pytest
 
 from rollout.core.model.playbook import Cause, Limits, Share
 from rollout.core.model.verdict import Reading, Verdict
-from rollout.core.presentation.afterwards import Afterwards
+from rollout.core.presentation.after_the_run import Afterwards
 from rollout.core.presentation.left_silences import LeftSilence
 from rollout.core.presentation.pages.markup import Html, tag
 from rollout.core.presentation.pages.page import page

@@ -12,7 +12,7 @@ from typing import Any
 
 from rollout.adapters.ssh.certificates import refusal
 from rollout.adapters.ssh.known_hosts import KnownHosts
-from rollout.app.upkeep import Known, verify_fleet
+from rollout.app.maintenance import Known, verify_fleet
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.core.presentation.drift_text import drift_document, drift_lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rollout.core.presentation.afterwards import NOTHING_SINCE, Afterwards
+from rollout.core.presentation.after_the_run import NOTHING_SINCE, Afterwards
 from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.health_gates import gates
 from rollout.core.presentation.pages.markup import Html, raw, tag

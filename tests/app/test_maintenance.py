@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rollout.app.maintenance import Freed, Known, forget_fleet, holders, set_free, under_way, verify_fleet
 from rollout.app.reading import read_receipts
-from rollout.app.upkeep import Freed, Known, forget_fleet, holders, set_free, under_way, verify_fleet
 from rollout.core.model.report import Outcome, RemoteAnswer
 from rollout.core.model.snapshot import Unread
 from rollout.core.text.blobs import digest

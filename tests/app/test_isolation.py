@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from rollout.app import node_gates
-from rollout.app.apart import attempt
 from rollout.app.explain import explain_on_node
+from rollout.app.isolation import attempt
+from rollout.app.maintenance import verify_fleet
 from rollout.app.plan import build_plan
 from rollout.app.proofs import prove
 from rollout.app.reading import read_receipts, snapshot_fleet
-from rollout.app.upkeep import verify_fleet
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan, Standing
 from rollout.core.model.proof import Proven
@@ -99,7 +99,7 @@ def test_a_fleet_with_one_poisonous_node_is_planned(monkeypatch: pytest.MonkeyPa
     made = planned(known, nodes, kept)
     (left,) = made.left
     assert (left.name, left.standing, left.reference) == (poisoned, Standing.REFUSED, "planning-failed")
-    assert "ValueError in test_apart.py" in left.reason
+    assert "ValueError in test_isolation.py" in left.reason
     assert left.reason.endswith("The trace is in FILE")
     assert POISON not in left.reason
     assert POISON in kept.traces[poisoned]

@@ -19,7 +19,7 @@ from rollout.core.model.playbook import (
     RevertScope,
     Shadowed,
 )
-from rollout.core.reading.gates_written import BUILT_IN_GATES, NodeGate, WaveGate, node_gate, wave_gate
+from rollout.core.reading.gate_schema import BUILT_IN_GATES, NodeGate, WaveGate, node_gate, wave_gate
 from rollout.core.reading.schema_words import SETTINGS, OrDuration, OrName, OrWord, one_of
 from rollout.core.reading.validation import Written, wrong
 from rollout.core.reading.value_types import Duration, Name, Percent, Registry, ShareText, between, choice

@@ -18,7 +18,7 @@ from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.errors import InputError, RemoteError
 from rollout.kubelet.explained.explanation import explain
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer
-from tests.app.test_foreseen import FOUND, NAMES, node, pods
+from tests.app.test_impact import FOUND, NAMES, node, pods
 from tests.kubelet.nodes import fleet, kubeadm
 
 FORBIDDEN = RemoteError("forbidden", "pods is forbidden")

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from rollout.core.model.inventory import Endpoints
 from rollout.core.reading import schema_words
-from rollout.core.reading.gates_written import Url
+from rollout.core.reading.gate_schema import Url
 from rollout.core.reading.node_sources import NodesFrom
 from rollout.core.reading.validation import Written, wrong
 from rollout.core.reading.value_types import Labels, Name, Registry

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Token
-from rollout.core.plans.standing_now import Now, PlanDecision, Standings, stand
+from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings, stand
 from tests.app.site import SMALL
 
 FILE = SMALL.groups[0].change.files[0]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.applied_before import look_before, runs_that_applied
+from rollout.app.apply_precheck import look_before, runs_that_applied
 from rollout.app.ports import RunHeader
 from rollout.core.plans import plan_codec
-from rollout.core.plans.standing_now import Now, PlanDecision
+from rollout.core.plans.apply_readiness import Now, PlanDecision
 from tests.app.agents import SILENT, answer, holds, receipt, well
 from tests.app.site import NAMES, SMALL, WAY, Site
 from tests.app.test_node_worker import OLD

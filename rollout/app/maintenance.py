@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from rollout.app.apart import Keep, attempt, keep_nothing
 from rollout.app.following import plan_of, replay_if_readable
 from rollout.app.hearing import FAILED, report_of
+from rollout.app.isolation import Keep, attempt, keep_nothing
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rollout.app.apart import Keep, keep_nothing
 from rollout.app.hearing import report_of
+from rollout.app.isolation import Keep, keep_nothing
+from rollout.app.maintenance import last_confirmed
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, Target
 from rollout.app.reading import each, only
-from rollout.app.upkeep import last_confirmed
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Report
 from rollout.core.plans import plan_codec
-from rollout.core.plans.standing_now import Standings, only_restarts, stand
+from rollout.core.plans.apply_readiness import Standings, only_restarts, stand
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Measure
 
