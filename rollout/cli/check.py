@@ -17,8 +17,8 @@ from rollout.app.check import CheckResult
 from rollout.app.check import check as check_files
 from rollout.app.reading import way_to
 from rollout.cli.check_kubelet import answers, asked, tell
-from rollout.cli.plan import saved_fleet
-from rollout.cli.wiring import refused_ways
+from rollout.composition.planning import saved_fleet
+from rollout.composition.wiring import refused_ways
 from rollout.core.model.inventory import Inventory
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError

@@ -11,7 +11,7 @@ from rollout.app.control import RequestStatus, ask
 from rollout.app.following import attendance, follow, replay, runs_at_work
 from rollout.app.ports import Journal
 from rollout.cli.options import known_run, reason_option, session_options
-from rollout.cli.wiring import Session, operator
+from rollout.composition.wiring import Session, operator
 from rollout.core.model.playbook import RevertScope
 from rollout.core.presentation.summary import exit_code, summarize
 from rollout.core.presentation.summary_text import attendance_lines, status_document, summary_lines

@@ -11,8 +11,8 @@ from rollout.adapters.clock import SystemClock
 from rollout.app.cordons import Lifted, lift_cordons, write_down_lifted
 from rollout.app.ports import Journal
 from rollout.app.runs import leased
-from rollout.cli.gate_backends import cluster_of
-from rollout.cli.wiring import Session, operator
+from rollout.composition.back_ends import cluster_of
+from rollout.composition.wiring import Session, operator
 from rollout.core.model.inventory import Inventory
 from rollout.core.run.state import Phase, RunState
 from rollout.core.text.nodesets import fold

@@ -10,8 +10,8 @@ import click
 
 from rollout.app.explain import explain_on_node, shown_by
 from rollout.cli.options import session_options
-from rollout.cli.plan import read_fleet, saved_fleet
-from rollout.cli.wiring import Session
+from rollout.composition.planning import read_fleet, saved_fleet
+from rollout.composition.wiring import Session
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError

@@ -10,8 +10,8 @@ import click
 
 from rollout.app.following import newest_plan
 from rollout.cli.options import session_options
-from rollout.cli.plan_file import plan_in
-from rollout.cli.wiring import Session
+from rollout.composition.planning import plan_in
+from rollout.composition.wiring import Session
 from rollout.core.model.plan import Plan
 from rollout.core.plans.kubeadm_patches import (
     PATCH_FILE,

@@ -9,7 +9,7 @@ from typing import Any, cast
 import click
 
 from rollout.cli.options import limit_option
-from rollout.cli.wiring import cluster_here
+from rollout.composition.wiring import cluster_here
 from rollout.core.model.inventory import Inventory
 from rollout.core.text.nodesets import Names, NodesetError, evaluate, fold, select
 from rollout.errors import UsageError

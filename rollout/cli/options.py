@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from rollout.app.ports import RunHeader
-from rollout.cli.wiring import Session, shared_journal
+from rollout.composition.wiring import Session, shared_journal
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError

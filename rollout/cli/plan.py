@@ -4,35 +4,23 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from rollout.adapters.clock import SystemClock
 from rollout.adapters.private_files import write_privately
-from rollout.app.cluster_context import look_around
-from rollout.app.following import last_way_back
-from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, load_policy, names_in
-from rollout.app.plan import build_plan, check_preflight
-from rollout.app.ports import Files
-from rollout.app.reading import snapshot_fleet
-from rollout.app.running_configs import with_running
-from rollout.cli.gate_backends import ask_backends, check_backends, needs_to_plan
+from rollout.app.load import load_policy
+from rollout.app.plan import check_preflight
 from rollout.cli.options import limit_option, session_options
-from rollout.cli.plan_file import read_bounded
-from rollout.cli.wiring import Session
-from rollout.core.model.inventory import Inventory
+from rollout.composition.back_ends import ask_backends, check_backends, needs_to_plan
+from rollout.composition.planning import make_plan, preflight_text, read_fleet, saved_fleet, the_playbook
+from rollout.composition.wiring import Session
 from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import Policy
-from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import plan_text
-from rollout.core.plans.planning import Preflight
-from rollout.core.reading.precedence import parse_override, settings_of
-from rollout.core.text.nodesets import fold, select
-from rollout.errors import InputError, Problem, UsageError
+from rollout.core.text.nodesets import select
+from rollout.errors import UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.fields import known_minors
 
@@ -93,49 +81,6 @@ def _exit_code(made: Plan, with_changes: int) -> int:
     return NOT_PLANNED if made.left_out else 0
 
 
-def the_playbook(files: Files, inventory: Inventory) -> str:
-    """The inventory's, or the only one there is."""
-    if inventory.playbook:
-        return inventory.playbook
-    names = names_in(files, PLAYBOOK_FOLDER)
-    if len(names) != 1:
-        raise UsageError(
-            "which-playbook",
-            f"say which playbook with --playbook: {', '.join(names) or 'there is none'}",
-            hint=f"or, for always, `playbook:` in {INVENTORY_FOLDER}/{inventory.cluster}.yaml",
-        )
-    return names[0]
-
-
-def read_fleet(session: Session, inventory: Inventory, selection: Sequence[str]) -> FleetSnapshot:
-    """One round trip a node."""
-    nodes = session.nodes()
-    try:
-        fleet = snapshot_fleet(inventory, session.way(inventory, selection), nodes, SystemClock(), session.traces.keep)
-    finally:
-        nodes.close()
-    sources, keep = session.sources(), session.traces.keep
-    return with_running(fleet, inventory, session.past(), sources, session.kubeconfig, keep)
-
-
-def make_plan(
-    session: Session,
-    inventory: Inventory,
-    policy: Policy,
-    fleet: FleetSnapshot,
-    selection: tuple[str, ...],
-    limit: str,
-    overrides: Sequence[str],
-    assumed: int | None = None,
-) -> Plan:
-    """``assumed``: the minor that kubelets newer than rollout knows are taken for."""
-    said = {setting.name: setting for setting in map(parse_override, overrides)}
-    known = last_way_back(session.past(), inventory.cluster)
-    around = look_around(inventory, session.past(), session.sources(), session.kubeconfig, selection)
-    settings = settings_of(inventory, policy, said)
-    return build_plan(inventory, policy, fleet, settings, selection, limit, known, around, assumed, session.traces.keep)
-
-
 def _assumed(text: str) -> int | None:
     """The minor of ``--assume-kubelet 1.37``."""
     if not text:
@@ -147,19 +92,6 @@ def _assumed(text: str) -> int | None:
             "assume-kubelet", f"--assume-kubelet takes a version that rollout knows ({span}), not {text!r}"
         )
     return found.minor
-
-
-def preflight_text(preflight: Preflight) -> str:
-    sick = f"{len(preflight.sick)} of {preflight.selected} nodes are sick or cannot be read"
-    return f"{sick}, the playbook's preflight limit is {preflight.most}: {fold(preflight.sick)}"
-
-
-def saved_fleet(path: Path) -> FleetSnapshot:
-    """What ``--save-snapshot`` kept."""
-    try:
-        return snapshot_codec.decode(read_bounded(path), str(path))
-    except OSError as exc:
-        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -7,30 +7,11 @@ from pathlib import Path
 
 import click
 
-from rollout.app.plan import read_plan
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
-from rollout.errors import InputError, Problem, UsageError
+from rollout.errors import UsageError
 
-LARGEST = 2**30
 _DIGEST = re.compile(r"[0-9a-f]{12,64}")
-
-
-def read_bounded(path: Path) -> bytes:
-    """A regular file of a size that one of ours may have."""
-    if path.exists() and (not path.is_file() or path.stat().st_size > LARGEST):
-        raise InputError(
-            (Problem("file-not-ours", f"{path} is no file of ours: not a regular file, or larger than 1 GiB"),)
-        )
-    return path.read_bytes()
-
-
-def plan_in(path: Path) -> Plan:
-    """The plan in a file, or ``InputError``."""
-    try:
-        return read_plan(read_bounded(path), str(path))
-    except OSError as exc:
-        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
 
 
 def _given_digest(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:

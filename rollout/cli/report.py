@@ -15,7 +15,7 @@ from rollout.app.following import afterwards
 from rollout.app.past_runs import past_run
 from rollout.app.run_report import tell_run
 from rollout.cli.options import known_run, session_options
-from rollout.cli.wiring import Session
+from rollout.composition.wiring import Session
 from rollout.core.presentation.after_the_run import afterwards_document, afterwards_lines
 from rollout.core.presentation.pages.page import page
 from rollout.core.presentation.pages.text import report_document, report_lines

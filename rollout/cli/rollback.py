@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import click
@@ -14,9 +15,9 @@ from rollout.app.proofs import prove
 from rollout.app.rollbacks import RunsToRevert, rollback_order
 from rollout.app.runs import highest_counter, start_revert
 from rollout.cli.cordons import lift_and_tell, lift_those_of
-from rollout.cli.emergency import EmergencyHands, left_behind, tell_proofs, to_be_proven, way_back_known
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
-from rollout.cli.wiring import Session, new_run_id
+from rollout.composition.emergency_io import EmergencyTerminal, left_behind, tell_proofs, to_be_proven, way_back_known
+from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import Proven
 from rollout.core.presentation.emergency_text import predicted_lines
@@ -83,10 +84,12 @@ def rollback(
     names = select(limit, inventory) if limit else tuple(inventory.nodes)
     patience = _patience(asked)
     whole = EmergencyOptions(inventory, RunsToRevert(runs, asked.every_run), limits, force=force, at_most=patience)
-    return _emergency(session, whole, EmergencyHands(session, inventory, yes), names)
+    return _emergency(
+        session, whole, EmergencyTerminal(session, inventory, partial(typed_confirmation, yes=yes)), names
+    )
 
 
-def _emergency(session: Session, asked: EmergencyOptions, hands: EmergencyHands, names: Sequence[str]) -> int:
+def _emergency(session: Session, asked: EmergencyOptions, hands: EmergencyTerminal, names: Sequence[str]) -> int:
     """The exit code. Cordons are lifted once the nodes are ours: those of runs that still have some are left to them."""
     work = EmergencyRollback(asked, hands)
     try:

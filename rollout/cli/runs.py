@@ -28,11 +28,11 @@ from rollout.app.runs import (
 )
 from rollout.app.runs import resume as resume_run
 from rollout.cli.cordons import lift_those_of
-from rollout.cli.gate_backends import check_backends, gate_backends, needs_to_plan
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
-from rollout.cli.plan import make_plan, preflight_text, read_fleet, the_playbook
-from rollout.cli.plan_file import check_digest, digest_option, plan_in
-from rollout.cli.wiring import Session, operator
+from rollout.cli.plan_file import check_digest, digest_option
+from rollout.composition.back_ends import check_backends, gate_backends, needs_to_plan
+from rollout.composition.planning import make_plan, plan_in, preflight_text, read_fleet, the_playbook
+from rollout.composition.wiring import Session, operator
 from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan

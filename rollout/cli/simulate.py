@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from rollout.app.simulate import foreseen_document, foreseen_lines
-from rollout.cli.plan_file import plan_in
+from rollout.composition.planning import plan_in
 from rollout.core.model.plan import Plan
 from rollout.core.text.nodesets import Names
 from rollout.core.text.terminal import printable

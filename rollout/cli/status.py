@@ -12,7 +12,7 @@ from rollout.app.following import afterwards, replay
 from rollout.app.past_runs import past_run
 from rollout.app.ports import RunHeader
 from rollout.cli.options import known_run, session_options
-from rollout.cli.wiring import Session
+from rollout.composition.wiring import Session
 from rollout.core.presentation.after_the_run import afterwards_document, afterwards_lines
 from rollout.core.presentation.past_run import PastRun, past_run_document, past_run_lines
 from rollout.core.presentation.summary import summarize

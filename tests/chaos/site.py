@@ -14,7 +14,7 @@ from pathlib import Path
 from rollout.app.following import replay
 from rollout.app.ports import Journal
 from rollout.app.runs import last_that_acted
-from rollout.cli.wiring import Session
+from rollout.composition.wiring import Session
 from rollout.core.run.state import RunState
 from tests.bed.bed import Bed
 from tests.bed.node import Node

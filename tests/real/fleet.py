@@ -17,7 +17,7 @@ from typing import Any
 from ClusterShell.NodeSet import NodeSet
 
 from rollout.app.following import attendance, replay
-from rollout.cli.wiring import Session
+from rollout.composition.wiring import Session
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import status_document
 from tests.bed.bed import Bed

@@ -1,16 +1,14 @@
-"""The hands of an emergency: how it reads nodes, carries a run out, speaks, waits."""
+"""The input and output of an emergency rollback: it reads nodes, carries a run out, prints and waits."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
-
-import click
 
 from rollout.adapters.interrupts import Interrupts
 from rollout.app.emergencies import EmergencyReadings, LeftTo, Round, Told, Unfinished, Waiting
@@ -20,8 +18,7 @@ from rollout.app.proofs import prove
 from rollout.app.reading import read_receipts, restart_pauses
 from rollout.app.rollbacks import Emergency
 from rollout.app.runs import Tools, start_revert
-from rollout.cli.options import typed_confirmation
-from rollout.cli.wiring import SecondInterruptError, Session, new_run_id, without_journal
+from rollout.composition.wiring import SecondInterruptError, Session, new_run_id, without_journal
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.proof import NodeProof
 from rollout.core.model.rollback_timing import WayBack
@@ -44,15 +41,17 @@ _UNWRITTEN = frozenset({"journal-unusable", "journal-away"})
 
 
 @dataclass(slots=True)
-class EmergencyHands:
-    """Wires one call of the command. ``rounds`` counts the runs that it began; ``journal`` is opened with the first.
+class EmergencyTerminal:
+    """Wires one emergency. ``rounds`` counts the runs that it began; ``journal`` is opened with the first.
+
+    ``ask`` takes the cluster and what will be done; it raises ``UsageError`` where nobody agrees.
 
     ``interrupts`` count from the first run on: before that Ctrl-C ends the command as any other.
     """
 
     session: Session
     inventory: Inventory
-    yes: bool
+    ask: Callable[[str, str], None]
     rounds: int = 0
     journal: Journal | None = None
     interrupts: Interrupts = field(default_factory=Interrupts)
@@ -92,7 +91,7 @@ class EmergencyHands:
 
     def confirm(self, count: int) -> None:
         cluster = self.inventory.cluster
-        typed_confirmation(cluster, f"{counted(count, 'node')} of {cluster} will be taken back", yes=self.yes)
+        self.ask(cluster, f"{counted(count, 'node')} of {cluster} will be taken back")
 
     def carry_out(self, found: Emergency) -> Round:
         """One run, and the proof of its nodes and of those that were back already."""
@@ -237,5 +236,5 @@ def way_back_known(session: Session, cluster: str) -> WayBack | None:
 def _print(line: str) -> None:
     """Nobody may be listening any more: an emergency goes on without an audience."""
     with suppress(OSError, ValueError):
-        click.echo(line)
+        sys.stdout.write(f"{line}\n")
         sys.stdout.flush()

@@ -15,9 +15,9 @@ from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Journal, RunHeader
 from rollout.app.rollbacks import Emergency, emergency
 from rollout.app.runs import Tools
-from rollout.cli import emergency as module
-from rollout.cli.emergency import EmergencyHands
-from rollout.cli.wiring import Session
+from rollout.composition import emergency_io as module
+from rollout.composition.emergency_io import EmergencyTerminal
+from rollout.composition.wiring import Session
 from rollout.core.model.playbook import EMERGENCY_LIMITS
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Token
@@ -99,9 +99,9 @@ def signals() -> Iterator[None]:
 pytestmark = pytest.mark.usefixtures("signals")
 
 
-def hands(folder: Path, journal: Journal) -> EmergencyHands:
+def hands(folder: Path, journal: Journal) -> EmergencyTerminal:
     session = Having(folder, None, accept_new=False, output="text", kept=journal)
-    return EmergencyHands(session, inventory(6), yes=True)
+    return EmergencyTerminal(session, inventory(6), lambda *_: None)
 
 
 def found(run: str) -> Emergency:

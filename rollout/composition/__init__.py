@@ -1,0 +1,1 @@
+"""Which adapter serves which port, and the use cases put together: what commands and pages are made from."""

@@ -1,0 +1,101 @@
+"""Planning as commands and pages begin it: read the nodes, the files and the journal, then plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rollout.adapters.clock import SystemClock
+from rollout.app.cluster_context import look_around
+from rollout.app.following import last_way_back
+from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, names_in
+from rollout.app.plan import build_plan, read_plan
+from rollout.app.ports import Files
+from rollout.app.reading import snapshot_fleet
+from rollout.app.running_configs import with_running
+from rollout.composition.wiring import Session
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import Policy
+from rollout.core.model.snapshot import FleetSnapshot
+from rollout.core.plans import snapshot_codec
+from rollout.core.plans.planning import Preflight
+from rollout.core.reading.precedence import parse_override, settings_of
+from rollout.core.text.nodesets import fold
+from rollout.errors import InputError, Problem, UsageError
+
+LARGEST = 2**30
+"""Bytes of a plan or a snapshot."""
+
+
+def the_playbook(files: Files, inventory: Inventory) -> str:
+    """The inventory's, or the only one there is."""
+    if inventory.playbook:
+        return inventory.playbook
+    names = names_in(files, PLAYBOOK_FOLDER)
+    if len(names) != 1:
+        raise UsageError(
+            "which-playbook",
+            f"say which playbook with --playbook: {', '.join(names) or 'there is none'}",
+            hint=f"or, for always, `playbook:` in {INVENTORY_FOLDER}/{inventory.cluster}.yaml",
+        )
+    return names[0]
+
+
+def read_fleet(session: Session, inventory: Inventory, selection: Sequence[str]) -> FleetSnapshot:
+    """One round trip a node."""
+    nodes = session.nodes()
+    try:
+        fleet = snapshot_fleet(inventory, session.way(inventory, selection), nodes, SystemClock(), session.traces.keep)
+    finally:
+        nodes.close()
+    sources, keep = session.sources(), session.traces.keep
+    return with_running(fleet, inventory, session.past(), sources, session.kubeconfig, keep)
+
+
+def make_plan(
+    session: Session,
+    inventory: Inventory,
+    policy: Policy,
+    fleet: FleetSnapshot,
+    selection: tuple[str, ...],
+    limit: str,
+    overrides: Sequence[str],
+    assumed: int | None = None,
+) -> Plan:
+    """``assumed``: the minor that kubelets newer than rollout knows are taken for."""
+    said = {setting.name: setting for setting in map(parse_override, overrides)}
+    known = last_way_back(session.past(), inventory.cluster)
+    around = look_around(inventory, session.past(), session.sources(), session.kubeconfig, selection)
+    settings = settings_of(inventory, policy, said)
+    return build_plan(inventory, policy, fleet, settings, selection, limit, known, around, assumed, session.traces.keep)
+
+
+def preflight_text(preflight: Preflight) -> str:
+    sick = f"{len(preflight.sick)} of {preflight.selected} nodes are sick or cannot be read"
+    return f"{sick}, the playbook's preflight limit is {preflight.most}: {fold(preflight.sick)}"
+
+
+def saved_fleet(path: Path) -> FleetSnapshot:
+    """What ``--save-snapshot`` kept."""
+    try:
+        return snapshot_codec.decode(read_bounded(path), str(path))
+    except OSError as exc:
+        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
+
+
+def read_bounded(path: Path) -> bytes:
+    """A regular file of a size that one of ours may have."""
+    if path.exists() and (not path.is_file() or path.stat().st_size > LARGEST):
+        raise InputError(
+            (Problem("file-not-ours", f"{path} is no file of ours: not a regular file, or larger than 1 GiB"),)
+        )
+    return path.read_bytes()
+
+
+def plan_in(path: Path) -> Plan:
+    """The plan in a file, or ``InputError``."""
+    try:
+        return read_plan(read_bounded(path), str(path))
+    except OSError as exc:
+        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
