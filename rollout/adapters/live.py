@@ -28,6 +28,9 @@ from rollout.core.text.terminal import counted, printable, seconds_text
 
 # A view of a run as rich renders it. The only module that draws with rich; ``live`` shows it, the picture
 # exports it.
+#
+# Every text goes in as ``Text``, never as markup, and what came from nodes went through ``printable`` in the
+# view. States differ in their sign as well as in their colour, for screens and eyes without colours.
 
 
 BAR = 30

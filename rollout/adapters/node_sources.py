@@ -21,6 +21,9 @@ from rollout.errors import InputError, Problem
 
 # Asking an Ansible inventory for its nodes: a program that prints them, or ``ansible-inventory`` for everything
 # else.
+#
+# No shell, no input, no descriptors of ours, a process group of its own that is ended when it takes too long or
+# says too much.
 
 
 PATIENCE = 30.0

@@ -34,6 +34,11 @@ from rollout.kubelet.health_gates.cluster_gates import (
 from rollout.kubelet.health_gates.expectations import Judged, judge, shown_as_planned
 
 # What a node's kubelet shows of its configuration through the API server, where that can be asked.
+#
+# The effective-config gate goes by the node's files and the kubelet's command line. Where there is a kubeconfig
+# that may read ``nodes/proxy``, ``/configz`` must show what was planned, too. Where it cannot be read the gate
+# stands without it, and its evidence says so: not everybody may be given nodes/proxy, which allows to run
+# commands in every pod of the node.
 
 
 _FOR_GOOD = frozenset({"unauthorized", "forbidden", "no-endpoint"})

@@ -26,6 +26,10 @@ from rollout.errors import AwayError, InputError, Problem, RemoteError
 
 # The credential of an ``exec`` plugin, for many callers: the plugin is run once for all of them, on a thread of
 # its own.
+#
+# A plugin that hangs holds up nobody longer than his own deadline. Its failure is shared for some seconds, so
+# that hundreds of nodes do not run it one after the other; a credential that is still valid is used while a new
+# one is asked for.
 
 
 EARLY = 30.0

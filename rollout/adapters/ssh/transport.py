@@ -25,6 +25,15 @@ from rollout.adapters.ssh.tunnel import Closer
 from rollout.errors import RemoteError
 
 # What one channel sends, in an order that OpenSSH bears.
+#
+# paramiko looks whether a channel is open, lets go of its lock, and then sends. Meanwhile another thread sends
+# the channel's CLOSE. OpenSSH ends the whole connection at the first message for a channel that is closed, and
+# a bastion's connection carries many nodes. Once the other side has closed too, it gives the channel's number
+# to a new channel, so a late message must be known by the channel that sends it, not by the number in it.
+#
+# So each channel has an outlet, in the place where paramiko keeps the channel's transport. A thread leaves its
+# message there; a thread that finds nobody sending sends what is there. Nobody waits here for another thread:
+# paramiko's own thread, which closes channels too, must never wait for a sender.
 
 
 if TYPE_CHECKING:

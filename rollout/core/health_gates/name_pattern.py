@@ -14,6 +14,10 @@ from rollout.core.text.nodesets import fold, is_name
 from rollout.core.text.terminal import counted, printable
 
 # Which nodes an instant query's answer speaks of, so that nodes whose series vanish are missed.
+#
+# A sample is a node's when one of its labels holds the node's name: alone, with a port (``n1:9100``), or as the
+# beginning of a longer name (``n1.example.net``). A query that adds nodes up has no such label: nothing can be
+# counted in it.
 
 
 def answering(answer: Samples, names: Collection[str]) -> frozenset[str]:

@@ -10,6 +10,8 @@ from enum import StrEnum
 
 # What draining a node looks at: the pods on it as the API server tells of their end, and what it answers to an
 # eviction.
+#
+# All times are seconds. A pod's ``uid`` tells it from the next one of the same name.
 
 
 BY_HAND = "kubectl uncordon NODE && kubectl annotate node NODE rollout/cordoned-by- rollout/token-"

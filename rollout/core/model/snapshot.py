@@ -11,6 +11,11 @@ from enum import StrEnum
 from statistics import median_low
 
 # Which token counters are believed: a node that says a wrong one must not raise every other node's.
+#
+# A run takes a token above the highest that the journal and the nodes know. Whoever has a node can make it say
+# any number; with the highest that fits, no later token would. So what most nodes say, or the journal, is the
+# ground, and one may be above it by what a thousand runs a day for years would make; what is above that is a
+# lie, and of no consequence to anybody else.
 
 
 MOST_ABOVE = 1_000_000

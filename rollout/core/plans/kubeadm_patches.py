@@ -15,6 +15,8 @@ from rollout.core.text import diff, json_text, nodesets
 from rollout.core.text.terminal import counted, printable
 
 # What kubeadm must be told so that it keeps a plan's change: the fields, once for each distinct set of them.
+#
+# Flags are not among them: they belong into ``nodeRegistration.kubeletExtraArgs``.
 
 
 PATCH_FILE = "kubeletconfiguration+merge.yaml"

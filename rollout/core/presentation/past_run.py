@@ -13,6 +13,8 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable, wall
 
 # How a run ended, in words that stay: what a version with other rules can still show of it.
+#
+# Written down once, at the end. Names here are those of the journal's table ``summaries``.
 
 
 @dataclass(frozen=True, slots=True)

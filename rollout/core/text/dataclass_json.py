@@ -20,6 +20,9 @@ from typing import Any
 from rollout.core.text.terminal import printable
 
 # What a field is called in journals, plans and snapshots, where code calls it otherwise.
+#
+# A field is written under its own name. Whoever renames one keeps the name that older versions wrote:
+# ``reverts: bool = field(default=False, metadata=on_disk("want_back"))``.
 
 
 _KEY = "on disk"

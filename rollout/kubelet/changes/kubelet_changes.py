@@ -61,6 +61,11 @@ def side_effects(
 
 
 # The kubelet's notes on its CPU and memory manager: with another policy than the one noted it does not start.
+#
+# ``configured policy … differs from state checkpoint policy …``
+# (pkg/kubelet/cm/cpumanager/state/state_checkpoint.go and memorymanager's, 1.20 to 1.36); somebody must drain
+# the node and remove the file. rollout sets neither policy, but a file that somebody has edited since the
+# kubelet's start would come into force by our restart.
 
 
 _MANAGERS = (

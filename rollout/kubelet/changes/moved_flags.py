@@ -20,6 +20,9 @@ from rollout.kubelet.node.sources import Found
 
 # A flag beats the file: which flags on a command line keep a field of the configuration file from having
 # effect.
+#
+# ``kubeletConfigFlagPrecedence`` parses the arguments again on top of the file (cmd/kubelet/app/server.go);
+# feature gates are merged key by key, flags winning.
 
 
 @cache

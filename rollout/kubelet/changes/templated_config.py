@@ -25,6 +25,10 @@ from rollout.kubelet.node.sources import Found
 from rollout.kubelet.versions import Version
 
 # Giving a kubelet that has none a ``--config`` file: what that changes besides, and who accepts it.
+#
+# Without ``--config`` a kubelet keeps the defaults of its flags (``applyLegacyDefaults``,
+# cmd/kubelet/app/options/options.go): anonymous requests allowed, authorization AlwaysAllow, the read-only port
+# 10255. With one it has those of v1beta1.
 
 
 DEFAULTS = (

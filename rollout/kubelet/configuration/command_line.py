@@ -11,6 +11,9 @@ from rollout.kubelet.configuration.flags import FlagError, Flags, parse
 from rollout.kubelet.configuration.outcome import Sources
 
 # ``--node-labels``: in the namespaces of Kubernetes only what a kubelet may say about itself.
+#
+# Source: ``ValidateKubeletFlags`` (``cmd/kubelet/app/options/options.go``) and
+# ``pkg/kubelet/apis/well_known_labels.go``.
 
 
 _OURS = ("kubernetes.io", "k8s.io")

@@ -19,6 +19,19 @@ from rollout.kubelet.configuration.feature_gates import enabled
 from rollout.kubelet.configuration.schema import FieldType, Form
 
 # What a kubelet takes for the fields that nobody set, by minor, in the form in which ``/configz`` shows it.
+#
+# The data is ``kubelet_defaults.json`` in ``rollout/kubelet``; it says how it was derived. Source of the rules
+# below: ``SetDefaults_KubeletConfiguration`` in ``pkg/kubelet/apis/config/v1beta1/defaults.go`` and
+# ``loadConfigFile`` in ``cmd/kubelet/app/server.go``. What is not in the table because it hangs on other
+# values:
+#
+# * A field that is no pointer (``schema.FieldType``) takes its default when it is zero, too; a map or list only
+# when it is null. * ``nodeStatusReportFrequency`` follows ``nodeStatusUpdateFrequency`` where only that is
+# written. * ``podPidsLimit`` below 0 becomes -1. * ``serializeImagePulls`` is false where only
+# ``maxParallelImagePulls`` of 2 or more is written (1.27). * ``mergeDefaultEvictionSettings`` (1.33) keeps the
+# default thresholds that ``evictionHard`` does not name. * Without ``serverTLSBootstrap``, ``tlsCertFile`` and
+# ``tlsPrivateKeyFile`` become ``kubelet.crt`` and ``kubelet.key`` under   ``--cert-dir`` where neither is
+# written (``InitializeTLS``).
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,9 @@ def _of_minor(minor: int) -> Mapping[str, FeatureGate]:
 
 
 # Which feature gates are on, as ``featuregate.SetFromMap`` sets them: key by key over the defaults.
+#
+# An unknown gate and a locked one set to the other value are fatal. ``AllAlpha`` and ``AllBeta`` set the gates
+# of their stage that nobody named. Source: component-base ``featuregate/feature_gate.go``.
 
 
 _STAGES = {ALL_ALPHA: Stage.ALPHA, ALL_BETA: Stage.BETA}

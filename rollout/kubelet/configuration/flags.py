@@ -14,6 +14,16 @@ from rollout.kubelet.configuration.flag_values import setter
 from rollout.kubelet.configuration.go_values import GoValueError, quoted
 
 # Words of a command line as pflag takes them for flags. The one place that knows its grammar.
+#
+# ``--flag=value`` and ``--flag value``; a switch takes no following word; ``_`` in a long name is ``-``
+# (component-base's WordSepNormalizeFunc); a short name may have its value behind it (``-v=2``, ``-v2``, ``-v
+# 2``), short names of switches may stand together (``-hv2``); ``--`` ends the flags; ``-test.…`` is passed
+# over, as Go's own tests write it. A word is read once and never looked back at. Source: ``parseArgs``,
+# ``parseLongArg`` and ``parseSingleShortArg`` of pflag 1.0.5 to 1.0.9 (1.20 to 1.36), which agree.
+#
+# Whether a flag takes a word is the kubelet's matter. pflag ends at a flag that it does not know; whoever reads
+# on (words of another minor, or of cri-dockerd and dockerd) is told what the next word looks like: a flag, or a
+# value.
 
 
 _LONG = {"v": "--v", "h": "--help"}

@@ -17,6 +17,10 @@ from rollout.kubelet.configuration.validation.allocatable import cpus
 from rollout.kubelet.configuration.validation.checked import MILLISECOND, Checked, Complaint
 
 # Maps of quantities and percentages, which a kubelet reads after validation: reservations and eviction.
+#
+# Sources: ``parseResourceList`` (``cmd/kubelet/app/server.go``), ``ParseThresholdConfig``
+# (``pkg/kubelet/eviction/helpers.go``), ``ParseQOSReserved`` (``pkg/kubelet/cm/container_manager.go``) of
+# 1.20.2. Go walks maps in no order; here it is sorted.
 
 
 _RESERVED = frozenset({"cpu", "memory", "ephemeral-storage", "pid"})

@@ -13,6 +13,14 @@ import re
 
 # Where Go's YAML scanner reads a plain word in braces or brackets otherwise than libyaml, of which it is an
 # older copy.
+#
+# * A colon ends a word only where a blank follows: ``[fd00::]`` holds the text ``fd00::``. libyaml stops there.
+# * A question mark ends a word everywhere: ``[a?b]`` is an error. libyaml takes it for a part of the word.
+#
+# So each such colon is replaced before libyaml reads, by a letter of the private use area, and put back
+# afterwards. All positions stay. In block style, in quotes and in comments the replacement changes nothing, so
+# it needs no context. Source: ``yaml_parser_scan_plain_scalar`` in ``vendor/gopkg.in/yaml.v2/scannerc.go`` of
+# 1.20.2.
 
 
 STAND_IN = "\ue000"

@@ -24,6 +24,14 @@ from rollout.core.text import json_text
 from rollout.core.text.terminal import counted, printable
 
 # What the API said of a node right before its change, as one short line: it is journaled once for every node.
+#
+#     {"v": 1, "at": 81034, "lease": "2026-11-20T19:00:00.000000Z", "ended": ["77b0…"], "pods": {"1f3a…": ["app
+# 9c1e… 0", "side - 3!"]}}
+#
+# Pods that had ended by then, and the others by the beginning of their uid, containers with the beginning of
+# their id and their restart count. ``!`` marks a container that was not steady then (waiting, ended, or
+# restarted within ten minutes): what it does next is not our doing. ``~`` marks one whose image could not be
+# pulled then.
 
 
 VERSION = 1

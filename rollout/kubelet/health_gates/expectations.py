@@ -20,6 +20,8 @@ from rollout.kubelet import in_force
 from rollout.kubelet.node import arguments
 
 # Where a node's kubelet is asked for its health, by what was read of the node: no plan is needed.
+#
+# Only the place to ask: a wrong one is not answered, which proves nothing.
 
 
 DEFAULT_HEALTHZ_PORT = 10248

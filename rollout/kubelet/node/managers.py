@@ -14,6 +14,12 @@ from rollout.core.model.snapshot import Snapshot
 from rollout.core.model.verification import KUBEADM_CONFIG
 
 # Living with kubeadm, which owns the file that it made.
+#
+# ``kubeadm upgrade node`` writes ``/var/lib/kubelet/config.yaml`` anew from the ConfigMap ``kubelet-config`` in
+# ``kube-system`` (``kubelet-config-1.N`` before 1.24), with the patches of ``--patches`` laid over it (target
+# ``kubeletconfiguration``, from kubeadm 1.25 on, kubernetes #110405), after a copy to
+# ``/etc/kubernetes/tmp/kubeadm-kubelet-config…/config.yaml`` (cmd/kubeadm/app/phases/upgrade/postupgrade.go).
+# What was changed on the node alone is gone then.
 
 
 FLAGS_FILE = "/var/lib/kubelet/kubeadm-flags.env"

@@ -22,6 +22,8 @@ from rollout.kubelet.restarts.pod_requests import ALL_ADDRESSES, NOTHING, RESOUR
 
 # Whether a node still is where a pod may be: labels by nodeSelector and required node affinity, and
 # ``NoExecute`` taints.
+#
+# As component-helpers' ``scheduling/corev1/nodeaffinity`` and ``helpers.go`` have it.
 
 
 CHECKS_TAINTS = 24

@@ -24,6 +24,8 @@ from rollout.core.model.playbook import EvictToo
 from rollout.core.model.pods import ContainerEnd, LeavingPod
 
 # Which pods a drain does not evict by itself, because what they are or hold ends with them.
+#
+# The same two that ``kubectl drain`` asks ``--force`` and ``--delete-emptydir-data`` for.
 
 
 def kept_back(pod: LeavingPod, evict_too: Collection[EvictToo]) -> str:

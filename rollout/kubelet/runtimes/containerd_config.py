@@ -21,6 +21,11 @@ from rollout.kubelet.runtimes.service import Command
 from rollout.kubelet.runtimes.toml_edit import KeyPath
 
 # Does this containerd pull through its transfer service, or as a client of its own ("local pull")?
+#
+# From 2.1 the transfer service is the default, and some keys of the CRI's image table make containerd fall back
+# with a warning (``CheckLocalImagePullConfigs``, ``internal/cri/config/config.go`` of 2.1.0 and 2.3.4). It
+# decides which table a limit of downloads is read from, and whether a ``config_path`` of several directories
+# works (containerd #12415).
 
 
 DOWNLOADS_KEY = "max_concurrent_downloads"

@@ -25,6 +25,14 @@ from rollout.kubelet.runtimes.node_files import Files
 from rollout.kubelet.runtimes.outcome import Part, TomlKey
 
 # hosts.toml: mirrors in the order in which containerd tries them, somebody else's lines kept byte for byte.
+#
+# containerd takes the order of ``[host."URL"]`` tables in the file (``getSortedHosts``) and tries the registry
+# itself last, whether ``server`` is given or not. Ours come first, in their order; other hosts stay behind them
+# in theirs.
+#
+# A mirror's path is the root of its API. containerd adds ``/v2`` to one that does not end so
+# (``https://m/v2/cache`` would be asked at ``/v2/cache/v2``) unless its table says ``override_path = true``
+# (``parseHostConfig``).
 
 
 _NEEDED = ("pull", "resolve")
