@@ -163,7 +163,7 @@ class Foresight:
     def _not_foreseen(self, at_stake: Iterable[NodeImpact]) -> Iterator[Remark]:
         restarted = [each for each in at_stake if UNIT in each.change.units]
         if restarted and self.around.pods is None:
-            text = f"whether pods would not be admitted again was not asked: {self.around.pods_not_asked}"
+            text = f"pod re-admission not checked: {self.around.pods_not_asked}"
             yield Remark(NOT_FORESEEN, text, ())
             return
         unsaid = tuple(each.snapshot.node for each in restarted if each.lost is None)

@@ -232,7 +232,7 @@ class NodeWorker:
         counter = 0 if is_beyond_belief(told, ask.counter) else told
         left = report.leftovers
         if ask.verb is Verb.CLEAN and report.outcome is not Outcome.DONE:
-            still = f"could not be left as found: {message} [{reference}]"
+            still = f"cleanup failed: {message} [{reference}]"
             left = (f"{still}; once it answers, `rollout unlock` ends the claim on it",)
         return Answered(
             self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds,

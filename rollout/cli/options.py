@@ -168,7 +168,7 @@ def typed_confirmation(cluster: str, what: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError("not-confirmed", f"{what} needs a typed confirmation", hint="say --yes where nobody can type")
+        raise UsageError("not-confirmed", f"confirmation required: {what}", hint="use --yes when not interactive")
     typed = click.prompt(f"{what}. Type the cluster's name to go on", default="", show_default=False)
     if typed.strip() != cluster:
         raise UsageError("not-confirmed", f"{typed.strip()!r} is not {cluster!r}; nothing was done")

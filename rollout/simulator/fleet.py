@@ -251,7 +251,7 @@ class Errand:
         elif ask.verb is Verb.CLEAN:
             trigger = Trigger.CLEANED
             if report.outcome is not Outcome.DONE:
-                left = (f"could not be left as found: {message} [{reference}]",)
+                left = (f"cleanup failed: {message} [{reference}]",)
         counter = report.token.counter if report.token else 0
         took = self.timeline.now - self.asked_at
         back = self.sender.order.goal is Goal.REVERT and ask.verb is Verb.READ

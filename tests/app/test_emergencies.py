@@ -97,7 +97,7 @@ def test_other_runs_on_the_nodes_are_shown_with_the_command_that_takes_them_back
     made = found(RunsToRevert())
     lines = list(seen_lines(made.seen, made.picked, made.already, "rno"))
     assert lines == [
-        "newest run on the nodes: run r9 on 2 nodes; 0 nodes are back already",
+        "newest run on the nodes: run r9 on 2 nodes; 0 nodes already reverted",
         f"  stays: run r3 on 1 node {NODES[2]}; `rollout rollback r3 --cluster rno --emergency` takes it back too",
         "  --every-run takes each node's newest transaction back, whichever run it is of",
         f"no answer from 1 node, still owed: {NODES[5]}: {SILENT} [no-banner]",

@@ -183,7 +183,7 @@ def test_what_was_not_asked_is_said() -> None:
     made = plan(Around())
     said = {each.reference: each.text for each in made.remarks}
     assert said["pods-not-foreseen"] == (
-        "whether pods would not be admitted again was not asked: no kubeconfig is named"
+        "pod re-admission not checked: no kubeconfig is named"
     )
     silent = replace(around(), live=tuple(replace(node(name), allocatable=()) for name in NAMES))
     (remark,) = [each for each in plan(silent).remarks if each.reference == "pods-not-foreseen"]
@@ -253,7 +253,7 @@ def test_what_registries_may_be_asked_before_and_after() -> None:
     made = plan(around(), serializeImagePulls=False, maxParallelImagePulls=5)
     fleet_ = made.loads[0]
     assert (fleet_.parallel_before.total, fleet_.parallel_after.total, fleet_.nodes) == (4, 20, 4)
-    assert "  whatever they pull from: pulls at once 4 → 20; pulls a second 20 (4 nodes)\n" in plan_text(made)
+    assert "  all registries: pulls at once 4 → 20; pulls a second 20 (4 nodes)\n" in plan_text(made)
     assert plan_json(made, "f")["registries"][0] == {
         "registry": None,
         "zone": None,

@@ -237,7 +237,7 @@ def test_what_cleanup_could_not_do_is_left_behind() -> None:
     assert isinstance(found, Answered)
     assert found.trigger is Trigger.CLEANED
     hint = "once it answers, `rollout unlock` ends the claim on it"
-    assert found.leftovers == (f"could not be left as found: no answer [connect-timeout]; {hint}",)
+    assert found.leftovers == (f"cleanup failed: no answer [connect-timeout]; {hint}",)
 
 
 READY = Gate(GateKind.NODE_READY, GateScope.NODE, "nodeReady", timeout=0.01)

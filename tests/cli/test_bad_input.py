@@ -117,7 +117,7 @@ CASES = {
     "not a number": Case(("rollback", "r1", "--pace", "fast"), ("'fast' is not a valid float",)),
     # plan files
     "missing plan file": Case(("apply", "q.json", "--yes"), ("q.json: No such file or directory [file-missing]",)),
-    "a folder for a plan file": Case(("apply", "templates", "--yes"), ("templates is no file of ours",)),
+    "a folder for a plan file": Case(("apply", "templates", "--yes"), ("templates is not a plan or snapshot file",)),
     "something else for a plan file": Case(("apply", PLAYBOOK, "--yes"), (f"{PLAYBOOK}",)),
     "edited plan file": Case(("apply", "p.json", "--yes"), ("[plan-edited]",), edits=(("p.json", "small-002", "small-003"),)),
     "plan for another inventory": Case(

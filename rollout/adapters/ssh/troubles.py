@@ -23,7 +23,7 @@ _KNOWN = "see that it is the node you mean; then take the line out of known_host
 
 TROUBLES: dict[str, ConnectionTrouble] = {
     "connection-refused": ConnectionTrouble(
-        "nothing listens there", "see that sshd runs, and that the port is the right one"
+        "connection refused", "see that sshd runs, and that the port is the right one"
     ),
     "connection-lost": ConnectionTrouble("the connection was lost"),
     "connect-timeout": ConnectionTrouble(

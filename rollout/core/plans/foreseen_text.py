@@ -93,7 +93,7 @@ def _groups(plan: Plan, entries: list[Consequence]) -> str:
 
 
 def _whose(load: RegistryLoad) -> str:
-    return printable(load.registry or "whatever they pull from", 80) + (f", zone {load.zone}" if load.zone else "")
+    return printable(load.registry or "all registries", 80) + (f", zone {load.zone}" if load.zone else "")
 
 
 def _load(load: RegistryLoad) -> str:

@@ -253,7 +253,7 @@ def _halting(plan: Plan) -> Iterator[str]:
     racks = estimate.changed_by_rack(plan)
     limits = sorted({estimate.rack_limit(plan, rack) for rack in racks})
     windows = sorted({estimate.rack_window(plan, rack, changed) for rack, changed in racks.items()})
-    within = "" if windows == limits else f", {_span(windows)} in flight there within its budget"
+    within = "" if windows == limits else f", at most {_span(windows)} in flight per rack (its failure budget)"
     yield (
         f"  at most {_span(limits)} of a rack unavailable at once (limit {plan.limits.per_rack}){within}{_zones(plan)}; "
         f"{plan.limits.in_flight} in flight; {plan.limits.pace:g} restarts/s"

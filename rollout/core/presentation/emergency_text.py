@@ -66,7 +66,7 @@ def seen_lines(seen: OnNodes, picked: tuple[str, ...], back: Collection[str], cl
     newest = seen.newest_run is not None and picked == (seen.newest_run.run,)
     meant = [_on(each) for each in seen.runs if each.run in picked]
     yield (
-        f"{'newest run on the nodes' if newest else 'taking back'}: {', '.join(meant)}; {len(back)} nodes are back already"
+        f"{'newest run on the nodes' if newest else 'taking back'}: {', '.join(meant)}; {counted(len(back), 'node')} already reverted"
     )
     yield from _warnings(seen, cluster, newest=newest)
     others = [each for each in seen.runs if each.run not in picked and each.holding]

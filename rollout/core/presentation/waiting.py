@@ -38,7 +38,7 @@ def waits_for(state: RunState, now: float) -> str:
         return said
     run = state.order.run
     if state.paused.held:
-        return f"held: {printable(state.paused.reason)}, its gates go on being asked; `rollout continue {run}` promotes"
+        return f"on hold: {printable(state.paused.reason)}; gates are still checked; `rollout continue {run}` promotes"
     why = f" ({printable(state.paused.reason)})" if state.paused.reason else ""
     moving = f"; {said}" if _moving(state) else ""
     return f"paused by {printable(state.paused.who)}{why}: `rollout continue {run}` goes on{moving}"
@@ -126,8 +126,10 @@ def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
             else f"{waiting} now"
         )
     racks = {state.order.nodes[name].rack for name in pending}
-    full = f"{rack_words(next(iter(racks)))} has" if len(racks) == 1 else f"{len(racks)} racks have"
-    return f"{waiting}: {full} no room at once{_settling(state, now)}"
+    full = (
+        f"{rack_words(next(iter(racks)))} is at its" if len(racks) == 1 else f"{len(racks)} racks are at their"
+    )
+    return f"{waiting}: {full} concurrency limit{_settling(state, now)}"
 
 
 def baselines(state: RunState, now: float) -> str:
@@ -197,7 +199,7 @@ def extended(state: RunState, name: str) -> str:
 
 def _settling(state: RunState, now: float) -> str:
     ends = [record.busy_until - now for record in state.nodes.values() if record.busy_until > now]
-    return f", the next settles in {seconds_text(min(ends))}" if ends else ""
+    return f"; next slot in {seconds_text(min(ends))}" if ends else ""
 
 
 def _soaking(state: RunState, now: float) -> str:

@@ -76,7 +76,7 @@ Besides
   g1: 2 nodes: exec, attach, logs -f and port-forward through this kubelet end [sessions-break]
 
 Registries, at most
-  whatever they pull from: pulls at once 3 → no bound on 2 nodes, of the others 1; pulls a second 15 (3 nodes)
+  all registries: pulls at once 3 → no bound on 2 nodes, of the others 1; pulls a second 15 (3 nodes)
 
 Waves
   1  canary: 1 node, about 2m50s, soak 1m0s of it  tess-node-0001
@@ -94,7 +94,7 @@ Limits
 
 Know
   2 nodes  tess-node-[0001-0002]: the next `kubeadm upgrade node` writes /var/lib/kubelet/config.yaml anew from the ConfigMap, without this change; `rollout export kubeadm` prints the patch that keeps it [kubeadm-rewrites]
-  whether pods would not be admitted again was not asked: no kubeconfig is named [pods-not-foreseen]
+  pod re-admission not checked: no kubeconfig is named [pods-not-foreseen]
 
 Left alone
   refused: 1 node  tess-node-0003
@@ -112,7 +112,7 @@ def test_two_thousand_nodes_fit_on_a_few_screens() -> None:
     assert max(map(len, text.splitlines())) < 420
     assert "/var/lib/kubelet/config.yaml: the same lines as in g1" in text
     assert "halts at the 29th node gone wrong in this wave (budget 2 % of 1497)" in text
-    assert "at most 1 to 3 of a rack unavailable at once (limit 5 %), 1 to 2 in flight there within its budget;" in text
+    assert "at most 1 to 3 of a rack unavailable at once (limit 5 %), at most 1 to 2 in flight per rack (its failure budget);" in text
 
 
 def test_hundreds_of_groups_that_differ_only_in_their_own_bytes_are_one() -> None:

@@ -69,7 +69,7 @@ def test_a_halted_run_is_told_from_its_beginning_to_its_halt_and_its_end(halted:
     order = [
         place(said, "began: 478 nodes to be claimed"),
         place(said, "wave canary begins: 5 nodes"),
-        place(said, "wave canary is in after"),
+        place(said, "wave canary applied in"),
         place(said, "wave canary passed"),
         place(said, "wave 25 % begins"),
         place(said, "kubelet.service failed: exit code 1"),
@@ -78,7 +78,7 @@ def test_a_halted_run_is_told_from_its_beginning_to_its_halt_and_its_end(halted:
         place(said, "ended: "),
     ]
     assert order == sorted(order)
-    assert "5 of 5 nodes taken back once, healthy" in said[place(said, "wave canary is in after")]
+    assert "5 of 5 nodes taken back once, healthy" in said[place(said, "wave canary applied in")]
 
 
 def test_a_run_that_was_resumed_and_halted_again_tells_both_halts() -> None:

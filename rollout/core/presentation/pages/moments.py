@@ -124,7 +124,7 @@ def _wave(story: Story, index: int, wave: WaveOrder) -> Iterator[StoryMoment]:
         took = seconds_text(soak[0].began - release[0].began)
         learnt = rehearsed(story.state) if index == 0 else None
         rehearsal = f"; {learnt}" if learnt else ""
-        yield StoryMoment(soak[0].began - story.began, "plain", f"wave {name} is in after {took}, soaking{rehearsal}")
+        yield StoryMoment(soak[0].began - story.began, "plain", f"wave {name} applied in {took}, soaking{rehearsal}")
     held = [span for span in spans if span.kind == "held"]
     if held:
         took = seconds_text(held[-1].ended - held[0].began)

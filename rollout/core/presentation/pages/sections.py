@@ -32,7 +32,7 @@ def next_steps(state: RunState) -> Iterator[tuple[str, str]]:
         yield f"rollout watch {run}", "see it go on, where its controller is at work"
         yield f"rollout resume {run}", "go on with it, where its controller has died"
     if state.ending in (Ending.HALTED, Ending.INTERRUPTED):
-        what = "go on after its halt: who went wrong is accepted, every node is read back first"
+        what = "continue after its halt: failed nodes stay as they are, all nodes are read again first"
         yield f"rollout resume {run}", what if state.ending is Ending.HALTED else "go on where it stopped"
     if state.phase is Phase.ENDED and any(record.owed for record in state.nodes.values()):
         yield f"rollout catch-up {run}", "do what is owed to the nodes that could not be reached, once they answer"
