@@ -88,7 +88,11 @@ def read_bounded(path: Path) -> bytes:
     """A regular file of a size that one of ours may have."""
     if path.exists() and (not path.is_file() or path.stat().st_size > LARGEST):
         raise InputError(
-            (Problem("file-not-ours", f"{path} is not a plan or snapshot file: not a regular file, or larger than 1 GiB"),)
+            (
+                Problem(
+                    "file-not-ours", f"{path} is not a plan or snapshot file: not a regular file, or larger than 1 GiB"
+                ),
+            )
         )
     return path.read_bytes()
 

@@ -126,9 +126,7 @@ def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
             else f"{waiting} now"
         )
     racks = {state.order.nodes[name].rack for name in pending}
-    full = (
-        f"{rack_words(next(iter(racks)))} is at its" if len(racks) == 1 else f"{len(racks)} racks are at their"
-    )
+    full = f"{rack_words(next(iter(racks)))} is at its" if len(racks) == 1 else f"{len(racks)} racks are at their"
     return f"{waiting}: {full} concurrency limit{_settling(state, now)}"
 
 

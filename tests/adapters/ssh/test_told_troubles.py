@@ -33,9 +33,7 @@ def test_a_port_on_which_nothing_listens_is_named(own_sshd: Sshd, make_nodes: Ma
     own_sshd.write_ssh_config()
     reference, message = said(make_nodes, own_sshd)
     assert reference == "connection-refused"
-    assert message.startswith(
-        f"connection refused (at 127.0.0.1:{own_sshd.port}): Connection refused; see that sshd"
-    )
+    assert message.startswith(f"connection refused (at 127.0.0.1:{own_sshd.port}): Connection refused; see that sshd")
 
 
 @pytest.mark.process
