@@ -104,8 +104,8 @@ MUTANTS = (
     Mutant(
         "silent-not-owed",
         "rollout/core/run/transitions.py",
-        "    (S.UNKNOWN, Sharp.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),\n",
-        "    (S.UNKNOWN, Sharp.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE),\n",
+        "    (S.UNKNOWN, ResolvedTrigger.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),\n",
+        "    (S.UNKNOWN, ResolvedTrigger.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE),\n",
         "a node that could not be reached is forgotten",
         (SEEDS,),
     ),

@@ -32,7 +32,7 @@ from rollout.core.reading.inventory_schema import (
     FoldedInventory,
     ListedInventory,
     Ssh,
-    WrittenGroup,
+    Group,
 )
 from rollout.core.reading.validation import Mistakes, locate, read_document, validate
 from rollout.core.reading.value_types import read_settings
@@ -56,7 +56,7 @@ class Login:
 class Logins:
     """The logins of a cluster; each combination of groups is merged once."""
 
-    def __init__(self, cluster: Ssh, groups: Mapping[str, WrittenGroup]) -> None:
+    def __init__(self, cluster: Ssh, groups: Mapping[str, Group]) -> None:
         self._cluster = cluster
         self._groups = groups
         self._merged: dict[tuple[tuple[str, ...], int], Login] = {}
@@ -290,7 +290,7 @@ class _Reading:
     # Groups and levels.
 
     def _groups(
-        self, written: Mapping[str, WrittenGroup], nodes: Mapping[str, None], sets: Mapping[str, Set[str]]
+        self, written: Mapping[str, Group], nodes: Mapping[str, None], sets: Mapping[str, Set[str]]
     ) -> dict[str, frozenset[str]]:
         groups: dict[str, frozenset[str]] = {}
         for name, group in written.items():

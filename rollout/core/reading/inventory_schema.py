@@ -109,7 +109,7 @@ class ListedNode(Attributes):
     name: Name
 
 
-class WrittenGroup(Written):
+class Group(Written):
     """Nodes that have labels, settings or a registry in common; may speak of racks, zones and the groups above it."""
 
     nodes: Nodeset
@@ -131,7 +131,7 @@ class _Common(Written):
     registry: Registry | None = None
     racks: dict[Name, Nodeset] = Field(default_factory=dict)
     zones: dict[Name, Nodeset] = Field(default_factory=dict)
-    groups: dict[Name, WrittenGroup] = Field(default_factory=dict)
+    groups: dict[Name, Group] = Field(default_factory=dict)
 
 
 class FoldedInventory(_Common):

@@ -13,12 +13,12 @@ DEEP = "[" * 100_000
 # Readers that need a hook of json.loads and bound the nesting themselves, and the lab's own files and lines.
 OTHERS = {
     "core/text/json_text.py",
-    "core/reading/ansible_groups.py",
+    "core/reading/ansible_inventory.py",
     "kubelet/configuration/config_file.py",
     "adapters/progress.py",  # what we have encoded on the line before
-    "adapters/simulation/journal.py",
+    "simulator/journal.py",
 }
-OURS = ("kubelet/fields.py", "kubelet/explained/", "kubelet/configuration/", "adapters/lab/")  # shipped data, the lab
+OURS = ("kubelet/fields.py", "kubelet/explained/", "kubelet/configuration/", "lab/")  # shipped data, the lab
 
 
 def test_a_value() -> None:
