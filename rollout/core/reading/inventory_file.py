@@ -30,9 +30,9 @@ from rollout.core.reading.inventory_schema import (
     AnyInventory,
     Attributes,
     FoldedInventory,
+    Group,
     ListedInventory,
     Ssh,
-    Group,
 )
 from rollout.core.reading.validation import Mistakes, locate, read_document, validate
 from rollout.core.reading.value_types import read_settings
