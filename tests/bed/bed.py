@@ -90,12 +90,15 @@ class Bed:
     def known_hosts(self) -> Path:
         return self.folder / "known_hosts"
 
-    def add(self, count: int = 1, *, restart_seconds: int = 1) -> list[Node]:
-        """So many more nodes, booted and reachable; the ssh files know them under their names. Every second is plain."""
+    def add(self, count: int = 1, *, restart_seconds: int = 1, after: int = 0) -> list[Node]:
+        """So many more nodes, booted and reachable; the ssh files know them under their names.
+
+        Of the nodes that a test gets, every second is plain; ``after``: it has so many already.
+        """
         if len(self.nodes) + count > MOST:
             raise BedError(f"at most {MOST} nodes: more need fs.inotify.max_user_instances raised")
-        added = []
-        for number in range(len(self.nodes) + 1, len(self.nodes) + count + 1):
+        added, first = [], len(self.nodes) + 1
+        for number in range(first, first + count):
             node = Node(
                 name=f"bed-node-{number}",
                 address=f"10.77.{self.number}.{number}",
@@ -106,7 +109,7 @@ class Bed:
                 port=f"{self.bridge}n{number}",
                 netns=f"{self.bridge}-{number}",
                 restart_seconds=restart_seconds,
-                layout=Layout.KUBEADM if number % 2 else Layout.PLAIN,
+                layout=Layout.PLAIN if (number - first + after) % 2 else Layout.KUBEADM,
             )
             self.nodes.append(node)
             added.append(node)

@@ -37,7 +37,7 @@ def real_nodes(bed: Bed) -> RealNodes:
 
     def take(count: int) -> list[Node]:
         if count > len(nodes):
-            nodes.extend(bed.add(count - len(nodes)))
+            nodes.extend(bed.add(count - len(nodes), after=len(nodes)))
         return nodes[:count]
 
     return take

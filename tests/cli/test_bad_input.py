@@ -142,7 +142,7 @@ CASES = {
     "emergency without a cluster": Case(("rollback", "--emergency", "--yes"), ("[run-or-emergency]",)),
     "cluster without emergency": Case(("rollback", "--cluster", "small", "--yes"), ("[run-or-emergency]",)),
     # nobody there to confirm
-    "apply unconfirmed": Case(("apply", "p.json"), ("say --yes where nobody can type",)),
+    "apply unconfirmed": Case(("apply", "p.json"), ("use --yes when not interactive",)),
     "apply --cluster unconfirmed": Case(("apply", *PLAN[1:]), ("[not-confirmed]",)),
     # no such run
     "status of nothing": Case(("status",), ("holds no run yet [no-runs]",)),
