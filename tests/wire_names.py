@@ -157,7 +157,7 @@ def breaks(numbers: Mapping[str, int], frozen: Table, now: Table) -> Iterator[st
         elif (gone or more) and FORMATS[section] == numbers[section]:
             yield (
                 f"{section}: no longer {gone}, but {more}. A field that was renamed keeps its name: "
-                'field(metadata=on_disk("old name")), see core.model.names_on_disk; an event keeps its key in '
+                'field(metadata=on_disk("old name")), see core.text.dataclass_json; an event keeps its key in '
                 f"journal_codec.EVENTS. If what is written has changed, raise the number of this format ({numbers[section]})"
             )
 

@@ -1,4 +1,4 @@
-"""Alertmanager's v2 API: firing alerts, and silences with an end. What the alerts mean is ``core.gates.measured``'s."""
+"""Alertmanager's v2 API: firing alerts, and silences with an end. What the alerts mean is ``core.health_gates.measured``'s."""
 
 from __future__ import annotations
 

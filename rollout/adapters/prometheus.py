@@ -1,4 +1,4 @@
-"""Prometheus' instant queries: ``POST /api/v1/query``, read strictly. What the samples mean is ``core.gates.measured``'s."""
+"""Prometheus' instant queries: ``POST /api/v1/query``, read strictly. What the samples mean is ``core.health_gates.measured``'s."""
 
 from __future__ import annotations
 

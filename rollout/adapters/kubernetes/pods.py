@@ -1,4 +1,4 @@
-"""The API's Pods as ``core.model.placed``: what a kubelet looks at when it admits one, and nothing else of them."""
+"""The API's Pods as ``core.model.pods``: what a kubelet looks at when it admits one, and nothing else of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def planned_pod(document: object) -> PlacedPod:
     return replace(placed_pod(document), ends=leaving_pod(document))
 
 
-# The API's Pods as ``core.model.draining``: how they end, and which of them a drain leaves.
+# The API's Pods as ``core.model.pods``: how they end, and which of them a drain leaves.
 
 
 DEFAULT_GRACE = 30

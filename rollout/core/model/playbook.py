@@ -156,7 +156,7 @@ class PrometheusQuery:
     """An instant query; ``$nodes`` in it stands for a regular expression that matches the touched nodes' names.
 
     Every sample must be within ``at_most`` and ``at_least``. With ``worse``, the query is asked again with ``$nodes``
-    for the control group (nodes not touched yet) and the two are compared, see ``core.gates.comparison``; ``tolerance`` is the
+    for the control group (nodes not touched yet) and the two are compared, see ``core.health_gates.comparison``; ``tolerance`` is the
     share of the control's median by which the touched nodes may be worse. ``url`` ``""``: the inventory's.
     """
 

@@ -169,7 +169,7 @@ class Unseen:
     again: float
 
 
-@dataclass(frozen=True)  # no slots: see ``altered``
+@dataclass(frozen=True)  # no slots: see ``core.run.replace``
 class NodeRecord:
     """One node's standing.
 
@@ -245,7 +245,7 @@ class Pause:
     held: bool = False
 
 
-@dataclass(frozen=True)  # no slots: see ``altered``
+@dataclass(frozen=True)  # no slots: see ``core.run.replace``
 class RunState:
     """The whole of a run. ``started`` are the times of the restarts within the pace's window, oldest first.
 

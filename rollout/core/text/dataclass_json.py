@@ -1,6 +1,6 @@
 """Frozen dataclasses ↔ plain JSON values, strictly: every key present and known, every type as declared.
 
-Keys are the names that fields have on disk (see ``core.model.names_on_disk``).
+Keys are the names that fields have on disk (see ``on_disk``).
 
 One converter is compiled for each type and remembered. Bytes are UTF-8 text where they are, else ``{"base64": …}``.
 """
