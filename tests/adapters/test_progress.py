@@ -62,7 +62,7 @@ def test_the_rehearsal_is_told_once() -> None:
     slowest = seconds_text(max(record.revert_seconds for record in end.nodes.values()))
     before_the_summary = told(game)[: told(game).index("run r1 on test: done, exit code 0")]
     (line,) = [line for line in before_the_summary if line.startswith("rehearsal: ")]
-    assert line.startswith(f"rehearsal: 2 of 2 nodes taken back once, healthy, in at most {slowest} a node")
+    assert line.startswith(f"rehearsal: 2 of 2 nodes reverted once, healthy, in at most {slowest} per node")
 
 
 def test_a_pause_and_its_end_are_told() -> None:

@@ -95,7 +95,7 @@ def test_who_would_lose_pods_is_emptied_changed_confirmed_and_uncordoned_and_its
     done, made = plan(few)
     drains = {name: node["drain"] for name, node in made["nodes"].items()}
     assert {name: drain["pods"] for name, drain in drains.items()} == dict.fromkeys(CHANGED, 1)
-    assert "3 nodes, 3 pods to go: small-[001-002,061]; each has 2 min, else it is left alone" in done.out
+    assert "3 nodes, 3 pods to evict: small-[001-002,061]; each node has 2 min, else it is left alone" in done.out
     assert "3 pods would be rejected after the change" in done.out
     applied = few.rollout(*APPLY)
     assert applied.code == 0, applied.out + applied.err

@@ -26,7 +26,7 @@ def test_the_same_difference_of_many_nodes_is_told_once() -> None:
         f"content-differs {CONFIG}: 2 nodes  n[3-4]",
         f"  {EDITED.evidence} (on n3)",
         "not asked: 2 nodes  n[5-6]: no banner [no-banner]",
-        "2 nodes as they should be, 2 drifted, 2 not asked",
+        "2 nodes as they should be, 2 drifted, 2 not read",
     ]
 
 
@@ -34,7 +34,7 @@ def test_what_kubeadm_rewrote_is_told_with_what_keeps_it_from_it() -> None:
     lines = list(drift_lines({"n1": (BY_KUBEADM,)}, ()))
     assert lines[:2] == [f"kubeadm-rewrote {CONFIG}: 1 node  n1", f"  {BY_KUBEADM.evidence}"]
     assert lines[2].startswith("  `rollout export kubeadm --cluster CLUSTER` prints")
-    assert lines[3] == "0 nodes as they should be, 1 drifted, 0 not asked"
+    assert lines[3] == "0 nodes as they should be, 1 drifted, 0 not read"
 
 
 def test_programs_are_told_every_difference_of_every_node() -> None:

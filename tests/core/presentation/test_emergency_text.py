@@ -41,31 +41,31 @@ def held(number: int, *names: str) -> RunOnNodes:
 
 def test_who_is_owed_is_folded_by_why_and_told_when_it_is_asked_again_and_how_to_end_that() -> None:
     assert list(waiting_lines(SILENT, 30)) == [
-        "owed (2) n[1-2]: no banner within 10 s [no-banner]",
-        "owed (1) n3: n3 is off [no-route]",
-        "asking them again in 30 s; Ctrl-C ends this, and the same command goes on",
+        "pending recovery (2) n[1-2]: no banner within 10 s [no-banner]",
+        "pending recovery (1) n3: n3 is off [no-route]",
+        "next attempt in 30 s; Ctrl-C stops this, and the same command continues it",
     ]
 
 
 def test_whoever_goes_on_from_another_machine_is_given_the_command() -> None:
-    command = "on, from anywhere: rollout rollback r9 r3 --cluster rno --emergency --until-done"
-    assert list(unfinished_lines("rno", ("r9", "r3"), SILENT)) == ["still owed: n[1-3]", command]
+    command = "To continue, from any machine: rollout rollback r9 r3 --cluster rno --emergency --until-done"
+    assert list(unfinished_lines("rno", ("r9", "r3"), SILENT)) == ["still pending recovery: n[1-3]", command]
     assert list(unfinished_lines("rno", ("r9", "r3"), {})) == [command]
 
 
 def test_what_others_have_taken_meanwhile_is_left_to_them() -> None:
     assert list(left_lines({"n7": "claimed by run r10", "n8": "claimed by run r10"})) == [
-        "no longer ours (2) n[7-8]: claimed by run r10"
+        "left to another run (2) n[7-8]: claimed by run r10"
     ]
 
 
 def test_the_time_is_said_before_anything_is_touched_with_what_becomes_of_pulls() -> None:
     assert list(predicted_lines(TIME)) == [
-        "40 nodes to take back, about 33 s at 10 a second (4 s a node, never rehearsed)",
+        "40 nodes to revert, about 33 s at 10 nodes/s (4 s per node, never rehearsed)",
         PULLS,
     ]
     nothing = TimeBack(0, 0.0, 0.0, TIME.each, 10.0)
-    assert list(predicted_lines(nothing)) == ["nothing to take back"]
+    assert list(predicted_lines(nothing)) == ["nothing to revert"]
     document = predicted_document(TIME)
     assert (document["event"], document["nodes"], document["seconds"], document["perNode"]) == (
         "Predicted",

@@ -78,7 +78,7 @@ def test_a_halted_run_is_told_from_its_beginning_to_its_halt_and_its_end(halted:
         place(said, "ended: "),
     ]
     assert order == sorted(order)
-    assert "5 of 5 nodes taken back once, healthy" in said[place(said, "wave canary applied in")]
+    assert "5 of 5 nodes reverted once, healthy" in said[place(said, "wave canary applied in")]
 
 
 def test_a_run_that_was_resumed_and_halted_again_tells_both_halts() -> None:
@@ -195,8 +195,8 @@ def test_what_went_back_by_the_playbook_is_told_so(halted: Story) -> None:
 
 def test_a_node_that_was_not_left_as_found_is_not_told_as_if_it_had_been(halted: Story) -> None:
     (name,) = [name for name, record in halted.state.nodes.items() if record.state is NodeState.UNREACHABLE]
-    assert "every node left as found" not in texts(halted)
-    assert f"477 of 478 nodes left as found; not known of, or not so: {name}" in texts(halted)
+    assert "every node cleaned up" not in texts(halted)
+    assert f"477 of 478 nodes cleaned up; not cleaned up, or not known: {name}" in texts(halted)
     game = Play(make_order({"a": 2}))
     game.run()
-    assert "every node left as found" in texts(story_of(game))
+    assert "every node cleaned up" in texts(story_of(game))

@@ -143,8 +143,8 @@ def ended() -> RunState:
 WAITS = [
     (opening, "40 of 40 nodes to be claimed"),
     (applying, "2 nodes of 2 racks: 2 applying"),
-    (paced, "nodes to follow, 1 restarts/s"),
-    (no_room, "36 nodes to follow: 2 racks are at their concurrency limit"),
+    (paced, "nodes pending, pace 1 restarts/s"),
+    (no_room, "36 nodes pending: 2 racks are at their concurrency limit"),
     (settling, "rack a is at its concurrency limit; next slot in "),
     (rehearsing, "the rehearsal: 2 nodes of wave canary to be taken back and changed again"),
     (baseline, "the wave gates, asked before wave canary: what they say is its baseline"),
@@ -152,11 +152,11 @@ WAITS = [
     (measured, "soaking wave canary: 0 of 3 rounds passed, 2 nodes being measured"),
     (paused, "paused by ann@ops (lunch red): `rollout continue r1` goes on; 2 nodes of 2 racks: 2 applying"),
     (held, "on hold: holds after wave canary; gates are still checked; `rollout continue r1` promotes"),
-    (promoted, "to follow"),
+    (promoted, "pending"),
     (halting, "halting: "),
     (interrupted, "halting: 2 nodes of 2 racks: 2 applying"),
-    (going_back, "taking back: "),
-    (closing, "40 of 40 nodes to be left as found"),
+    (going_back, "reverting: "),
+    (closing, "40 of 40 nodes to be cleaned up"),
     (ended, "nothing: it has ended"),
 ]
 
@@ -213,9 +213,9 @@ def test_a_silent_node_is_named_with_the_time_at_which_it_is_given_up() -> None:
     state = silent()
     (told,) = seen(state, later=10.0).silent
     since = state.nodes["a-2"].since
-    assert told.startswith(f"1 node silent for {seconds_text(state.now + 10 - since)}, given up in ")
+    assert told.startswith(f"1 node without an answer for {seconds_text(state.now + 10 - since)}, given up in ")
     assert "(a-2" in told
-    assert "1 to say where they stand" in seen(state).waits or "to follow" in seen(state).waits
+    assert "1 unknown, to be read again" in seen(state).waits or "pending" in seen(state).waits
 
 
 def at_its_gates(reads: int = 0) -> RunState:
@@ -238,7 +238,7 @@ def test_a_node_whose_gates_cannot_tell_yet_is_neither_silent_nor_wrong() -> Non
 
 def test_a_node_that_then_does_not_answer_is_both() -> None:
     found = seen(at_its_gates(reads=1))
-    assert found.silent[0].startswith("1 node silent for 0 s")
+    assert found.silent[0].startswith("1 node without an answer for 0 s")
     assert found.troubles[0].nodes == "a-1"
 
 
@@ -282,7 +282,7 @@ def test_many_racks_are_folded_the_worst_first() -> None:
     found = seen(replace(state, nodes={**state.nodes, "rack13-1": NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)}))
     assert found.racks[0].name == "rack13"
     assert len(found.racks) == 8
-    assert found.more_racks == "and 12 more racks: 12 in motion, 0 gone wrong"
+    assert found.more_racks == "and 12 more racks: 12 in flight, 0 failed"
 
 
 def test_budgets_are_distances_from_halting_the_nearest_first() -> None:
@@ -313,8 +313,8 @@ def test_the_rehearsal_says_what_it_took_and_what_the_fleet_would_take() -> None
     found = seen(replace(state, nodes=times)).rehearsal
     assert found is not None
     assert (found.nodes, found.done, found.back, found.revert_seconds) == (2, 2, 0, 12.0)
-    assert str(found).startswith("rehearsal: 2 of 2 nodes taken back once, healthy, in at most 12 s a node; taking")
-    assert str(seen(rehearsing()).rehearsal) == "rehearsal: 2 of 2 nodes on the way back"
+    assert str(found).startswith("rehearsal: 2 of 2 nodes reverted once, healthy, in at most 12 s per node; an emergency")
+    assert str(seen(rehearsing()).rehearsal) == "rehearsal: 2 of 2 nodes being reverted"
     assert seen(ended()).rehearsal is None
 
 

@@ -107,7 +107,7 @@ def test_or_it_is_changed_all_the_same_and_what_was_cancelled_is_remembered() ->
     assert end.nodes["a-3"].state is NodeState.CONFIRMED
     assert end.nodes["a-3"].cancelled == IMAGES
     said = list(summary_lines(summarize(end)))
-    assert "  changed although they pulled images, which was cancelled: a-3" in said
+    assert "  changed while they pulled images; the pulls were cancelled: a-3" in said
     *asked, last = applies(game, "a-3")
     assert asked
     assert not any(asked)
