@@ -171,7 +171,10 @@ def test_a_ctrl_c_while_it_waits_says_how_to_go_on_and_anybody_may(
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130, other.said()
     assert "unknown (1) small-062: owed: " in other.said()
-    assert f"To continue, from any machine: rollout rollback {run} --cluster small --emergency --until-done" in other.said()
+    assert (
+        f"To continue, from any machine: rollout rollback {run} --cluster small --emergency --until-done"
+        in other.said()
+    )
     given_up = third.rollout(*emergency(run, "--until-done", "--at-most", "1s"))
     assert given_up.code == 4, given_up.out + given_up.err
     assert "still pending recovery: small-062" in given_up.out

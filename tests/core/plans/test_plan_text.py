@@ -112,7 +112,10 @@ def test_two_thousand_nodes_fit_on_a_few_screens() -> None:
     assert max(map(len, text.splitlines())) < 420
     assert "/var/lib/kubelet/config.yaml: the same lines as in g1" in text
     assert "halts at the 29th failed node in this wave (budget 2 % of 1497)" in text
-    assert "at most 1 to 3 of a rack unavailable at once (limit 5 %), at most 1 to 2 in flight per rack (its failure budget);" in text
+    assert (
+        "at most 1 to 3 of a rack unavailable at once (limit 5 %), at most 1 to 2 in flight per rack (its failure budget);"
+        in text
+    )
 
 
 def test_hundreds_of_groups_that_differ_only_in_their_own_bytes_are_one() -> None:

@@ -149,7 +149,8 @@ PROOFS = (
 def test_people_are_told_who_is_proven_and_of_all_others_which_and_why() -> None:
     first, wrong, unknown = proof_lines(PROOFS)
     assert (
-        first == "proof: 2 of 6 nodes reverted (read again: old files by digest, kubelet healthy, no guard left): n[1-2]"
+        first
+        == "proof: 2 of 6 nodes reverted (read again: old files by digest, kubelet healthy, no guard left): n[1-2]"
     )
     assert wrong.startswith("  not reverted (3) n[4-6]: healthz: refused by ")
     assert unknown == "  unknown (1) n3: systemd did not answer; quoted"

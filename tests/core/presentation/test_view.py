@@ -313,7 +313,9 @@ def test_the_rehearsal_says_what_it_took_and_what_the_fleet_would_take() -> None
     found = seen(replace(state, nodes=times)).rehearsal
     assert found is not None
     assert (found.nodes, found.done, found.back, found.revert_seconds) == (2, 2, 0, 12.0)
-    assert str(found).startswith("rehearsal: 2 of 2 nodes reverted once, healthy, in at most 12 s per node; an emergency")
+    assert str(found).startswith(
+        "rehearsal: 2 of 2 nodes reverted once, healthy, in at most 12 s per node; an emergency"
+    )
     assert str(seen(rehearsing()).rehearsal) == "rehearsal: 2 of 2 nodes being reverted"
     assert seen(ended()).rehearsal is None
 
