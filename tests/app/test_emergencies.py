@@ -163,7 +163,7 @@ def test_a_run_on_the_canary_alone_is_the_newest_and_what_most_nodes_hold_is_sai
     made = found(RunsToRevert(), reports(*HONEST, said(NODES[5], "r4", "r3", state=state)))
     assert made.picked == ("r4",)
     assert "newest run on the nodes: run r4 on 1 node;" in told(made)
-    assert "WARNING: more nodes hold run r3 on 5 nodes, which stays." in told(made)
+    assert "WARNING: more nodes hold run r3 on 5 nodes, which is not reverted." in told(made)
     assert "if r3 is what broke: rollout rollback r3 --cluster rno --emergency" in told(made)
 
 

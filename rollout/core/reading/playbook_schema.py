@@ -1,4 +1,4 @@
-"""The playbook file's shape, key by key. What the keys mean together is ``playbook_file``'s."""
+"""The playbook file's shape, key by key. ``playbook_file`` checks the keys together."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class WrittenCap(Written):
     @model_validator(mode="after")
     def _caps_something(self) -> Self:
         if self.parallel_pulls is None and self.qps is None:
-            raise wrong("bad-cap", "KEY caps nothing", "say parallelPulls, qps or both")
+            raise wrong("bad-cap", "KEY caps nothing", "set parallelPulls, qps or both")
         return self
 
 

@@ -24,11 +24,11 @@ OWN = Gate(GateKind.PROMETHEUS, GateScope.WAVE, "own", prometheus=PrometheusQuer
     [
         (DEFAULT_GATES, []),
         ((OWN,), []),
-        ((READY,), ["the gate nodeReady needs a kubeconfig, and the inventory of rno names none (say --kubeconfig FILE, or `endpoints: {kubeconfig: FILE}` in the inventory) [no-kubeconfig]"]),
-        ((READY, PODS), ["the gates nodeReady, podsKept need a kubeconfig, and the inventory of rno names none (say --kubeconfig FILE, or `endpoints: {kubeconfig: FILE}` in the inventory) [no-kubeconfig]"]),
+        ((READY,), ["the gate nodeReady needs a kubeconfig, and the inventory of rno names none (use --kubeconfig FILE, or set `endpoints: {kubeconfig: FILE}` in the inventory) [no-kubeconfig]"]),
+        ((READY, PODS), ["the gates nodeReady, podsKept need a kubeconfig, and the inventory of rno names none (use --kubeconfig FILE, or set `endpoints: {kubeconfig: FILE}` in the inventory) [no-kubeconfig]"]),
         ((ERRORS, OWN, ALERTS), [
-            "the gate errors needs a Prometheus, and the inventory of rno names none (say `endpoints: {prometheus: URL}` in the inventory, or `url` in the gate) [no-prometheus]",
-            "the gate alerts needs an Alertmanager, and the inventory of rno names none (say `endpoints: {alertmanager: URL}` in the inventory, or `url` in the gate) [no-alertmanager]",
+            "the gate errors needs a Prometheus, and the inventory of rno names none (set `endpoints: {prometheus: URL}` in the inventory, or `url` in the gate) [no-prometheus]",
+            "the gate alerts needs an Alertmanager, and the inventory of rno names none (set `endpoints: {alertmanager: URL}` in the inventory, or `url` in the gate) [no-alertmanager]",
         ]),
     ],
 )  # fmt: skip

@@ -97,14 +97,13 @@ def test_nodes_that_only_one_of_the_two_knows() -> None:
 
 def test_another_cluster_s_api_server_is_one_remark() -> None:
     (remark,) = said(planned(Around(live=(live("a1"), live("b1")))))
-    assert remark.text.startswith("the API server knows none of the inventory's nodes, but 2 others")
+    assert remark.text.startswith("the API server has none of the inventory's nodes, but 2 others")
 
 
 def test_what_could_not_be_asked_is_said() -> None:
     plan = planned(Around(not_asked="no answer within 10 s [timeout]"))
-    assert (
-        "Know\n  cordoned nodes could not be recognised: no answer within 10 s [timeout] [api-not-asked]\n"
-        in plan_text(plan)
+    assert "Warnings\n  cordoned nodes are not known: no answer within 10 s [timeout] [api-not-asked]\n" in plan_text(
+        plan
     )
 
 
@@ -113,7 +112,7 @@ def test_remarks_of_nodes_are_folded_and_bounded() -> None:
     many = tuple(Remark(f"r{at}", f"text {at}\x1b[2J", (N1, N2)) for at in range(20))
     text = plan_text(replace(plan, remarks=many))
     assert "  2 nodes  tess-node-[0001-0002]: text 0 [r0]\n" in text
-    assert "  … 8 more remarks: see them all with -o json\n" in text
+    assert "  … 8 more warnings: see them all with -o json\n" in text
     assert "\x1b" not in text
 
 

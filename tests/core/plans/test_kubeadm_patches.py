@@ -43,7 +43,7 @@ def test_groups_that_differ_have_patches_of_their_own_the_largest_first() -> Non
     assert [(patch.fields["maxPods"], patch.nodes) for patch in patches] == [(70, NAMES[1:]), (60, NAMES[:1])]
     text = "\n".join(kubeadm_lines(patches))
     assert [document["maxPods"] for document in yaml.safe_load_all(text)] == [70, 60]
-    assert "The ConfigMap is one for all nodes, and these patches differ" in text
+    assert "All nodes share one ConfigMap, and these patches differ" in text
 
 
 def test_flags_are_said_to_belong_elsewhere() -> None:
@@ -52,7 +52,7 @@ def test_flags_are_said_to_belong_elsewhere() -> None:
     made = build_plan(FOUND, POLICY, fleet(FOUND, nodes), dict.fromkeys(NAMES, wanted), NAMES, "")
     (patch,) = kubeadm_patches(made)
     assert (list(patch.fields), patch.flags) == (["serializeImagePulls"], ("--image-pull-progress-deadline=5m",))
-    said = "# A flag, not a field: --image-pull-progress-deadline=5m belongs into nodeRegistration.kubeletExtraArgs."
+    said = "# A flag, not a field: --image-pull-progress-deadline=5m belongs in nodeRegistration.kubeletExtraArgs."
     assert said in kubeadm_lines([patch])
     assert kubeadm_document([patch])["patches"][0]["flags"] == ["--image-pull-progress-deadline=5m"]
 
@@ -67,5 +67,5 @@ def test_the_plan_says_that_kubeadm_rewrites_its_file_and_only_its_own() -> None
 
 def test_nothing_for_kubeadm_to_know() -> None:
     assert list(kubeadm_lines(kubeadm_patches(replace(plan(maxPods=60), nodes={}, groups=())))) == [
-        "# the plan edits no file that kubeadm writes: there is nothing for kubeadm to know"
+        "# the plan edits no file that kubeadm writes: kubeadm needs no patch"
     ]

@@ -128,7 +128,7 @@ def test_hundreds_of_groups_that_differ_only_in_their_own_bytes_are_one() -> Non
     assert len(plan.groups) == 300
     assert len(kinds(plan)) == 1
     text = plan_text(plan)
-    assert "and 299 groups more that differ only in what is not ours; shown for g1" in text
+    assert "and 299 groups more that differ only in bytes that rollout does not change; shown for g1" in text
     assert len(text.splitlines()) < 60
 
 

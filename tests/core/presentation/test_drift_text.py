@@ -25,7 +25,7 @@ def test_the_same_difference_of_many_nodes_is_told_once() -> None:
         f"  {HINT.evidence} (on n2)",
         f"content-differs {CONFIG}: 2 nodes  n[3-4]",
         f"  {EDITED.evidence} (on n3)",
-        "not asked: 2 nodes  n[5-6]: no banner [no-banner]",
+        "not read: 2 nodes  n[5-6]: no banner [no-banner]",
         "2 nodes as they should be, 2 drifted, 2 not read",
     ]
 

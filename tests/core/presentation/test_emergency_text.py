@@ -78,7 +78,7 @@ def test_the_time_is_said_before_anything_is_touched_with_what_becomes_of_pulls(
 def test_of_many_other_runs_the_newest_are_named_and_the_rest_counted() -> None:
     runs = tuple(held(20 - at, f"n{10 + at}") for at in range(MOST_RUNS + 3))
     lines = list(seen_lines(seen(*runs), ("r20",), (), "rno"))
-    assert [line.split()[2] for line in lines if line.startswith("  stays")] == [
+    assert [line.split()[3] for line in lines if line.startswith("  not reverted: ")] == [
         f"r{20 - at}" for at in range(1, MOST_RUNS + 1)
     ]
     assert "  and 2 older runs" in lines

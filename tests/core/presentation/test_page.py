@@ -214,11 +214,11 @@ def seen(document: str) -> str:
 
 STORIES = [
     (halted, ["Halted (exit code 3)", "2 of 60 nodes of rack04 went wrong", "kubelet.service failed: exit code 1",
-              "<failed to parse kubelet flag> & gone", "Taken back: ", "Owed, still to be done", "rollout resume r2026",
+              "<failed to parse kubelet flag> & gone", "Reverted: ", "Pending recovery, the change is still to be applied or reverted there: ", "rollout resume r2026",
               "halted at 2:", "pulls time out", "image-pull-progress-deadline", "5 of 5 nodes reverted once", "used up"]),
     (gate_failed, ["gate 'pull errors': touched 0.31", "0.31 vs 0.0092", "FAIL", "revert: run"]),
     (gate_unknown, ["UNKNOWN", "Prometheus did not answer in 10 s"]),
-    (done, ["Done, but not everywhere (exit code 4)", "No node went wrong.", "rollout verify --cluster rno"]),
+    (done, ["Done, but not everywhere (exit code 4)", "No node failed.", "rollout verify --cluster rno"]),
     (rollback, ["Rollback of 20 nodes on test", "Done (exit code 0)", "20 reverted"]),
 ]  # fmt: skip
 

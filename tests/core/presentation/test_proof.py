@@ -158,7 +158,7 @@ def test_people_are_told_who_is_proven_and_of_all_others_which_and_why() -> None
 
 
 def test_nobody_proven_is_told_without_a_list() -> None:
-    assert next(proof_lines(SICK)).endswith("no guard left")
+    assert next(proof_lines(SICK)).endswith("no guard left)")
 
 
 def test_programs_are_told_a_line_a_node_and_the_counts() -> None:

@@ -147,7 +147,7 @@ def test_the_text_tells_the_story_without_the_log(halted: Story) -> None:
         "used up",
     ):
         assert words in text
-    assert "rollout rollback r20261120-160000-ab12   take it back from every node that has it" in text
+    assert "rollout rollback r20261120-160000-ab12   revert every node that has the change" in text
     assert all(line.isprintable() for line in lines)
 
 
@@ -185,12 +185,12 @@ def test_what_went_back_is_told_by_the_word_of_who_said_it() -> None:
     play.go_on()
     story = story_of(play, plan)
     assert any("aborted by bob: wrong week (revert: run)" in text for text in texts(story))
-    assert "with the others, as bob said (revert: run)" in taken_back(story)
-    assert any("as bob said (revert: run)" in line for line in report_lines(story))
+    assert "with them, as bob requested (revert: run)" in taken_back(story)
+    assert any("as bob requested (revert: run)" in line for line in report_lines(story))
 
 
 def test_what_went_back_by_the_playbook_is_told_so(halted: Story) -> None:
-    assert "as the playbook says (revert: wave)" in taken_back(halted)
+    assert "as the playbook sets it (revert: wave)" in taken_back(halted)
 
 
 def test_a_node_that_was_not_left_as_found_is_not_told_as_if_it_had_been(halted: Story) -> None:

@@ -56,7 +56,7 @@ def test_nodes_left_out_of_the_plan_count() -> None:
 def test_troubles_are_folded_by_message() -> None:
     lines = list(summary_lines(summarize(finished(a_1=GONE, a_2=GONE))))
     assert "  unreachable (2) a-[1-2]: no answer [connect-timeout]" in lines
-    assert any(line.startswith("  owed") and line.endswith("a-[1-2]") for line in lines)
+    assert any(line.startswith("  pending recovery") and line.endswith("a-[1-2]") for line in lines)
 
 
 def test_messages_that_differ_only_in_the_nodes_own_name_are_one() -> None:

@@ -146,18 +146,18 @@ WAITS = [
     (paced, "nodes pending, pace 1 restarts/s"),
     (no_room, "36 nodes pending: 2 racks are at their concurrency limit"),
     (settling, "rack a is at its concurrency limit; next slot in "),
-    (rehearsing, "the rehearsal: 2 nodes of wave canary to be taken back and changed again"),
-    (baseline, "the wave gates, asked before wave canary: what they say is its baseline"),
+    (rehearsing, "the rehearsal: 2 nodes of wave canary to be reverted and applied again"),
+    (baseline, "the wave gates before wave canary: their results are its baseline"),
     (soaking, "soaking wave canary: 1 of 3 rounds passed, next in "),
     (measured, "soaking wave canary: 0 of 3 rounds passed, 2 nodes being measured"),
-    (paused, "paused by ann@ops (lunch red): `rollout continue r1` goes on; 2 nodes of 2 racks: 2 applying"),
+    (paused, "paused by ann@ops (lunch red): `rollout continue r1` continues it; 2 nodes of 2 racks: 2 applying"),
     (held, "on hold: holds after wave canary; gates are still checked; `rollout continue r1` promotes"),
     (promoted, "pending"),
     (halting, "halting: "),
     (interrupted, "halting: 2 nodes of 2 racks: 2 applying"),
     (going_back, "reverting: "),
     (closing, "40 of 40 nodes to be cleaned up"),
-    (ended, "nothing: it has ended"),
+    (ended, "nothing: the run has ended"),
 ]
 
 
@@ -171,8 +171,8 @@ def test_what_it_waits_for(state: Callable[[], RunState], words: str) -> None:
 LEFT = [
     (opening, ""),
     (applying, "about "),
-    (paused, " left once it goes on"),
-    (held, " left once it goes on"),
+    (paused, " left once it continues"),
+    (held, " left once it continues"),
     (halting, "about "),
     (going_back, "about "),
     (closing, ""),
@@ -231,9 +231,9 @@ def test_a_node_whose_gates_cannot_tell_yet_is_neither_silent_nor_wrong() -> Non
     found = seen(at_its_gates())
     assert not found.silent
     assert not found.troubles
-    assert "1 to pass their gates and be confirmed" in found.waits
+    assert "1 waiting for gates and confirm" in found.waits
     (told,) = seen(at_its_gates(), later=20.0).silent
-    assert told == "1 node not through the gates for 20 s, asked again (a-1: its lease was not renewed)"
+    assert told == "1 node with unknown gates for 20 s, checked again (a-1: its lease was not renewed)"
 
 
 def test_a_node_that_then_does_not_answer_is_both() -> None:

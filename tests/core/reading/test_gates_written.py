@@ -88,11 +88,11 @@ def test_several_of_a_kind_need_names() -> None:
         ("{prometheus: up, atMost: .inf}", "[yaml-ambiguous]"),
         ("{prometheus: up, atMost: 1, tolerance: 20%}", "`tolerance` goes with `worse` [bad-gate]"),
         ("{http: 7}", "`http` must be a URL, not a number [wrong-type]"),
-        ("{http: 'http://a:99999/'}", "is no URL"),
-        ("{http: 'http://a/ b'}", "is no URL"),
-        ("{http: 'ftp://a/'}", "is no URL"),
-        ("{alertmanager: [], nodeLabel: a-b}", "`nodeLabel`: `a-b` is no label of a metric or alert [bad-label]"),
-        ("{alertmanager: ['a=\"b']}", "is no matcher"),
+        ("{http: 'http://a:99999/'}", "is not a URL"),
+        ("{http: 'http://a/ b'}", "is not a URL"),
+        ("{http: 'ftp://a/'}", "is not a URL"),
+        ("{alertmanager: [], nodeLabel: a-b}", "`nodeLabel`: `a-b` is not a label of a metric or alert [bad-label]"),
+        ("{alertmanager: ['a=\"b']}", "is not a matcher"),
         ("{name: x}", "must have one of prometheus, alertmanager, http, command [bad-gate]"),
     ],
 )
@@ -104,7 +104,7 @@ def test_refused(text: str, said: str) -> None:
 
 @pytest.mark.parametrize("gate", ["prometheus", "{http: 'http://a'}"])
 def test_a_wave_gate_is_no_node_gate(gate: str) -> None:
-    with pytest.raises(InputError, match=r"is asked for a wave, not for each node \(put it under `wave`\)"):
+    with pytest.raises(InputError, match=r"is a gate of a wave, not of each node \(put it under `wave`\)"):
         gates(f"  node: [{gate}]")
 
 

@@ -71,4 +71,4 @@ def test_the_wait_is_told() -> None:
         return state.nodes["a-3"].unseen is not None and state.nodes["a-3"].state is NodeState.PENDING
 
     said = " ".join(summary_lines(summarize(play(("a-3",)).run(until=waits))))
-    assert "waits: 1 node (a-3): the API server tells no baseline; asked again for" in said
+    assert "waits: 1 node (a-3): no baseline from the API server; asked again for" in said

@@ -261,11 +261,11 @@ def test_the_run_says_whom_it_waits_for_and_until_when() -> None:
     assert said.endswith("at most, then left alone")
     assert f"  waits: {pulls(state, state.now)}" in summary_lines(summarize(state))
     override = replace(state, order=replace(state.order, pulls=OVERRIDE))
-    assert waits_for(override, state.now + 2 * WITHIN).endswith("asked once more, then changed all the same")
+    assert waits_for(override, state.now + 2 * WITHIN).endswith("asked once more, then changed anyway")
     unknown = replace(state.nodes["a-3"], pulling=replace(state.nodes["a-3"].pulling, images=()))  # type: ignore[type-var]
     one = replace(state, nodes={name: record for name, record in state.nodes.items() if not record.pulling})
     one = replace(one, nodes={**one.nodes, "a-3": unknown, "a-4": one.nodes["a-1"], "a-5": one.nodes["a-1"]})
-    assert "1 node pulls images (a-3): it cannot be told which; " in waits_for(one, state.now)
+    assert "1 node pulls images (a-3): images not known; " in waits_for(one, state.now)
 
 
 def test_that_a_node_waits_is_in_the_journal() -> None:
