@@ -99,7 +99,7 @@ def test_other_runs_on_the_nodes_are_shown_with_the_command_that_takes_them_back
     assert lines == [
         "newest run on the nodes: run r9 on 2 nodes; 0 nodes already reverted",
         f"  not reverted: run r3 on 1 node {NODES[2]}; `rollout rollback r3 --cluster rno --emergency` reverts it too",
-        "  --every-run takes each node's newest transaction back, whichever run it is of",
+        "  --every-run reverts each node's newest transaction, whichever run made it",
         f"no answer from 1 node, pending recovery: {NODES[5]}: {SILENT} [no-banner]",
     ]
 
@@ -164,7 +164,7 @@ def test_a_run_on_the_canary_alone_is_the_newest_and_what_most_nodes_hold_is_sai
     assert made.picked == ("r4",)
     assert "newest run on the nodes: run r4 on 1 node;" in told(made)
     assert "WARNING: more nodes hold run r3 on 5 nodes, which is not reverted." in told(made)
-    assert "if r3 is what broke: rollout rollback r3 --cluster rno --emergency" in told(made)
+    assert "If r3 caused the failure: rollout rollback r3 --cluster rno --emergency" in told(made)
 
 
 def test_a_run_on_most_nodes_comes_without_a_warning() -> None:

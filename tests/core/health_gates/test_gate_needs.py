@@ -1,4 +1,4 @@
-"""What gates need and nobody named is said before anything is touched."""
+"""Back ends that gates need but that are not set are reported before any change."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ OWN = Gate(GateKind.PROMETHEUS, GateScope.WAVE, "own", prometheus=PrometheusQuer
         ]),
     ],
 )  # fmt: skip
-def test_each_kind_is_said_once(gates: tuple[Gate, ...], said: list[str]) -> None:
+def test_each_kind_is_reported_once(gates: tuple[Gate, ...], said: list[str]) -> None:
     assert [str(problem) for problem in unnamed(Needs(gates), Endpoints(), "rno")] == said
 
 
-def test_what_is_named_is_no_problem() -> None:
+def test_a_back_end_that_is_set_is_no_problem() -> None:
     assert (
         unnamed(Needs((READY, ERRORS, ALERTS), PodNeeds.DRAINED), Endpoints("k", "", "http://p", "http://a"), "rno")
         == ()

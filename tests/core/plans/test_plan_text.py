@@ -144,7 +144,7 @@ def test_many_kinds_and_many_reasons_are_bounded() -> None:
     assert len(text.splitlines()) < 120
 
 
-def test_nodes_that_answer_and_let_nobody_in_are_not_called_unreachable() -> None:
+def test_nodes_that_answer_but_refuse_the_login_are_not_called_unreachable() -> None:
     left = (
         ExcludedNode("n1", "r", Standing.UNREACHABLE, "auth-failed", "no (at 10.0.0.1:22)"),
         ExcludedNode("n2", "r", Standing.UNREACHABLE, "auth-failed", "no (at 10.0.0.2:22)"),
@@ -166,7 +166,7 @@ def test_reasons_that_differ_only_in_the_nodes_own_name_are_one() -> None:
     assert "unreachable: 1 node  y\n     y did not resolve [name-not-known]" in text
 
 
-def test_a_budget_of_more_nodes_than_there_are_says_so() -> None:
+def test_a_budget_of_more_nodes_than_exist_is_marked() -> None:
     budgets = (Budget(Scope.WAVE, frozenset(Cause), Share(count=2)),)
     text = plan_text(replace(plan_of(6), budgets=budgets))
     assert "halts at the 1st failed node in this wave (budget 2, more than its 1 node)" in text
@@ -202,7 +202,7 @@ def test_left_alone_is_folded_by_reason() -> None:
     ]
 
 
-def test_escapes_in_what_a_node_said_do_not_reach_the_screen() -> None:
+def test_escapes_in_texts_from_a_node_do_not_reach_the_screen() -> None:
     left = (ExcludedNode("n1", "r", Standing.UNREACHABLE, "ssh-failed", "\x1b[2Jgone\r\nnow"),)
     text = plan_text(replace(plan_of(1), left=left))
     assert "\x1b" not in text
@@ -230,7 +230,7 @@ def test_expected_time(limits: Limits, seconds: float) -> None:
     found = inventory(60, per_rack=60)
     nodes = {name: kubeadm(name) for name in found.nodes}
     policy = replace(POLICY, limits=limits, waves=(), budgets=(), soak=7.0)
-    # inventory() begins counting at 0, so that all 60 are in one rack
+    # inventory() counts from 0, so that all 60 are in one rack
     plan = build_plan(found, policy, fleet(found, nodes), dict.fromkeys(nodes, IMAGE_PULLS), tuple(nodes), "")
     assert estimate.total(replace(plan, rehearsal=False)) == seconds
 

@@ -1,4 +1,4 @@
-"""What a person sees of a run at a glance: states by name, and what each must say."""
+"""What a person sees of a run at a glance: states by name, and the text for each."""
 
 from __future__ import annotations
 
@@ -186,12 +186,12 @@ def test_how_long_it_takes(state: Callable[[], RunState], words: str) -> None:
     assert (words in found) if words else found == ""
 
 
-def test_a_hold_to_come_is_part_of_what_is_said_of_the_time() -> None:
+def test_a_coming_hold_is_shown_with_the_time_left() -> None:
     state = play(hold=frozenset({"canary"})).run(until=moving(2))
     assert seen(state).left.endswith("left, and a hold after wave canary")
 
 
-def test_the_time_left_comes_from_what_the_nodes_of_this_run_took() -> None:
+def test_the_time_left_uses_the_measured_times_of_this_run() -> None:
     slow, fast = soaking(), soaking()
 
     def took(state: RunState, seconds: float) -> RunState:
@@ -201,7 +201,7 @@ def test_the_time_left_comes_from_what_the_nodes_of_this_run_took() -> None:
     assert "min" not in seen(took(fast, 2.0)).left
 
 
-def test_the_time_left_is_right_to_within_a_few_restarts_when_nothing_goes_wrong() -> None:
+def test_the_time_left_is_right_to_within_a_few_restarts_when_nothing_fails() -> None:
     game = play(limits=replace(ROOMY, pace=2.0))
     state = game.run(until=in_phase(Phase.RUNNING, 1))
     promised, began = remaining(state), game.now
@@ -209,7 +209,7 @@ def test_the_time_left_is_right_to_within_a_few_restarts_when_nothing_goes_wrong
     assert promised == pytest.approx(game.now - began, rel=0.5)
 
 
-def test_a_silent_node_is_named_with_the_time_at_which_it_is_given_up() -> None:
+def test_a_node_without_an_answer_is_named_with_the_time_until_it_is_given_up() -> None:
     state = silent()
     (told,) = seen(state, later=10.0).silent
     since = state.nodes["a-2"].since
@@ -219,7 +219,7 @@ def test_a_silent_node_is_named_with_the_time_at_which_it_is_given_up() -> None:
 
 
 def at_its_gates(reads: int = 0) -> RunState:
-    """Right after its restart a node's lease is not renewed yet: a gate is asked again."""
+    """Right after its restart, a node's lease is not renewed yet: its gate is checked again."""
     state = applying()
     record = NodeRecord(
         S.UNKNOWN, since=state.now, reference="gate-nodeReady", message="its lease was not renewed", reads=reads
@@ -227,7 +227,7 @@ def at_its_gates(reads: int = 0) -> RunState:
     return replace(state, nodes={**state.nodes, "a-1": record})
 
 
-def test_a_node_whose_gates_cannot_tell_yet_is_neither_silent_nor_wrong() -> None:
+def test_a_node_with_unknown_gates_counts_neither_as_unanswered_nor_as_failed() -> None:
     found = seen(at_its_gates())
     assert not found.silent
     assert not found.troubles
@@ -236,7 +236,7 @@ def test_a_node_whose_gates_cannot_tell_yet_is_neither_silent_nor_wrong() -> Non
     assert told == "1 node with unknown gates for 20 s, checked again (a-1: its lease was not renewed)"
 
 
-def test_a_node_that_then_does_not_answer_is_both() -> None:
+def test_a_node_that_then_does_not_answer_counts_as_both() -> None:
     found = seen(at_its_gates(reads=1))
     assert found.silent[0].startswith("1 node without an answer for 0 s")
     assert found.troubles[0].nodes == "a-1"
@@ -252,13 +252,13 @@ def test_the_time_left_is_no_more_exact_than_an_estimate() -> None:
     assert re.fullmatch(r"about \d+ min( \d0 s)? left", said(20.0))
 
 
-def test_a_rack_in_the_middle_of_its_wave_stays_while_nothing_moves_there() -> None:
+def test_a_rack_in_the_middle_of_its_wave_stays_listed_without_nodes_in_flight() -> None:
     state = settling()
     assert all(record.state is not S.APPLYING for record in state.nodes.values())
     assert [rack.name for rack in seen(state).racks] == ["a"]
 
 
-def test_waves_say_where_they_stand() -> None:
+def test_waves_show_their_standing() -> None:
     first, second = seen(promoted()).waves
     assert (first.name, first.total, first.done, first.standing) == ("canary", 2, 2, WaveStanding.PASSED)
     assert (second.total, second.done, second.standing) == (38, 0, WaveStanding.NOW)
@@ -269,7 +269,7 @@ def test_waves_say_where_they_stand() -> None:
     assert seen(promoted()).counts == ((S.PENDING, 38), (S.CONFIRMED, 2))
 
 
-def test_racks_that_are_simply_done_or_untouched_are_not_shown() -> None:
+def test_racks_that_are_done_or_unchanged_are_not_shown() -> None:
     assert seen(soaking()).racks == ()
     (bad,) = seen(halted()).racks
     assert (bad.name, bad.total, bad.wrong) == ("b", 20, 1)
@@ -299,7 +299,7 @@ def test_budgets_are_distances_from_halting_the_nearest_first() -> None:
     assert [each.left for each in found] == [1, 2, 16]
 
 
-def test_a_halted_run_says_why_and_who_and_what_is_owed() -> None:
+def test_a_halted_run_shows_why_which_nodes_failed_and_which_are_pending_recovery() -> None:
     found = seen(halted())
     assert "1 of 40 nodes of the fleet went wrong" in found.halt
     assert found.troubles[0].message in ("the run halted", "")
@@ -307,7 +307,7 @@ def test_a_halted_run_says_why_and_who_and_what_is_owed() -> None:
     assert seen(silent()).owed == ""
 
 
-def test_the_rehearsal_says_what_it_took_and_what_the_fleet_would_take() -> None:
+def test_the_rehearsal_shows_its_time_and_the_time_for_the_fleet() -> None:
     state = play(rehearsal=True).run()
     times = {n: replace(r, revert_seconds=12.0) for n, r in state.nodes.items()}
     found = seen(replace(state, nodes=times)).rehearsal

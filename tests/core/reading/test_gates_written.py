@@ -1,4 +1,4 @@
-"""Wave gates as a playbook writes them, and what they mean. What is refused is in ``test_playbook_file`` too."""
+"""Wave gates as written in a playbook, and their meaning. Refused gates are also in ``test_playbook_file``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def wave(text: str) -> Gate:
     return gates(f"  wave: [{text}]")[-1]
 
 
-def test_gates_of_the_api_server_go_by_their_names() -> None:
+def test_gates_of_the_api_server_are_written_by_name() -> None:
     found = gates("  node: [nodeReady, podsKept, containersKept, imagePulls]")
     assert {gate.kind for gate in found} == API_GATES
     assert all(gate.scope is GateScope.NODE and gate.name == gate.kind and gate.timeout == 20.0 for gate in found)
@@ -103,12 +103,12 @@ def test_refused(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("gate", ["prometheus", "{http: 'http://a'}"])
-def test_a_wave_gate_is_no_node_gate(gate: str) -> None:
+def test_a_wave_gate_is_not_a_node_gate(gate: str) -> None:
     with pytest.raises(InputError, match=r"is a gate of a wave, not of each node \(put it under `wave`\)"):
         gates(f"  node: [{gate}]")
 
 
-def test_an_inventory_says_where_they_ask() -> None:
+def test_an_inventory_names_the_back_ends_of_gates() -> None:
     text = """\
 cluster: c
 apiServer: v1.30.1

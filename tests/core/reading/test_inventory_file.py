@@ -1,4 +1,4 @@
-"""The inventory file: what it means, and every mistake with its place."""
+"""The inventory file: its meaning, and every mistake with its place."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_without_racks_every_node_is_in_the_same_one() -> None:
 
 
 def good(**changed: str) -> str:
-    """An inventory that is right but for the keys changed."""
+    """A valid inventory, except for the changed keys."""
     keys = {"cluster": "c", "apiServer": "v1.23.17", "nodes": "{'n[1-4]': }", "racks": "{r1: 'n[1-2]', r2: 'n[3-4]'}"}
     return "".join(f"{key}: {value}\n" for key, value in {**keys, **changed}.items() if value)
 
@@ -240,20 +240,20 @@ groups:
     ]
 
 
-def test_what_only_follows_from_a_mistake_is_not_reported() -> None:
+def test_consequences_of_a_mistake_are_not_reported() -> None:
     """The nodes of the broken nodeset are missing everywhere below; one message is enough."""
     text = good(nodes="{'n[1-4': , n9: }", groups="{g: {nodes: 'n[1-2]'}, h: {nodes: '@g&n3'}}")
     assert complaints(text) == ["c.yaml:3:9: `n[1-4`: a `[` without its partner [bad-nodeset]"]
 
 
-def test_a_rack_beyond_its_nodes_is_told_once() -> None:
-    """Its other nodes are in it all the same, and so in its zone and in groups that speak of it."""
+def test_a_rack_with_unknown_nodes_is_reported_once() -> None:
+    """Its other nodes are still in it, and so in its zone and in groups that refer to it."""
     racks, zones = "{r1: 'n[1-2]', r2: 'n[3-9]'}", "{a: 'r[1-2]'}"
     text = good(racks=racks, zones=zones, groups="{g: {nodes: '@r2'}}")
     assert complaints(text) == ["c.yaml:4:27: no nodes `n[5-9]` in the inventory [unknown-node]"]
 
 
-def test_nodes_in_no_rack_are_not_told_again_for_their_zone() -> None:
+def test_nodes_without_a_rack_are_not_reported_again_for_their_zone() -> None:
     text = good(racks="{r1: 'n[1-2]', r2: 'n9'}", zones="{a: 'r1'}", groups="{g: {nodes: '@r2'}}")
     assert complaints(text) == [
         "c.yaml:4:1: `n[3-4]` in no rack [no-rack]",
@@ -332,7 +332,7 @@ class TestRno:
 
 
 def test_work_grows_with_the_nodes_and_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted in events of the parser and calls into ClusterShell rather than in time, which a busy machine would decide."""
+    """Counted in parser events and ClusterShell calls, not in time, which depends on the load of the machine."""
     calls: list[str] = []
 
     def note(term: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The playbook file: its defaults, what it means, and every mistake with its place."""
+"""The playbook file: its defaults, its meaning, and every mistake with its place."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def complaints(text: str, templates: Mapping[str, str] = TEMPLATES) -> list[str]
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_what_holds_when_nothing_is_said() -> None:
+def test_the_defaults() -> None:
     policy = load(BARE)
     assert policy.settings == {"maxPods": Setting("maxPods", 30, source="playbook p")}
     assert policy.waves == DEFAULT_WAVES
@@ -72,7 +72,7 @@ def test_what_holds_when_nothing_is_said() -> None:
     assert policy.templates.flags_env_name == "templates/kubelet-flags.env.j2"
 
 
-def test_image_pulls_writes_the_defaults_out() -> None:
+def test_image_pulls_lists_the_defaults() -> None:
     policy = load(IMAGE_PULLS)
     assert policy.settings == {
         "imagePullProgressDeadline": Setting("imagePullProgressDeadline", "5m", source="playbook image-pulls"),
@@ -83,7 +83,7 @@ def test_image_pulls_writes_the_defaults_out() -> None:
     assert replace(policy, name="p", settings=bare.settings, digest=bare.digest) == bare
 
 
-def test_everything_said() -> None:
+def test_every_key_set() -> None:
     policy = load(
         BARE
         + """\
@@ -207,7 +207,7 @@ def test_a_setting_s_long_form(written: str, meant: Setting) -> None:
     assert load(f"name: p\nsettings: {{a: {written}}}\n").settings["a"] == replace(meant, source="playbook p")
 
 
-def test_a_cause_with_a_budget_of_its_own_leaves_the_common_one_of_that_scope() -> None:
+def test_a_cause_with_its_own_budget_leaves_the_common_one_of_that_scope() -> None:
     budgets = load(BARE + "budgets: {wave: 3, causes: {unreachable: {wave: 10%, fleet: 5%}}}\n").budgets
     others = frozenset({Cause.FAILED, Cause.UNHEALTHY})
     assert budgets == (

@@ -1,4 +1,4 @@
-"""Templates: what the shipped ones render, what a template may not do, and how mistakes are placed."""
+"""Templates: the output of the shipped ones, what a template may not do, and the places of mistakes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_environment_file_gets_one_line() -> None:
     assert shipped("kubelet-flags.env.j2", variables) == "KUBELET_EXTRA_ARGS=--node-ip=10.0.0.1 --v=2\n"
 
 
-def test_the_drop_in_takes_back_the_old_command_line() -> None:
+def test_the_drop_in_resets_the_old_command_line() -> None:
     variables = {"exec_start": "/usr/bin/kubelet --v=2", "unit": "kubelet.service"}
     assert shipped("kubelet-drop-in.conf.j2", variables) == (
         "# Written by rollout for kubelet.service. Edit templates/kubelet-drop-in.conf.j2 instead.\n"
@@ -97,7 +97,10 @@ def test_the_shipped_templates_use_only_what_they_are_given(
             "{% import 'x' as x %}",
             "t.j2:1:1: `import` is not allowed in these templates; write the text out [template-syntax]",
         ),
-        ("{% extends 'x' %}", "t.j2:1:1: `extends` is not allowed in these templates; write the text out [template-syntax]"),
+        (
+            "{% extends 'x' %}",
+            "t.j2:1:1: `extends` is not allowed in these templates; write the text out [template-syntax]",
+        ),
         (
             "{% macro a() %}{{ a() }}{% endmacro %}",
             "t.j2:1:1: `macro` is not allowed in these templates; write the text out [template-syntax]",
@@ -106,7 +109,10 @@ def test_the_shipped_templates_use_only_what_they_are_given(
             "{% set x %}aa{% endset %}",
             "t.j2:1:1: `set … endset` is not allowed in these templates; write the text out [template-syntax]",
         ),
-        ("{% set x = 'a' ~ 'a' %}", "t.j2:1:1: `~` is not allowed in these templates; write the text out [template-syntax]"),
+        (
+            "{% set x = 'a' ~ 'a' %}",
+            "t.j2:1:1: `~` is not allowed in these templates; write the text out [template-syntax]",
+        ),
         ("{{ [1, 2] | random }}", "t.j2:1:1: No filter named 'random'. [template-syntax]"),
         (
             "{% for a in range(1000) %}{% for b in range(1000) %}{{ node.name }}{% endfor %}{% endfor %}",
@@ -142,7 +148,10 @@ def test_arithmetic_on_numbers_and_short_ranges_work() -> None:
         ("{{ node.rak }}", ["t.j2:1:9: undefined variable `node.rak` (did you mean `rack`?) [undefined-variable]"]),
         ("{{ node['adress'] }}", ["t.j2:1:10: undefined variable `node.adress` [undefined-variable]"]),
         ("{{\nnode\n.x }}", ["t.j2:3:2: undefined variable `node.x` [undefined-variable]"]),
-        ("{% include 'x' %}", ["t.j2:1:1: `include` is not allowed in these templates; write the text out [template-syntax]"]),
+        (
+            "{% include 'x' %}",
+            ["t.j2:1:1: `include` is not allowed in these templates; write the text out [template-syntax]"],
+        ),
         ("a\n{{ x | nosuch }}", ["t.j2:2:1: No filter named 'nosuch'. [template-syntax]"]),
         ("{% endif %}", ["t.j2:1:1: Encountered unknown tag 'endif'. [template-syntax]"]),
         ("{{ " + "(" * 5_000, ["t.j2:1:1: the template is nested too deep [template-syntax]"]),

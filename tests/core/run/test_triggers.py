@@ -1,4 +1,4 @@
-"""What an answer means is what was read back from the node, never what was asked for."""
+"""The meaning of an answer is what was read from the node, never what was requested."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_meaning_of_an_answer(name: str, answer: Report, meaning: Trigger) -
     assert trigger_of(answer) is meaning
 
 
-def test_every_trouble_has_a_stable_reference() -> None:
+def test_every_failure_has_a_stable_reference() -> None:
     assert reference_of(report(reference="drifted"), Trigger.REFUSED) == "drifted"
     assert reference_of(report(), Trigger.TAKEN_BACK_SICK) == "unhealthy"
     assert reference_of(report(), Trigger.ARMED) == ""
@@ -72,7 +72,7 @@ def test_every_trouble_has_a_stable_reference() -> None:
         "nothing known",
     ],
 )
-def test_a_later_transaction_of_the_run_is_what_is_to_be_taken_back(
+def test_a_later_transaction_of_the_run_is_the_one_to_revert(
     newest: list[tuple[str, str, ReceiptState]], found: str
 ) -> None:
     receipts = [Receipt(tx, run, 1, state) for tx, run, state in newest]

@@ -15,7 +15,7 @@ OTHERS = {
     "core/text/json_text.py",
     "core/reading/ansible_groups.py",
     "kubelet/configuration/config_file.py",
-    "adapters/progress.py",  # what we have encoded on the line before
+    "adapters/progress.py",  # it reads what the line before encoded
     "adapters/simulation/journal.py",
 }
 OURS = ("kubelet/fields.py", "kubelet/explained/", "kubelet/configuration/", "adapters/lab/")  # shipped data, the lab

@@ -1,4 +1,4 @@
-"""Nodesets: what they mean, what is refused, and that the algebra is ClusterShell's."""
+"""Nodesets: their meaning, what is refused, and that the algebra is ClusterShell's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a YAML file may say, where each thing stands, and what is refused with its place."""
+"""What a YAML file may contain, the place of each value, and what is refused with its place."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def complaints(text: str) -> list[str]:
         ("{b: [], c: {}}", {"b": [], "c": {}}),
     ],
 )
-def test_words_mean_what_every_reader_takes_them_for(written: str, meant: Value) -> None:
+def test_words_have_the_value_that_every_reader_gives_them(written: str, meant: Value) -> None:
     if written == "-":
         assert plain("a:\n  -") == {"a": [None]}
     else:
@@ -71,7 +71,7 @@ def test_old_booleans_are_refused_with_both_ways_to_write_them(word: str) -> Non
 
 
 @pytest.mark.parametrize("word", ["010", "0x1f", "0o17", "0b1", "1_000", "1:30", "00.5", ".inf", "-.INF", ".nan"])
-def test_numbers_that_readers_take_differently_are_refused(word: str) -> None:
+def test_numbers_that_readers_read_differently_are_refused(word: str) -> None:
     assert complaints(f"a: {word}") == [
         f"f.yaml:1:4: YAML readers take `{word}` for different numbers; write it in decimal, or in quotes if it is text [yaml-ambiguous]"
     ]
@@ -190,7 +190,7 @@ def test_the_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n"])
-def test_an_empty_file_is_no_mistake_of_yaml(text: str) -> None:
+def test_an_empty_file_is_not_a_yaml_mistake(text: str) -> None:
     assert read_yaml(text, "f") == yaml_source.Document("f", None, ())
 
 
