@@ -67,7 +67,7 @@ def test_the_rehearsal_is_told_once() -> None:
 
 def test_a_pause_and_its_end_are_told() -> None:
     game = after(play(), applying, lambda at: PauseAsked(at, "ann@ops", "lunch", 1))
-    assert "paused by ann@ops (lunch): `rollout continue r1` goes on; 2 nodes of 2 racks: 2 applying" in told(game)
+    assert "paused by ann@ops (lunch): `rollout continue r1` continues it; 2 nodes of 2 racks: 2 applying" in told(game)
     game.feed(ContinueAsked(game.now, "ann@ops", "", 2))
     assert told(game)[-1] == "goes on"
 

@@ -87,13 +87,13 @@ class Change:
     reload: bool  # systemctl daemon-reload first: a unit file or drop-in changes
     disruption: Disruption
     arguments: tuple[str, ...]  # arguments the kubelet's command line must have afterwards, e.g. "--config=/…"
-    config_path: str  # the --config file whose digest the effective-config gate compares; "" if none
+    config_path: str  # the --config file; the effective-config gate compares its digest; "" if none
     healthz_port: int  # 0 = off
     settle: float  # seconds after the restart during which the node counts as unavailable (readiness flap)
     notes: tuple[str, ...] = ()  # e.g. "maxParallelImagePulls skipped: the field exists from 1.27"
-    hangups: tuple[str, ...] = ()  # units whose main process is sent SIGHUP, before any restart
+    hangups: tuple[str, ...] = ()  # units; their main process gets SIGHUP, before any restart
     effective: tuple[tuple[str, str], ...] = ()  # (field, its value as /configz will show it, canonical JSON)
-    log_unread: bool = False  # a kubelet whose log cannot be read may pass: the playbook accepts it
+    log_unread: bool = False  # a kubelet with an unreadable log may pass: the playbook accepts it
 
 
 @dataclass(frozen=True, slots=True)

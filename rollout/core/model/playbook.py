@@ -317,7 +317,7 @@ class Policy:
     rehearsal: bool = True  # the first wave is reverted once for real, then changed again
     control_plane: bool = False  # whether control-plane nodes are changed too
     cordoned: bool = False  # whether nodes that others cordoned are changed too
-    disruption: Disruption = Disruption.RESTART_KUBELET  # a node whose change would do more is refused
+    disruption: Disruption = Disruption.RESTART_KUBELET  # a node is refused if its change would do more
     drain: Drain = DEFAULT_DRAIN  # for ``drain-and-restart``
     pulls: PullsInFlight = DEFAULT_PULLS
     shadowed: Shadowed = Shadowed.REFUSE

@@ -15,7 +15,7 @@ Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
 
 
 class IfUnsupported(StrEnum):
-    """What to do on a node whose kubelet has no home for a setting."""
+    """What to do on a node if its kubelet has no home for a setting."""
 
     REFUSE = "refuse"
     SKIP = "skip"

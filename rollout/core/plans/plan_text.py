@@ -72,7 +72,7 @@ _LONGEST_NODESET = 160
 
 @dataclass(frozen=True, slots=True)
 class ShownGroup:
-    """Groups whose changes differ only in bytes that rollout does not change. The first one is shown."""
+    """Groups with changes that differ only in bytes that rollout does not change. The first one is shown."""
 
     groups: tuple[ChangeGroup, ...]
     nodes: tuple[str, ...]

@@ -51,7 +51,7 @@ class Preflight:
 
 
 def kind_of(label: str, change: Change) -> str:
-    """What a canary represents: nodes whose changes differ only in bytes that rollout does not change are of one kind."""
+    """What a canary represents: nodes are of one kind if their changes differ only in bytes that rollout does not change."""
     files = ((file.path, file.before == "", file.reasons) for file in change.files)
     return repr((label, tuple(files), change.units, change.notes))
 

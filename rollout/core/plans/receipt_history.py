@@ -17,7 +17,7 @@ from rollout.core.model.snapshot import Receipt, ReceiptState, highest_believed
 
 @dataclass(frozen=True, slots=True)
 class RunOnNodes:
-    """One run, by the nodes whose newest transaction is in it: ``holding`` its change, or already reverted (``back``).
+    """One run, by the nodes that have their newest transaction in it: ``holding`` its change, or already reverted (``back``).
 
     ``under`` are nodes that have a transaction of it below one of a newer run: they belong to that run. ``doubted``: its
     counter is higher than most nodes make believable.
@@ -32,7 +32,7 @@ class RunOnNodes:
 
     @property
     def newest_on(self) -> tuple[str, ...]:
-        """The nodes whose newest transaction is in it."""
+        """The nodes that have their newest transaction in it."""
         return (*self.holding, *self.back)
 
 

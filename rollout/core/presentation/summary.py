@@ -66,7 +66,7 @@ class Summary:
     left_out: tuple[LeftOut, ...]
     owed: str
     leftovers: tuple[str, ...]
-    pulling: str  # nodes whose change waits for their pulls or baseline
+    pulling: str  # nodes that wait for their pulls or baseline before the change
     cancelled: str  # nodes that were changed while they pulled images
     draining: str  # nodes that are being drained, and what the drain waits for
     cordoned: str  # nodes not in flight that may still have the run's cordon

@@ -45,7 +45,7 @@ def waits_for(state: RunState, now: float) -> str:
 
 
 def silences(state: RunState, now: float) -> tuple[str, ...]:
-    """A sentence for nodes that do not answer or whose gates are unknown, and when they are given up."""
+    """A sentence for nodes that do not answer or have unknown gates, and when they are given up."""
     found: dict[str, list[tuple[str, NodeRecord]]] = {}
     for name, record in state.nodes.items():
         quiet = at_its_gates(record) and now - record.since < _AGAIN

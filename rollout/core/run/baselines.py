@@ -18,7 +18,7 @@ REFERENCE = "baseline-unknown"
 
 
 def still_unseen(record: NodeRecord, now: float) -> Unseen:
-    """The record of a node whose baseline could not be taken, now or again."""
+    """The record of a failed attempt to take a node's baseline, the first or a later one."""
     return Unseen(record.unseen.since if record.unseen else now, now + ASK_AGAIN)
 
 

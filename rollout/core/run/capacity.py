@@ -81,7 +81,7 @@ def most_of(order: Order, area: Area) -> int:
 def who_may_go(
     order: Order, nodes: Mapping[str, NodeRecord], wanted: Iterable[str], now: float
 ) -> tuple[tuple[str, ...], int]:
-    """``(candidates, capacity)`` for a change: the nodes of ``wanted``, in order, whose areas have room, and how many the fleet has room for.
+    """``(candidates, capacity)`` for a change: the nodes of ``wanted`` in order, if their areas have room, and how many the fleet has room for.
 
     An area's room is its limit minus its unavailable nodes. A rack never has more in flight than its budget has left.
     """

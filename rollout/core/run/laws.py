@@ -50,7 +50,7 @@ def _every_node_once(state: RunState) -> Iterator[str]:
 def _limits(state: RunState) -> Iterator[str]:
     """Law 4: we never make more nodes unavailable than the limits allow (pending recovery: half reverted, and unavailable).
 
-    Unavailable is in flight, settling or cordoned by us (one whose cordon could not be lifted is broken: it takes room from others).
+    Unavailable is in flight, settling or cordoned by us (a node with a cordon that cannot be lifted is broken: it takes room from others).
     A rollback completes half-done transactions at once, so there only nodes in flight count.
     """
     settling = state.order.goal is Goal.APPLY

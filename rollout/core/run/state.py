@@ -163,7 +163,7 @@ class Draining:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """A node whose baseline could not be taken, first at ``since``; it is tried again at ``again``."""
+    """A node without a baseline: the first attempt failed at ``since``, the next one is at ``again``."""
 
     since: float
     again: float
@@ -178,7 +178,7 @@ class NodeRecord:
     change is to be reverted as soon as limits allow. ``orphaned``: its controller died, so a guard that fired is not
     the node's fault. ``accepted``: an operator resumed after the halt this node led to. ``apply_seconds`` and
     ``revert_seconds`` are how long its last apply and revert took, ``baseline`` is the API's answer before its apply.
-    ``pulling``: its change waits for its pulls; ``unseen``: it waits for its baseline; ``cancelled`` are the images whose pulls its last apply cancelled.
+    ``pulling``: its change waits for its pulls; ``unseen``: it waits for its baseline; ``cancelled`` are the images with pulls that its last apply cancelled.
     ``cordoned``: it may have a cordon of ours, from before the first ask until it is known to have none; ``uncordons``
     counts failed attempts in a row to lift it. ``drained_seconds`` is how long its last drain took. ``tx`` is the transaction
     that a rollback reverts instead of the one in its order: it was made between the read and the claim.
@@ -252,7 +252,7 @@ class RunState:
     ``reached`` is the furthest wave that has begun: after a resume ``wave`` may be an earlier one for a while. ``round``
     counts the rounds of a soak, ``gate_passes`` those in a row in which the wave gates passed. ``opened`` is the wave
     that this controller opened last, ``baselines`` the wave gates' results before each wave; ``promoted`` the last wave
-    whose hold was lifted; ``heard`` the number of the last request taken from another terminal.
+    with a hold that was lifted; ``heard`` the number of the last request taken from another terminal.
     """
 
     order: Order

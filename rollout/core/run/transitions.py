@@ -11,9 +11,9 @@ Seven rules shape the table:
 * No answer proves nothing: after ``unreached`` or ``lost`` the node is ``unknown``. It is read until it answers, or until
   its guard must long have fired; then it is ``unreachable`` and *owed* (pending recovery).
 * A revert is always completed: if its controller dies, the next one continues it, for as long as the node is read.
-  A node whose revert cannot complete (``stuck``) is ``failed`` and *owed*: its guard continues, and a new controller reads it.
+  A node with a revert that cannot complete (``stuck``) is ``failed`` and *owed*: its guard continues, and a new controller reads it.
 * A node that pulls images was not changed: it is ``pending`` again, and ``pulls`` decides when it is asked again.
-* The same holds for a node whose baseline could not be taken; ``baselines`` decides for it.
+* The same holds for a node without a baseline; ``baselines`` decides for it.
 * A node being drained is ``applying`` and not changed yet: ``drains`` decides when it is asked again and when it is given up.
 * An unhealthy node is reverted at once (``reverting``). A healthy node that must be reverted waits, ``confirmed``, for the limits.
 

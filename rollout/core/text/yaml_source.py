@@ -176,7 +176,7 @@ class _StopError(Exception):
 
 @dataclass(slots=True)
 class _Open:
-    """A list or map whose end has not come yet. ``key`` is a map's key that waits for its value."""
+    """A list or map that has not ended yet. ``key`` is a map's key that waits for its value."""
 
     item: Item
     anchor: str | None
