@@ -86,7 +86,10 @@ def test_without_a_summary_that_is_said(journal: SqlJournal, capsys: pytest.Capt
     assert f"run {RUN} on rno: how it ended is not known\n" in said
     assert "  its events were written by another version with older rules; " in said
     assert "  no summary: the run has not ended, or its version wrote none\n" in said
-    assert "finish it with the version of rollout that began it, or run: rollout rollback --cluster rno --emergency" in said
+    assert (
+        "finish it with the version of rollout that began it, or run: rollout rollback --cluster rno --emergency"
+        in said
+    )
     assert json.loads(told(capsys, "status", "-o", "json"))["ending"] is None
 
 

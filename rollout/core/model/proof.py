@@ -1,7 +1,7 @@
 """The proof that a node is reverted: it is read again after its revert and judged against its own receipts.
 
 The proof does not use the rollback's own record. PROVEN: every file that a transaction of ours changed has the bytes that
-its receipts record from before, the kubelet runs on them and is healthy, nothing of ours is armed and no run claims the
+its receipts record from before. The kubelet runs on them and is healthy. Nothing of ours is armed, and no run claims the
 node. WRONG: one of these was found false. UNKNOWN: one of these could not be read, which proves nothing.
 """
 

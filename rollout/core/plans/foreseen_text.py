@@ -112,7 +112,7 @@ def _step(before: Sum, after: Sum) -> str:
 def _sum(found: Sum) -> str:
     if not found.unbounded:
         return f"{found.total:,}"
-    rest = f", of the others {found.total:,}" if found.total else ""
+    rest = f", {found.total:,} for the others" if found.total else ""
     return f"no bound on {counted(found.unbounded, 'node')}{rest}"
 
 

@@ -2,7 +2,7 @@
 
 A single node with false receipts must not choose the run. A run's place in time is what most of its nodes report, so no
 single node can make an old run of many nodes the newest. A run with an impossible counter is doubted. A forged run that is a
-little newer than all others looks like one that has reached only its first node, so the output names the holders of each run.
+little newer than all others looks like one that has reached only its first node. So the output names the holders of each run.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """How long reverting nodes will take, printed before anything is changed. An estimate for people; no decision depends on it.
 
     claiming          one round trip to every node: as long as reading them just took
-    reverting         as in ``way_back``: the slower of pace and rounds, where a round is one node's time and 5 s to
+    reverting         as in ``rollback_timing``: the slower of pace and rounds, where a round is one node's time and 5 s to
                       settle; and not faster than this machine can reach them all
     cleanup, proof    two more round trips to every node
 
-One node's time is what the journal's last rehearsal or rollback measured. Without one it is the time for which the agent
-watches a kubelet before it counts as healthy (RestartSec and a tenth, as read from the nodes), and 3 s to stop, start and
-connect; else 20 s. Nodes that fail or stop answering make it longer.
+One node's time is what the journal's last rehearsal or rollback measured. Without one it is
+RestartSec and a tenth, as read from the nodes, and 3 s to stop, start and connect; else 20 s. For RestartSec and a tenth
+the agent watches a kubelet before it counts as healthy. Nodes that fail or stop answering make it longer.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@
       gpu: {nodes: "@rack33", labels: {gpu: "true"}, settings: {…}}
 
 or one by one: ``nodes: [{name: n1, address: 10.0.0.1, rack: rack01, zone: rno-a, labels: {…}, settings: {…}}]``.
-``nodesFrom`` in the place of ``nodes``: see ``inventory_draft``. What a node has from its groups: see ``inherited``.
+``nodesFrom`` in the place of ``nodes``: see ``inventory_draft``. What a node has from its groups: see ``Inherited``.
 """
 
 from __future__ import annotations

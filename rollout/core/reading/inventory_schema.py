@@ -61,7 +61,7 @@ Address = Annotated[
 Version = Annotated[str, BeforeValidator(_version), schema_words.text(_VERSION.pattern, "", "v1.34.2")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Nodeset = Annotated[list[str], BeforeValidator(_nodeset), schema_words.NODESET]
-Settings = Annotated[dict[str, Any], schema_words.SETTINGS]  # read with places by words.read_settings
+Settings = Annotated[dict[str, Any], schema_words.SETTINGS]  # read with places by value_types.read_settings
 
 
 class Ssh(Written):

@@ -201,7 +201,7 @@ class Playbook(Written):
     stand_ins: ClassVar[Mapping[str, Any]] = {"name": "name", "settings": {}}
 
     name: Name
-    settings: Annotated[dict[str, Any], SETTINGS]  # read with places by words.read_settings
+    settings: Annotated[dict[str, Any], SETTINGS]  # read with places by value_types.read_settings
     templates: WrittenTemplates = Field(default_factory=lambda: WrittenTemplates.model_validate({}))
     waves: Annotated[list[Wave], Field(min_length=1)] | None = None
     limits: WrittenLimits = Field(default_factory=lambda: WrittenLimits.model_validate({}))

@@ -1,7 +1,7 @@
 """Which nodes may go next: the functions that keep a fleet safe. Pure, and short enough to read on one screen.
 
-A node is *unavailable* from its restart until it is confirmed or reverted and its settle window has passed, and as long as
-it may have a cordon of ours. A node that failed or is unreachable stays unavailable and so leaves less room for others.
+A node is *unavailable* from its restart until it is confirmed or reverted and its settle window has passed. It is also
+unavailable as long as it may have a cordon of ours. A node that failed or is unreachable stays unavailable and so leaves less room for others.
 A pending node with a cordon of ours already has its room: it goes first, and keeps the room while it may not go yet.
 """
 

@@ -76,7 +76,7 @@ Side effects
   g1: 2 nodes: exec, attach, logs -f and port-forward through this kubelet end [sessions-break]
 
 Registries, at most
-  all registries: pulls at once 3 → no bound on 2 nodes, of the others 1; pulls a second 15 (3 nodes)
+  all registries: pulls at once 3 → no bound on 2 nodes, 1 for the others; pulls a second 15 (3 nodes)
 
 Waves
   1  canary: 1 node, about 2m50s including 1m0s soak  tess-node-0001

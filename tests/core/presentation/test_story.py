@@ -92,7 +92,7 @@ def test_a_run_that_was_resumed_and_halted_again_shows_both_halts() -> None:
     assert len(halts) == 2
     assert said.index(halts[0]) < accepted < said.index(halts[1])
     mixed = [found for found in fallen(story) if found.first < story.halts[0][0] and found.last > story.halts[1][0]]
-    assert not mixed, "who fell under one controller is not folded with who fell under the next"
+    assert not mixed, "nodes that failed under one controller are not folded with those under the next"
 
 
 def test_failures_are_folded_by_message(halted: Story) -> None:

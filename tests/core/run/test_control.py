@@ -219,7 +219,7 @@ def test_catching_up_with_an_early_wave_leaves_the_later_ones_as_they_passed() -
     end = play.go_on()
     assert (end.ending, end.nodes["a-1"].state) == (Ending.DONE, NodeState.CONFIRMED)
     assert play.judged[judged:] == [0, 0, 0], "the last wave is not soaked again"
-    assert set(play.baselines[judged:]) == {"before 1"}, "a later baseline would take its own harm for known"
+    assert set(play.baselines[judged:]) == {"before 1"}, "a later baseline would include its own damage"
     assert not [ask for ask in play.asked[asked:] if ask.verb is Verb.REVERT], "what the fleet has is not rehearsed"
 
 
@@ -232,7 +232,7 @@ def test_a_hold_survives_that_an_earlier_wave_is_finished_first() -> None:
     play.reconnect("a-1")
     play.crash_and_resume()
     proceed(play)
-    assert play.go_on().ending is Ending.DONE, "one word is enough"
+    assert play.go_on().ending is Ending.DONE, "one request is enough"
 
 
 def test_a_wave_that_holds_does_so_when_no_node_of_it_was_confirmed() -> None:
@@ -243,7 +243,7 @@ def test_a_wave_that_holds_does_so_when_no_node_of_it_was_confirmed() -> None:
     wait(play, 3600)
     assert play.state.paused is not None
     assert states(play.state) == {NodeState.REVERTED: 1, NodeState.PENDING: 39}
-    assert play.judged == [], "nothing was changed that a gate could tell of"
+    assert play.judged == [], "nothing was changed that a gate could measure"
     proceed(play)
     assert play.go_on().ending is Ending.DONE
 

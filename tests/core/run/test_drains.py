@@ -271,7 +271,7 @@ def test_an_empty_node_that_pulls_keeps_its_place_and_goes_once_it_has_ended() -
     end = game.go_on()
     assert end.ending is Ending.DONE
     assert verbs(game, "a-1").count(Verb.APPLY) > 1
-    assert verbs(game, "a-1").count(Verb.DRAIN) < 5, "it is not emptied again"
+    assert verbs(game, "a-1").count(Verb.DRAIN) < 5, "it is not drained again"
     as_found(game)
 
 
@@ -352,7 +352,7 @@ def test_the_time_for_a_cordon_is_counted_from_the_end_and_not_from_the_first_tr
     game = play({"a": 1}, soak=soak)
     game.nodes["a-1"].cordon_stays_until = EVER
     state = game.run(until=lambda s: s.phase is Phase.CLOSING)
-    assert verbs(game, "a-1").count(Verb.UNCORDON) > MOST_TRIES, "it was tried all the time"
+    assert verbs(game, "a-1").count(Verb.UNCORDON) > MOST_TRIES, "it was tried the whole time"
     ended = state.now
     game.nodes["a-1"].cordon_stays_until = ended + (MOST_TRIES - 2) * AGAIN_EVERY
     end = game.go_on()

@@ -67,7 +67,7 @@ def test_the_first_measurement_after_an_apply_has_the_baseline_from_right_before
     play = Told(make_order({"a": 1}, rehearsal=True))
     play.run()
     measured = [(ask.tx, ask.baseline) for ask in play.asked if ask.verb is Verb.MEASURE]
-    assert len({tx for tx, _ in measured}) == 2, "changed, taken back once, changed again"
+    assert len({tx for tx, _ in measured}) == 2, "changed, reverted once, changed again"
     assert all(baseline == f"before {tx}" for tx, baseline in measured)
 
 
@@ -353,13 +353,13 @@ def test_a_node_that_was_reverting_when_the_controller_died_and_never_answers_is
     end = play.go_on()
     assert states(end) == {NodeState.REVERTED: 39, NodeState.UNREACHABLE: 1}
     assert end.nodes["a-1"].owed
-    assert not end.nodes["a-1"].accepted, "it may be our doing: the limits shrink for it"
+    assert not end.nodes["a-1"].accepted, "we may have caused it: it reduces the limits"
     waited = end.nodes["a-1"].since - resumed - end.order.guard
     assert 60.0 <= waited < 60.0 + CONNECT_SECONDS + 5.0, "until the first read after its time came to nothing"
     play.crash_and_resume()
     resumed = play.now
     assert play.go_on().nodes["a-1"].accepted
-    assert play.now - resumed < CONNECT_SECONDS + 5.0, "who was given up already holds up nobody again"
+    assert play.now - resumed < CONNECT_SECONDS + 5.0, "a node that was given up holds up no other node again"
 
 
 @pytest.mark.parametrize("word", ["fenced", "claimed"])

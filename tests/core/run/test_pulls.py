@@ -54,7 +54,7 @@ def test_a_node_that_pulls_goes_when_its_pulls_have_ended() -> None:
     assert (end.ending, exit_code(end)) == (Ending.DONE, 0)
     assert end.nodes["a-3"].state is NodeState.CONFIRMED
     assert end.nodes["a-3"].pulling is None
-    assert end.nodes["a-3"].attempt == 1, "nothing was tried: it was not touched"
+    assert end.nodes["a-3"].attempt == 1, "nothing was tried: it was not changed"
     assert applies(game, "a-3") == [False] * len(applies(game, "a-3"))
     assert len(applies(game, "a-3")) > 1
 
@@ -112,7 +112,7 @@ def test_with_override_it_is_changed_anyway_and_cancelled_pulls_are_recorded() -
     assert asked
     assert not any(asked)
     assert last
-    assert not any(applies(game, "a-4")), "who did not pull was not overridden"
+    assert not any(applies(game, "a-4")), "a node that did not pull was not overridden"
 
 
 @pytest.mark.parametrize("then", list(Busy))
@@ -154,7 +154,7 @@ def test_an_untested_change_goes_to_no_more_nodes_of_its_kind() -> None:
     assert end.halt is not None
     assert end.halt.reference == "nothing-shown"
     assert "b-1" in end.halt.message
-    assert game.nodes["a-1"].files == NEW, "the other kind's canary did nothing wrong"
+    assert game.nodes["a-1"].files == NEW, "the other kind's canary did not fail"
     alike = play(["b-1"], racks=racks, waves=waves)
     assert alike.run().ending is Ending.DONE, "a-1 is of the same kind and has shown it"
 
@@ -185,7 +185,7 @@ def test_a_new_controller_continues_to_wait_from_the_journal_and_the_time_starts
     game.crash_and_resume(away=3600.0)
     assert game.state.nodes["a-3"].pulling is None
     state = game.go_on(until=lambda s: bool(waiting(s)))
-    assert state.halt is None, "an hour without a controller is not held against its pulls"
+    assert state.halt is None, "an hour without a controller does not count against its pulls"
     assert state.nodes["a-3"].attempt == 1
     assert game.go_on().nodes["a-3"].state is NodeState.REFUSED
 

@@ -27,7 +27,9 @@ def test_a_journal_that_was_recorded_is_written_today_as_it_was_then() -> None:
     order, *events, _ = FILE.read_text().splitlines()
     assert encode_order(decode_order(order)) == order
     for text in events:
-        assert encode_event(decode_event(text)) == text, "a field or an event was renamed: see core.model.names_on_disk"
+        assert encode_event(decode_event(text)) == text, (
+            "a field or an event was renamed: see on_disk in core/text/dataclass_json.py"
+        )
 
 
 @pytest.mark.parametrize("rules", [RULES + 1, RULES - 1, None])
