@@ -44,7 +44,7 @@ def compare(touched: SampleGroup, control: SampleGroup, worse: Worse, tolerance:
         if not group.samples:
             return Verdict.UNKNOWN, f"no sample of the {group.what}"
         if not all(map(isfinite, group.samples)):
-            return Verdict.UNKNOWN, f"a sample of the {group.what} is no finite number"
+            return Verdict.UNKNOWN, f"a sample of the {group.what} is not a finite number"
     ours, theirs = median(touched.samples), median(control.samples)
     spread = _spread(control.samples, theirs)
     by_share, by_spread = tolerance * abs(theirs), SIGMAS * spread

@@ -41,7 +41,7 @@ def vanished(now: Set[str], before: Set[str], touched: Collection[str]) -> str:
 def unnamed(answer: Samples, touched: Collection[str]) -> str:
     """The message for an answer to a query for nodes that names none of them."""
     number, of = counted(len(answer.samples), "sample"), counted(len(touched), "touched node")
-    return f"{number}, of no node: it cannot be told how many of {of} were counted; keep their label, as in `sum by (node) (…)`"
+    return f"{number} without a node's name: it is not known how many of {of} were counted; keep their label, as in `sum by (node) (…)`"
 
 
 def seen(now: Collection[str], touched: Collection[str]) -> str:

@@ -86,7 +86,7 @@ def finish(draft: InventoryDraft, found: FoundNodes | None = None) -> Inventory:
 
 
 def _endpoints(said: Endpoints, source: FromAnsible | FromKubernetes | None) -> Endpoints:
-    """The endpoints, where the source of the nodes is also the API server to ask."""
+    """The inventory's endpoints; without a kubeconfig, those of the API server that is the source of the nodes."""
     if said.kubeconfig or not isinstance(source, FromKubernetes):
         return said
     return replace(said, kubeconfig=source.kubeconfig or "", context=source.context or "")

@@ -228,7 +228,7 @@ class StateBuilder:
             self._mark_for_return(revert or self.state.order.on_failure)
 
     def end_rehearsals(self) -> None:
-        """Nodes still to be reverted stay; nodes that are reverting stay reverted (a resume changes them again)."""
+        """Confirmed nodes that were due for it keep their change; nodes that are reverting stay reverted (a resume changes them again)."""
         for name, record in tuple(self.nodes.items()):
             if record.rehearsal is Rehearsal.BACK:
                 stays = record.state is NodeState.CONFIRMED
@@ -260,7 +260,7 @@ class StateBuilder:
 
 
 def not_begun(rehearsal: Rehearsal) -> Rehearsal:
-    """The rehearsal of a node with nothing of it begun: a node that was due for its rehearsal is marked again in its turn."""
+    """The rehearsal of a node with nothing of it begun: ``BACK`` becomes ``NONE``, and is set again in the node's turn."""
     return Rehearsal.NONE if rehearsal is Rehearsal.BACK else rehearsal
 
 

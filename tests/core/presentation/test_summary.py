@@ -28,15 +28,15 @@ GONE = NodeRecord(S.UNREACHABLE, cause=Cause.UNREACHABLE, reference="connect-tim
 CODES = [
     ("done", finished(), 0),
     ("not ended", finished(None), None),
-    ("a node went wrong", finished(a_1=GONE), 4),
+    ("a node failed", finished(a_1=GONE), 4),
     ("a node was reverted", finished(a_1=NodeRecord(S.REVERTED)), 4),
     ("halted", finished(Ending.HALTED), 3),
     ("preflight", finished(Ending.PREFLIGHT), 2),
     ("claimed by another run", finished(Ending.CLAIMED), 5),
     ("interrupted", finished(Ending.INTERRUPTED), 130),
-    ("something of ours was left", finished(a_1=NodeRecord(S.CONFIRMED, leftovers=("unit x",))), 4),
+    ("leftovers of ours", finished(a_1=NodeRecord(S.CONFIRMED, leftovers=("unit x",))), 4),
     ("rolled back", finished(goal=Goal.REVERT), 0),
-    ("rolled back but for one", finished(goal=Goal.REVERT, a_1=GONE), 4),
+    ("rolled back except one", finished(goal=Goal.REVERT, a_1=GONE), 4),
 ]
 
 

@@ -33,13 +33,13 @@ def at(state: NodeState, **changes: object) -> NodeRecord:
 
 
 CASES = [
-    Case("nothing moves: a rack's limit is its budget here", {}, {"a": 2, "b": 2}, 8),
+    Case("nothing in flight: a rack's limit is its budget here", {}, {"a": 2, "b": 2}, 8),
     Case("one in flight takes one of both", {"a-1": at(S.APPLYING)}, {"a": 1, "b": 2}, 7),
     Case("an armed node counts until confirmed", {"a-1": at(S.APPLIED)}, {"a": 1, "b": 2}, 7),
     Case(
         "a confirmed node counts until it has settled", {"a-1": at(S.CONFIRMED, busy_until=11.0)}, {"a": 2, "b": 2}, 7
     ),
-    Case("then no longer", {"a-1": at(S.CONFIRMED, busy_until=9.0)}, {"a": 2, "b": 2}, 8),
+    Case("a settled node no longer counts", {"a-1": at(S.CONFIRMED, busy_until=9.0)}, {"a": 2, "b": 2}, 8),
     Case(
         "two settling and one failed leave no room",
         {
@@ -58,7 +58,12 @@ CASES = [
     ),
     Case("an unknown node counts", {"a-1": at(S.UNKNOWN)}, {"a": 1, "b": 2}, 7),
     Case("an unreachable node stays counted", {"a-1": at(S.UNREACHABLE, cause=Cause.UNREACHABLE)}, {"a": 1, "b": 2}, 7),
-    Case("what was so before the run does not", {"a-1": at(S.UNREACHABLE, accepted=True)}, {"a": 2, "b": 2}, 8),
+    Case(
+        "a node that was unreachable before the run does not count",
+        {"a-1": at(S.UNREACHABLE, accepted=True)},
+        {"a": 2, "b": 2},
+        8,
+    ),
     Case("the fleet's limit", {f"b-{n}": at(S.APPLYING) for n in range(1, 9)}, {"a": 2}, 0),
 ]
 
