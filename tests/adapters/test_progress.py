@@ -62,12 +62,12 @@ def test_the_rehearsal_is_told_once() -> None:
     slowest = seconds_text(max(record.revert_seconds for record in end.nodes.values()))
     before_the_summary = told(game)[: told(game).index("run r1 on test: done, exit code 0")]
     (line,) = [line for line in before_the_summary if line.startswith("rehearsal: ")]
-    assert line.startswith(f"rehearsal: 2 of 2 nodes taken back once, healthy, in at most {slowest} a node")
+    assert line.startswith(f"rehearsal: 2 of 2 nodes reverted once, healthy, in at most {slowest} per node")
 
 
 def test_a_pause_and_its_end_are_told() -> None:
     game = after(play(), applying, lambda at: PauseAsked(at, "ann@ops", "lunch", 1))
-    assert "paused by ann@ops (lunch): `rollout continue r1` goes on; 2 nodes of 2 racks: 2 applying" in told(game)
+    assert "paused by ann@ops (lunch): `rollout continue r1` continues it; 2 nodes of 2 racks: 2 applying" in told(game)
     game.feed(ContinueAsked(game.now, "ann@ops", "", 2))
     assert told(game)[-1] == "goes on"
 

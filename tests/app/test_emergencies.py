@@ -98,9 +98,9 @@ def test_other_runs_on_the_nodes_are_shown_with_the_command_that_takes_them_back
     lines = list(seen_lines(made.seen, made.picked, made.already, "rno"))
     assert lines == [
         "newest run on the nodes: run r9 on 2 nodes; 0 nodes already reverted",
-        f"  stays: run r3 on 1 node {NODES[2]}; `rollout rollback r3 --cluster rno --emergency` takes it back too",
-        "  --every-run takes each node's newest transaction back, whichever run it is of",
-        f"no answer from 1 node, still owed: {NODES[5]}: {SILENT} [no-banner]",
+        f"  not reverted: run r3 on 1 node {NODES[2]}; `rollout rollback r3 --cluster rno --emergency` reverts it too",
+        "  --every-run reverts each node's newest transaction, whichever run made it",
+        f"no answer from 1 node, pending recovery: {NODES[5]}: {SILENT} [no-banner]",
     ]
 
 
@@ -142,7 +142,7 @@ def test_a_counter_that_no_run_can_have_is_shown_and_not_followed(copies: int) -
 def test_a_doubted_run_can_still_be_named_and_is_taken_back_where_it_is() -> None:
     made = found(RunsToRevert(("x",)), reports(*HONEST, forged(Receipt("x-1", "x", 10**14, ReceiptState.CONFIRMED))))
     assert made.order.transactions == {NODES[5]: "x-1"}
-    assert told(made).startswith("taking back: run x on 1 node;")
+    assert told(made).startswith("reverting: run x on 1 node;")
 
 
 def test_where_nothing_can_be_believed_the_run_is_asked_for() -> None:
@@ -163,8 +163,8 @@ def test_a_run_on_the_canary_alone_is_the_newest_and_what_most_nodes_hold_is_sai
     made = found(RunsToRevert(), reports(*HONEST, said(NODES[5], "r4", "r3", state=state)))
     assert made.picked == ("r4",)
     assert "newest run on the nodes: run r4 on 1 node;" in told(made)
-    assert "WARNING: more nodes hold run r3 on 5 nodes, which stays." in told(made)
-    assert "if r3 is what broke: rollout rollback r3 --cluster rno --emergency" in told(made)
+    assert "WARNING: more nodes hold run r3 on 5 nodes, which is not reverted." in told(made)
+    assert "If r3 caused the failure: rollout rollback r3 --cluster rno --emergency" in told(made)
 
 
 def test_a_run_on_most_nodes_comes_without_a_warning() -> None:
@@ -191,7 +191,7 @@ def test_a_run_that_stays_keeps_the_nodes_it_has_a_claim_on() -> None:
     made = found(RunsToRevert(("r3",)), at_work)
     assert made.order.transactions == {NODES[0]: "r3-1", NODES[4]: "r3-1", NODES[5]: "r5-1"}
     assert made.already == {NODES[3]: "r3-1"}, "its proof says who has it"
-    assert "stays: run r9 on 1 node" in told(made)
+    assert "not reverted: run r9 on 1 node" in told(made)
     newest = found(RunsToRevert(), at_work).order.transactions
     assert newest == {NODES[1]: "r9-1", NODES[2]: "r9-1", NODES[3]: "r9-1", NODES[5]: "r5-1"}
 

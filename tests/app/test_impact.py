@@ -100,7 +100,7 @@ def test_the_playbook_may_let_nodes_be_drained_then_the_plan_says_which_for_whom
     assert drain == PlannedDrain(55, f"shop/{NAMES[0]}-7", found.seconds, found.text, 30)
     assert [node.drain for name, node in made.nodes.items() if name != NAMES[0]] == [None] * 3
     text = plan_text(made)
-    assert f"1 node, 55 pods to go: {NAMES[0]}; each has {seconds_text(120.0)}, else it is left alone" in text
+    assert f"1 node, 55 pods to evict: {NAMES[0]}; each node has {seconds_text(120.0)}, else it is left alone" in text
     assert f"pod shop/{NAMES[0]}-7: {found.text} (kubelet 1.30)" in text
     (told,) = plan_json(made, "f")["drained"]
     assert (told["node"], told["pods"], told["seconds"]) == (NAMES[0], 55, found.seconds)

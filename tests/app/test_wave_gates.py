@@ -463,7 +463,7 @@ def test_a_query_for_nodes_that_adds_them_up_is_unknown_before_and_after_the_wav
     gate = metric(PrometheusQuery('sum(rate{node=~"$nodes"})', at_most=10.0))
     around = Around(metrics=lambda _query: ADDED_UP)
     opened = Asked(around, (gate,)).open()
-    told = "1 sample, of no node: it cannot be told how many of 2 touched nodes were counted; keep their label"
+    told = "1 sample without a node's name: it is not known how many of 2 touched nodes were counted; keep their label"
     assert (opened.verdict, told in opened.evidence, "sum by (node)" in opened.evidence) == (UNKNOWN, True, True)
     around.metrics = lambda _query: samples(1.0, 1.0)
     baseline = Asked(around, (gate,)).open().baseline

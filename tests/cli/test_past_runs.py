@@ -60,7 +60,7 @@ def test_a_run_of_other_rules_is_shown_by_its_summary(
     assert second.startswith("  by ann@ops, began 2026-11-20 16:00:00 UTC, ended 2026-11-20 1")
     assert second.endswith(": pulls time out")
     assert third == (
-        f"  its events are of rollout 0.0.9 with rules {rules}, this is rollout {__version__} with rules {RULES}: "
+        f"  its events were written by rollout 0.0.9 with rules {rules}; this is rollout {__version__} with rules {RULES}: "
         "it can be shown, not resumed"
     )
     assert f"  plan: {plan_codec.digest(PLAN)}\n" in said
@@ -84,9 +84,12 @@ def test_without_a_summary_that_is_said(journal: SqlJournal, capsys: pytest.Capt
     write(journal, replace(BEGUN, version=""), None, rules=None)
     said = told(capsys, "status")
     assert f"run {RUN} on rno: how it ended is not known\n" in said
-    assert "  its events are of another version with older rules, " in said
-    assert "  no summary is kept of it: it has not ended, or its version wrote none\n" in said
-    assert "finish it with the version of rollout that began it, or: rollout rollback --cluster rno --emergency" in said
+    assert "  its events were written by another version with older rules; " in said
+    assert "  no summary: the run has not ended, or its version wrote none\n" in said
+    assert (
+        "finish it with the version of rollout that began it, or run: rollout rollback --cluster rno --emergency"
+        in said
+    )
     assert json.loads(told(capsys, "status", "-o", "json"))["ending"] is None
 
 

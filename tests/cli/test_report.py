@@ -54,7 +54,7 @@ def test_a_page_is_written_and_its_file_said(kept: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out == "report of run r20261120-160000-ab12: run.html\n"
     page = (kept / "run.html").read_text()
     assert page.startswith("<!doctype html>")
-    assert "What was to change" in page
+    assert "Planned changes" in page
 
 
 def test_a_run_is_told_without_a_plan_that_can_no_longer_be_read(
@@ -65,7 +65,7 @@ def test_a_run_is_told_without_a_plan_that_can_no_longer_be_read(
     assert run(["report", "--html", "run.html"]) == 0
     page = (kept / "run.html").read_text()
     assert "cannot be read by this version" in page
-    assert "What was to change" not in page
+    assert "Planned changes" not in page
 
 
 BAD = [

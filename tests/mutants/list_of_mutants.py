@@ -123,7 +123,7 @@ MUTANTS = (
         '        object.__setattr__(self, "nodes", {name: self.nodes[name] for name in names})\n',
         "        del names\n",
         "status and resume tell another story than the run",
-        (SEEDS, f"{REPLAY}::test_names_that_sort_otherwise_than_they_stand_replay_to_the_same_run"),
+        (SEEDS, f"{REPLAY}::test_names_that_sort_in_another_order_replay_to_the_same_run"),
     ),
     Mutant(
         "ticks-not-in-the-journal",
@@ -131,7 +131,7 @@ MUTANTS = (
         "    return replace(event, at=state.now) if event.at < state.now and not isinstance(event, Resumed) else event\n",
         "    return event\n",
         "a resumed run goes by another clock than the run that died",
-        (SEEDS, f"{REPLAY}::test_an_answer_that_was_made_before_a_tick_that_changed_nothing_carries_its_time"),
+        (SEEDS, f"{REPLAY}::test_an_answer_made_before_a_tick_that_changed_nothing_gets_the_ticks_time"),
     ),
     Mutant(
         "confirm-without-digests",
@@ -205,7 +205,7 @@ MUTANTS = (
         "        names = sorted(self.nodes, key=lambda name: (place.get(name, len(place)), name))\n",
         "        names = sorted(self.nodes)\n",
         "nodes go as their names sort in the journal, not as their waves stand in the plan",
-        (f"{REPLAY}::test_nodes_go_in_the_order_of_the_waves_however_the_mapping_came",),
+        (f"{REPLAY}::test_nodes_go_in_the_order_of_the_waves_whatever_the_order_of_the_mapping",),
     ),
     Mutant(
         "stuck-is-busy",

@@ -124,9 +124,9 @@ def test_the_canary_goes_back_once_and_what_that_took_predicts_the_rest(few: Sit
     run = where(few)["run"]
     assert "rehearsal" in few.rollout("status").out
     again = done(few, "plan", "--cluster", "small", "--limit", ALL, "--out", "p.json", "--set", "maxPods=99")
-    assert f"as run {run} measured it" in again.out
+    assert f"measured by run {run}" in again.out
     back = done(few, "rollback", "--cluster", "small", "--emergency", "--limit", ALL, "--yes")
-    assert f"as run {run} measured it" in back.out.split("claimed")[0], "before anything is done"
+    assert f"measured by run {run}" in back.out.split("claimed")[0], "before anything is done"
     assert new(few) == 0
 
 
@@ -153,7 +153,7 @@ def test_verify_finds_what_has_drifted_since_it_was_confirmed(few: Site) -> None
     assert set(told["drifted"]) >= {"small-002", "small-061"}
     few.fault("small-003", "refuse")
     unread = verify(few, "--limit", "small-001,small-003")
-    assert (unread.code, "not asked: 1 node  small-003" in unread.out) == (4, True), unread.out
+    assert (unread.code, "not read: 1 node  small-003" in unread.out) == (4, True), unread.out
 
 
 def test_forgetting_removes_all_of_ours_and_needs_an_end(few: Site) -> None:

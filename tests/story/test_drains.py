@@ -95,7 +95,7 @@ def test_who_would_lose_pods_is_emptied_changed_confirmed_and_uncordoned_and_its
     done, made = plan(few)
     drains = {name: node["drain"] for name, node in made["nodes"].items()}
     assert {name: drain["pods"] for name, drain in drains.items()} == dict.fromkeys(CHANGED, 1)
-    assert "3 nodes, 3 pods to go: small-[001-002,061]; each has 2 min, else it is left alone" in done.out
+    assert "3 nodes, 3 pods to evict: small-[001-002,061]; each node has 2 min, else it is left alone" in done.out
     assert "3 pods would be rejected after the change" in done.out
     applied = few.rollout(*APPLY)
     assert applied.code == 0, applied.out + applied.err
@@ -150,7 +150,7 @@ def test_a_pod_that_ends_slowly_by_its_kubelets_own_arithmetic_is_waited_for_and
     told = f"{FIRST}: its time is over and is extended: deletion is slow, not scheduling; pod {slow} may take "
     assert told in done.out
     assert all(few.is_new(name) for name in CHANGED)
-    assert f"{FIRST} is drained beyond its time: " in few.rollout("report").out
+    assert f"the drain of {FIRST} takes longer than its time limit: " in few.rollout("report").out
     assert cordons(few) == {}
 
 
@@ -200,7 +200,7 @@ def test_a_node_that_was_to_keep_its_pods_is_left_alone_when_those_of_a_drained_
 
 
 def drained_now(site: Site) -> bool:
-    return "is drained" in where(site).get("draining", "")
+    return "is being drained" in where(site).get("draining", "")
 
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGINT])

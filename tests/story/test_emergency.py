@@ -35,7 +35,7 @@ __all__ = ["few"]
 ALL = ",".join(FEW)
 READS = "--inh-caps=+dac_read_search --ambient-caps=+dac_read_search"
 """The interpreter and the program may lie in root's home: this user may read them there, and write nowhere but at home."""
-ABOUT = re.compile(r"(\d+) nodes? to take back, about (?:(\d+) min ?)?(?:([0-9.]+) s)?")
+ABOUT = re.compile(r"(\d+) nodes? to revert, about (?:(\d+) min ?)?(?:([0-9.]+) s)?")
 
 
 def emergency(*words: str) -> tuple[str, ...]:
@@ -148,11 +148,11 @@ def test_half_the_nodes_are_away_are_kept_as_owed_and_are_taken_back_as_they_com
     without_journal(few)
     few.fault("small-[061-063]", "refuse")
     with other.begun(*emergency("--until-done")) as process:
-        until(lambda: "owed (3) small-[061-063]" in other.said(), PATIENCE, "it waits for them")
+        until(lambda: "pending recovery (3) small-[061-063]" in other.said(), PATIENCE, "it waits for them")
         assert [name for name in FEW if few.is_new(name)] == ["small-061", "small-062", "small-063"]
         few.fault("small-061", "--clear")
         until(lambda: "=5m" not in few.flags("small-061"), PATIENCE, "who is back is taken back")
-        until(lambda: "owed (2) small-[062-063]" in other.said(), PATIENCE, "the others are still owed")
+        until(lambda: "pending recovery (2) small-[062-063]" in other.said(), PATIENCE, "the others are still owed")
         few.fault("small-[062-063]", "--clear")
         assert process.wait(PATIENCE) == 0, other.said()
     assert few.everything(*FEW) == before
@@ -167,14 +167,17 @@ def test_a_ctrl_c_while_it_waits_says_how_to_go_on_and_anybody_may(
     run = changed(few)
     few.fault("small-062", "refuse")
     with other.begun(*emergency("--until-done")) as process:
-        until(lambda: "owed (1) small-062" in other.said(), PATIENCE, "it waits for it")
+        until(lambda: "pending recovery (1) small-062" in other.said(), PATIENCE, "it waits for it")
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130, other.said()
     assert "unknown (1) small-062: owed: " in other.said()
-    assert f"on, from anywhere: rollout rollback {run} --cluster small --emergency --until-done" in other.said()
+    assert (
+        f"To continue, from any machine: rollout rollback {run} --cluster small --emergency --until-done"
+        in other.said()
+    )
     given_up = third.rollout(*emergency(run, "--until-done", "--at-most", "1s"))
     assert given_up.code == 4, given_up.out + given_up.err
-    assert "still owed: small-062" in given_up.out
+    assert "still pending recovery: small-062" in given_up.out
     few.fault("small-062", "--clear")
     rest = third.rollout(*emergency(run, "--until-done"))
     assert rest.code == 0, rest.out + rest.err
@@ -189,8 +192,8 @@ def test_nodes_of_different_runs_go_back_one_run_at_a_time(few: Site, other: Els
     newest = other.rollout(*emergency())
     assert newest.code == 0, newest.out + newest.err
     assert few.everything(*FEW) == between, "only the newest run"
-    assert f"stays: run {older} on 3 nodes small-[001-003]" in newest.out
-    assert f"`rollout rollback {older} --cluster small --emergency` takes it back too" in newest.out
+    assert f"not reverted: run {older} on 3 nodes small-[001-003]" in newest.out
+    assert f"`rollout rollback {older} --cluster small --emergency` reverts it too" in newest.out
     again = other.rollout(*emergency())
     assert (again.code, few.everything(*FEW)) == (0, between), "repeating it steps no further"
     assert "proof: 3 of 3 nodes read again" in again.out, "but proves it again"
@@ -241,7 +244,7 @@ def test_a_node_that_comes_back_with_the_claim_of_an_emergency_that_died_is_take
     away = next(name for name in reversed(FEW) if few.is_new(name))
     few.fault(away, "refuse")
     with third.begun(*emergency("--until-done")) as process:
-        until(lambda: f"owed (1) {away}" in third.said(), PATIENCE, "it waits for it")
+        until(lambda: f"pending recovery (1) {away}" in third.said(), PATIENCE, "it waits for it")
         assert token(few, away)[2] == "live", "of the one that died"
         few.fault(away, "--clear")
         assert process.wait(PATIENCE) == 0, third.said()
@@ -274,10 +277,10 @@ def test_a_ctrl_c_while_it_asks_the_owed_is_heard_and_a_second_one_at_once(few: 
     few.fault("small-062", "refuse")
     for times in ("once", "again and again"):
         with other.begun(*emergency("--until-done")) as process:
-            until(lambda: "owed (1) small-062" in other.said(), PATIENCE, "it waits for it")
+            until(lambda: "pending recovery (1) small-062" in other.said(), PATIENCE, "it waits for it")
             with silent(few, "small-062") as silence:
                 until(lambda: silence.came, PATIENCE, "it asks it again")
-                waits = other.said().count("asking them again")
+                waits = other.said().count("next attempt in")
                 asked = time.monotonic()
                 process.send_signal(signal.SIGINT)
                 if times != "once":
@@ -285,8 +288,8 @@ def test_a_ctrl_c_while_it_asks_the_owed_is_heard_and_a_second_one_at_once(few: 
                 assert process.wait(PATIENCE) == 130, other.said()
                 took[times] = time.monotonic() - asked
         assert silence.came == ["small-062"], "not asked after that"
-        assert other.said().count("asking them again") == waits
-        assert "still owed: small-062" in other.said()
+        assert other.said().count("next attempt in") == waits
+        assert "still pending recovery: small-062" in other.said()
         assert "nothing was begun" not in other.said()
     assert took["again and again"] < took["once"] / 2
 
@@ -325,11 +328,11 @@ def test_the_time_said_first_is_by_what_a_node_took_the_last_time(few: Site, oth
     first = other.rollout(*emergency())
     took = time.monotonic() - began
     assert first.code == 0, first.out + first.err
-    assert "s a node, never rehearsed; by RestartSec=0.3 s of 6 nodes)" in first.out
+    assert "s per node, never rehearsed; from RestartSec=0.3 s on 6 nodes)" in first.out
     changed(few)
     again = other.rollout(*emergency())
     assert again.code == 0, again.out + again.err
-    known = re.search(r"\(([0-9]+) s a node, as run \S+ measured it on 6 nodes\)", again.out)
+    known = re.search(r"\(([0-9]+) s per node, measured by run \S+ on 6 nodes\)", again.out)
     assert known is not None, again.out
     assert int(known[1]) <= took + 1, "one node cannot have taken longer than all"
     said = ABOUT.search(again.out)

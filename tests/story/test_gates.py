@@ -121,7 +121,7 @@ def test_gates_that_nobody_said_where_to_ask_are_refused_when_planning(few: Site
     policy(few, "soak: 600ms", f"gates: {{node: [nodeReady], wave: [{wave}]}}\nsoak: 600ms")
     done = few.rollout("plan", "--cluster", "small", "--limit", "small-001")
     assert done.code == 2
-    for word in ("[no-kubeconfig]", "[no-prometheus]", "[no-alertmanager]", "say --kubeconfig FILE"):
+    for word in ("[no-kubeconfig]", "[no-prometheus]", "[no-alertmanager]", "use --kubeconfig FILE"):
         assert word in done.err
     kubeconfig = few.folder / "nowhere"
     endpoints(few, prometheus="http://127.0.0.1:1", alertmanager="http://127.0.0.1:1")

@@ -37,7 +37,7 @@ def test_who_pulls_is_waited_for_and_who_pulls_on_is_left_alone_or_not(few: Site
         assert few.everything(STUCK) == before
         assert "refused (1) small-003: it pulls an unnamed image [pulls-in-flight]" in status
     else:
-        assert "changed although they pulled images, which was cancelled: small-003" in status
+        assert "changed while they pulled images; the pulls were cancelled: small-003" in status
     nothing_left(few, *FEW)
 
 

@@ -36,7 +36,7 @@ def test_a_run_is_taken_back_in_pieces_and_repeating_it_steps_no_further(few: Si
 
     one = few.rollout("rollback", second, "--limit", "@a&small-[002-063]!small-003", "--yes", "--reason", "as told")
     assert one.code == 0, one.out + one.err
-    assert "to take back, about" in one.out
+    assert "to revert, about" in one.out
     assert ["=7m" in few.flags(name) for name in FEW] == [True, False, True, True, True, True]
     rest = few.rollout("rollback", second, "--yes")
     assert rest.code == 0, rest.out + rest.err
@@ -67,7 +67,7 @@ def test_with_the_journal_gone_the_nodes_alone_know_the_way_back(few: Site) -> N
     few.fault("small-062", "refuse")
     back = few.rollout(*emergency(few))
     assert back.code == 4, "one did not answer"
-    assert "still owed: small-062" in back.out
+    assert "still pending recovery: small-062" in back.out
     assert "about" in back.out.split("claimed")[0], "the predicted time comes first"
     assert back.err.count("\n") == 1
     assert "no journal" in back.err

@@ -1,1 +1,1 @@
-"""What gates that look beyond a node need and mean: thresholds, control groups, patterns of names."""
+"""Gates that look beyond a node: their needs, thresholds, control groups and patterns of names."""

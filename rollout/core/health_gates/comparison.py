@@ -1,14 +1,14 @@
-"""Are the touched nodes worse than the control group? A plain statistic that anybody can do again by hand.
+"""Are the touched nodes worse than the control group? A simple statistic that can be checked by hand.
 
     centre = the median of each group
     spread = 1.4826 × the median distance of the control group from its own median (its robust standard deviation)
     slack  = the largest of  tolerance × |control's centre|,  3 × spread  and, where the control's centre is 0,  0.01
     worse  = the touched nodes' centre lies beyond the control's centre by more than the slack
 
-A median is not moved by one odd node, so one bad node among many touched ones is no matter of this comparison but of
-the node gates and of ``atMost``; a canary of one node is compared as it is. A control group of fewer than three samples
-has no spread that means anything: only the tolerance counts then. No share of nothing is anything: beside a control
-group of zeros 0.01 is allowed. NaN and infinite samples compare with nothing.
+One odd node does not move a median. So this comparison does not find one bad node among many touched ones; the node
+gates and ``atMost`` do. A canary of one node is compared as it is. A control group of fewer than three samples has no
+meaningful spread: only the tolerance counts then. A share of zero is zero, so 0.01 is allowed if the control group is
+all zeros. NaN and infinite samples cannot be compared.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from rollout.core.model.playbook import Worse
 from rollout.core.model.verdict import Verdict
 
 NORMAL = 1.4826
-"""Makes the median distance of normally distributed samples their standard deviation."""
+"""The factor from the median distance of normally distributed samples to their standard deviation."""
 
 SIGMAS = 3.0
 ENOUGH_FOR_SPREAD = 3
 FLOOR = 0.01
-"""Allowed beside a control group whose centre is 0, of which there is no share: 10 ms, 1 %, an error in 100 s."""
+"""The slack for a control group with centre 0, where a share is 0: 10 ms, 1 %, one error in 100 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleGroup:
-    """Samples of nodes that belong together; ``what`` names them in the evidence."""
+    """Samples of nodes that belong together; ``what`` is their name in the evidence."""
 
     what: str
     samples: Sequence[float]
 
 
 def compare(touched: SampleGroup, control: SampleGroup, worse: Worse, tolerance: float) -> tuple[Verdict, str]:
-    """PASS, FAIL or, where nothing can be compared, UNKNOWN; the evidence holds every number the verdict came from."""
+    """PASS, FAIL or, if nothing can be compared, UNKNOWN; the evidence has every number behind the verdict."""
     for group in (touched, control):
         if not group.samples:
             return Verdict.UNKNOWN, f"no sample of the {group.what}"
         if not all(map(isfinite, group.samples)):
-            return Verdict.UNKNOWN, f"a sample of the {group.what} is no finite number"
+            return Verdict.UNKNOWN, f"a sample of the {group.what} is not a finite number"
     ours, theirs = median(touched.samples), median(control.samples)
     spread = _spread(control.samples, theirs)
     by_share, by_spread = tolerance * abs(theirs), SIGMAS * spread

@@ -1,6 +1,6 @@
-"""What back ends answered, as values, and what it means for a gate: PASS, FAIL or UNKNOWN, with evidence.
+"""The answers of back ends as values, and the resulting verdict of a gate: PASS, FAIL or UNKNOWN, with evidence.
 
-Never a pass: no sample at all, a sample that is not a number, an answer that could not be read.
+These never pass: no sample at all, a sample that is not a number, an answer that could not be read.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from rollout.core.text.terminal import counted, printable
 Judged = tuple[Verdict, str]
 
 MOST_AGE = 120.0
-"""Seconds by which samples may be older than the answer that brings them: some stores answer as of half a minute ago."""
+"""Seconds by which samples may be older than their answer: some stores answer with data from half a minute ago."""
 
 _REMARK = "PromQL info:"
-"""With this begin remarks on how a query is written, which some versions put among the warnings."""
+"""The prefix of remarks on the syntax of a query; some versions put them among the warnings."""
 
 SHOWN = 5
 """How many alerts or samples are named in one line of evidence."""
@@ -27,7 +27,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample of an instant query. ``labels`` is text for people, without the metric's name; ``words`` are their values."""
+    """One sample of an instant query. ``labels`` is text for people, without the metric's name; ``words`` are the label values."""
 
     labels: str
     value: float
@@ -36,9 +36,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """An instant query's answer. ``warnings`` are the back end's own words: a part of it may be missing.
+    """An instant query's answer. ``warnings`` are the back end's own texts: a part of the answer may be missing.
 
-    ``age`` is by how many seconds the newest sample is older than the answer, by the back end's own clock (0: not told).
+    ``age`` is how many seconds older than the answer the newest sample is, by the back end's own clock (0: not known).
     """
 
     samples: tuple[Sample, ...]
@@ -66,7 +66,7 @@ class Page:
 
 
 def doubt(answer: Samples) -> str:
-    """Why an answer must not be believed although its samples are good, or ``""``: it is old, or a part of it is missing."""
+    """Why an answer with good samples must not be trusted (it is old, or a part is missing); ``""``: it may be."""
     if answer.age > MOST_AGE:
         return f"its samples are {answer.age:.0f} s old (at most {MOST_AGE:g} s)"
     partial = [warning for warning in answer.warnings if not warning.startswith(_REMARK)]
@@ -85,7 +85,7 @@ def judge_samples(query: PrometheusQuery, answer: Samples) -> Judged:
     if beyond:
         return Verdict.FAIL, f"{_listed(beyond, len(answer.samples))}; {_bounds(query)}{warned}"
     endless = next((sample for sample in answer.samples if isinf(sample.value)), None)
-    if endless is not None:  # something was divided by nothing: no measurement, however well it fits
+    if endless is not None:  # a division by zero: not a measurement, even if it is within the thresholds
         return Verdict.UNKNOWN, f"the sample {{{endless.labels}}} is {endless.value:+g}{warned}"
     values = answer.values()
     doubted = doubt(answer)
@@ -111,7 +111,7 @@ def judge_alerts(firing: Sequence[Alert], known: Iterable[str]) -> Judged:
 
 
 def judge_page(wanted: HttpQuery, page: Page) -> Judged:
-    """Whether the page has the status and the content that were asked for."""
+    """Whether the page has the wanted status and content."""
     if page.status != wanted.status:
         return Verdict.FAIL, f"answered {page.status}, wanted {wanted.status}: {printable(page.text, 120)}".rstrip(": ")
     if wanted.contains and wanted.contains not in page.text:

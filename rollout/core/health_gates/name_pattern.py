@@ -1,8 +1,8 @@
 """Many names as one short regular expression, for queries: exactly these names, in the syntax that RE2 and others share.
 
-Two thousand names as an alternation are 40 kB; numbered names share nearly everything. The names are put into a tree of
-characters, branches with equal continuations become one character class: ``n[1-9]``, ``rack(?:0[1-9]|1[0-2])``.
-No backslash is used, since a query holds the expression within quotes where one would have to be doubled.
+Two thousand names as an alternation are 40 kB, but numbered names share nearly all characters. The names are put into a
+tree of characters; branches with equal continuations become one character class: ``n[1-9]``, ``rack(?:0[1-9]|1[0-2])``.
+No backslash is used, because a query has the expression in quotes, where it would have to be doubled.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from rollout.core.health_gates.measured import SHOWN, Samples
 from rollout.core.text.nodesets import fold, is_name
 from rollout.core.text.terminal import counted, printable
 
-# Which nodes an instant query's answer speaks of, so that nodes whose series vanish are missed.
+# Which nodes an instant query's answer covers, so that nodes are noticed when their series vanish.
 #
-# A sample is a node's when one of its labels holds the node's name: alone, with a port (``n1:9100``), or as the
-# beginning of a longer name (``n1.example.net``). A query that adds nodes up has no such label: nothing can be
-# counted in it.
+# A sample belongs to a node when one of its labels has the node's name: alone, with a port (``n1:9100``), or as the
+# beginning of a longer name (``n1.example.net``). A query that sums over nodes has no such label: its nodes cannot be
+# counted.
 
 
 def answering(answer: Samples, names: Collection[str]) -> frozenset[str]:
-    """Those of ``names`` of which there is a sample."""
+    """Those of ``names`` that have a sample."""
     wanted = frozenset(names)
     found = (_named(value, wanted) for sample in answer.samples for value in sample.words)
     return frozenset(name for name in found if name)
 
 
 def vanished(now: Set[str], before: Set[str], touched: Collection[str]) -> str:
-    """What to say of touched nodes that answered before the wave and do not now; ``""``: none."""
+    """The message for touched nodes that had samples before the wave and have none now; ``""``: there are none."""
     gone = sorted((before & frozenset(touched)) - now)
     if not gone:
         return ""
@@ -39,15 +39,15 @@ def vanished(now: Set[str], before: Set[str], touched: Collection[str]) -> str:
 
 
 def unnamed(answer: Samples, touched: Collection[str]) -> str:
-    """What to say of an answer to a query for nodes that names none of them."""
+    """The message for an answer to a query for nodes that names none of them."""
     number, of = counted(len(answer.samples), "sample"), counted(len(touched), "touched node")
-    return f"{number}, of no node: it cannot be told how many of {of} were counted; keep their label, as in `sum by (node) (…)`"
+    return f"{number} without a node's name: it is not known how many of {of} were counted; keep their label, as in `sum by (node) (…)`"
 
 
 def seen(now: Collection[str], touched: Collection[str]) -> str:
-    """How many of the touched nodes an answer speaks of, to be said before its evidence; ``""``: all of them.
+    """How many of the touched nodes an answer covers, as a prefix of its evidence; ``""``: all of them.
 
-    A query without ``$nodes`` may speak of the whole cluster.
+    A query without ``$nodes`` may cover the whole cluster.
     """
     if not now:
         return "not of single nodes: "
@@ -78,13 +78,13 @@ class PatternTooLongError(ValueError):
 
 
 def name_pattern(names: Iterable[str]) -> str:
-    """An expression in brackets that matches each of ``names`` and nothing else; nothing matches no names."""
+    """An expression in brackets that matches each of ``names`` and nothing else; without names it matches nothing."""
     wanted = sorted(set(names))
     if not wanted:
         return "(?:[^ -~][ -~])"  # cannot be a name
     if not all(map(is_name, wanted)):
         raise ValueError("only names of nodes can be asked for")
-    pattern = f"(?:{_branches(wanted, 0)})"  # in brackets, so that a query may go on behind it
+    pattern = f"(?:{_branches(wanted, 0)})"  # in brackets, so that a query may continue after it
     if len(pattern) > LONGEST:
         raise PatternTooLongError(f"{len(wanted)} names need {len(pattern)} characters, at most {LONGEST}")
     return pattern
@@ -111,7 +111,7 @@ def _grouped(pattern: str) -> str:
 
 
 def _ends_apart(by_rest: dict[str, list[str]]) -> Iterable[tuple[str, list[str]]]:
-    """A name that ends here has no next character to be put in a class with others."""
+    """A name that ends here has no next character that could join a class."""
     for rest, firsts in by_rest.items():
         if _END in firsts:
             yield "", [_END]
@@ -138,7 +138,7 @@ def _one_of(firsts: list[str]) -> str:
 
 
 def _class(characters: list[str]) -> str:
-    """Runs of three and more as ranges; ``-`` comes last, where it means itself."""
+    """Runs of three and more as ranges; ``-`` comes last, where it is literal."""
     plain = [character for character in characters if character != "-"]
     said = ""
     at = 0

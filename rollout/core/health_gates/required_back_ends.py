@@ -1,4 +1,4 @@
-"""What a run must be able to ask of whom, and whether it is known where that is. Said before anything is touched."""
+"""Which back ends a run needs, and whether their addresses are known. Checked before anything is changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rollout.errors import Problem
 
 
 class PodNeeds(StrEnum):
-    """What is asked of the API server about pods, besides by gates. COUNTED: right before a change, as when planning."""
+    """What the API server is asked about pods, apart from gates. COUNTED: right before a change, as when planning."""
 
     NOT_ASKED = "not asked"
     COUNTED = "counted"
@@ -22,14 +22,14 @@ class PodNeeds(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """All that a run asks of back ends."""
+    """Everything that a run asks of back ends."""
 
     gates: tuple[Gate, ...] = ()
     pods: PodNeeds = PodNeeds.NOT_ASKED
 
 
 def needs_of(plan: Plan | None) -> Needs:
-    """``None``: a way back, which asks nobody."""
+    """``None``: a rollback, which asks no back end."""
     if plan is None:
         return Needs()
     if any(node.drain for node in plan.nodes.values()):
@@ -39,15 +39,15 @@ def needs_of(plan: Plan | None) -> Needs:
 
 
 def needs_cluster(gates: Iterable[Gate]) -> bool:
-    """Whether one of the gates is asked of the API server."""
+    """Whether one of the gates asks the API server."""
     return any(gate.kind in API_GATES for gate in gates)
 
 
-_KUBECONFIG = "say --kubeconfig FILE, or `endpoints: {kubeconfig: FILE}` in the inventory"
+_KUBECONFIG = "use --kubeconfig FILE, or set `endpoints: {kubeconfig: FILE}` in the inventory"
 
 
 def unnamed(needs: Needs, endpoints: Endpoints, cluster: str) -> tuple[Problem, ...]:
-    """One problem for each kind of back end that is needed and nobody named."""
+    """One problem for each kind of back end that is needed but not set."""
     found = {what: (names, hint) for what, names, hint in _needs(needs.gates, endpoints) if names}
     problems = tuple(
         Problem(
@@ -66,13 +66,13 @@ def unnamed(needs: Needs, endpoints: Endpoints, cluster: str) -> tuple[Problem, 
 
 
 def _needs(gates: tuple[Gate, ...], endpoints: Endpoints) -> Iterator[tuple[str, list[str], str]]:
-    """Each kind of back end with the gates that lack it, and what to do."""
+    """Each kind of back end with the gates that need it but lack it, and what to do."""
     if not endpoints.kubeconfig:
         lacking = [gate.name for gate in gates if gate.kind in API_GATES]
         yield "kubeconfig", lacking, _KUBECONFIG
     if not endpoints.prometheus:
         lacking = [gate.name for gate in gates if gate.prometheus is not None and not gate.prometheus.url]
-        yield "Prometheus", lacking, "say `endpoints: {prometheus: URL}` in the inventory, or `url` in the gate"
+        yield "Prometheus", lacking, "set `endpoints: {prometheus: URL}` in the inventory, or `url` in the gate"
     if not endpoints.alertmanager:
         lacking = [gate.name for gate in gates if gate.alertmanager is not None and not gate.alertmanager.url]
-        yield "Alertmanager", lacking, "say `endpoints: {alertmanager: URL}` in the inventory, or `url` in the gate"
+        yield "Alertmanager", lacking, "set `endpoints: {alertmanager: URL}` in the inventory, or `url` in the gate"

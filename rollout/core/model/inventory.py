@@ -9,7 +9,7 @@ from enum import StrEnum
 from rollout.core.model.settings import Setting
 from rollout.errors import Place
 
-# What a node is for, told by the labels Kubernetes and the makers of device plugins give it.
+# A node's role, from the labels that Kubernetes and the makers of device plugins set.
 
 
 _CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -29,12 +29,12 @@ class Role(StrEnum):
     """Control-plane nodes and nodes with device plugins have waves of their own."""
 
     WORKER = "worker"
-    DEVICES = "devices"  # pods may lose their devices when the kubelet restarts and the plugin registers anew
+    DEVICES = "devices"  # pods may lose their devices when the kubelet restarts and the plugin registers again
     CONTROL_PLANE = "control-plane"
 
 
 def role_of(labels: Mapping[str, str]) -> Role:
-    """The control plane first: a label of it counts whatever its value (kubeadm leaves it empty)."""
+    """The control plane takes precedence: its label counts with any value (kubeadm leaves it empty)."""
     if any(key in labels for key in _CONTROL_PLANE):
         return Role.CONTROL_PLANE
     if any(labels.get(key, "no").lower() not in _NO for key in _DEVICES):
@@ -44,7 +44,7 @@ def role_of(labels: Mapping[str, str]) -> Role:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One machine. ``address`` is what SSH is given (``ssh_config`` may map it further); ``user``, ``port`` and ``sudo`` may
+    """One machine. ``address`` is passed to SSH (``ssh_config`` may map it further); ``user``, ``port`` and ``sudo`` may
     be unset.
     """
 
@@ -57,17 +57,17 @@ class Node:
     user: str | None = None
     port: int | None = None
     sudo: bool | None = None
-    registry: str = ""  # what it pulls from (an upstream or a mirror), for the arithmetic of loads; "": not said
+    registry: str = ""  # what it pulls from (an upstream or a mirror), to compute registry loads; "": not set
 
     @property
     def through_sudo(self) -> bool:
-        """Everybody but root, unless the inventory says otherwise."""
+        """True for every user but root, unless the inventory sets it."""
         return self.user != "root" if self.sudo is None else self.sudo
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where what gates ask is found. Paths are on the controller's machine; ``""``: not said."""
+    """The addresses of the back ends that gates ask. Paths are on the controller's machine; ``""``: not set."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -79,7 +79,7 @@ class Endpoints:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Settings as said at one level of precedence, with the nodes they are said for (``None``: all)."""
+    """Settings of one level of precedence, with the nodes they apply to (``None``: all)."""
 
     name: str
     nodes: frozenset[str] | None
@@ -90,8 +90,8 @@ class Level:
 class Inventory:
     """A cluster's nodes in inventory order, its nodesets by name, and its settings in order of precedence.
 
-    ``nodesets`` holds every name that ``@name`` may mean: racks, zones, groups and ``@all``.
-    ``digest`` is the SHA-256 of the file as written. ``playbook`` is what is planned when none is named; ``""``: not said.
+    ``nodesets`` has every name that ``@name`` may mean: racks, zones, groups and ``@all``.
+    ``digest`` is the SHA-256 of the file as written. ``playbook`` is the default playbook of a plan; ``""``: not set.
     """
 
     cluster: str

@@ -1,4 +1,4 @@
-"""What the API server says of nodes and of what runs on them: frozen values, the API's own words.
+"""Nodes, and what runs on them, as the API server reports them: frozen values in the API's own terms.
 
 Times are the API's RFC 3339 text. A field that the API did not give is ``""``.
 """
@@ -27,7 +27,7 @@ class LiveNode:
     ready_message: str = ""  # the condition's reason and message
     capacity: tuple[tuple[str, str], ...] = ()  # ("cpu", "8"), ("memory", "32Gi"), ("pods", "110"), …
     allocatable: tuple[tuple[str, str], ...] = ()
-    cordoned_by: str = ""  # the run whose mark its cordon bears; "": none of ours
+    cordoned_by: str = ""  # the run named by the cordon's mark; "": no run of rollout
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod on a node. ``deleting``: somebody asked for its end; ``forever``: its restartPolicy is Always."""
+    """A pod on a node. ``deleting``: its deletion was requested; ``forever``: its restartPolicy is Always."""
 
     uid: str
     name: str  # "namespace/name"
@@ -71,9 +71,9 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One look at a node through the API: the Node, its lease (``None``: it has none) and its pods.
+    """One reading of a node through the API: the Node, its lease (``None``: it has none) and its pods.
 
-    ``pods_at`` is the resourceVersion that the list of pods was as of (0: not told, or not a number).
+    ``pods_at`` is the resourceVersion of the list of pods (0: not given, or not a number).
     """
 
     node: LiveNode

@@ -1,6 +1,6 @@
 """The plan: frozen, saved, hashed. Apply runs this object and nothing else.
 
-Nodes with the same change share one ``ChangeGroup``: 2,000 nodes come out as a handful of groups. File bytes are held
+Nodes with the same change share one ``ChangeGroup``: 2,000 nodes become a few groups. File bytes are stored
 once, by digest, in ``blobs``.
 """
 
@@ -23,21 +23,21 @@ from rollout.core.model.playbook import (
 )
 from rollout.core.model.rollback_timing import WayBack
 
-# What the nodes of a scope may ask of one registry at most.
+# The most that the nodes of a scope may pull from one registry.
 
 
 @dataclass(frozen=True, slots=True)
 class PullRate:
-    """What one node's kubelet lets itself ask. ``None``: it has no bound. ``burst`` counts only where there is a ``qps``."""
+    """The pull limits of one node's kubelet. ``None``: no bound. ``burst`` counts only together with a ``qps``."""
 
     parallel: int | None  # pulls at once
-    qps: int | None  # pulls begun a second
+    qps: int | None  # pulls started per second
     burst: int = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Over many nodes: what those with a bound may ask together, and how many have none."""
+    """A sum over many nodes: the total of those with a bound, and how many have none."""
 
     total: int
     unbounded: int
@@ -46,15 +46,15 @@ class Sum:
         return self.unbounded > 0 or self.total > most
 
     def more_than(self, other: Sum) -> bool:
-        """Whether it grew: a bound that is gone is more than any number."""
+        """Whether it is higher: no bound is more than any number."""
         return (self.unbounded, self.total) > (other.unbounded, other.total)
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryLoad:
-    """One registry (``""``: whichever they ask) and one zone (``""``: the fleet), before the plan and after it.
+    """One registry (``""``: any registry) and one zone (``""``: the fleet), before the plan and after it.
 
-    ``nodes`` are those whose values are known, ``unknown`` those that were not read or not understood.
+    ``nodes`` counts nodes with known values, ``unknown`` those that were not read or not understood.
     """
 
     registry: str
@@ -80,20 +80,20 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens to a node: files in order, units to restart in order, and what must be true afterwards."""
+    """What happens to a node: files in order, units to restart in order, and the checks afterwards."""
 
     files: tuple[FileChange, ...]
     units: tuple[str, ...]  # restarted in this order
     reload: bool  # systemctl daemon-reload first: a unit file or drop-in changes
     disruption: Disruption
-    arguments: tuple[str, ...]  # arguments the kubelet's command line must hold afterwards, e.g. "--config=/…"
-    config_path: str  # the --config file whose digest the effective-config gate compares; "" if none
+    arguments: tuple[str, ...]  # arguments the kubelet's command line must have afterwards, e.g. "--config=/…"
+    config_path: str  # the --config file; the effective-config gate compares its digest; "" if none
     healthz_port: int  # 0 = off
     settle: float  # seconds after the restart during which the node counts as unavailable (readiness flap)
     notes: tuple[str, ...] = ()  # e.g. "maxParallelImagePulls skipped: the field exists from 1.27"
-    hangups: tuple[str, ...] = ()  # units whose main process is sent SIGHUP, before any restart
+    hangups: tuple[str, ...] = ()  # units; their main process gets SIGHUP, before any restart
     effective: tuple[tuple[str, str], ...] = ()  # (field, its value as /configz will show it, canonical JSON)
-    log_unread: bool = False  # a kubelet whose log cannot be read may pass: the playbook accepts it
+    log_unread: bool = False  # a kubelet with an unreadable log may pass: the playbook accepts it
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ class ChangeGroup:
 
 @dataclass(frozen=True, slots=True)
 class PlannedDrain:
-    """A node is emptied before its change: ``pods`` are to go, and ``pod`` may take longest to end.
+    """A node to drain before its change: ``pods`` must go, and ``pod`` may take the longest.
 
-    ``seconds`` is what it may take on a kubelet of this ``minor`` (``None``: there is no bound), ``why`` so many.
+    ``seconds`` is how long it may take on a kubelet of this ``minor`` (``None``: no bound); ``why`` is the reason.
     """
 
     pods: int
@@ -121,10 +121,10 @@ class PlannedDrain:
 
 @dataclass(frozen=True, slots=True)
 class LessRoom:
-    """What a node's kubelet (of 1.``minor``) offers its pods less after the change, so that some that came since the plan may not fit.
+    """The room that a node's kubelet (of 1.``minor``) takes from its pods, so that pods that came since the plan may not fit.
 
-    ``pods`` is its new limit of them (``None``: as it is); ``cpu`` (thousandths), ``memory`` and ``storage`` (bytes) are what it
-    keeps back besides, negative where it keeps less.
+    ``pods`` is the new limit of pods (``None``: unchanged); ``cpu`` (thousandths), ``memory`` and ``storage`` (bytes) are
+    additional reservations, negative if it reserves less.
     """
 
     minor: int
@@ -138,7 +138,7 @@ class LessRoom:
 class PlannedNode:
     """One node that will be changed. ``machine_id`` and the file digests are compared on the node before the write.
 
-    ``drain`` is ``None`` where its pods stay; ``less_room`` where all that fit before fit after.
+    ``drain`` is ``None`` if its pods stay; ``less_room`` is ``None`` if all pods that fit before fit after.
     """
 
     name: str
@@ -176,7 +176,7 @@ class ExcludedNode:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something to know about nodes before they are changed: new, replaced, run by another configuration manager too."""
+    """A warning about nodes before they are changed: new, replaced, also managed by another configuration manager."""
 
     reference: str
     text: str
@@ -185,7 +185,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What a group's change does to its nodes besides what it is for. ``nodes`` are those it was foreseen of; ``()``: all."""
+    """A side effect of a group's change. ``nodes`` are the nodes it was predicted for; ``()``: all."""
 
     group: str  # ChangeGroup.name
     reference: str
@@ -219,7 +219,7 @@ class Plan:
     nodes: Mapping[str, PlannedNode]
     left: tuple[ExcludedNode, ...]
     waves: tuple[Wave, ...]
-    racks: Mapping[str, int]  # rack → its nodes in the inventory (what a per-rack share is a share of)
+    racks: Mapping[str, int]  # rack → its nodes in the inventory (the base of a per-rack share)
     limits: Limits
     budgets: tuple[Budget, ...]
     gates: tuple[Gate, ...]
@@ -231,7 +231,7 @@ class Plan:
     rehearsal: bool = True
     zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes in the inventory
     remarks: tuple[Remark, ...] = ()
-    way_back: WayBack | None = None  # what the last run measured of a node's way forth and back
+    way_back: WayBack | None = None  # the times that the last run measured to change and revert a node
     pulls: PullsInFlight = DEFAULT_PULLS
     drain: Drain = DEFAULT_DRAIN
     cordoned: bool = False

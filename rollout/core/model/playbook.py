@@ -1,4 +1,4 @@
-"""The playbook as the rest of the program sees it: a validated, frozen policy. Data, never code.
+"""The playbook as the rest of the program sees it: a validated, frozen policy. It is data, never code.
 
 All durations are seconds. A ``Share`` is a count or a percentage of a scope's nodes, never less than one node.
 """
@@ -17,11 +17,11 @@ from rollout.core.model.settings import Setting
 class Disruption(StrEnum):
     """The class of a change: the most disruptive thing that it does."""
 
-    NONE = "none"  # files that are read anew by themselves (containerd's hosts.toml)
+    NONE = "none"  # files that are reread without a restart (containerd's hosts.toml)
     RELOAD = "reload"  # a unit gets SIGHUP (dockerd's daemon.json)
-    RESTART_RUNTIME = "restart-runtime"  # pulls in flight are cancelled, containers go on
+    RESTART_RUNTIME = "restart-runtime"  # pulls in flight are cancelled, containers keep running
     RESTART_KUBELET = "restart-kubelet"
-    DRAIN_AND_RESTART = "drain-and-restart"  # pods would not survive it where they are
+    DRAIN_AND_RESTART = "drain-and-restart"  # pods on the node would not survive it
 
     @property
     def rank(self) -> int:
@@ -30,7 +30,7 @@ class Disruption(StrEnum):
 
     @property
     def restarts(self) -> bool:
-        """Whether the kubelet or a runtime is restarted: pulls in flight are cancelled, and the node has to settle."""
+        """Whether the kubelet or a runtime is restarted: pulls in flight are cancelled, and the node must settle."""
         return self.rank >= Disruption.RESTART_RUNTIME.rank
 
 
@@ -71,22 +71,22 @@ class WaveRule:
     count: int = 1
     percent: float = 100.0
     soak: float | None = None  # seconds; None: the playbook's soak
-    hold: bool = False  # once it has passed, wait for ``rollout continue``; its gates go on being asked
+    hold: bool = False  # once it has passed, wait for ``rollout continue``; its gates are still checked
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Never more than this at once. ``per_rack`` and ``per_zone`` count unavailable nodes; ``pace`` is restarts a second."""
+    """Never more than this at once. ``per_rack`` and ``per_zone`` count unavailable nodes; ``pace`` is restarts per second."""
 
     per_rack: Share = Share(percent=5.0)
     per_zone: Share | None = None
     in_flight: int = 100
     pace: float = 10.0
-    preflight: Share = Share(percent=5.0)  # nodes sick or unreadable before the run, of all selected
+    preflight: Share = Share(percent=5.0)  # nodes unhealthy or unreadable before the run, of all selected
 
 
 EMERGENCY_LIMITS = Limits(per_rack=Share(percent=50.0), in_flight=200, pace=30.0)
-"""A rollback hurries: half a rack at a time, thirty restarts a second. No budget halts it; what breaks is told."""
+"""A rollback is fast: half a rack at a time, thirty restarts per second. No budget halts it; failures are reported."""
 
 
 class Cause(StrEnum):
@@ -105,7 +105,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """At most ``share`` of a scope's changed nodes may go wrong for these causes together; reaching it halts the run."""
+    """At most ``share`` of a scope's changed nodes may fail for these causes together; reaching it halts the run."""
 
     scope: Scope
     causes: frozenset[Cause]
@@ -136,7 +136,7 @@ class GateKind(StrEnum):
 
 
 API_GATES = frozenset({GateKind.NODE_READY, GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS})
-"""Gates of a node that are asked of the API server, against a baseline taken right before the node's change."""
+"""Gates of a node that ask the API server and compare with a baseline from right before the node's change."""
 
 
 class GateScope(StrEnum):
@@ -153,7 +153,7 @@ class Worse(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PrometheusQuery:
-    """An instant query; ``$nodes`` in it stands for a regular expression that matches the touched nodes' names.
+    """An instant query; ``$nodes`` in it is replaced by a regular expression that matches the touched nodes' names.
 
     Every sample must be within ``at_most`` and ``at_least``. With ``worse``, the query is asked again with ``$nodes``
     for the control group (nodes not touched yet) and the two are compared, see ``core.health_gates.comparison``; ``tolerance`` is the
@@ -170,7 +170,7 @@ class PrometheusQuery:
 
 @dataclass(frozen=True, slots=True)
 class AlertQuery:
-    """Alerts that match all of ``matchers`` (``severity="critical"``) must not begin to fire; silenced ones do not count.
+    """Alerts that match all of ``matchers`` (``severity="critical"``) must not start to fire; silenced ones do not count.
 
     ``silence`` seconds (0: none): a silence of that length is set for the wave's nodes before the wave and lifted at the
     run's end; ``node_label`` is the alerts' label that holds the node's name. ``url`` ``""``: the inventory's.
@@ -184,7 +184,7 @@ class AlertQuery:
 
 @dataclass(frozen=True, slots=True)
 class HttpQuery:
-    """``GET url`` must answer with ``status`` and, if said, ``contains`` in the first MiB of its body."""
+    """``GET url`` must answer with ``status`` and, if set, ``contains`` in the first MiB of its body."""
 
     url: str
     status: int = 200
@@ -193,7 +193,7 @@ class HttpQuery:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One thing that must hold; ``kind`` says which of the last fields is set. ``timeout`` is seconds for asking, retries included."""
+    """One condition that must hold; ``kind`` decides which of the last fields is set. ``timeout`` is seconds to ask, retries included."""
 
     kind: GateKind
     scope: GateScope
@@ -223,12 +223,12 @@ class Busy(StrEnum):
     """What becomes of a node whose image pulls do not end in time."""
 
     SKIP = "skip"  # it is left alone, with the images named
-    OVERRIDE = "override"  # it is changed all the same; its pulls are cancelled
+    OVERRIDE = "override"  # it is changed anyway; its pulls are cancelled
 
 
 @dataclass(frozen=True, slots=True)
 class PullsInFlight:
-    """A restart cancels image pulls: a node that pulls goes back into the queue and is asked again for ``within`` seconds.
+    """A restart cancels image pulls: a node that pulls is queued again and asked again for ``within`` seconds.
 
     ``within`` 0 with ``OVERRIDE`` does not ask at all.
     """
@@ -241,15 +241,15 @@ DEFAULT_PULLS = PullsInFlight()
 
 
 class EvictToo(StrEnum):
-    """Pods that are lost for good when they are evicted: a node that has some is not drained unless the playbook names them."""
+    """Pods that an eviction loses for good: a node that has some is not drained unless the playbook names them."""
 
-    BARE = "bare"  # nothing makes it anew
-    LOCAL = "local"  # what it keeps in an emptyDir ends with it
+    BARE = "bare"  # nothing recreates it
+    LOCAL = "local"  # the data in its emptyDir is lost with it
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """A node whose pods would not survive its change is emptied first: they have ``within`` seconds to be gone."""
+    """A node is drained first if its pods would not survive its change: they have ``within`` seconds to leave."""
 
     within: float = 900.0
     evict_too: frozenset[EvictToo] = frozenset()
@@ -262,12 +262,12 @@ class Shadowed(StrEnum):
     """What to do about a field that a flag on the node's command line beats with another value."""
 
     REFUSE = "refuse"
-    MOVE = "move"  # the flag is taken out of the file that holds it, the field is written
+    MOVE = "move"  # the flag is removed from its file, the field is written
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryCap:
-    """No plan may let the nodes of a scope ask more of one registry than this. ``None``: no cap.
+    """The highest load that a plan may let the nodes of a scope put on one registry. ``None``: no cap.
 
     ``registry`` ``""``: each one; ``per_zone``: the cap holds for each zone, else for the fleet. ``qps`` is Σ registryPullQPS.
     """
@@ -280,7 +280,7 @@ class RegistryCap:
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """Template *texts*, by what they render; names are for messages."""
+    """Template *texts*, by the file that they render; names are for messages."""
 
     kubelet_config: str
     kubelet_config_name: str
@@ -291,10 +291,10 @@ class Templates:
 
 
 LOG_UNREADABLE = "log-unreadable"
-"""The refusal of a node whose kubelet's log cannot be read: nobody would see that it ignores a field."""
+"""The refusal of a node with an unreadable kubelet log: an ignored field would go unnoticed."""
 
 GROUNDS = ("cgroupDriver", "staticPodPath", "clusterDNS", "--root-dir", "--register-node")
-"""Settings that a node stands on: a change of one is refused (``ground-changed``) unless it is accepted by name."""
+"""Settings that a node depends on: a change of one is refused (``ground-changed``) unless it is accepted by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,14 +314,12 @@ class Policy:
     guard: float
     keep: int  # copies kept on the node
     digest: str
-    rehearsal: bool = True  # the first wave is taken back once for real, then changed again
+    rehearsal: bool = True  # the first wave is reverted once for real, then changed again
     control_plane: bool = False  # whether control-plane nodes are changed too
     cordoned: bool = False  # whether nodes that others cordoned are changed too
-    disruption: Disruption = Disruption.RESTART_KUBELET  # a node whose change would do more is refused
+    disruption: Disruption = Disruption.RESTART_KUBELET  # a node is refused if its change would do more
     drain: Drain = DEFAULT_DRAIN  # for ``drain-and-restart``
     pulls: PullsInFlight = DEFAULT_PULLS
     shadowed: Shadowed = Shadowed.REFUSE
     caps: tuple[RegistryCap, ...] = ()
-    accepted: Mapping[str, str] = field(
-        default_factory=dict
-    )  # refusals that do not count: setting, file or reference → why
+    accepted: Mapping[str, str] = field(default_factory=dict)  # refusals to ignore: setting, file or reference → why

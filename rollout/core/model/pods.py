@@ -1,6 +1,6 @@
-"""What pods on nodes ask of them, as the API server tells it: all that a kubelet looks at when it admits a pod.
+"""What pods request of their nodes, as the API server reports it: everything that a kubelet checks when it admits a pod.
 
-Quantities are the API's own text (``100m``, ``1Gi``); nothing is added up yet.
+Quantities are the API's own text (``100m``, ``1Gi``); nothing is summed yet.
 """
 
 from __future__ import annotations
@@ -8,20 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-# What draining a node looks at: the pods on it as the API server tells of their end, and what it answers to an
+# What a drain looks at: the pods on the node with how they end, as the API server reports it, and its answers to an
 # eviction.
 #
-# All times are seconds. A pod's ``uid`` tells it from the next one of the same name.
+# All times are seconds. A pod's ``uid`` distinguishes it from the next one of the same name.
 
 
 BY_HAND = "kubectl uncordon NODE && kubectl annotate node NODE rollout/cordoned-by- rollout/token-"
-"""Lifts a cordon of ours. Without the second half the next cordon that somebody puts on would count as ours."""
+"""Lifts a cordon of ours. Without the second half, the next cordon by others would count as ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerEnd:
     """How one container ends. ``hook``: it has a preStop hook; ``hook_sleeps``: how long that surely takes (a ``sleep`` handler's
-    seconds), 0 where that cannot be told; ``sidecar``: an init container with ``restartPolicy: Always``.
+    seconds), 0 if not known; ``sidecar``: an init container with ``restartPolicy: Always``.
     """
 
     name: str
@@ -32,11 +32,11 @@ class ContainerEnd:
 
 @dataclass(frozen=True, slots=True)
 class LeavingPod:
-    """A pod on a node that is to be drained.
+    """A pod on a node that will be drained.
 
     ``grace``: spec.terminationGracePeriodSeconds as written, which may be negative; ``deletion_grace``: what the API server
-    granted when it was deleted (``None``: it is not being deleted), ``deleted``: by when it said that it ends (RFC 3339).
-    ``stays``: why a drain leaves it: ``daemon-set``, ``static``, ``over``; ``""``: it is to go. ``held_by``: finalizers.
+    granted when it was deleted (``None``: it is not being deleted), ``deleted``: its announced end (RFC 3339).
+    ``stays``: why a drain leaves it: ``daemon-set``, ``static``, ``over``; ``""``: it must go. ``held_by``: finalizers.
     """
 
     uid: str
@@ -45,24 +45,24 @@ class LeavingPod:
     deletion_grace: int | None = None
     deleted: str = ""
     stays: str = ""
-    local: bool = False  # it has an emptyDir, which ends with it
-    controlled: bool = True  # something will make it anew
+    local: bool = False  # it has an emptyDir, which is lost with it
+    controlled: bool = True  # a controller will recreate it
     held_by: tuple[str, ...] = ()
     containers: tuple[ContainerEnd, ...] = ()
 
 
 class Eviction(StrEnum):
-    """What the API server said when it was asked to evict a pod. Accepted is not gone."""
+    """The API server's answer to an eviction. An accepted eviction does not mean that the pod is gone."""
 
     ACCEPTED = "accepted"
     GONE = "gone"  # 404, or another pod has its name
     BLOCKED = "blocked"  # 429: its PodDisruptionBudget allows none now
-    REFUSED = "refused"  # it never will: two budgets match it (500), or it may not be asked (403)
+    REFUSED = "refused"  # it can never be evicted: two budgets match it (500), or we may not evict (403)
 
 
 @dataclass(frozen=True, slots=True)
 class EvictionAnswer:
-    """``message`` is the API server's, ``retry_after`` what it asks to wait (0: nothing said)."""
+    """``message`` is the API server's, ``retry_after`` the wait it asks for (0: none given)."""
 
     eviction: Eviction
     message: str = ""
@@ -70,13 +70,13 @@ class EvictionAnswer:
 
 
 class Cordon(StrEnum):
-    """Whose cordon is on a node."""
+    """Which run or user set the cordon on a node."""
 
     NONE = "none"
     OURS = "ours"  # with this run's mark, and no newer token
-    NEWER = "newer"  # with this run's mark and a newer token: another controller went on with it
+    NEWER = "newer"  # with this run's mark and a newer token: another controller continued it
     ANOTHER_RUN = "another-run"  # with another run's mark
-    OTHERS = "others"  # without a mark: somebody else's, never lifted by us
+    OTHERS = "others"  # without a mark: set by others, never lifted by us
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -94,7 +94,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class ContainerRequest:
-    """One container's requests. ``init``: an init container; ``stays``: one that runs beside the others (a sidecar)."""
+    """One container's requests. ``init``: an init container; ``stays``: it runs alongside the others (a sidecar)."""
 
     requests: Pairs
     init: bool = False
@@ -124,8 +124,8 @@ class Toleration:
 class PlacedPod:
     """A pod on a node. ``terms`` are its required node affinity (one of them must hold), ``None``: it has none.
 
-    ``ends``: how it would end, where that was asked. ``critical``: a static or mirror pod, or of a priority that only the system's own have; ``requests`` are those said for
-    the pod as a whole, which beat its containers'.
+    ``ends``: how it would end, if that was read. ``critical``: a static or mirror pod, or one with a system priority.
+    ``requests`` are those of the pod as a whole, which override its containers'.
     """
 
     node: str

@@ -1,8 +1,8 @@
-"""What shows that a node is back: read from it once more after its revert, and judged against its own receipts.
+"""The proof that a node is reverted: it is read again after its revert and judged against its own receipts.
 
-Nothing is taken from what the rollback believes it did. PROVEN: every file that a transaction of ours touched has the bytes
-that its receipts say it had before, the kubelet runs on them and is healthy, nothing of ours is armed and nobody claims the
-node. WRONG: something of that was seen not to be so. UNKNOWN: something of it could not be read, which proves nothing.
+The proof does not use the rollback's own record. PROVEN: every file that a transaction of ours changed has the bytes that
+its receipts record from before. The kubelet runs on them and is healthy. Nothing of ours is armed, and no run claims the
+node. WRONG: one of these was found false. UNKNOWN: one of these could not be read, which proves nothing.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rollout.core.model.snapshot import Measurement, ReceiptState, Unread
 from rollout.core.model.verification import HINTS, UNDER_WAY, Drift, Verification, drifts
 
 BOOT_UNIT = "/etc/systemd/system/rollout-guard-boot.service"
-"""The file of the guard's that outlives a reboot; it is there as long as a guard is."""
+"""The guard's file that survives a reboot; it exists as long as a guard does."""
 
 _UNREAD = frozenset({"file-unread"})
 _NOT_ASKED = HINTS | {"kubelet-replaced"}
-"""Differences that say nothing against a node's being back: an exchanged program is somebody's upgrade, not a file of ours."""
+"""Differences that do not contradict a revert: a replaced program is an upgrade by others, not a file of ours."""
 _WELL = frozenset({"ok", "off"})
 
 
@@ -40,7 +40,7 @@ class NodeProof:
 
 
 def proof_of(found: Verification | Unread, transaction: str, left: tuple[str, ...] = ()) -> NodeProof:
-    """Judge one reading. ``transaction`` is the one that was taken back, ``left`` what cleaning up could not remove."""
+    """Judge one reading. ``transaction`` is the one that was reverted, ``left`` what the cleanup could not remove."""
     if isinstance(found, Unread):
         return NodeProof(found.node, Proven.UNKNOWN, (f"could not be read again: {found.message} [{found.reference}]",))
     differences = [drift for drift in drifts(found) if drift.reference not in _NOT_ASKED]
@@ -64,7 +64,7 @@ def _told(differences: list[Drift], *, unread: bool) -> Iterator[tuple[str, str]
 
 
 def _not_back(found: Verification, transaction: str) -> Iterator[str]:
-    """A node without that transaction was never touched by it, and so is back."""
+    """A node without that transaction was never changed by it, and so counts as reverted."""
     for receipt in found.receipts:
         if receipt.tx == transaction and receipt.state is not ReceiptState.REVERTED:
             yield f"transaction {transaction} is {receipt.state.value}"
@@ -82,7 +82,7 @@ def _guard(found: Verification) -> Iterator[str]:
 
 
 def _kubelet(measured: Measurement) -> Iterator[tuple[bool, str]]:
-    """What is not well with it; ``True``: seen so, ``False``: it could not be told."""
+    """What is unhealthy about it; ``True``: found so, ``False``: it could not be read."""
     unit = measured.unit
     if unit is None:
         yield False, "systemd did not answer"
@@ -101,6 +101,6 @@ def _kubelet(measured: Measurement) -> Iterator[tuple[bool, str]]:
 
 
 def _files(found: Verification) -> tuple[tuple[str, str], ...]:
-    """What each file that we ever touched holds now."""
+    """The current digest of each file that we ever changed."""
     states = ((expected.path, found.files.get(expected.path)) for expected in found.expected)
     return tuple((path, state.digest) for path, state in states if state is not None)

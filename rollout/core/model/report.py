@@ -1,4 +1,4 @@
-"""What one verb of the agent answered, as values. The driver turns these into events; nothing here decides."""
+"""The agent's answer to one verb, as values. The driver turns these into events; nothing here decides."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rollout.core.model.snapshot import Measurement, Receipt, Token
 
 @dataclass(frozen=True, slots=True)
 class RemoteCommand:
-    """One exec on a node: a POSIX shell command line, what goes to its standard input, and its deadline in seconds.
+    """One exec on a node: a POSIX shell command line, its standard input, and its deadline in seconds.
 
-    ``line`` is whole and asks nobody anything. ``bare`` is the simple command in it that sudo runs (``""``: no sudo):
-    whoever holds a password may put another sudo in front of that one.
+    ``line`` is complete and never prompts. ``bare`` is the simple command in it that sudo runs (``""``: no sudo):
+    a caller with a password may put another sudo in front of it.
     """
 
     line: str
@@ -29,8 +29,8 @@ class RemoteAnswer:
     """How an exec ended.
 
     ``status`` is the exit status, or ``None`` when the end was not seen. ``started`` is false when the command certainly
-    never began on the node (refused, no banner, authentication, host key): then ``reference`` and ``message`` say why.
-    Output is bytes, capped; ``truncated`` says the cap was hit.
+    never began on the node (refused, no banner, authentication, host key): then ``reference`` and ``message`` are the reason.
+    Output is bytes, capped; ``truncated``: the cap was reached.
     """
 
     status: int | None
@@ -43,9 +43,9 @@ class RemoteAnswer:
 
 
 class Outcome(StrEnum):
-    """How a verb ended, as far as can be told.
+    """How a verb ended, as far as is known.
 
-    ``DONE``: the verb ended and answered in full. ``REFUSED``: the node declined before touching anything, with a
+    ``DONE``: the verb ended and answered in full. ``REFUSED``: the node refused before changing anything, with a
     reference. ``UNREACHED``: no command was started on the node. ``LOST``: a command was started and its end was not
     seen; the node must be read.
     """
@@ -61,8 +61,8 @@ class Report:
     """The answer to ``apply``, ``confirm``, ``revert``, ``status``, ``cleanup`` or ``forget``.
 
     ``receipt`` is the receipt of the transaction asked about (``None``: the node has none: untouched).
-    ``healthy`` is what the agent itself saw after a restart: true, false, or ``None`` for not looked.
-    ``reference`` of one that is ``DONE``: why a revert cannot come to its end; ``message`` says it in words.
+    ``healthy`` is what the agent itself found after a restart: true, false, or ``None`` for not checked.
+    ``reference`` with ``DONE``: why a revert cannot complete; ``message`` is the text.
     ``leftovers`` (cleanup, forget) are paths and units of ours that still exist outside ``/var/lib/rollout``.
     """
 

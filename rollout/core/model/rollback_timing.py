@@ -1,4 +1,4 @@
-"""What runs have measured of a node's way back, and what it says about taking a whole fleet back."""
+"""The revert times that runs have measured, and the estimate for a whole fleet."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from rollout.core.model.playbook import Limits
 
 SETTLE = 5.0
-"""Seconds for which a node that is back still counts as away: its place is taken by the next one after them."""
+"""Seconds for which a reverted node still counts as unavailable; then the next one takes its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class WayBack:
-    """Seconds one node took, the slowest of ``nodes`` that were taken back in ``run``; and forth (0: none was)."""
+    """Seconds to revert one node, the slowest of ``nodes`` reverted in ``run``; and to apply (0: not measured)."""
 
     run: str
     nodes: int
@@ -29,10 +29,10 @@ def way_back_seconds(
     zones: Mapping[str, int] | None = None,
     zone_sizes: Mapping[str, int] | None = None,
 ) -> float:
-    """How long taking ``racks`` (rack → nodes) back lasts when one node takes ``each`` seconds.
+    """Seconds to revert ``racks`` (rack → nodes) when one node takes ``each`` seconds.
 
-    The slower of the pace, then one node's own time, and of rounds through the limits, each with the time to settle;
-    ``sizes``: rack → all its nodes, and the same of ``zones``, where there is a limit to them.
+    The longer of two times: the pace plus one node's own time, or rounds within the limits, each with the time to settle.
+    ``sizes``: rack → all its nodes; the same for ``zones``, if they have a limit.
     """
     total = sum(racks.values())
     rounds = max((-(-count // limits.per_rack.of(sizes[rack])) for rack, count in racks.items()), default=0)

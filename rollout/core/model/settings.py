@@ -1,6 +1,6 @@
 """Settings and their precedence: cluster < group (in file order) < node < ``--set``. Four levels and no more.
 
-The cluster level is the inventory's ``settings`` with the playbook's laid over it: both speak for the whole cluster.
+The cluster level is the inventory's ``settings`` overlaid with the playbook's: both apply to the whole cluster.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from enum import StrEnum
 from rollout.errors import Place
 
 Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
-"""What YAML and JSON can say."""
+"""A value of YAML or JSON."""
 
 
 class IfUnsupported(StrEnum):
-    """What to do on a node whose kubelet has no home for a setting."""
+    """What to do on a node if its kubelet has no home for a setting."""
 
     REFUSE = "refuse"
     SKIP = "skip"
@@ -23,9 +23,9 @@ class IfUnsupported(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value to be in force, under its Kubernetes name or an intent's; who said so (``source``), and where.
+    """One value to be in force, under its Kubernetes name or an intent's, with its ``source`` and place.
 
-    ``pin``: it is written out even where the default in force is already the same.
+    ``pin``: it is written even if the default in force is the same.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What was read from a node, exactly as it said it: versions, files, units, the running kubelet, receipts.
+"""What was read from a node, exactly as it reported it: versions, files, units, the running kubelet, receipts.
 
 Everything here is plain data that survives a round trip through JSON; nothing is interpreted yet.
 """
@@ -10,21 +10,21 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median_low
 
-# Which token counters are believed: a node that says a wrong one must not raise every other node's.
+# Which token counters are believed: a node with a wrong one must not raise the counter of every other node.
 #
-# A run takes a token above the highest that the journal and the nodes know. Whoever has a node can make it say
-# any number; with the highest that fits, no later token would. So what most nodes say, or the journal, is the
-# ground, and one may be above it by what a thousand runs a day for years would make; what is above that is a
-# lie, and of no consequence to anybody else.
+# A run takes a token above the highest that the journal and the nodes know. An attacker on a node can report any
+# number; after the highest possible one, no later token would fit. So the base is what most nodes report, or the
+# journal. A counter may exceed the base by what a thousand runs a day for years would add. A higher one is false and
+# is ignored for all other nodes.
 
 
 MOST_ABOVE = 1_000_000
 MOST_AT_ALL = 10**14
-"""Of fewer than three nodes none can be told from the others. The agent takes counters below 10**15."""
+"""The bound for fewer than three nodes, where no majority exists. The agent accepts counters below 10**15."""
 
 
 def highest_believed(counters: Iterable[int], known: int = 0) -> int:
-    """The highest counter that is no lie; ``known`` is the journal's, and the least there is."""
+    """The highest believable counter; ``known`` is the journal's, and the minimum."""
     told = sorted(counters)
     if not told:
         return known
@@ -34,13 +34,13 @@ def highest_believed(counters: Iterable[int], known: int = 0) -> int:
 
 
 def is_beyond_belief(counter: int, ours: int) -> bool:
-    """Whether a node's answer to a run of token ``ours`` names a token that no other run can have."""
+    """Whether a node answers a run of token ``ours`` with a token that no other run can have."""
     return counter > ours + MOST_ABOVE
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """One path as it was. ``content`` is ``None`` when absent, not regular, or larger than the agent will send."""
+    """One path as it was. ``content`` is ``None`` when absent, not regular, or larger than the agent sends."""
 
     path: str
     kind: str  # "regular", "absent", "directory", "symlink", "other"
@@ -74,7 +74,7 @@ class Stale:
 
 
 class ReceiptState(StrEnum):
-    """Where a node's transaction stands. The receipt is the only truth; timer and boot unit merely read it."""
+    """The state of a node's transaction. The receipt is the only source of truth; timer and boot unit only read it."""
 
     ARMED = "armed"
     CONFIRMED = "confirmed"
@@ -86,8 +86,8 @@ class ReceiptState(StrEnum):
 class Receipt:
     """The node's own record of a transaction.
 
-    ``cause`` says why it was taken back: ``guard`` (not confirmed in time), ``boot`` (restarted while armed),
-    ``health`` (the agent saw the kubelet sick), ``asked`` (the controller). ``left`` is seconds until the guard fires,
+    ``cause`` is why it was reverted: ``guard`` (not confirmed in time), ``boot`` (restarted while armed),
+    ``health`` (the agent found the kubelet unhealthy), ``asked`` (the controller). ``left`` is seconds until the guard fires,
     only meaningful while armed. ``finished`` is true once an ``apply`` has ended its own health check.
     """
 
@@ -119,7 +119,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A unit beside the kubelet's, of a container runtime: ``systemctl show`` and its main process, if it runs."""
+    """A unit of a container runtime: ``systemctl show`` and its main process, if it runs."""
 
     unit: UnitState
     process: Process | None = None
@@ -132,14 +132,14 @@ class Measurement:
     unit: UnitState | None = None
     process: Process | None = None
     healthz: str | None = (
-        None  # "ok", "off" (port 0), "refused", "timeout", "status NNN", or None: nothing here can ask
+        None  # "ok", "off" (port 0), "refused", "timeout", "status NNN", or None: nothing on the node can ask
     )
     lenient: int | None = None  # "lenient decoding" lines since this process started
     files: Mapping[str, FileState] = field(default_factory=dict)
     commands: Mapping[str, int] = field(default_factory=dict)  # command gate name → exit status
-    outputs: Mapping[str, str] = field(default_factory=dict)  # the end of what a gate printed that did not pass
+    outputs: Mapping[str, str] = field(default_factory=dict)  # the end of the output of a gate that did not pass
     services: Mapping[str, Service] = field(default_factory=dict)  # unit name, e.g. "containerd.service" → what it does
-    pulls: tuple[str, ...] | None = None  # images being pulled right now, as far as they have names; None: not known
+    pulls: tuple[str, ...] | None = None  # images being pulled now, if they have names; None: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Snapshot:
     node: str
     machine_id: str
     boot_id: str
-    kubelet_version: str  # "1.20.15", without "v"; "" when the binary did not say
+    kubelet_version: str  # "1.20.15", without "v"; "" when the binary did not report it
     runtimes: Mapping[str, str]  # "docker", "containerd", "crio", "cri-dockerd" → version as printed
     measurement: Measurement
     files: Mapping[str, FileState]  # unit files, drop-ins, environment files, the --config file, agent targets
@@ -157,9 +157,11 @@ class Snapshot:
     receipts: tuple[Receipt, ...] = ()
     stale: tuple[Stale, ...] = ()  # files that changed after the process that reads them started
     running: str = (
-        ""  # the configuration of the running kubelet, canonical JSON; "" unless ``stale`` gave a reason to ask
+        ""  # the configuration of the running kubelet, canonical JSON; "" unless ``stale`` gave a reason to read it
     )
-    facts: Mapping[str, str] = field(default_factory=dict)  # everything else it said, e.g. "room-kib", "state-dir-fs"
+    facts: Mapping[str, str] = field(
+        default_factory=dict
+    )  # everything else it reported, e.g. "room-kib", "state-dir-fs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class FleetSnapshot:
-    """All that one reading of a fleet brought. ``taken`` is wall time (ISO 8601, UTC, seconds), for display."""
+    """The result of one reading of a fleet. ``taken`` is wall time (ISO 8601, UTC, seconds), for display."""
 
     cluster: str
     inventory_digest: str

@@ -1,4 +1,4 @@
-"""What a gate says. Three values and no more: "could not ask" is never folded into yes or no."""
+"""A gate's verdict. It has exactly three values: "could not ask" is never counted as pass or fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEVERITY = {Verdict.PASS: 0, Verdict.UNKNOWN: 1, Verdict.FAIL: 2}
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one gate said once, with the evidence it said it by (one line, for people)."""
+    """One result of one gate, with its evidence (one line, for people)."""
 
     gate: str
     verdict: Verdict

@@ -1,7 +1,7 @@
-"""What a node should hold by its own receipts, what it holds, and how the two differ.
+"""What a node should have by its own receipts, what it has, and how the two differ.
 
-The node compares nothing: it tells both, and ``drifts`` judges. Nothing here knows the journal; a node whose receipts
-were removed expects nothing, which the caller must tell from a node that is as it should be (``receipts``).
+The node compares nothing: it reports both, and ``drifts`` judges. Nothing here uses the journal. A node without receipts
+expects nothing; the caller must distinguish it from a node without drift (``receipts``).
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from dataclasses import dataclass, field
 from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Stale, Token
 
 HINTS = frozenset({"replaced-after-start"})
-"""References that say no more than that something may be so: an inode changes for many reasons, some of them harmless."""
+"""References that are only hints: an inode changes for many reasons, some of them harmless."""
 
 KUBEADM_CONFIG = "/var/lib/kubelet/config.yaml"
-"""The file that ``kubeadm upgrade node`` writes anew from the ConfigMap."""
+"""The file that ``kubeadm upgrade node`` rewrites from the ConfigMap."""
 
 KUBEADM_UPGRADED = "kubeadm-upgraded"
-"""The fact that tells when kubeadm last did so, in seconds since the epoch, and where it kept what was there before."""
+"""The fact with the time of kubeadm's last rewrite, in seconds since the epoch, and the place of its backup."""
 
 UNDER_WAY = frozenset({ReceiptState.ARMED, ReceiptState.REVERTING})
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """One path, by the newest transaction that touched it.
+    """One path, by the newest transaction that changed it.
 
-    ``digest`` is ``""`` for a path that should be absent. ``mode`` (octal) and ``owner`` (``uid:gid``) are ``""`` where
-    nothing is expected. While the transaction is under way nothing is expected of the path at all.
+    ``digest`` is ``""`` for a path that should be absent. ``mode`` (octal) and ``owner`` (``uid:gid``) are ``""`` if
+    nothing is expected. While the transaction is in progress, nothing is expected of the path.
     """
 
     path: str
@@ -54,7 +54,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """One node's answer to ``verify``. ``age`` is the running kubelet's, in seconds; ``None``: it could not be told."""
+    """One node's answer to ``verify``. ``age`` is the running kubelet's, in seconds; ``None``: not known."""
 
     node: str
     machine_id: str
@@ -79,14 +79,14 @@ class Drift:
 
 
 def drifts(found: Verification) -> tuple[Drift, ...]:
-    """Every difference, files first; empty when the node is as its receipts say (or has none)."""
+    """Every difference, files first; empty when the node matches its receipts (or has none)."""
     files = [drift for expected in found.expected for drift in _file(expected, found.files.get(expected.path))]
     return (*files, *_binary(found.binary), *map(_stale, found.stale))
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What the journal knows of a confirmed change: when its run began (seconds since the epoch), and path → the digest
+    """A confirmed change as recorded in the journal: when its run began (seconds since the epoch), and path → the digest
     that it replaced.
     """
 
@@ -96,7 +96,7 @@ class Undone:
 
 
 def by_kubeadm(found: Iterable[Drift], verified: Verification, known: Undone) -> tuple[Drift, ...]:
-    """The same differences, kubeadm named where it wrote the kubelet's file anew after the change."""
+    """The same differences, with kubeadm named where it rewrote the kubelet's file after the change."""
     seconds, _, kept = verified.facts.get(KUBEADM_UPGRADED, "").partition(" ")
     if not seconds.isdecimal() or int(seconds) <= known.at:
         return tuple(found)

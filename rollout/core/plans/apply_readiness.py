@@ -1,4 +1,4 @@
-"""How the nodes of a plan stand to it right before it is applied: by their files' digests, and what they say of themselves."""
+"""Compares nodes with their plan right before it is applied, by their files' digests and what they report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rollout.core.model.snapshot import FileState, ReceiptState
 
 
 class Now(StrEnum):
-    """What one node is to a plan. ``open``: the run itself tells, since the node can be applied or another run is at work there."""
+    """How one node compares with a plan. ``open``: the run decides, because the node can be applied or another run works there."""
 
     OPEN = "open"
     AS_PLANNED = "as-planned"
@@ -21,7 +21,7 @@ class Now(StrEnum):
 
 
 class PlanDecision(StrEnum):
-    """What is to be done with a plan."""
+    """What to do with a plan."""
 
     BEGIN = "begin"
     ALREADY_APPLIED = "already-applied"
@@ -30,7 +30,7 @@ class PlanDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """Node → how it stands; nodes that were not looked at are missing."""
+    """Node → how it compares; nodes that were not read are missing."""
 
     nodes: Mapping[str, Now]
 
@@ -42,7 +42,7 @@ class Standings:
         return tuple(name for name, found in self.nodes.items() if found is now)
 
     def answer(self) -> PlanDecision:
-        """Of all nodes of a plan. Where no node answered, the run says why; some drifted nodes are the run's matter, too."""
+        """For all nodes of a plan. If no node answered, the run reports why; the run also handles single drifted nodes."""
         found = set(self.nodes.values())
         if Now.OPEN in found or found <= {Now.UNREAD}:
             return PlanDecision.BEGIN
@@ -50,13 +50,13 @@ class Standings:
 
 
 def stand(plan: Plan, reports: Mapping[str, Report], runs: Collection[str] = ()) -> Standings:
-    """Judge what nodes said to ``status`` with their change's paths measured. ``runs``: those that applied this very plan."""
+    """Judge the nodes' answers to ``status``, with their change's paths measured. ``runs``: runs that applied this same plan."""
     changes = {group.name: group.change for group in plan.groups}
     return Standings({name: _stands(changes[plan.nodes[name].group], report, runs) for name, report in reports.items()})
 
 
 def only_restarts(change: Change) -> bool:
-    """Whether no file gets other bytes, so that the files do not tell whether it was applied."""
+    """Whether no file gets other bytes, so that the files cannot show whether it was applied."""
     return all(file.before == file.after for file in change.files)
 
 
@@ -82,7 +82,7 @@ def _has(file: FileChange, state: FileState | None) -> bool:
 
 
 def _digest(state: FileState | None) -> str:
-    """As a plan says it: nothing for an absent file; what is no regular file has none that a plan could say."""
+    """As a plan writes it: empty for an absent file. Other kinds of file have no digest that a plan could contain."""
     if state is None or state.kind not in ("regular", "absent"):
         return "none"
     return state.digest

@@ -1,4 +1,4 @@
-"""What a plan does, in full and short enough to be read before the question: whatever else its file says, this happens."""
+"""All that a plan does, short enough to read before confirming it. Whatever else its file contains, this is what happens."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _WHERE = {GateScope.NODE: "on each node", GateScope.WAVE: "here, for each wave"}
 
 
 def does_lines(plan: Plan) -> tuple[str, ...]:
-    """The plan's digest, each file with how many nodes it is written on, what is restarted, and the commands of gates."""
+    """The plan's digest, each file with how many nodes it is written on, what is restarted, and the gates' commands."""
     changes = {group.name: group.change for group in plan.groups}
     changed = [changes[node.group] for node in plan.nodes.values()]
     return (f"plan {plan_codec.digest(plan)}", *_does(changed), *_commands(plan))
 
 
 def _does(changed: Sequence[Change]) -> Iterator[str]:
-    """One line a file or unit; most nodes first."""
+    """One line per file or unit; most nodes first."""
     found = Counter(
         said
         for change in changed

@@ -1,15 +1,15 @@
-"""How long a plan will take, from its own numbers. An estimate for people; nothing waits by it.
+"""How long a plan will take, from its own numbers. An estimate for people; no decision depends on it.
 
 A wave takes ``max(pace-bound, window-bound) + soak``:
 
-* pace-bound: nodes ÷ pace, the restarts a second allowed, and one node's time for the last of them;
+* pace-bound: nodes ÷ pace (the restarts per second that are allowed), and one node's time for the last one;
 * window-bound: rounds × one node's time, where a round is what may be in flight at once: rounds is the largest of
   (nodes of a rack in the wave ÷ the rack's window) over the racks, and nodes ÷ in flight, each rounded up; a rack's
   window is its limit, or its budget where that is smaller (see ``capacity.who_may_go``);
 * one node's time: what the last run measured, else 15 s (connect, stage, restart, a process that outlives
   RestartSec=10), and its settle window. The first wave's nodes go twice and once back when they rehearse;
-* a node that is drained takes as long as its pods may take to end, at most the time they are given, and a round more: of a
-  wave the longest of these, once.
+* a drained node takes as long as its pods may take to end, at most the time they are given, and one round more. A wave
+  counts the longest of these, once.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from rollout.core.model.playbook import Limits, Scope
 from rollout.core.model.rollback_timing import way_back_seconds
 
 NODE_SECONDS = 15.0
-"""What changing one node is taken to take, until a run has measured it."""
+"""The assumed time to change one node, until a run has measured it."""
 
 BACK_SECONDS = 20.0
-"""What taking one node back is taken to take, until a rehearsal has measured it."""
+"""The assumed time to revert one node, until a rehearsal has measured it."""
 
 
 ROUND_SECONDS = 5.0
-"""Until it is seen that pods are gone, and until the first is asked to go."""
+"""The time until the first pod is evicted and until gone pods are noticed."""
 
 
 def forth_seconds(plan: Plan) -> float:
-    """Seconds one node takes to be changed."""
+    """Seconds to change one node."""
     return plan.way_back.apply_seconds if plan.way_back and plan.way_back.apply_seconds else NODE_SECONDS
 
 
 def back_seconds(plan: Plan) -> float:
-    """Seconds one node takes to be taken back."""
+    """Seconds to revert one node."""
     return plan.way_back.revert_seconds if plan.way_back else BACK_SECONDS
 
 
 def all_back(plan: Plan, limits: Limits) -> float:
-    """Seconds it would take to take every node of the plan back."""
+    """Seconds to revert every node of the plan."""
     return way_back_seconds(changed_by_rack(plan), plan.racks, limits, back_seconds(plan))
 
 
 def of_wave(plan: Plan, wave: Wave) -> float:
-    """Seconds one wave is expected to take, its soak included."""
+    """Expected seconds for one wave, its soak included."""
     settles = {group.name: group.change.settle for group in plan.groups}
     settle = max((settles[plan.nodes[name].group] for name in wave.nodes), default=0.0)
     each = forth_seconds(plan) + settle
@@ -61,13 +61,13 @@ def of_wave(plan: Plan, wave: Wave) -> float:
 
 
 def drain_seconds(plan: Plan, drain: PlannedDrain) -> float:
-    """Seconds until a node is empty, when no budget keeps its pods."""
+    """Seconds until a node is empty, if no PodDisruptionBudget keeps its pods."""
     within = plan.drain.within
     return (within if drain.seconds is None else min(drain.seconds, within)) + ROUND_SECONDS
 
 
 def rounds(plan: Plan, wave: Wave) -> int:
-    """How often a wave fills what may be in flight at once."""
+    """How many rounds of nodes in flight a wave needs."""
     changed = changed_by_rack(plan)
     racks = Counter(plan.nodes[name].rack for name in wave.nodes)
     by_rack = max((ceil(count / rack_window(plan, rack, changed[rack])) for rack, count in racks.items()), default=0)
@@ -75,12 +75,12 @@ def rounds(plan: Plan, wave: Wave) -> int:
 
 
 def rack_limit(plan: Plan, rack: str) -> int:
-    """How many nodes of a rack may be unavailable by our doing at once."""
+    """How many nodes of a rack rollout may make unavailable at once."""
     return plan.limits.per_rack.of(plan.racks[rack])
 
 
 def rack_window(plan: Plan, rack: str, changed: int) -> int:
-    """How many of a rack's ``changed`` nodes may be in flight at once while none has gone wrong."""
+    """How many of a rack's ``changed`` nodes may be in flight at once while none has failed."""
     budgets = (budget.share.of(changed) for budget in plan.budgets if budget.scope is Scope.RACK)
     return min((rack_limit(plan, rack), *budgets))
 
@@ -91,5 +91,5 @@ def changed_by_rack(plan: Plan) -> Mapping[str, int]:
 
 
 def total(plan: Plan) -> float:
-    """Seconds the whole plan is expected to take when nothing goes wrong."""
+    """Expected seconds for the whole plan if nothing fails."""
     return sum(of_wave(plan, wave) for wave in plan.waves)

@@ -1,4 +1,4 @@
-"""What a plan does besides what it is for, for people: consequences folded over groups, and what registries may be asked."""
+"""A plan's side effects, for people: consequences folded over groups, drains, and the load of registries."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from rollout.core.text.terminal import counted, printable, seconds_text
 MOST = 8
 MOST_DRAINS = 3
 _GRAVE = ("pods-rejected", "containers-restart", "pulls-cancelled", "pull-qps")
-"""What is told first."""
+"""These are listed first."""
 
 
 def consequences_lines(plan: Plan) -> Iterator[str]:
-    """One line for what is the same of several groups."""
+    """One line for a consequence that several groups share."""
     folded: dict[tuple[str, str], list[Consequence]] = {}
     for each in sorted(plan.consequences, key=lambda each: each.reference not in _GRAVE):
         folded.setdefault((each.reference, each.text), []).append(each)
     if folded:
         yield ""
-        yield "Besides"
+        yield "Side effects"
     members = _members(plan)
     for (reference, text), entries in list(folded.items())[:MOST]:
         nodes = sum(len(entry.nodes) or members[entry.group] for entry in entries)
         yield f"  {_groups(plan, entries)}: {counted(nodes, 'node')}: {printable(text, 400)} [{reference}]"
     if len(folded) > MOST:
-        yield f"  … {counted(len(folded) - MOST, 'more consequence')}: see them all with -o json"
+        yield f"  … {counted(len(folded) - MOST, 'more side effect')}: see them all with -o json"
 
 
 def drains_lines(plan: Plan) -> Iterator[str]:
-    """Which nodes are emptied first, and whose pod may take longest; what has no bound is said first."""
+    """Which nodes are drained first, and which pods may take longest; those without a bound come first."""
     drained = {name: node.drain for name, node in plan.nodes.items() if node.drain}
     if not drained:
         return
@@ -41,8 +41,8 @@ def drains_lines(plan: Plan) -> Iterator[str]:
     pods = sum(drain.pods for drain in drained.values())
     names = printable(fold(drained), 160)
     yield (
-        f"  {counted(len(drained), 'node')}, {counted(pods, 'pod')} to go: {names}; each has {within}, else it is left alone"
-        " and uncordoned; a way back never drains"
+        f"  {counted(len(drained), 'node')}, {counted(pods, 'pod')} to evict: {names}; each node has {within}, else it is left alone"
+        " and uncordoned; a revert never drains"
     )
     endless = {name: drain for name, drain in drained.items() if drain.seconds is None}
     if endless:
@@ -51,7 +51,7 @@ def drains_lines(plan: Plan) -> Iterator[str]:
     by_time = sorted(drained.items(), key=lambda item: -(item[1].seconds or 0.0))
     slow = [(name, drain) for name, drain in by_time if drain.seconds is not None and drain.pods]
     for name, drain in slow[:MOST_DRAINS]:
-        beyond = ", beyond that time: it is extended" if (drain.seconds or 0.0) > plan.drain.within else ""
+        beyond = ", longer than that time: it is extended" if (drain.seconds or 0.0) > plan.drain.within else ""
         yield f"  {name}: up to {seconds_text(drain.seconds or 0.0)}{beyond}: {_slow(drain)}"
     if len(slow) > MOST_DRAINS:
         yield f"  … {counted(len(slow) - MOST_DRAINS, 'node')} that take no longer: see them all with -o json"
@@ -62,7 +62,7 @@ def _slow(drain: PlannedDrain) -> str:
 
 
 def loads_lines(plan: Plan) -> Iterator[str]:
-    """The fleet's load of each registry; a zone's where there are several and it changes."""
+    """The fleet's load on each registry; a zone's load if there are several zones and it changes."""
     fleet = [load for load in plan.loads if not load.zone]
     zones = [load for load in plan.loads if load.zone]
     if not plan.nodes or not fleet:
@@ -112,7 +112,7 @@ def _step(before: Sum, after: Sum) -> str:
 def _sum(found: Sum) -> str:
     if not found.unbounded:
         return f"{found.total:,}"
-    rest = f", of the others {found.total:,}" if found.total else ""
+    rest = f", {found.total:,} for the others" if found.total else ""
     return f"no bound on {counted(found.unbounded, 'node')}{rest}"
 
 

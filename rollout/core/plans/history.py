@@ -1,6 +1,6 @@
-"""What is known of nodes besides what they say themselves: from earlier plans of the cluster, and from the API server.
+"""What is known of nodes from other sources: from earlier plans of the cluster, and from the API server.
 
-Everything here becomes a ``Remark`` of the plan, or a reason to leave a node alone; nothing here changes a node's change.
+Everything here becomes a ``Remark`` of the plan or a reason to leave a node alone. Nothing here alters a node's change.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class KnownNodes:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """``seen`` is ``None`` where there is no earlier plan, ``live`` where the API server was not or could not be asked.
+    """``seen`` is ``None`` if there is no earlier plan, ``live`` if the API server was not or could not be asked.
 
-    ``not_asked`` says why it could not be; ``""``: it was, or the inventory names no kubeconfig. ``pods`` are those on the
-    nodes to be planned for, ``None`` where they were not or could not be asked for; ``pods_not_asked`` says why not.
+    ``not_asked`` is why it could not be asked; ``""``: it was, or the inventory names no kubeconfig. ``pods`` are the pods on
+    the selected nodes, ``None`` if they were not or could not be listed; ``pods_not_asked`` is why not.
     """
 
     seen: KnownNodes | None = None
@@ -40,7 +40,7 @@ class Around:
 
 
 def seen_in(plans: Sequence[Plan]) -> KnownNodes | None:
-    """``plans`` are the newest first: of a node's machine-ids the last one counts."""
+    """``plans`` are newest first: the newest machine-id of a node counts."""
     if not plans:
         return None
     machine_ids: dict[str, str] = {}
@@ -52,12 +52,12 @@ def seen_in(plans: Sequence[Plan]) -> KnownNodes | None:
 
 
 def cordoned(live: Iterable[LiveNode] | None) -> Mapping[str, str]:
-    """The nodes that the API server calls unschedulable, with the run that made them so (``""``: none of ours)."""
+    """The nodes that are unschedulable in the API, with the run that cordoned them (``""``: no run of rollout)."""
     return {node.name: node.cordoned_by for node in live or () if node.unschedulable}
 
 
 def remarks(inventory: Inventory, selection: Sequence[str], fleet: FleetSnapshot, around: Around) -> tuple[Remark, ...]:
-    """What to know before these nodes are changed."""
+    """Warnings to read before these nodes are changed."""
     return (
         *(_from_plans(selection, fleet, around.seen) if around.seen else ()),
         *(_from_api(inventory, selection, around.live) if around.live is not None else ()),
@@ -66,7 +66,7 @@ def remarks(inventory: Inventory, selection: Sequence[str], fleet: FleetSnapshot
 
 
 def folded(said: Iterable[tuple[str, tuple[str, str]]]) -> tuple[Remark, ...]:
-    """What was said of single nodes, (node, (reference, text)), as one remark for each text."""
+    """Remarks on single nodes, (node, (reference, text)), as one remark for each text."""
     nodes: dict[tuple[str, str], list[str]] = {}
     for name, remark in said:
         nodes.setdefault(remark, []).append(name)
@@ -81,7 +81,7 @@ def _from_plans(selection: Sequence[str], fleet: FleetSnapshot, seen: KnownNodes
     replaced = tuple(name for name in selection if _replaced(fleet, name, seen.machine_ids.get(name, "")))
     if replaced:
         text = (
-            "replaced: another machine-id than in the last plan that changed it; no earlier run can be taken back there"
+            "replaced: its machine-id differs from the last plan that changed it; no earlier run can be reverted there"
         )
         yield Remark("replaced-node", text, replaced)
 
@@ -95,7 +95,7 @@ def _replaced(fleet: FleetSnapshot, name: str, known: str) -> bool:
 def _from_api(inventory: Inventory, selection: Sequence[str], live: Sequence[LiveNode]) -> Iterator[Remark]:
     there = frozenset(node.name for node in live)
     if there and inventory.nodes.keys().isdisjoint(there):
-        text = f"the API server knows none of the inventory's nodes, but {len(there)} others: another cluster's, or other names"
+        text = f"the API server has none of the inventory's nodes, but {len(there)} others: another cluster, or other names"
         yield Remark("not-in-api", text, tuple(selection))
         return
     missing = tuple(name for name in selection if name not in there)
@@ -104,10 +104,12 @@ def _from_api(inventory: Inventory, selection: Sequence[str], live: Sequence[Liv
     unknown = tuple(node.name for node in live if node.name not in inventory.nodes)
     if unknown:
         yield Remark(
-            "not-in-inventory", "the API server has these nodes, the inventory has not: no run changes them", unknown
+            "not-in-inventory",
+            "the API server has these nodes but the inventory does not: no run changes them",
+            unknown,
         )
 
 
 def _not_asked(around: Around) -> Iterator[Remark]:
     if around.not_asked:
-        yield Remark("api-not-asked", f"cordoned nodes could not be recognised: {around.not_asked}", ())
+        yield Remark("api-not-asked", f"cordoned nodes are not known: {around.not_asked}", ())

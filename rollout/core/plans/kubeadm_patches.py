@@ -14,13 +14,13 @@ from rollout.core.model.verification import KUBEADM_CONFIG
 from rollout.core.text import diff, json_text, nodesets
 from rollout.core.text.terminal import counted, printable
 
-# What kubeadm must be told so that it keeps a plan's change: the fields, once for each distinct set of them.
+# What kubeadm's configuration must contain so that it keeps a plan's change: the fields, once for each distinct set.
 #
-# Flags are not among them: they belong into ``nodeRegistration.kubeletExtraArgs``.
+# Flags are not included: they belong in ``nodeRegistration.kubeletExtraArgs``.
 
 
 PATCH_FILE = "kubeletconfiguration+merge.yaml"
-"""Target and kind of patch, as kubeadm reads them from the name."""
+"""The name tells kubeadm the target and the kind of patch."""
 
 _LOCATING = ("--config=", "--config-dir=")
 _HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -28,7 +28,7 @@ _HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n
 
 @dataclass(frozen=True, slots=True)
 class KubeadmPatch:
-    """The same fields on ``nodes``; ``flags`` are arguments that the change needs besides."""
+    """The same fields on ``nodes``; ``flags`` are arguments that the change also needs."""
 
     fields: Mapping[str, Value]
     flags: tuple[str, ...]
@@ -68,24 +68,24 @@ VERSION = 1
 _CONFIG_MAP = (
     "# For every node: put these fields into the key `kubelet` of the ConfigMap, which is text;",
     "#     kubectl -n kube-system edit configmap kubelet-config        (kubelet-config-1.N before 1.24)",
-    f"# or, from kubeadm 1.25 on, for single machines: save this as {PATCH_FILE} in a folder there and call",
+    f"# or, from kubeadm 1.25 on, for single machines: save this as {PATCH_FILE} in a folder there and run",
     "#     kubeadm upgrade node --patches FOLDER",
 )
 
 
 def kubeadm_lines(patches: Sequence[KubeadmPatch]) -> Iterator[str]:
-    """A YAML document a patch; what to do with it is in its comments."""
+    """One YAML document per patch; its comments tell how to use it."""
     if not patches:
-        yield "# the plan edits no file that kubeadm writes: there is nothing for kubeadm to know"
+        yield "# the plan edits no file that kubeadm writes: kubeadm needs no patch"
     for at, patch in enumerate(patches):
         if at:
             yield "---"
         yield f"# {counted(len(patch.nodes), 'node')}: {printable(nodesets.fold(patch.nodes), 160)}"
         yield from _CONFIG_MAP
         if len(patches) > 1:
-            yield "# The ConfigMap is one for all nodes, and these patches differ: keep in it what they have in common."
+            yield "# All nodes share one ConfigMap, and these patches differ: put only their common fields into it."
         for flag in patch.flags:
-            yield f"# A flag, not a field: {diff.redacted(flag)} belongs into nodeRegistration.kubeletExtraArgs."
+            yield f"# A flag, not a field: {diff.redacted(flag)} belongs in nodeRegistration.kubeletExtraArgs."
         yield from patch.text.splitlines()
 
 

@@ -1,7 +1,7 @@
 """The plan as a file: canonical JSON with a version and the SHA-256 over everything else in it.
 
-Canonical means: keys sorted, one way of spacing, so the same plan is the same bytes and any edit shows. The digest is
-taken over the text without the digest itself.
+Canonical means: keys sorted, one way of spacing, so the same plan is the same bytes and any edit is detected. The
+digest is computed over the text without the digest itself.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def encode(plan: Plan) -> bytes:
 
 
 def digest(plan: Plan) -> str:
-    """The plan's SHA-256, hex: what apply asks to be confirmed and the journal records."""
+    """The plan's SHA-256, hex: apply asks to confirm it and the journal records it."""
     return _sealed(_body(plan))[0]
 
 
 def digest_in(data: bytes) -> str:
-    """The digest that the bytes of a plan file name, of whatever version they are; ``""``: none."""
+    """The digest in the bytes of a plan file of any version; ``""``: none."""
     try:
         found = _load(data, "").get("digest")
     except InputError:
@@ -78,7 +78,7 @@ def _sealed(body: dict[str, Any]) -> tuple[str, bytes]:
 
 
 def _canonical(document: dict[str, Any]) -> bytes:
-    """One line a top-level key: short to write, and a file that people can still look into."""
+    """One line per top-level key: compact, but people can still read the file."""
     lines = (
         f"{json.dumps(key)}: {json.dumps(document[key], sort_keys=True, ensure_ascii=False)}"
         for key in sorted(document)
@@ -99,7 +99,7 @@ def _load(data: bytes, file: str) -> dict[str, Any]:
 
 
 def _check_whole(plan: Plan, file: str) -> None:
-    """A plan that some other program sealed must still hold together."""
+    """A plan that another program sealed must still be consistent."""
     names = {group.name for group in plan.groups}
     placed = [(name, at) for at, wave in enumerate(plan.waves) for name in wave.nodes]
     whole = (
@@ -116,7 +116,7 @@ def _check_whole(plan: Plan, file: str) -> None:
         )
     )
     if not whole:
-        raise _error("plan-unreadable", f"{file} does not hold together: nodes, groups, waves and contents disagree")
+        raise _error("plan-unreadable", f"{file} is inconsistent: nodes, groups, waves and contents disagree")
 
 
 def _error(reference: str, message: str, *, hint: str = "") -> InputError:

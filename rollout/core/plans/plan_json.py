@@ -138,7 +138,7 @@ def _consequence(found: Consequence, members: list[str]) -> dict[str, Any]:
 
 
 def _registry_load(load: RegistryLoad) -> dict[str, Any]:
-    """``registry`` and ``zone`` are null for whichever, and for the fleet; ``unbounded`` are nodes without a bound."""
+    """``registry`` is null for any registry, ``zone`` for the whole fleet; ``unbounded`` counts nodes without a bound."""
     return {
         "registry": load.registry or None,
         "zone": load.zone or None,

@@ -1,6 +1,6 @@
-"""What ``rollout plan`` prints: every change with its diff, the waves, the numbers at which it halts, and who is left out.
+"""What ``rollout plan`` prints: every change with its diff, the waves, the numbers at which it halts, and the nodes that are left out.
 
-Folded: 2,000 nodes are a handful of groups. Groups that differ only in bytes that are not ours are shown once.
+It is folded: 2,000 nodes are a few groups. Groups that differ only in bytes that rollout does not change are shown once.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from rollout.core.text import diff, durations, nodesets
 from rollout.core.text.message_folding import nameless
 from rollout.core.text.terminal import CONTROL, counted, printable
 
-# A gate as a plan shows it: what will be asked or carried out, before it is.
+# A gate as a plan shows it: what it will ask or run.
 
 
 _LONGEST = 400
 
 
 def gates_text(gates: Iterable[Gate], scope: GateScope) -> str:
-    """The gates of a scope by name, with what each of them asks in brackets."""
+    """The gates of a scope by name, with what each one asks in brackets."""
     return printable(", ".join(_gate(gate) for gate in gates if gate.scope is scope), _LONGEST) or "none"
 
 
 def _gate(gate: Gate) -> str:
-    """A command with its arguments: it is carried out on every node, or here."""
+    """A gate with its arguments: a command runs on every node, or here."""
     asked = " ".join(_asked(gate))
     return f"{gate.name} ({asked})" if asked else gate.name
 
@@ -66,13 +66,13 @@ MOST_KINDS = 12
 MOST_REASONS = 12
 NO_LOGIN = "no login"
 ANSWERED = ("auth-", "host-key-", "host-certificate-", "no-channel")
-"""References of nodes that answered and were not logged in to begin so."""
+"""Prefixes of the references of nodes that answered but refused the login."""
 _LONGEST_NODESET = 160
 
 
 @dataclass(frozen=True, slots=True)
 class ShownGroup:
-    """Groups whose changes differ only in bytes that are not ours, shown through the first of them."""
+    """Groups with changes that differ only in bytes that rollout does not change. The first one is shown."""
 
     groups: tuple[ChangeGroup, ...]
     nodes: tuple[str, ...]
@@ -83,7 +83,7 @@ class ShownGroup:
 
 
 def plan_text(plan: Plan) -> str:
-    """The whole plan as text for people, without colours; whoever wrote the plan, a screen obeys nothing in it."""
+    """The whole plan as text for people, without colours. Control characters are removed, because others may have written the plan."""
     text = (
         "\n".join(
             [
@@ -130,7 +130,7 @@ def folded_left(plan: Plan) -> tuple[tuple[ExcludedNode, tuple[str, ...]], ...]:
 
 
 def _one(entries: Sequence[ExcludedNode]) -> ExcludedNode:
-    """What stands for all of them."""
+    """The entry that represents all of them."""
     first = entries[0]
     return first if len(entries) == 1 else replace(first, reason=nameless(first.reason, first.name))
 
@@ -178,7 +178,7 @@ def _header(kind: ShownGroup) -> Iterator[str]:
     yield f"{first.name}  {first.label}: {counted(len(kind.nodes), 'node')}  {_fold(kind.nodes)}"
     if len(kind.groups) > 1:
         more = counted(len(kind.groups) - 1, "group")
-        yield f"    and {more} more that differ only in what is not ours; shown for {first.name}"
+        yield f"    and {more} more that differ only in bytes that rollout does not change; shown for {first.name}"
 
 
 def _reasons_and_diffs(plan: Plan, change: Change) -> Iterator[str]:
@@ -205,7 +205,7 @@ def _file(plan: Plan, group: str, file: FileChange, seen: dict[tuple[str, ...], 
 
 
 def _then(change: Change) -> Iterator[str]:
-    """What is done once the files are there, its class, and what to know."""
+    """What is done after the files are written, its disruption class, and notes."""
     doing = [
         *(["systemctl daemon-reload"] if change.reload else []),
         *(f"SIGHUP to {unit}" for unit in change.hangups),
@@ -225,12 +225,12 @@ def _waves(plan: Plan) -> Iterator[str]:
     yield "Waves"
     for at, wave in enumerate(plan.waves, 1):
         time = _time(estimate.of_wave(plan, wave))
-        yield f"  {at}  {wave.name}: {counted(len(wave.nodes), 'node')}, about {time}, soak {_time(wave.soak)} of it{_manner(wave)}  {_fold(wave.nodes)}"
+        yield f"  {at}  {wave.name}: {counted(len(wave.nodes), 'node')}, about {time} including {_time(wave.soak)} soak{_manner(wave)}  {_fold(wave.nodes)}"
         yield f"     halts at {'; '.join(_wave_halts(plan, wave)) or 'no budget of its own'}"
 
 
 def _manner(wave: Wave) -> str:
-    """What is particular about how it goes."""
+    """What is special about the wave."""
     one_at_a_time = f", at most {wave.at_once} at a time" if wave.at_once > 1 else ", one at a time" * wave.at_once
     return one_at_a_time + (", then waits for `rollout continue`" if wave.hold else "")
 
@@ -239,7 +239,7 @@ def _wave_halts(plan: Plan, wave: Wave) -> Iterator[str]:
     for budget in plan.budgets:
         if budget.scope is Scope.WAVE:
             most = budget.share.of(len(wave.nodes))
-            yield f"the {_nth(most)} node gone wrong in this wave ({_share(budget, len(wave.nodes))})"
+            yield f"the {_nth(most)} failed node in this wave ({_share(budget, len(wave.nodes))})"
 
 
 def _halting(plan: Plan) -> Iterator[str]:
@@ -258,10 +258,10 @@ def _halting(plan: Plan) -> Iterator[str]:
         f"  at most {_span(limits)} of a rack unavailable at once (limit {plan.limits.per_rack}){within}{_zones(plan)}; "
         f"{plan.limits.in_flight} in flight; {plan.limits.pace:g} restarts/s"
     )
-    yield f"  gates of each node: {gates_text(plan.gates, GateScope.NODE)}; of each wave: {gates_text(plan.gates, GateScope.WAVE)}; to pass {plan.passes} × in a row in the soak"
+    yield f"  gates of each node: {gates_text(plan.gates, GateScope.NODE)}; of each wave: {gates_text(plan.gates, GateScope.WAVE)}; each must pass {plan.passes} × in a row during the soak"
     if plan.rehearsal:
-        yield f"  the first wave ({plan.waves[0].name}) is taken back once for real, then changed again"
-    yield f"  when it halts, takes back: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} restores itself"
+        yield f"  the first wave ({plan.waves[0].name}) is reverted once for real, then changed again"
+    yield f"  on a halt, reverts: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} reverts itself"
 
 
 def _zones(plan: Plan) -> str:
@@ -275,10 +275,10 @@ def _zones(plan: Plan) -> str:
 def _budget(plan: Plan, budget: Budget) -> str:
     if budget.scope is Scope.FLEET:
         most = budget.share.of(len(plan.nodes))
-        return f"the {_nth(most)} node gone wrong in the fleet ({_share(budget, len(plan.nodes))})"
+        return f"the {_nth(most)} failed node in the fleet ({_share(budget, len(plan.nodes))})"
     limits = sorted({budget.share.of(count) for count in estimate.changed_by_rack(plan).values()})
     words = " to ".join(_nth(most) for most in _ends(limits))
-    return f"the {words} node gone wrong in a rack (budget {budget.share}{_causes(budget)})"
+    return f"the {words} failed node in a rack (budget {budget.share}{_causes(budget)})"
 
 
 def _share(budget: Budget, total: int) -> str:
@@ -292,18 +292,18 @@ def _causes(budget: Budget) -> str:
     return "" if len(budget.causes) > 2 else f"; {' or '.join(sorted(budget.causes))}"
 
 
-# What to know, and who is left out
+# Warnings, and nodes that are left out
 
 
 def _known(plan: Plan) -> Iterator[str]:
     if plan.remarks:
         yield ""
-        yield "Know"
+        yield "Warnings"
     for remark in plan.remarks[:MOST_REASONS]:
         nodes = f"{counted(len(remark.nodes), 'node')}  {_fold(remark.nodes)}: " if remark.nodes else ""
         yield f"  {nodes}{printable(remark.text, 400)} [{remark.reference}]"
     if len(plan.remarks) > MOST_REASONS:
-        yield f"  … {counted(len(plan.remarks) - MOST_REASONS, 'more remark')}: see them all with -o json"
+        yield f"  … {counted(len(plan.remarks) - MOST_REASONS, 'more warning')}: see them all with -o json"
 
 
 def _left(plan: Plan) -> Iterator[str]:
@@ -320,7 +320,7 @@ def _left(plan: Plan) -> Iterator[str]:
 
 
 def _standing(entry: ExcludedNode) -> str:
-    """A node that answers and lets nobody in is not unreachable to who reads it."""
+    """The standing as shown: a node that answers but refuses the login is not called unreachable."""
     answered = entry.standing is Standing.UNREACHABLE and entry.reference.startswith(ANSWERED)
     return NO_LOGIN if answered else entry.standing.value
 
@@ -339,9 +339,9 @@ def _tail(plan: Plan) -> Iterator[str]:
         f"About {_time(estimate.total(plan))} in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; "
         f"one node takes {estimate.forth_seconds(plan):.0f} s and its settle window"
     )
-    each = f"{estimate.back_seconds(plan):.0f} s a node"
-    known = f"{each}, as run {plan.way_back.run} measured it" if plan.way_back else f"{each}, not yet rehearsed"
-    yield f"Taking all of it back in an emergency: about {_time(estimate.all_back(plan, EMERGENCY_LIMITS))} ({known})"
+    each = f"{estimate.back_seconds(plan):.0f} s per node"
+    known = f"{each}, measured by run {plan.way_back.run}" if plan.way_back else f"{each}, not yet rehearsed"
+    yield f"Emergency rollback of all of it: about {_time(estimate.all_back(plan, EMERGENCY_LIMITS))} ({known})"
 
 
 def _fold(names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Frozen plans out of what was decided for each node: groups, waves, what is left alone, and the preflight's numbers."""
+"""Builds frozen plans from the decision for each node: groups, waves, nodes left alone, and the preflight's numbers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """How sick the selected nodes were before the run: ``sick`` of ``selected``, where ``most`` may be."""
+    """How many selected nodes were unhealthy before the run: ``sick`` of ``selected``, of which ``most`` are allowed."""
 
     selected: int
     sick: tuple[str, ...]
@@ -46,12 +46,12 @@ class Preflight:
 
     @property
     def refused(self) -> bool:
-        """More are sick or unreadable than the playbook's preflight share."""
+        """More nodes are unhealthy or unreadable than the playbook's preflight share."""
         return len(self.sick) > self.most
 
 
 def kind_of(label: str, change: Change) -> str:
-    """What a canary stands for: nodes whose changes differ only in bytes that are not ours are of one kind."""
+    """What a canary represents: nodes are of one kind if their changes differ only in bytes that rollout does not change."""
     files = ((file.path, file.before == "", file.reasons) for file in change.files)
     return repr((label, tuple(files), change.units, change.notes))
 
@@ -68,7 +68,7 @@ def groups(decided: Iterable[Decided]) -> tuple[tuple[ChangeGroup, ...], Mapping
 
 
 def highest_counter(fleet: FleetSnapshot) -> int:
-    """The highest token counter that nodes remember, in their tokens or receipts, and that is no lie."""
+    """The highest believable token counter in the nodes' tokens and receipts."""
     read = [node for node in fleet.nodes.values() if isinstance(node, Snapshot)]
     held: list[Token | Receipt] = [node.token for node in read]
     held += [receipt for node in read for receipt in node.receipts]
@@ -86,7 +86,7 @@ def plan_of(
     remarks: Iterable[Remark] = (),
     way_back: WayBack | None = None,
 ) -> Plan:
-    """Everything apply will need, and nothing it must ask for again."""
+    """The plan with everything that apply needs, so that apply asks for nothing again."""
     order = {name: at for at, name in enumerate(inventory.nodes)}
     entries = sorted(decided, key=lambda entry: order[entry.node.name])
     found, group_of = groups(entries)
@@ -127,7 +127,7 @@ def plan_of(
 
 
 def _candidate(entry: Decided) -> Candidate:
-    """Who is drained is of another kind: a canary shows what that does, too."""
+    """A drained node is of another kind, so that a canary tests the drain, too."""
     role = role_of(entry.node.labels)
     drained = " drained" if entry.drain else ""
     return Candidate(entry.node.name, entry.node.rack, f"{role} {kind_of(entry.label, entry.change)}{drained}", role)
@@ -164,7 +164,7 @@ def zone_sizes(inventory: Inventory) -> Mapping[str, int]:
 
 
 def preflight(plan: Plan, sick_references: frozenset[str]) -> Preflight:
-    """Nodes unreachable, or refused for one of ``sick_references``, against the playbook's preflight share."""
+    """Compares nodes unreachable, or refused for one of ``sick_references``, with the playbook's preflight share."""
     sick = tuple(
         entry.name
         for entry in plan.left

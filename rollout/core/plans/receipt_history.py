@@ -1,8 +1,8 @@
-"""Which runs the nodes themselves know of, from their receipts alone: who holds what, and what the newest run is.
+"""Which runs the nodes know, from their receipts alone: which node holds what, and which run is the newest.
 
-One node that lies must not choose the run. A run's place in time is what most of its nodes say of it, so that no one of them
-makes an old run of many nodes the newest; and a run that nobody can have, by its counter, is doubted. A forged run that is a
-little newer than all others cannot be told from one that has only reached its first node: who holds what is said with it.
+A single node with false receipts must not choose the run. A run's place in time is what most of its nodes report, so no
+single node can make an old run of many nodes the newest. A run with an impossible counter is doubted. A forged run that is a
+little newer than all others looks like one that has reached only its first node. So the output names the holders of each run.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from rollout.core.model.snapshot import Receipt, ReceiptState, highest_believed
 
 @dataclass(frozen=True, slots=True)
 class RunOnNodes:
-    """One run, by the nodes whose newest transaction is in it: ``holding`` its change, or taken ``back`` already.
+    """One run, by the nodes that have their newest transaction in it: ``holding`` its change, or already reverted (``back``).
 
-    ``under`` are nodes that have a transaction of it below one of a newer run: they are that run's matter. ``doubted``: its
-    counter is beyond what most nodes make believable.
+    ``under`` are nodes that have a transaction of it below one of a newer run: they belong to that run. ``doubted``: its
+    counter is higher than most nodes make believable.
     """
 
     run: str
@@ -32,13 +32,13 @@ class RunOnNodes:
 
     @property
     def newest_on(self) -> tuple[str, ...]:
-        """The nodes whose newest transaction is in it."""
+        """The nodes that have their newest transaction in it."""
         return (*self.holding, *self.back)
 
 
 @dataclass(frozen=True, slots=True)
 class OnNodes:
-    """What all nodes said: their runs, newest first; node → why it did not say anything."""
+    """The answers of all nodes: their runs, newest first; ``silent`` is node → why it did not answer."""
 
     runs: tuple[RunOnNodes, ...]
     newest: Mapping[str, Receipt]
@@ -53,12 +53,12 @@ class OnNodes:
 
     @property
     def newest_run(self) -> RunOnNodes | None:
-        """The newest that is on top somewhere, and is not doubted."""
+        """The newest run that is newest on some node and is not doubted."""
         return next((each for each in self.runs if each.newest_on and not each.doubted), None)
 
 
 def on_nodes(reports: Mapping[str, Report]) -> OnNodes:
-    """Fold what was read. A receipt of the same run that was applied anew counts once: the newest of it."""
+    """Fold what was read. If a run was applied again, only its newest receipt counts."""
     newest = {name: report.receipts[0] for name, report in reports.items() if report.receipts}
     silent = {name: _why(report) for name, report in reports.items() if report.outcome is not Outcome.DONE}
     counters = {run: median_high(said) for run, said in _counters(reports.values()).items()}
@@ -71,7 +71,7 @@ def on_nodes(reports: Mapping[str, Report]) -> OnNodes:
 
 
 def highest_token(reports: Mapping[str, Report]) -> int:
-    """The highest token counter that nodes know, and that is no lie: each node has one say, however much it says."""
+    """The highest believable token counter that nodes know. Each node counts once, however many counters it reports."""
     said = (
         [receipt.counter for receipt in report.receipts] + ([report.token.counter] if report.token else [])
         for report in reports.values()
@@ -80,7 +80,7 @@ def highest_token(reports: Mapping[str, Report]) -> int:
 
 
 def _counters(reports: Iterable[Report]) -> Mapping[str, list[int]]:
-    """Run → its counter, as each node says it that knows it."""
+    """Run → its counters, as reported by each node that knows it."""
     found: dict[str, list[int]] = {}
     for report in reports:
         said: dict[str, int] = {}

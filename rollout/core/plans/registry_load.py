@@ -1,8 +1,8 @@
-"""Registry arithmetic: what the nodes together may ask of each registry, before a plan and after it, and the playbook's caps.
+"""Registry load: how much the nodes together may pull from each registry, before and after a plan, and the playbook's caps.
 
-A kubelet that serializes pulls has one at a time; else ``maxParallelImagePulls``, or no bound. Pulls begun a second are
-``registryPullQPS``, 0 is no bound (pkg/kubelet/images). Sums are over the nodes that were read: of those left alone too,
-for the registry does not care why a node asks.
+A kubelet that serializes pulls has one at a time; else ``maxParallelImagePulls``, or no bound. Pulls started per second are
+``registryPullQPS``; 0 is no bound (pkg/kubelet/images). Sums include all nodes that were read, also those left alone:
+they load the registry, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rollout.errors import Problem
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """One node and what it may ask now and then; ``None``: it is not known."""
+    """One node and its pull rate before and after the plan; ``None``: not known."""
 
     node: Node
     before: PullRate | None
@@ -35,7 +35,7 @@ def registry_loads(asking: Iterable[Asking]) -> tuple[RegistryLoad, ...]:
 
 
 def beyond_caps(loads: Iterable[RegistryLoad], caps: Iterable[RegistryCap]) -> Iterator[Problem]:
-    """The caps that a plan would exceed by asking more than before. One that lowers a load is let pass, however far it gets."""
+    """The caps that a plan would exceed with a higher load than before. A plan that lowers a load passes, even if it stays above the cap."""
     known = tuple(loads)
     for cap in caps:
         for load in known:
@@ -89,5 +89,5 @@ def scope_text(load: RegistryLoad) -> str:
 
 
 def sum_text(found: Sum) -> str:
-    """``5,000``, or that there is no bound and for how many nodes."""
+    """``5,000``, or for how many nodes there is no bound."""
     return f"no bound on {counted(found.unbounded, 'node')}, {found.total}" if found.unbounded else str(found.total)

@@ -1,7 +1,7 @@
 """A fleet's snapshot as a file, so that ``plan --snapshot FILE`` works offline.
 
 File contents are held once, by digest, in ``blobs`` (2,000 nodes have few distinct ones) and checked when read. The
-file holds what the nodes' files hold, credentials included: whoever writes it must write it 0600.
+file contains the nodes' files, credentials included: it must be written with mode 0600.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Files = Mapping[str, FileState]
 
 
 def encode(fleet: FleetSnapshot) -> bytes:
-    """Deterministic JSON, one line a node and a content."""
+    """Deterministic JSON, one line per node and per content."""
     contents: dict[str, bytes] = {}
 
     def keep(state: FileState) -> FileState:

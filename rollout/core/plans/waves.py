@@ -1,6 +1,6 @@
 """Which node goes in which wave. Deterministic: the same changes in the same inventory give the same waves.
 
-Inside a wave nodes are taken round-robin over the racks, so that a rack fills up last.
+Inside a wave, nodes are taken round-robin over the racks, so that no rack is completed early.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rollout.core.model.playbook import WaveKind, WaveRule
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node that will be changed. ``kind`` is what a canary must stand for: every kind gets one."""
+    """A node that will be changed. ``kind`` is what a canary represents: every kind gets a canary."""
 
     name: str
     rack: str
@@ -24,7 +24,7 @@ class Candidate:
 
 
 def round_robin(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """The first of each rack, then the second of each, …: racks in the order they come."""
+    """The first of each rack, then the second of each, …: racks in the order of their first node."""
     racks: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         racks.setdefault(candidate.rack, []).append(candidate)
@@ -33,9 +33,9 @@ def round_robin(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
 
 def waves(candidates: Sequence[Candidate], rules: Sequence[WaveRule], soak: float) -> tuple[Wave, ...]:
-    """Every candidate in exactly one wave; what the rules leave over goes into a last one. Empty waves are dropped.
+    """Puts every candidate in exactly one wave. Those that no rule takes form a last wave. Empty waves are dropped.
 
-    Nodes with devices are in the canary like any kind of node, else in a wave of their own after all others; the
+    Nodes with devices are in the canary like any kind of node, else in a wave of their own after all others. The
     control plane comes last, one at a time.
     """
     workers = [entry for entry in candidates if entry.role is Role.WORKER]
@@ -59,7 +59,7 @@ def _wave(name: str, picked: Iterable[Candidate], soak: float, *, hold: bool = F
 
 
 def name_of(rule: WaveRule) -> str:
-    """What a wave is called."""
+    """The wave's name."""
     if rule.kind is WaveKind.PER_RACK:
         return f"{rule.count} per rack"
     return f"{rule.percent:g} %" if rule.kind is WaveKind.UP_TO else rule.kind.value
@@ -75,7 +75,7 @@ def _pick(rule: WaveRule, left: Sequence[Candidate], total: int) -> tuple[Candid
 
 
 def _canaries(left: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """One node of each kind, in a rack that has no canary yet where there is one."""
+    """One node of each kind, in a rack that has no canary yet if possible."""
     by_kind: dict[str, list[Candidate]] = {}
     for candidate in left:
         by_kind.setdefault(candidate.kind, []).append(candidate)

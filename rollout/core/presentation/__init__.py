@@ -1,1 +1,1 @@
-"""What people are shown of a run: summary, view, report."""
+"""What people see of a run: summary, view, report."""

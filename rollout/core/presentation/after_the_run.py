@@ -1,4 +1,4 @@
-"""What a run's own events do not say: whether a controller is still at work on it, what it left, what was rolled back since."""
+"""What a run's own events do not show: whether a controller still works on it, what it left behind, what was rolled back since."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rollout.core.presentation.summary_text import (
 
 @dataclass(frozen=True, slots=True)
 class Afterwards:
-    """As seen at ``now``, seconds since the epoch. ``rolled_back``: later rollback → its nodes. Without arguments: nothing to tell."""
+    """As seen at ``now``, seconds since the epoch. ``rolled_back``: later rollback → its nodes. Without arguments: nothing to report."""
 
     now: float = 0.0
     controller: Attendance = field(default_factory=lambda: Attendance(alive=True))

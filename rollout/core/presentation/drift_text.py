@@ -1,4 +1,4 @@
-"""What ``rollout verify`` says: drift folded by kind and place, for people and for programs."""
+"""What ``rollout verify`` prints: drift folded by kind and place, for people and for programs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ VERSION = 1
 
 
 def has_drift(found: Mapping[str, Sequence[Drift]]) -> bool:
-    """Whether any node differs; a hint alone says only that something may be so."""
+    """Whether any node has drifted. A hint alone means only that it may have."""
     return any(drift.reference not in HINTS for drifts in found.values() for drift in drifts)
 
 
 def drift_lines(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread]) -> Iterator[str]:
-    """Differences folded, most nodes first; then who could not be asked."""
+    """Differences folded, most nodes first; then the nodes that could not be read."""
     together: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name, drifts in found.items():
         for drift in drifts:
@@ -30,14 +30,14 @@ def drift_lines(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread]) 
         yield f"{word}{reference} {printable(place)}: {counted(len(entries), 'node')}  {printable(names, 160)}"
         yield f"  {printable(entries[0][1], 500)}" + (f" (on {entries[0][0]})" if len(entries) > 1 else "")
         if reference == "kubeadm-rewrote":
-            yield "  `rollout export kubeadm --cluster CLUSTER` prints what keeps kubeadm from it; plan and apply again"
+            yield "  `rollout export kubeadm --cluster CLUSTER` prints a patch that stops kubeadm from doing this; then plan and apply again"
     reasons: dict[str, list[str]] = {}
     for entry in unread:
         reasons.setdefault(f"{printable(entry.message, 300)} [{entry.reference}]", []).append(entry.node)
     for reason, names_ in reasons.items():
-        yield f"not asked: {counted(len(names_), 'node')}  {printable(fold(names_), 160)}: {reason}"
+        yield f"not read: {counted(len(names_), 'node')}  {printable(fold(names_), 160)}: {reason}"
     well = sum(all(drift.reference in HINTS for drift in drifts) for drifts in found.values())
-    yield f"{counted(well, 'node')} as {'it' if well == 1 else 'they'} should be, {len(found) - well} drifted, {len(unread)} not asked"
+    yield f"{counted(well, 'node')} as {'it' if well == 1 else 'they'} should be, {len(found) - well} drifted, {len(unread)} not read"
 
 
 def drift_document(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What an emergency says before and between its runs: for people folded, for programs one line each."""
+"""What an emergency rollback prints before and between its runs: folded for people, one line each for programs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from rollout.core.text.message_folding import folded, for_all, nameless
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
-# A rollback's proof, told: nodes folded for people, a line a node for programs.
+# A rollback's proof in print: nodes folded for people, one line per node for programs.
 
 
 PROOF_VERSION = 1
 
 
 def proof_lines(proofs: Sequence[NodeProof]) -> Iterator[str]:
-    """How many are proven, and of all others which and why; nobody is left unnamed."""
+    """How many nodes are proven; for all others, which and why. Every node is named."""
     proven = [proof.node for proof in proofs if proof.proven is Proven.PROVEN]
     yield (
-        f"proof: {len(proven)} of {counted(len(proofs), 'node')} read again: old files by digest, kubelet healthy on them, "
-        "no guard left" + (f": {printable(fold(proven), 400)}" if proven else "")
+        f"proof: {len(proven)} of {counted(len(proofs), 'node')} reverted (read again: old files by digest, kubelet healthy, "
+        "no guard left)" + (f": {printable(fold(proven), 400)}" if proven else "")
     )
     together: dict[tuple[Proven, str], list[str]] = {}
     for proof in proofs:
@@ -31,12 +31,12 @@ def proof_lines(proofs: Sequence[NodeProof]) -> Iterator[str]:
             text = nameless("; ".join(proof.evidence), proof.node)
             together.setdefault((proof.proven, text), []).append(proof.node)
     for (kind, text), names in sorted(together.items(), key=lambda item: (item[0][0] == Proven.UNKNOWN, -len(item[1]))):
-        word = "not back as it was" if kind is Proven.WRONG else "unknown"
+        word = "not reverted" if kind is Proven.WRONG else "unknown"
         yield f"  {word} ({len(names)}) {printable(fold(names), 400)}: {printable(for_all(text, names), 400)}"
 
 
 def proof_documents(proofs: Sequence[NodeProof]) -> Iterator[dict[str, Any]]:
-    """A line a node, then one for all."""
+    """One line per node, then one for all."""
     for proof in proofs:
         yield {
             "version": PROOF_VERSION,
@@ -56,46 +56,46 @@ def all_proven(proofs: Sequence[NodeProof]) -> bool:
 
 VERSION = 1
 MOST_RUNS = 6
-"""Other runs that are named; of more only how many."""
+"""At most this many other runs are named; the rest are only counted."""
 
-PULLS = "no node's image pulls are waited for: where a kubelet or runtime restarts, they are cancelled and tried again"
+PULLS = "does not wait for image pulls: where a kubelet or runtime restarts, they are cancelled and tried again"
 
 
 def seen_lines(seen: OnNodes, picked: tuple[str, ...], back: Collection[str], cluster: str) -> Iterator[str]:
-    """Which runs are taken back, what other runs there are and how those are, and who did not answer."""
+    """Which runs are reverted, which other runs there are and how to revert those, and which nodes did not answer."""
     newest = seen.newest_run is not None and picked == (seen.newest_run.run,)
     meant = [_on(each) for each in seen.runs if each.run in picked]
     yield (
-        f"{'newest run on the nodes' if newest else 'taking back'}: {', '.join(meant)}; {counted(len(back), 'node')} already reverted"
+        f"{'newest run on the nodes' if newest else 'reverting'}: {', '.join(meant)}; {counted(len(back), 'node')} already reverted"
     )
     yield from _warnings(seen, cluster, newest=newest)
     others = [each for each in seen.runs if each.run not in picked and each.holding]
     for each in others[:MOST_RUNS]:
-        yield f"  stays: {_held(each)}; `rollout rollback {each.run} --cluster {cluster} --emergency` takes it back too"
+        yield f"  not reverted: {_held(each)}; `rollout rollback {each.run} --cluster {cluster} --emergency` reverts it too"
     if len(others) > MOST_RUNS:
         yield f"  and {len(others) - MOST_RUNS} older runs"
     if others:
-        yield "  --every-run takes each node's newest transaction back, whichever run it is of"
+        yield "  --every-run reverts each node's newest transaction, whichever run made it"
     for reason, names in folded(seen.silent).items():
         yield (
-            f"no answer from {counted(len(names), 'node')}, still owed: {printable(fold(names), 400)}: "
+            f"no answer from {counted(len(names), 'node')}, pending recovery: {printable(fold(names), 400)}: "
             f"{printable(for_all(reason, names), 300)}"
         )
 
 
 def _warnings(seen: OnNodes, cluster: str, *, newest: bool) -> Iterator[str]:
-    """What whoever did not name the run must know: that most nodes hold another, and who says what cannot be."""
+    """Warnings for a user who did not name the run: most nodes hold another one, or a node reports an impossible counter."""
     for each in seen.runs:
         if each.doubted:
             yield (
-                f"WARNING: {_on(each)} has counter {each.counter}, which no run can have: not taken for the newest; "
-                f"look at {printable(fold(each.newest_on or each.under), 200)}"
+                f"WARNING: {_on(each)} has counter {each.counter}, which no run can have, so it is not treated as the newest; "
+                f"check {printable(fold(each.newest_on or each.under), 200)}"
             )
     most = max(seen.runs, key=lambda each: len(each.newest_on))
     if newest and seen.newest_run is not None and len(most.newest_on) > len(seen.newest_run.newest_on):
         yield (
-            f"WARNING: more nodes hold {_on(most)}, which stays. A rollout that has just begun looks so, and so does a node "
-            f"that lies; if {most.run} is what broke: rollout rollback {most.run} --cluster {cluster} --emergency"
+            f"WARNING: more nodes hold {_on(most)}, which is not reverted. A rollout that has just begun looks like this, "
+            f"and so does a node that reports a false run. If {most.run} caused the failure: rollout rollback {most.run} --cluster {cluster} --emergency"
         )
 
 
@@ -129,7 +129,7 @@ def seen_document(seen: OnNodes, picked: tuple[str, ...], back: Collection[str])
 
 def predicted_lines(time: TimeBack) -> Iterator[str]:
     if not time.nodes:
-        yield "nothing to take back"
+        yield "nothing to revert"
         return
     yield str(time)
     yield PULLS
@@ -148,23 +148,23 @@ def predicted_document(time: TimeBack) -> dict[str, Any]:
 
 def waiting_lines(owed: Mapping[str, str], seconds: float) -> Iterator[str]:
     for reason, names in folded(owed).items():
-        yield f"owed ({len(names)}) {printable(fold(names), 400)}: {printable(for_all(reason, names), 300)}"
-    yield f"asking them again in {seconds_text(seconds)}; Ctrl-C ends this, and the same command goes on"
+        yield f"pending recovery ({len(names)}) {printable(fold(names), 400)}: {printable(for_all(reason, names), 300)}"
+    yield f"next attempt in {seconds_text(seconds)}; Ctrl-C stops this, and the same command continues it"
 
 
 def left_lines(nodes: Mapping[str, str]) -> Iterator[str]:
     for reason, names in folded(nodes).items():
-        yield f"no longer ours ({len(names)}) {printable(fold(names), 400)}: {printable(reason, 300)}"
+        yield f"left to another run ({len(names)}) {printable(fold(names), 400)}: {printable(reason, 300)}"
 
 
 def unfinished_lines(cluster: str, picked: tuple[str, ...], owed: Mapping[str, str]) -> Iterator[str]:
     if owed:
-        yield f"still owed: {printable(fold(owed), 400)}"
-    yield f"on, from anywhere: rollout rollback {' '.join(picked)} --cluster {cluster} --emergency --until-done"
+        yield f"still pending recovery: {printable(fold(owed), 400)}"
+    yield f"To continue, from any machine: rollout rollback {' '.join(picked)} --cluster {cluster} --emergency --until-done"
 
 
 def nodes_document(event: str, nodes: Mapping[str, str], **more: Any) -> dict[str, Any]:
-    """Who is owed, or left to others, each with why."""
+    """Nodes that are pending recovery or left to another run, each with the reason."""
     return {"version": VERSION, "event": event, "nodes": _reasons(nodes), **more}
 
 

@@ -1,4 +1,4 @@
-"""Silences that a run whose controller is gone has left in Alertmanager, and until when they last, by its journal and plan."""
+"""Silences that a run without a controller has left in Alertmanager, and when they end, from its journal and plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Step = tuple[Event, RunState, RunState]
 
 @dataclass(frozen=True, slots=True)
 class LeftSilence:
-    """``until``: seconds since the epoch. ``identity`` is ``""`` where the controller ended before it could write it down, if it set one."""
+    """``until``: seconds since the epoch. ``identity`` is ``""`` where the controller ended before it could record one, if it set one."""
 
     identity: str
     url: str
@@ -27,7 +27,7 @@ class LeftSilence:
 
 
 def left_silences(steps: Iterable[Step], plan: Plan, now: float) -> tuple[LeftSilence, ...]:
-    """What has not ended by ``now``, of a run with these steps. A resume lifts all of it at the run's end."""
+    """The silences that have not ended by ``now``, of a run with these steps. A resumed run lifts them all at its end."""
     lengths = _lengths(plan)
     longest = max(lengths.values(), default=0.0)
     left: dict[str, LeftSilence] = {}
@@ -59,7 +59,7 @@ def _lengths(plan: Plan) -> Mapping[str, float]:
 
 
 def _not_written_down(state: RunState, plan: Plan, longest: float) -> dict[str, LeftSilence]:
-    """The answer that names a wave's silences never came. They are set last, once every gate was asked for its baseline."""
+    """The silences of a wave for which no answer was recorded. They are set last, after every gate's baseline."""
     if not longest or not state.wave_is_opening:
         return {}
     asking = 2 * sum(gate.timeout for gate in plan.gates if gate.scope is GateScope.WAVE)
@@ -68,7 +68,7 @@ def _not_written_down(state: RunState, plan: Plan, longest: float) -> dict[str, 
 
 
 def left_silences_lines(left: Iterable[LeftSilence], run: str, now: float) -> Iterator[str]:
-    """For people: which alerts nobody hears, and until when."""
+    """For people: which alerts are silenced, and until when."""
     for each in left:
         until = f"{wall(each.until)} ({seconds_text(each.until - now)} from now)"
         wave = printable(each.wave, 60)

@@ -1,4 +1,4 @@
-"""An apply that begins no run, because nothing is left to do: as lines for people and as a JSON document."""
+"""An apply that begins no run because there is nothing to do: as lines for people and as a JSON document."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ VERSION = 1
 class Why(StrEnum):
     """Why no run is begun."""
 
-    ALREADY_APPLIED = "already-applied"  # every node of the plan read back with the plan's files
-    AS_WANTED = "as-wanted"  # the plan changes no node, and leaves none out that should be changed
+    ALREADY_APPLIED = "already-applied"  # every node of the plan was read and has the plan's files
+    AS_WANTED = "as-wanted"  # the plan changes no node and leaves out none that should be changed
     NONE_CAN = "none-can-be-changed"  # every node that should be changed is left out
 
 
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
-    """``runs``: those that applied the plan, newest first, as far as this journal knows."""
+    """``runs``: the runs of this journal that applied the plan, newest first."""
 
     plan: Plan
     why: Why
@@ -38,7 +38,7 @@ class NothingToDo:
 
 
 def nothing_to_change(plan: Plan) -> NothingToDo:
-    """Of a plan without a node."""
+    """For a plan without nodes."""
     return NothingToDo(plan, Why.NONE_CAN if plan.left_out else Why.AS_WANTED)
 
 
@@ -57,7 +57,7 @@ def nothing_lines(nothing: NothingToDo) -> Iterator[str]:
 
 
 def nothing_document(nothing: NothingToDo) -> dict[str, Any]:
-    """The only line of such an apply, where a run prints one an event."""
+    """The only line of such an apply; a run prints one line per event."""
     return {
         "version": VERSION,
         "event": "NothingToDo",

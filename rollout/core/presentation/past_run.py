@@ -1,4 +1,4 @@
-"""A run of another version of rollout, by what is kept of it: as lines for people and as a JSON document."""
+"""A run of another version of rollout, shown from its summary: as lines for people and as a JSON document."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rollout.core.run.state import Goal, NodeState, RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable, wall
 
-# How a run ended, in words that stay: what a version with other rules can still show of it.
+# How a run ended, in a stable form that a version with other rules can still show.
 #
-# Written down once, at the end. Names here are those of the journal's table ``summaries``.
+# Written once, at the end. Names here are those of the journal's table ``summaries``.
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class NodeCount:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """``ended`` is seconds since the epoch. ``why``: the halt; ``""``: none. ``counter``: the highest token that it had or saw.
+    """``ended`` is seconds since the epoch. ``why``: the halt; ``""``: none. ``counter``: the highest token that the run had or saw.
 
-    ``nodes`` is node state → nodes; ``owed``, ``cordoned`` are nodesets of what was left to do. ``reverted`` (rollbacks
-    only) is run → nodeset: whose change was reverted where.
+    ``nodes`` is node state → nodes; ``owed``, ``cordoned`` are nodesets of work that was left. ``reverted`` (rollbacks
+    only) is run → nodeset: the nodes where that run's change was reverted.
     """
 
     ended: float
@@ -84,7 +84,7 @@ VERSION = 1
 @dataclass(frozen=True, slots=True)
 class PastRun:
     """``began`` is seconds since the epoch; ``plan`` its digest, ``""`` for a rollback. ``version`` ``""`` and ``rules``
-    ``None``: not written down. ``ours``: the version and the rules of this program. ``summary`` ``None``: none is kept.
+    ``None``: not recorded. ``ours``: the version and the rules of this program. ``summary`` ``None``: none is kept.
     ``rolled_back``: later rollback → the nodes on which it reverted this run.
     """
 
@@ -110,7 +110,7 @@ def past_run_lines(past: PastRun) -> Iterator[str]:
     until = f", ended {wall(summary.ended)}" if summary else ""
     reason = printable(past.reason, 300) or "no reason was given"
     yield f"  by {printable(past.who)}, began {wall(past.began)}{until}: {reason}"
-    yield f"  its events are of {_written_by(past)}, this is rollout {past.ours[0]} with rules {past.ours[1]}: it can be shown, not resumed"
+    yield f"  its events were written by {_written_by(past)}; this is rollout {past.ours[0]} with rules {past.ours[1]}: it can be shown, not resumed"
     if past.plan:
         yield f"  plan: {printable(past.plan, 64)}"
     if summary:
@@ -131,19 +131,19 @@ def _summary_lines(summary: RunSummary) -> Iterator[str]:
     for state, found in summary.nodes.items():
         yield f"  {printable(state)} ({found.count}): {printable(found.nodes, 400)}"
     if summary.owed:
-        yield f"  owed (something is still to be done there): {printable(summary.owed, 400)}"
+        yield f"  pending recovery: {printable(summary.owed, 400)}"
     if summary.cordoned:
         yield f"  may still be cordoned by this run: {printable(summary.cordoned, 400)}"
 
 
 def _without_summary(past: PastRun) -> Iterator[str]:
     version = f"rollout {printable(past.version, 40)}" if past.version else "the version of rollout"
-    yield "  no summary is kept of it: it has not ended, or its version wrote none"
-    yield f"  if it has not ended: finish it with {version} that began it, or: rollout rollback --cluster {past.cluster} --emergency"
+    yield "  no summary: the run has not ended, or its version wrote none"
+    yield f"  if it has not ended: finish it with {version} that began it, or run: rollout rollback --cluster {past.cluster} --emergency"
 
 
 def past_run_document(past: PastRun) -> dict[str, Any]:
-    """The same as JSON values. Times are seconds since the epoch; what only a summary knows is ``null`` without one."""
+    """The same as JSON values. Times are seconds since the epoch; fields of the summary are ``null`` without one."""
     summary = past.summary
     return {
         "version": VERSION,

@@ -1,8 +1,8 @@
-"""How long a run still takes, from what its own nodes took so far. An estimate for people; nothing waits by it.
+"""How long a run still takes, estimated from its own nodes so far. For people only; no decision depends on it.
 
-As in ``estimate``: a wave takes ``max(pace-bound, window-bound) + soak``, but of the nodes that are left, and with one
-node's time as this run has measured it: the median of its applies so far, its settle window, and the time for gates and
-confirm. What goes wrong makes it longer, and nobody knows when a hold is lifted.
+As in ``estimate``, a wave takes ``max(pace-bound, window-bound) + soak``, here for the nodes that are left. One node's time
+is what this run has measured: the median of its applies so far, its settle window, and the time for gates and confirm.
+Failures make it longer, and the end of a hold cannot be known.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TO_DO = frozenset({NodeState.PENDING, NodeState.APPLYING, NodeState.APPLIED, No
 
 
 def remaining(state: RunState) -> float | None:
-    """Seconds until the end if nothing more goes wrong; ``None`` when there is nothing to say."""
+    """Seconds until the end if nothing more fails; ``None`` when there is no estimate."""
     if state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
         return None
     if state.phase is Phase.HALTING:
@@ -32,12 +32,12 @@ def remaining(state: RunState) -> float | None:
 
 
 def apply_time(state: RunState) -> float:
-    """What one apply takes: the median measured, or the plan's assumption while there is none."""
+    """How long one apply takes: the measured median, or the plan's assumption until there is one."""
     return _median(record.apply_seconds for record in state.nodes.values())
 
 
 def revert_time(state: RunState) -> float:
-    """The same of taking one back."""
+    """The same for one revert."""
     return _median(record.revert_seconds for record in state.nodes.values())
 
 
@@ -70,17 +70,17 @@ def _of_wave(state: RunState, index: int) -> float:
     busy = apply_time(state) + CONFIRM_SECONDS + _drain_time(state, left)
     each = busy + max((state.order.nodes[name].settle for name in left), default=0.0)
     if left:
-        within_budgets = _most(state.order, left) * busy  # a budget bounds who is in motion, not who settles
+        within_budgets = _most(state.order, left) * busy  # a budget limits nodes in flight, not nodes that settle
         seconds += max(_rounds(state.order, left, each, at_once=wave.at_once), within_budgets)
     elif not any(state.nodes[name].state is NodeState.CONFIRMED for name in wave.nodes):
-        return 0.0  # nobody is left to be watched
+        return 0.0  # no node is left to watch
     if index == 0 and _still_to_rehearse(state, wave):
         seconds += revert_time(state) + each
     return seconds
 
 
 def _drain_time(state: RunState, left: list[str]) -> float:
-    """What emptying a node takes: the median measured; before there is one it is not guessed."""
+    """How long a drain takes: the measured median; 0 until there is one."""
     if not any(state.order.nodes[name].drain for name in left):
         return 0.0
     measured = [record.drained_seconds for record in state.nodes.values() if record.drained_seconds > 0]
@@ -93,7 +93,7 @@ def _still_to_rehearse(state: RunState, wave: WaveOrder) -> bool:
 
 
 def _soak(state: RunState, wave: WaveOrder) -> float:
-    """Rounds still to be passed in a row, the next one when it is due."""
+    """Seconds for the rounds that must still pass in a row, the next one when it is due."""
     passed = passed_rounds(state)
     every = wave.soak / state.order.passes
     return max(0.0, state.round_at - state.now) + max(0, state.order.passes - passed - 1) * every
@@ -109,7 +109,7 @@ def passed_rounds(state: RunState) -> int:
 
 
 def _rounds(order: Order, names: list[str], each: float, at_once: int = 0) -> float:
-    """The slower of the pace and of rounds through the limits of racks, zones, wave and fleet."""
+    """The longer of two times: by the pace, and by rounds within the limits of racks, zones, wave and fleet."""
     racks = Counter(order.nodes[name].rack for name in names)
     rounds = [ceil(count / order.limits.per_rack.of(order.racks[rack])) for rack, count in racks.items()]
     rounds.append(ceil(len(names) / min(order.limits.in_flight, at_once or order.limits.in_flight)))

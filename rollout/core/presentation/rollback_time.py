@@ -1,13 +1,13 @@
-"""How long taking nodes back will take, said before anything is touched. An estimate for people; nothing waits by it.
+"""How long reverting nodes will take, printed before anything is changed. An estimate for people; no decision depends on it.
 
-    claiming                  one round trip to every node: as long as reading them took a moment ago
-    taking back               as in ``way_back``: the slower of pace and rounds, a round being one node's time and 5 s to
-                              settle; and not faster than this machine gets around them
-    leaving as found, proof   two round trips more to every node
+    claiming          one round trip to every node: as long as reading them just took
+    reverting         as in ``rollback_timing``: the slower of pace and rounds, where a round is one node's time and 5 s to
+                      settle; and not faster than this machine can reach them all
+    cleanup, proof    two more round trips to every node
 
-One node's time is what the journal's last rehearsal or rollback measured. Without one it is the time in which the agent
-watches a kubelet before it believes in it, RestartSec and a tenth, as the nodes themselves say it, and 3 s for stopping,
-starting and the way there; else 20 s. Nodes that fail, or stop answering meanwhile, make it longer.
+One node's time is what the journal's last rehearsal or rollback measured. Without one it is
+RestartSec and a tenth, as read from the nodes, and 3 s to stop, start and connect; else 20 s. For RestartSec and a tenth
+the agent watches a kubelet before it counts as healthy. Nodes that fail or stop answering make it longer.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rollout.core.run.order import predicted_seconds
 from rollout.core.run.state import Order, Rehearsal, RunState
 from rollout.core.text.terminal import counted, seconds_text
 
-# What the rehearsal of the rollback has shown, and what it says of the whole fleet.
+# What the rehearsal of the rollback has measured, and what follows for the whole fleet.
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """``done`` of ``nodes`` were taken back once, healthy. Seconds are the longest seen; 0: none measured.
+    """``done`` of ``nodes`` were reverted once and healthy. Seconds are the longest measured; 0: none.
 
-    ``fleet`` is how long an emergency rollback of every node of the run would take at that time a node.
+    ``fleet`` is how long an emergency rollback of every node of the run would take at that time per node.
     """
 
     nodes: int
@@ -42,10 +42,12 @@ class Rehearsed:
 
     def __str__(self) -> str:
         if not self.done:
-            return f"rehearsal: {self.back} of {counted(self.nodes, 'node')} on the way back"
-        took = f", in at most {seconds_text(self.revert_seconds)} a node" if self.revert_seconds else ""
-        fleet = f"; taking everything back would take about {seconds_text(self.fleet)}" if self.fleet else ""
-        return f"rehearsal: {self.done} of {counted(self.nodes, 'node')} taken back once, healthy{took}{fleet}"
+            return f"rehearsal: {self.back} of {counted(self.nodes, 'node')} being reverted"
+        took = f", in at most {seconds_text(self.revert_seconds)} per node" if self.revert_seconds else ""
+        fleet = (
+            f"; an emergency rollback of all nodes would take about {seconds_text(self.fleet)}" if self.fleet else ""
+        )
+        return f"rehearsal: {self.done} of {counted(self.nodes, 'node')} reverted once, healthy{took}{fleet}"
 
 
 def rehearsed(state: RunState) -> Rehearsed | None:
@@ -70,11 +72,11 @@ def rehearsed(state: RunState) -> Rehearsed | None:
 
 
 ROUND_TRIP = 0.02
-"""Seconds of this machine's for one round trip to one of many nodes, until it was measured by reading them."""
+"""Seconds this machine needs for one round trip to one of many nodes, until reading them has measured it."""
 
 STOP_AND_START = 3.0
 REVERTS, CLEANS, PROOFS = 1.5, 1.5, 2.0
-"""What this machine spends on a revert, on leaving a node as found and on its proof, in readings of a node."""
+"""The cost on this machine of a revert, a cleanup and a proof, in units of one reading of a node."""
 
 _SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|min|h)?(?:\s|$)")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1e-6, "min": 60.0, "h": 3600.0}
@@ -82,7 +84,7 @@ _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1e-6, "min": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class NodeTime:
-    """What one node's way back is taken to take, and how that is known."""
+    """The expected seconds to revert one node, and where the number is from."""
 
     seconds: float
     why: str
@@ -90,7 +92,7 @@ class NodeTime:
 
 @dataclass(frozen=True, slots=True)
 class TimeBack:
-    """``seconds`` in all, of which ``reverts`` between the first restart and the last node back."""
+    """``seconds`` in all, of which ``reverts`` from the first restart to the last reverted node."""
 
     nodes: int
     seconds: float
@@ -100,13 +102,13 @@ class TimeBack:
 
     def __str__(self) -> str:
         return (
-            f"{counted(self.nodes, 'node')} to take back, about {seconds_text(self.seconds)} at {self.pace:g} a second "
-            f"({self.each.seconds:.0f} s a node, {self.each.why})"
+            f"{counted(self.nodes, 'node')} to revert, about {seconds_text(self.seconds)} at {self.pace:g} nodes/s "
+            f"({self.each.seconds:.0f} s per node, {self.each.why})"
         )
 
 
 def time_back(order: Order, each: NodeTime, reading: float | None = None) -> TimeBack:
-    """``reading`` is how long it took to read these nodes; ``None``: it was not done."""
+    """``reading`` is how long it took to read these nodes; ``None``: they were not read."""
     count = len(order.nodes)
     around = reading if reading is not None else count * ROUND_TRIP
     reverts = max(predicted_seconds(order, each.seconds), REVERTS * around)
@@ -114,18 +116,18 @@ def time_back(order: Order, each: NodeTime, reading: float | None = None) -> Tim
 
 
 def node_time(known: WayBack | None, pauses: Iterable[str] = ()) -> NodeTime:
-    """By what was measured, else by RestartSec as nodes said it (``systemctl show``'s words), else by a rule of thumb."""
+    """From what was measured, else from the nodes' RestartSec (as printed by ``systemctl show``), else ``BACK_SECONDS``."""
     if known is not None:
-        return NodeTime(known.revert_seconds, f"as run {known.run} measured it on {counted(known.nodes, 'node')}")
+        return NodeTime(known.revert_seconds, f"measured by run {known.run} on {counted(known.nodes, 'node')}")
     asked = [span for text in pauses if (span := _span(text)) is not None]
     if asked:
-        why = f"never rehearsed; by RestartSec={max(asked):g} s of {counted(len(asked), 'node')}"
+        why = f"never rehearsed; from RestartSec={max(asked):g} s on {counted(len(asked), 'node')}"
         return NodeTime(1.1 * max(asked) + STOP_AND_START, why)
     return NodeTime(BACK_SECONDS, "never rehearsed")
 
 
 def _span(text: str) -> float | None:
-    """``1min 30s`` as seconds; ``None``: it is not one, or no end at all."""
+    """``1min 30s`` as seconds; ``None``: it is not a time span, or it is infinite."""
     if not re.fullmatch(r"(?:[0-9]+(?:\.[0-9]+)?\s*(?:us|ms|s|min|h)?\s*)+", text.strip()):
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in _SPAN.findall(text.strip()))

@@ -1,4 +1,4 @@
-"""What can be said of a run, from its state alone: counts, folded troubles, the exit code."""
+"""A run's summary, from its state alone: counts, folded failures, the exit code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WaveSummary:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSummary:
-    """The place of a scope that is nearest to halting the run: at ``left`` more nodes gone wrong."""
+    """The place of a scope that is nearest to halting the run: at ``left`` more failed nodes."""
 
     where: str
     wrong: int
@@ -66,12 +66,12 @@ class Summary:
     left_out: tuple[LeftOut, ...]
     owed: str
     leftovers: tuple[str, ...]
-    pulling: str  # nodes whose change waits for their pulls or their baseline
-    cancelled: str  # nodes that were changed although they pulled images
-    draining: str  # nodes that are being emptied, and what for is waited
-    cordoned: str  # nodes at rest that may still have a cordon of the run
-    owed_cordons: str  # the owed nodes to which nothing but lifting a cordon is still to be done
-    owed_changes: str  # all others of them
+    pulling: str  # nodes that wait for their pulls or baseline before the change
+    cancelled: str  # nodes that were changed while they pulled images
+    draining: str  # nodes that are being drained, and what the drain waits for
+    cordoned: str  # nodes not in flight that may still have the run's cordon
+    owed_cordons: str  # nodes pending recovery for which only a cordon must be lifted
+    owed_changes: str  # all other nodes pending recovery
     exit_code: int | None
 
 
@@ -112,7 +112,7 @@ def summarize(state: RunState) -> Summary:
 
 
 def owed_nodes(state: RunState) -> tuple[str, ...]:
-    """Nodes to which something is still to be done: none, where a run was turned away before it touched any."""
+    """Nodes pending recovery; none if preflight refused the run before it changed any."""
     if state.ending is Ending.PREFLIGHT:
         return ()
     return tuple(name for name, record in state.nodes.items() if record.owed)
@@ -137,13 +137,13 @@ def _counts(state: RunState, names: tuple[str, ...]) -> dict[str, int]:
 
 
 def troubles(state: RunState, names: Iterable[str] | None = None) -> tuple[Trouble, ...]:
-    """Nodes (``None``: all) that are not simply done or waiting, folded by state and message, most first."""
+    """Nodes (``None``: all) that failed or were reverted, folded by state and message, most first."""
     together: dict[tuple[NodeState, str, str], list[str]] = {}
     expected = {NodeState.REVERTED} if state.order.goal is Goal.REVERT else set()
     for name in state.nodes if names is None else names:
         record = state.nodes[name]
         if record.state in _TROUBLE and record.state not in expected:
-            message = record.message or ("taken back with the run" if record.cause is None else "")
+            message = record.message or ("reverted with the run" if record.cause is None else "")
             together.setdefault((record.state, record.reference, nameless(message, name)), []).append(name)
     folded = (
         Trouble(s, ref, for_all(message, who), fold(who), len(who)) for (s, ref, message), who in together.items()
@@ -152,7 +152,7 @@ def troubles(state: RunState, names: Iterable[str] | None = None) -> tuple[Troub
 
 
 def exit_code(state: RunState) -> int | None:
-    """0 done · 2 preflight · 3 halted · 4 some nodes went wrong · 5 claimed · 130 interrupted; ``None``: not ended."""
+    """0 done · 2 preflight · 3 halted · 4 some nodes failed · 5 claimed · 130 interrupted; ``None``: not ended."""
     if state.phase is not Phase.ENDED or state.ending is None:
         return None
     if state.ending in _EXIT:

@@ -20,13 +20,13 @@ _RESUMABLE = frozenset({Ending.HALTED, Ending.INTERRUPTED, Ending.CLAIMED})
 
 
 def summary_lines(summary: Summary) -> Iterator[str]:
-    """The run in a few lines, troubles folded by message."""
+    """The run in a few lines, failures folded by message."""
     what = "rollback" if summary.goal is Goal.REVERT else "run"
     yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
     if summary.halt:
         yield f"  why: {printable(summary.halt, 400)}"
     if summary.paused:
-        yield f"  waits: {printable(summary.paused, 300)}; `rollout continue {summary.run}` goes on, `rollout abort {summary.run}` ends it"
+        yield f"  waits: {printable(summary.paused, 300)}; `rollout continue {summary.run}` continues it, `rollout abort {summary.run}` ends it"
     if summary.draining:
         yield f"  waits: {printable(summary.draining, 500)}"
     if summary.pulling:
@@ -44,7 +44,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
-    """Whether a controller is at work on a run that has not ended. ``silent``: seconds since its last heartbeat; ``None``: it has no lease."""
+    """Whether a controller works on a run that has not ended. ``silent``: seconds since its last heartbeat; ``None``: it has no lease."""
 
     alive: bool
     host: str = ""
@@ -52,7 +52,7 @@ class Attendance:
 
 
 def attendance_lines(summary: Summary, attendance: Attendance) -> Iterator[str]:
-    """That a run which looks as if it went on does not, and the command that continues it; nothing where it does."""
+    """Reports that no controller works on a run that has not ended, with the command that continues it; else nothing."""
     if summary.phase is Phase.ENDED or attendance.alive:
         return
     yield f"  no controller is at work on this run{last_heartbeat(attendance)}"
@@ -60,14 +60,14 @@ def attendance_lines(summary: Summary, attendance: Attendance) -> Iterator[str]:
 
 
 def last_heartbeat(attendance: Attendance) -> str:
-    """When a controller that is gone was last heard of; nothing where it has given its lease back."""
+    """When a lost controller sent its last heartbeat; nothing if it has released its lease."""
     if attendance.silent is None:
         return ""
     return f": the last heartbeat came {attendance.silent:.0f} s ago from {printable(attendance.host)}"
 
 
 def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """That what a run confirmed is no longer there: later rollback → its nodes."""
+    """Reports that a later run rolled this one back: later rollback → its nodes."""
     for run, names in since.items():
         nodes = f"{counted(len(names), 'node')} {printable(fold(names), 200)}"
         yield f"  since then run {run} rolled it back on {nodes}"
@@ -78,7 +78,7 @@ def since_document(since: Mapping[str, tuple[str, ...]]) -> list[dict[str, Any]]
 
 
 def _budgets(summary: Summary) -> Iterator[str]:
-    """How far a run under way is from halting."""
+    """How far a run that has not ended is from halting."""
     if summary.budgets and summary.ending is None:
         parts = " · ".join(f"{each.where} {each.wrong} of {each.limit}" for each in summary.budgets)
         yield f"  budgets: {parts}: halts at {summary.budgets[0].left} more in {summary.budgets[0].where}"
@@ -87,34 +87,35 @@ def _budgets(summary: Summary) -> Iterator[str]:
 def _troubles(summary: Summary) -> Iterator[str]:
     for trouble in summary.troubles:
         reference = f" [{trouble.reference}]" if trouble.reference else ""
-        yield f"  {trouble.state} ({trouble.count}) {trouble.nodes}: {printable(trouble.message, 300) or 'no word'}{reference}"
+        yield f"  {trouble.state} ({trouble.count}) {trouble.nodes}: {printable(trouble.message, 300) or 'no message'}{reference}"
 
 
 def _not_done(summary: Summary) -> Iterator[str]:
     for left in summary.left_out:
         yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
     if summary.owed_changes:
-        yield f"  owed (the change is still to be done or taken back there): {summary.owed_changes}"
+        yield f"  pending recovery (the change is still to be applied or reverted there): {summary.owed_changes}"
     if summary.owed_cordons:
-        yield f"  owed (only its cordon is still to be lifted there): {summary.owed_cordons}"
+        yield f"  pending recovery (only the cordon is still to be lifted there): {summary.owed_cordons}"
     if summary.owed and summary.ending is Ending.DONE:
-        yield f"  on: rollout catch-up {summary.run}, once they are back"
+        yield f"  To recover them, once they answer: rollout catch-up {summary.run}"
     if summary.cancelled:
-        yield f"  changed although they pulled images, which was cancelled: {printable(summary.cancelled, 200)}"
+        yield f"  changed while they pulled images; the pulls were cancelled: {printable(summary.cancelled, 200)}"
     if summary.cordoned:
         nodes = printable(summary.cordoned, 200)
-        yield f"  may still be cordoned by this run: {nodes}; the run's next controller lifts that, or `{BY_HAND}`"
+        yield f"  may still be cordoned by this run: {nodes}; the run's next controller lifts the cordon, or run `{BY_HAND}`"
     for leftover in summary.leftovers[:20]:
         yield f"  left behind: {printable(leftover, 200)}"
 
 
 def _how_to_go_on(summary: Summary) -> Iterator[str]:
     if summary.ending is Ending.CLAIMED:
-        yield "  on: the run that has the nodes first: resume it or roll it back where its journal is, or rollback --emergency;"
+        yield "  another run has claimed the nodes: first resume it or roll it back where its journal is, or use rollback --emergency;"
         yield f"      if its machine no longer exists: rollout unlock --cluster {summary.cluster} --reason …"
     if summary.ending in _RESUMABLE:
-        back = "" if summary.goal is Goal.REVERT else f"; back: rollout rollback {summary.run}"
-        yield f"  on: rollout resume {summary.run}{back}"
+        yield f"  To continue: rollout resume {summary.run}"
+        if summary.goal is not Goal.REVERT:
+            yield f"  To undo: rollout rollback {summary.run}"
 
 
 def _where(summary: Summary) -> str:

@@ -1,4 +1,4 @@
-"""A run at a glance: everything a person wants to know of it now, from its state alone. Frozen, folded, for screens."""
+"""A run at a glance, for screens: everything a person needs to know of it now, from its state alone. Frozen and folded."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class WaveStanding(StrEnum):
 class WaveView:
     name: str
     total: int
-    done: int  # nodes at which it has arrived, well or not
+    done: int  # nodes that it has finished, healthy or not
     counts: Counts
     standing: WaveStanding
 
 
 @dataclass(frozen=True, slots=True)
 class RackView:
-    """A rack with something wrong, in motion, or in the middle of the present wave: neither untouched nor simply done."""
+    """A rack that has failed nodes, nodes in flight, or a part of the current wave done."""
 
     name: str
     total: int
@@ -110,7 +110,7 @@ def _counts(state: RunState, names: tuple[str, ...]) -> Counts:
 
 
 def _done(state: RunState, counts: Counts) -> int:
-    """Nodes with nothing more to do to them, well or not."""
+    """Nodes that need no more work, healthy or not."""
     open_ = {NodeState.PENDING, *IN_MOTION}
     if state.order.goal is Goal.REVERT:
         open_.add(NodeState.CONFIRMED)
@@ -132,7 +132,7 @@ def _standing(state: RunState, index: int) -> WaveStanding:
 
 
 def _racks(state: RunState) -> tuple[RackView, ...]:
-    """The worst first. A rack stays for as long as its wave goes on there: lines that come and go are hard to read."""
+    """The worst first. A rack stays listed until its wave is done there: lines that come and go are hard to read."""
     members: dict[str, list[str]] = {}
     for name, node in state.order.nodes.items():
         members.setdefault(node.rack, []).append(name)
@@ -165,22 +165,22 @@ def _more(racks: tuple[RackView, ...]) -> str:
     if not racks:
         return ""
     moving, wrong = sum(map(_in_motion, racks)), sum(rack.wrong for rack in racks)
-    return f"and {counted(len(racks), 'more rack')}: {moving} in motion, {wrong} gone wrong"
+    return f"and {counted(len(racks), 'more rack')}: {moving} in flight, {wrong} failed"
 
 
 def _left(state: RunState) -> str:
-    """``about 12 min left``, honest about holds and pauses; ``""`` when there is nothing to say."""
+    """``about 12 min left``, with holds and pauses named; ``""`` when there is no estimate."""
     seconds = remaining(state)
     if seconds is None:
         return ""
     holds = [wave.name for index, wave in enumerate(state.order.waves) if wave.hold and index > state.promoted]
     coming = [name for name in holds if state.paused is None or not state.paused.held]
-    waits = " once it goes on" if state.paused is not None else ""
+    waits = " once it continues" if state.paused is not None else ""
     hold = f", and a hold after wave {printable(coming[0], 60)}" if coming and state.phase is not Phase.HALTING else ""
     return f"about {seconds_text(_roughly(seconds))} left{waits}{hold}"
 
 
 def _roughly(seconds: float) -> float:
-    """No more exact than an estimate is."""
+    """Rounded to the precision of an estimate."""
     step = 60 if seconds > 600 else 10 if seconds > 90 else 1
     return max(1.0, round(seconds / step) * step)

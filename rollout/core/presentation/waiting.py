@@ -16,17 +16,17 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
 _AGAIN = 15.0
-"""Seconds for which gates that cannot tell yet are nothing to speak of: a lease is renewed every ten."""
+"""Seconds for which unknown gates are not reported: a lease is renewed every ten."""
 
 _MOVING = (Phase.RUNNING, Phase.SOAKING, Phase.HALTING)
 
 _DRAINING = "being drained"
-_EMPTY = "empty, to be restarted"
+_EMPTY = "drained, to be restarted"
 _DOING = {
     NodeState.APPLYING: "applying",
-    NodeState.APPLIED: "to pass their gates and be confirmed",
-    NodeState.REVERTING: "being taken back",
-    NodeState.UNKNOWN: "to say where they stand",
+    NodeState.APPLIED: "waiting for gates and confirm",
+    NodeState.REVERTING: "reverting",
+    NodeState.UNKNOWN: "unknown, to be read again",
 }
 _ALL_DOING = (_DRAINING, _EMPTY, *_DOING.values())
 
@@ -41,11 +41,11 @@ def waits_for(state: RunState, now: float) -> str:
         return f"on hold: {printable(state.paused.reason)}; gates are still checked; `rollout continue {run}` promotes"
     why = f" ({printable(state.paused.reason)})" if state.paused.reason else ""
     moving = f"; {said}" if _moving(state) else ""
-    return f"paused by {printable(state.paused.who)}{why}: `rollout continue {run}` goes on{moving}"
+    return f"paused by {printable(state.paused.who)}{why}: `rollout continue {run}` continues it{moving}"
 
 
 def silences(state: RunState, now: float) -> tuple[str, ...]:
-    """A sentence for the nodes that do not speak, or whose gates could not be asked, and when they are given up."""
+    """A sentence for nodes that do not answer or have unknown gates, and when they are given up."""
     found: dict[str, list[tuple[str, NodeRecord]]] = {}
     for name, record in state.nodes.items():
         quiet = at_its_gates(record) and now - record.since < _AGAIN
@@ -55,7 +55,7 @@ def silences(state: RunState, now: float) -> tuple[str, ...]:
 
 
 def at_its_gates(record: NodeRecord) -> bool:
-    """Whether a node that is unknown has spoken, and only a gate could not tell yet."""
+    """Whether an unknown node has answered, and only a gate is still unknown."""
     return record.state is NodeState.UNKNOWN and not record.reads and record.reference.startswith("gate-")
 
 
@@ -65,9 +65,9 @@ def _silence(state: RunState, now: float, message: str, nodes: list[tuple[str, N
     names = printable(fold(name for name, _ in nodes), 60)
     why = f": {message}" if message else ""
     if all(at_its_gates(record) for _, record in nodes):
-        return f"{counted(len(nodes), 'node')} not through the gates for {seconds_text(now - since)}, asked again ({names}{why})"
+        return f"{counted(len(nodes), 'node')} with unknown gates for {seconds_text(now - since)}, checked again ({names}{why})"
     end = f"given up in {seconds_text(left)}" if left > 0 else "being given up"
-    return f"{counted(len(nodes), 'node')} silent for {seconds_text(now - since)}, {end} ({names}{why})"
+    return f"{counted(len(nodes), 'node')} without an answer for {seconds_text(now - since)}, {end} ({names}{why})"
 
 
 def _opening(state: RunState, _now: float) -> str:
@@ -77,18 +77,18 @@ def _opening(state: RunState, _now: float) -> str:
 def _running(state: RunState, now: float) -> str:
     wave = state.order.waves[min(state.wave, len(state.order.waves) - 1)]
     if state.gate_asked:
-        return f"the wave gates, asked before wave {wave.name}: what they say is its baseline"
+        return f"the wave gates before wave {wave.name}: their results are its baseline"
     records = [state.nodes[name] for name in wave.nodes]
     back = sum(record.rehearsal is Rehearsal.BACK for record in records)
     if back:
-        return f"the rehearsal: {counted(back, 'node')} of wave {wave.name} to be taken back and changed again"
+        return f"the rehearsal: {counted(back, 'node')} of wave {wave.name} to be reverted and applied again"
     brake = _brake(state, now, wave.nodes) if state.paused is None else ""
     parts = (_moving(state), drains(state, now), pulls(state, now), baselines(state, now), brake)
-    return "; ".join(part for part in parts if part) or "the next look at the clock"
+    return "; ".join(part for part in parts if part) or "the next clock tick"
 
 
 def _moving(state: RunState) -> str:
-    """What is in flight: by what it does and, when it is one, by its rack."""
+    """The nodes in flight, by what is done to them, and their rack if it is the same."""
     moving = {name: record for name, record in state.nodes.items() if record.state in IN_MOTION}
     if not moving:
         return ""
@@ -106,7 +106,7 @@ def _doing(record: NodeRecord) -> str:
 
 
 def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
-    """Why no more nodes are released at this moment; ``""`` when none wait."""
+    """Why no more nodes are released now; ``""`` when none is pending."""
     pending = [
         name
         for name in names
@@ -116,14 +116,14 @@ def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
         return ""
     limits = state.order.limits
     candidates, capacity = who_may_go(state.order, state.nodes, pending, now)
-    waiting = f"{counted(len(pending), 'node')} to follow"
+    waiting = f"{counted(len(pending), 'node')} pending"
     if not capacity:
-        return f"{waiting}: {limits.in_flight} in flight is the limit"
+        return f"{waiting}: at the limit of {limits.in_flight} in flight"
     if candidates:
         return (
-            f"{waiting}, {limits.pace:g} restarts/s"
+            f"{waiting}, pace {limits.pace:g} restarts/s"
             if not pace_allows(state.started, limits, now)
-            else f"{waiting} now"
+            else f"{waiting}, to be released now"
         )
     racks = {state.order.nodes[name].rack for name in pending}
     full = f"{rack_words(next(iter(racks)))} is at its" if len(racks) == 1 else f"{len(racks)} racks are at their"
@@ -131,7 +131,7 @@ def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
 
 
 def baselines(state: RunState, now: float) -> str:
-    """Who waits for its baseline, and until when at most; ``""`` when nobody does."""
+    """Nodes that wait for their baseline, and for how long at most; ``""`` when none does."""
     waiting = {
         name: found
         for name, record in state.nodes.items()
@@ -141,11 +141,11 @@ def baselines(state: RunState, now: float) -> str:
         return ""
     left = max(0.0, max(found.since for found in waiting.values()) + WITHIN - now)
     who = f"{counted(len(waiting), 'node')} ({printable(fold(waiting), 60)})"
-    return f"{who}: the API server tells no baseline; asked again for {seconds_text(left)} at most, then left alone"
+    return f"{who}: no baseline from the API server; asked again for {seconds_text(left)} at most, then left alone"
 
 
 def pulls(state: RunState, now: float) -> str:
-    """Who waits for its pulls, until when at most, and what then; ``""`` when nobody does."""
+    """Nodes that wait for their pulls, for how long at most, and what happens then; ``""`` when none does."""
     waiting = {
         name: found
         for name, record in state.nodes.items()
@@ -154,10 +154,10 @@ def pulls(state: RunState, now: float) -> str:
     if not waiting:
         return ""
     images = list(dict.fromkeys(image for found in waiting.values() for image in found.images))
-    said = ", ".join(printable(image, 60) for image in images[:_MOST_IMAGES]) or "it cannot be told which"
+    said = ", ".join(printable(image, 60) for image in images[:_MOST_IMAGES]) or "images not known"
     more = f" and {len(images) - _MOST_IMAGES} more" if len(images) > _MOST_IMAGES else ""
     left = max(found.since for found in waiting.values()) + state.order.pulls.within - now
-    then = "left alone" if state.order.pulls.then is Busy.SKIP else "changed all the same"
+    then = "left alone" if state.order.pulls.then is Busy.SKIP else "changed anyway"
     until = (
         f"asked again for {seconds_text(left)} at most, then {then}" if left > 0 else f"asked once more, then {then}"
     )
@@ -169,26 +169,26 @@ _MOST_IMAGES = 3
 
 
 def drains(state: RunState, now: float) -> str:
-    """Who is being drained, what the one that is longest at it waits for, and until when; ``""`` when nobody is."""
+    """Nodes that are being drained, what the longest drain waits for, and until when; ``""`` when there is none."""
     there = {name: found for name, record in state.nodes.items() if (found := record.draining) and not found.done}
     if not there:
         return ""
     longest = min(there, key=lambda name: there[name].since)
     left = there[longest].since + state.order.nodes[longest].drain - now
-    until = f"{seconds_text(left)} left, then left alone" if left > 0 else "its time is over"
-    why = printable(there[longest].waits, 300) or "its pods to be asked to go"
+    until = f"{seconds_text(left)} left, then left alone" if left > 0 else "its time limit has passed"
+    why = printable(there[longest].waits, 300) or "the eviction of its pods"
     verb = "is" if len(there) == 1 else "are"
-    return f"{counted(len(there), 'node')} {verb} drained ({printable(fold(there), 60)}): {longest} waits for {why}; {until}"
+    return f"{counted(len(there), 'node')} {verb} being drained ({printable(fold(there), 60)}): {longest} waits for {why}; {until}"
 
 
 def cordons(state: RunState) -> tuple[str, ...]:
-    """Nodes that may still have a cordon of the run, though nothing is done to them any more or it could not be lifted."""
+    """Nodes that may still have the run's cordon: the run has ended, or the cordon could not be lifted."""
     ended = state.phase is Phase.ENDED
     return tuple(name for name, record in state.nodes.items() if record.cordoned and (ended or record.uncordons))
 
 
 def extended(state: RunState, name: str) -> str:
-    """Why a drain goes on beyond its time; ``""``: it does not."""
+    """Why a drain continues beyond its time limit; ``""``: it does not."""
     draining = state.nodes[name].draining
     if draining is None or draining.done or state.now < draining.since + state.order.nodes[name].drain:
         return ""
@@ -207,7 +207,7 @@ def _soaking(state: RunState, now: float) -> str:
     if asked:
         return f"{progress}, {counted(asked, 'node')} being measured"
     if state.gate_asked:
-        return f"{progress}, the wave gates are being asked"
+        return f"{progress}, the wave gates are being checked"
     moving = _moving(state)
     if moving:
         return f"{progress}; {moving}"
@@ -216,13 +216,13 @@ def _soaking(state: RunState, now: float) -> str:
 
 def _halting(state: RunState, _now: float) -> str:
     waiting = [record for record in state.nodes.values() if record.want_back and record.state is NodeState.CONFIRMED]
-    parts = [_moving(state), f"{counted(len(waiting), 'node')} to follow back" if waiting else ""]
-    what = "taking back" if state.order.goal is Goal.REVERT else "halting"
-    return f"{what}: {'; '.join(part for part in parts if part) or 'in-flight nodes end'}"
+    parts = [_moving(state), f"{counted(len(waiting), 'node')} still to be reverted" if waiting else ""]
+    what = "reverting" if state.order.goal is Goal.REVERT else "halting"
+    return f"{what}: {'; '.join(part for part in parts if part) or 'in-flight nodes to finish'}"
 
 
 def _closing(state: RunState, _now: float) -> str:
-    return f"{_outstanding(state, Verb.CLEAN)} to be left as found"
+    return f"{_outstanding(state, Verb.CLEAN)} to be cleaned up"
 
 
 def _outstanding(state: RunState, verb: Verb) -> str:
@@ -231,7 +231,7 @@ def _outstanding(state: RunState, verb: Verb) -> str:
 
 
 def _ended(_state: RunState, _now: float) -> str:
-    return "nothing: it has ended"
+    return "nothing: the run has ended"
 
 
 _PHASES = {

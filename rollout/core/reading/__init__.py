@@ -1,1 +1,1 @@
-"""What people write, with file, line and column: inventories, playbooks, templates; every mistake at once."""
+"""Reads the files that people write: inventories, playbooks, templates. Every mistake is reported at once, with file, line and column."""

@@ -1,8 +1,8 @@
-"""What an Ansible inventory prints for ``--list``: one JSON document of groups, with ``_meta.hostvars``.
+"""The output of an Ansible inventory for ``--list``: one JSON document of groups, with ``_meta.hostvars``.
 
-Of all variables only address, user, port, connection and those that the inventory file names are looked at; the rest,
-where passwords may be, is forgotten here. Group variables count as with Ansible: of a group further from ``all`` before
-one nearer to it, a host's own before any group's.
+Only the variables for address, user, port, connection and those that the inventory file names are read; the rest, which
+may contain passwords, is dropped here. Group variables have Ansible's precedence: a group further from ``all`` wins over
+one nearer to it, and a host's own variables win over any group's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
-# The groups of an Ansible inventory's JSON: who is in them, and in which order their variables count.
+# The groups of an Ansible inventory's JSON: their hosts, and the precedence of their variables.
 
 
 _GROUP_KEYS = ("hosts", "children", "vars")
@@ -27,7 +27,7 @@ _NO_HOSTVARS = "it prints no `_meta.hostvars`, and rollout does not run it again
 
 
 def document_of(text: str, where: str) -> dict[str, Any]:
-    """The JSON, strictly: nothing before or after it, no key twice, a map. Raises ``InputError``."""
+    """The JSON, read strictly: nothing before or after it, no duplicate key, a map. Raises ``InputError``."""
     try:
         found = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
     except RecursionError:
@@ -48,12 +48,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [key for key, _ in pairs]
         twice = next(key for key in found if names.count(key) > 1)
-        raise ValueError(f"`{printable(twice, 60)}` is there twice")
+        raise ValueError(f"`{printable(twice, 60)}` is a duplicate key")
     return found
 
 
 def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 @dataclass(slots=True)
@@ -76,18 +76,18 @@ class AnsibleGroup:
 
 
 class AnsibleReading:
-    """Notes what is of a wrong type or does not fit together, and goes on."""
+    """Notes wrong types and inconsistencies, and continues."""
 
     def __init__(self, where: str) -> None:
         self._where = where
         self.problems: list[Problem] = []
 
     def note(self, message: str, reference: str = "bad-inventory", hint: str = "") -> None:
-        """Something wrong, with the source's name before it."""
+        """A mistake, prefixed with the source's name."""
         self.problems.append(Problem(reference, f"{self._where}: {message}", hint=hint))
 
     def groups(self, document: Mapping[str, Any]) -> Groups:
-        """As they are written; without ``below`` and ``order`` when there are problems."""
+        """The groups as written; without ``below`` and ``order`` if there are problems."""
         host_vars = self._host_vars(document.get("_meta"))
         written = {name: self._group(name, said) for name, said in document.items() if name != "_meta"}
         for child in {child for group in written.values() for child in group.children} - written.keys():
@@ -99,7 +99,7 @@ class AnsibleReading:
         return Groups(written, host_vars, _below(written, order), order)
 
     def hosts(self, groups: Groups, group: str | None) -> tuple[str, ...]:
-        """Those of one group and its children, or all."""
+        """The hosts of one group and its children, or all hosts."""
         if group is None or group == "all":
             return tuple(dict.fromkeys(host for hosts in groups.below.values() for host in hosts))
         if group not in groups.below:
@@ -142,7 +142,7 @@ class AnsibleReading:
         return []
 
     def _depths(self, written: Mapping[str, AnsibleGroup]) -> Mapping[str, int]:
-        """How far each group is from the top, by the longest way; ``all`` is above everything."""
+        """The distance of each group from the top, by the longest path; ``all`` is above everything."""
         parents: dict[str, list[str]] = {name: [] for name in written}
         for name, group in written.items():
             for child in group.children:
@@ -150,7 +150,7 @@ class AnsibleReading:
         waiting = {name: len(above) for name, above in parents.items()}
         depths = {name: 0 if name == "all" else 1 for name in written}
         ready = [name for name, count in waiting.items() if not count]
-        for name in ready:  # grows while it is gone through
+        for name in ready:  # grows during the iteration
             for child in written[name].children:
                 depths[child] = max(depths[child], depths[name] + 1)
                 waiting[child] -= 1
@@ -217,7 +217,7 @@ def _places(source: FromAnsible, nodes: tuple[FoundNode, ...], where: str) -> It
 
 
 class _Wanted:
-    """What of a host's variables is used, and how."""
+    """Which of a host's variables are used, and how."""
 
     def __init__(self, source: FromAnsible, groups: Groups) -> None:
         self._source = source
@@ -280,5 +280,5 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _number(port: object) -> object:
-    """Ansible takes ``"2222"`` for a port too."""
+    """Ansible also accepts ``"2222"`` as a port."""
     return int(port) if isinstance(port, str) and port.isdecimal() and len(port) < 6 else port

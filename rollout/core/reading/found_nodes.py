@@ -1,4 +1,4 @@
-"""Nodes that were found elsewhere, in the shape in which an inventory lists its own."""
+"""Nodes from another source, in the shape in which an inventory lists its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DIGITS = re.compile(r"(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class FoundNode:
-    """A node as its source says it; nothing of it has been checked. ``None``: the source does not say."""
+    """A node as its source gives it, unchecked. ``None``: the source does not give it."""
 
     name: str
     address: object = None
@@ -45,7 +45,7 @@ class FoundNodes:
 
 
 def refuse(problems: Sequence[Problem]) -> None:
-    """Raise what was found wrong, if anything; the same mistake on a thousand nodes is not said a thousand times."""
+    """Raise the problems, if any; the same mistake on a thousand nodes is not repeated a thousand times."""
     if problems:
         more = len(problems) - MOST_PROBLEMS
         rest = (Problem("more-mistakes", f"… and {counted(more, 'more mistake')}"),) if more > 0 else ()
@@ -55,8 +55,8 @@ def refuse(problems: Sequence[Problem]) -> None:
 def listed(found: FoundNodes, item: Item) -> tuple[Item, dict[str, Item]]:
     """The nodes as a list of an inventory file, and the groups as its ``groups``; all of it at the place of ``item``.
 
-    Raises ``InputError`` that names the nodes with something wrong. Nodes come in the order of their names, numbers in
-    them counted, whatever the source's order is. A group whose name cannot be ours is left out.
+    Raises ``InputError`` that names the nodes with mistakes. Nodes are sorted by name, with the numbers in it as numbers,
+    whatever the source's order is. A group is left out if its name is not allowed here.
     """
     written = [_written(node) for node in sorted(found.nodes, key=lambda node: _natural(node.name))]
     if not written:
@@ -73,7 +73,7 @@ def listed(found: FoundNodes, item: Item) -> tuple[Item, dict[str, Item]]:
 
 
 def _pieces(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Names that do not fold make long texts, and a nodeset's text is bounded."""
+    """Names in pieces: names that do not fold make long texts, and a nodeset's text is bounded."""
     return (names[at : at + _PIECE] for at in range(0, len(names), _PIECE))
 
 
@@ -113,8 +113,8 @@ def _item(value: Any, place: Item) -> Item:
 
 
 def nowhere(where: str, kind: str, said: str, nodes: Sequence[FoundNode]) -> tuple[Problem, ...]:
-    """A rack (or zone) that was asked for by a name that no node knows: a slip, not a fleet without racks."""
+    """A problem if no node has the name that was given for racks (or zones): a typing mistake, not a fleet without racks."""
     if any((node.rack if kind == "rack" else node.zone) is not None for node in nodes):
         return ()
-    message = f"{where}: no node has a {kind}: none knows `{printable(said, 60)}`"
+    message = f"{where}: no node has a {kind}: none has `{printable(said, 60)}`"
     return (Problem(f"no-{kind}", message),)

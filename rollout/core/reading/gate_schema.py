@@ -1,4 +1,4 @@
-"""Gates as a playbook writes them. What is known under a bare name is a node gate; wave gates say whom they ask."""
+"""Gates as written in a playbook. A bare name is a node gate; a wave gate names what it asks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rollout.core.text.terminal import printable
 DEFAULT_TIMEOUT = 10.0
 DEFAULT_TOLERANCE = 0.2
 API_TIMEOUT = 20.0
-"""Seconds for a look at a node through the API server: three requests, and a busy server takes its time for each."""
+"""Seconds to read a node through the API server: three requests, each of which is slow on a busy server."""
 NODES = "$nodes"
 
 _WAVE_KINDS = (GateKind.PROMETHEUS.value, GateKind.ALERTMANAGER.value, GateKind.HTTP.value, GateKind.COMMAND.value)
@@ -54,7 +54,7 @@ def _url(value: object) -> str:
         fits = False
     if not fits or len(value) > _LONGEST_URL or not value.isascii() or not value.isprintable() or " " in value:
         raise wrong(
-            "bad-url", f"KEY: `{printable(value, 80)}` is no URL; write for example https://prometheus.example.net"
+            "bad-url", f"KEY: `{printable(value, 80)}` is not a URL; write for example https://prometheus.example.net"
         )
     if parts.username is not None:
         raise wrong("secret-in-url", "KEY must not hold a user or password: plans and journals would", "use tokenFile")
@@ -64,7 +64,7 @@ def _url(value: object) -> str:
 def _matcher(value: str) -> str:
     if not _MATCHER.fullmatch(value):
         raise wrong(
-            "bad-matcher", f"`{printable(value, 60)}` is no matcher", "write for example 'severity=\"critical\"'"
+            "bad-matcher", f"`{printable(value, 60)}` is not a matcher", "write for example 'severity=\"critical\"'"
         )
     return value.strip()
 
@@ -72,7 +72,7 @@ def _matcher(value: str) -> str:
 def _tolerance(value: object) -> float:
     match = _SHARE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise wrong("bad-share", f"KEY: `{printable(str(value), 60)}` is no percentage; write for example 20%")
+        raise wrong("bad-share", f"KEY: `{printable(str(value), 60)}` is not a percentage; write for example 20%")
     return float(match["number"]) / 100
 
 
@@ -107,7 +107,7 @@ class NodeGate(Written):
         return self
 
     def gate(self) -> Gate:
-        """What it means."""
+        """The gate that it defines."""
         if self.check is not None:
             kind = GateKind(self.check)
             seconds = API_TIMEOUT if kind in API_GATES else DEFAULT_TIMEOUT
@@ -154,14 +154,14 @@ class WaveGate(Written):
         if self.prometheus is None:
             return
         if self.at_most is None and self.at_least is None and self.worse is None:
-            raise wrong("bad-gate", "KEY has no threshold", "say atMost, atLeast, or worse: higher")
+            raise wrong("bad-gate", "KEY has no threshold", "set atMost, atLeast, or worse: higher")
         if self.worse is not None and NODES not in self.prometheus:
             raise wrong("bad-gate", f"KEY compares nodes, but its query has no {NODES}", f'write {{node=~"{NODES}"}}')
         if self.worse is None and self.tolerance is not None:
             raise wrong("bad-gate", "KEY: `tolerance` goes with `worse`")
 
     def gate(self) -> Gate:
-        """What it means."""
+        """The gate that it defines."""
         kind = next(GateKind(kind) for kind in _WAVE_KINDS if getattr(self, kind) is not None)
         command = tuple(self.command or ())
         return Gate(
@@ -191,18 +191,18 @@ def node_gate(value: object) -> object:
     """``unit`` is short for ``{check: unit}``."""
     if isinstance(value, str):
         if value in _WAVE_KINDS[:-1]:
-            raise wrong("bad-gate", f"`{value}` is asked for a wave, not for each node", "put it under `wave`")
+            raise wrong("bad-gate", f"`{value}` is a gate of a wave, not of each node", "put it under `wave`")
         return {"check": choice(value, (*BUILT_IN_GATES, "{command: […]}"))}
     if isinstance(value, dict) and (kind := next((kind for kind in _WAVE_KINDS[:-1] if kind in value), "")):
-        raise wrong("bad-gate", f"`{kind}` is asked for a wave, not for each node", "put it under `wave`")
+        raise wrong("bad-gate", f"`{kind}` is a gate of a wave, not of each node", "put it under `wave`")
     return value
 
 
 def wave_gate(value: object) -> object:
-    """A bare name is no wave gate."""
+    """A bare name is not a wave gate."""
     if isinstance(value, str):
         if value in BUILT_IN_GATES:
-            raise wrong("bad-gate", f"`{value}` is asked for each node, not for a wave", "put it under `node`")
+            raise wrong("bad-gate", f"`{value}` is a gate of each node, not of a wave", "put it under `node`")
         meant = did_you_mean(value, _WAVE_KINDS)
         raise wrong("bad-gate", f"KEY must be a map with one of {', '.join(_WAVE_KINDS)}", meant)
     return value

@@ -1,9 +1,9 @@
-"""An inventory file whose nodes may be said elsewhere: read it, find the nodes (not here), then put both together.
+"""An inventory file that may take its nodes from another source: read it, find the nodes (not here), then join both.
 
     nodesFrom: {ansible: {path: hosts, rack: rack_name, zoneGroups: zone_, labels: node_labels}}
     nodesFrom: {kubernetes: {kubeconfig: ~/.kube/config, selector: pool=batch, rackLabel: example.net/rack}}
 
-in the place of ``nodes``. Everything else in the file is as ever; groups of the source come before the file's own.
+in the place of ``nodes``. Everything else in the file is unchanged; groups of the source come before the file's own.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class InventoryDraft:
 
 
 def draft_of(text: str, file: str) -> InventoryDraft:
-    """``text`` is the file's, ``file`` its name for messages. Raises ``InputError`` for what is wrong with a file whose
-    nodes are elsewhere: nobody is asked for them in vain.
+    """``text`` is the file's, ``file`` its name for messages. Raises ``InputError`` for mistakes in a file with
+    nodes from another source, before that source is asked.
     """
     root, mistakes = read_document(text, file)
     digest = sha256(text.encode()).hexdigest()
@@ -52,7 +52,7 @@ def draft_of(text: str, file: str) -> InventoryDraft:
 
 
 def _source(said: NodesFrom, root: Item, place: Item, mistakes: Mistakes) -> FromAnsible | FromKubernetes | None:
-    """With kubeconfig and context filled in from ``endpoints``: a context goes with its kubeconfig."""
+    """The source, with kubeconfig and context filled in from ``endpoints``: a context belongs to its kubeconfig."""
     if said.kubernetes is None or said.kubernetes.kubeconfig is not None:
         return said.ansible or said.kubernetes
     entry = root.entries().get("endpoints")
@@ -65,10 +65,10 @@ def _source(said: NodesFrom, root: Item, place: Item, mistakes: Mistakes) -> Fro
 
 
 def finish(draft: InventoryDraft, found: FoundNodes | None = None) -> Inventory:
-    """The inventory, once; ``found`` are the nodes of ``draft.source``. Raises ``InputError`` with every mistake.
+    """The inventory; call this once. ``found`` are the nodes of ``draft.source``. Raises ``InputError`` with every mistake.
 
-    The digest of an inventory with nodes from elsewhere is over the file and how the nodes are reached and placed, and
-    what they pull from: other nodes void a plan, another label does not.
+    The digest of an inventory with nodes from another source covers the file and the nodes' addresses, places and
+    registries: other nodes make a plan invalid, another label does not.
     """
     if found is None:
         return build(draft.root, draft.mistakes, draft.digest)
@@ -86,19 +86,19 @@ def finish(draft: InventoryDraft, found: FoundNodes | None = None) -> Inventory:
 
 
 def _endpoints(said: Endpoints, source: FromAnsible | FromKubernetes | None) -> Endpoints:
-    """Whoever says the nodes can also be asked about them."""
+    """The inventory's endpoints; without a kubeconfig, those of the API server that is the source of the nodes."""
     if said.kubeconfig or not isinstance(source, FromKubernetes):
         return said
     return replace(said, kubeconfig=source.kubeconfig or "", context=source.context or "")
 
 
 def _add_groups(draft: InventoryDraft, found: Mapping[str, Item], place: Item) -> None:
-    """The source's groups first, so that the file's own may speak of them and win over them."""
+    """The source's groups first, so that the file's own groups can refer to them and win over them."""
     said = draft.root.entries().get("groups")
     own = said.item.entries() if said else {}
     for name in own.keys() & found.keys():
-        message = f"`@{name}` is a group of the nodes' source already"
-        draft.mistakes.add(own[name], "name-taken", message, 'call this one differently; it may say `nodes: "@…"`')
+        message = f"`@{name}` is already a group of the nodes' source"
+        draft.mistakes.add(own[name], "name-taken", message, 'rename this one; it may use `nodes: "@…"`')
     groups = {name: Entry(item, place.line, place.column) for name, item in found.items()}
     if groups or own:
         where = said or Entry(place, place.line, place.column)

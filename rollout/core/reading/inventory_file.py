@@ -2,8 +2,8 @@
 
     cluster: rno
     apiServer: v1.23.17
-    playbook: image-pulls                   # optional; planned when none is named
-    ssh: {user: sre, port: 22, sudo: true}  # optional, also of a group; ssh_config decides what is not said
+    playbook: image-pulls                   # optional; the default playbook of a plan
+    ssh: {user: sre, port: 22, sudo: true}  # optional, also of a group; ssh_config decides what is not set
     endpoints: {kubeconfig: rno.kubeconfig, prometheus: "https://prometheus.rno.example.net"}  # what gates ask, see docs/gates.md
     settings: {registryPullQPS: 10}         # for the whole cluster
     registry: registry.example.net          # optional, also of a group or node: what nodes pull from, for the plan's loads
@@ -15,7 +15,7 @@
       gpu: {nodes: "@rack33", labels: {gpu: "true"}, settings: {…}}
 
 or one by one: ``nodes: [{name: n1, address: 10.0.0.1, rack: rack01, zone: rno-a, labels: {…}, settings: {…}}]``.
-``nodesFrom`` in the place of ``nodes``: see ``inventory_draft``. What a node has from its groups: see ``inherited``.
+``nodesFrom`` in the place of ``nodes``: see ``inventory_draft``. What a node has from its groups: see ``Inherited``.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import Entry, Item
 from rollout.errors import Place
 
-# How to log in to a node: what is said of it, before its groups' word, before the cluster's.
+# How to log in to a node: its own values take precedence over its groups', and those over the cluster's.
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """``None``: nobody says; ``ssh_config`` decides on user and port, the user on sudo."""
+    """``None``: not set; then ``ssh_config`` decides user and port, and the user decides sudo."""
 
     user: str | None = None
     port: int | None = None
@@ -80,8 +80,8 @@ def _merge(said: Iterable[Ssh | Attributes]) -> Login:
     return login
 
 
-# What a node has from its groups: labels and a registry. Groups in file order, of which later ones win; then
-# its own word.
+# What a node gets from its groups: labels and a registry. Later groups in the file win; the node's own values
+# win over all.
 
 
 _Shared = tuple[tuple[str, ...], Mapping[str, str], str]
@@ -100,7 +100,7 @@ class Inherited:
         self._merged: dict[tuple[tuple[str, ...], int], _Shared] = {}
 
     def of(self, name: str, own: Attributes) -> _Shared:
-        """``(its groups, its labels, its registry)``; a registry that nobody says is ``""``."""
+        """``(its groups, its labels, its registry)``; a registry that is not set is ``""``."""
         groups = self._groups.get(name, ())
         key = (groups, id(own))
         if key not in self._merged:
@@ -121,7 +121,7 @@ class Inherited:
 _FOLLOW = frozenset({"unknown-node", "unknown-rack", "unknown-group", "no-rack", "no-zone", "no-nodes"})
 _UNREADABLE = frozenset({"bad-nodeset", "nodeset-too-large"})
 _INCOMPLETE = frozenset({"no-rack", "no-zone", "no-nodes"})  # may follow from a nodeset that could not be read
-NO_RACK = "none"  # the rack and zone of nodes in an inventory that knows no racks
+NO_RACK = "none"  # the rack and zone of nodes in an inventory without racks
 
 
 def load_inventory(text: str, file: str) -> Inventory:
@@ -131,7 +131,7 @@ def load_inventory(text: str, file: str) -> Inventory:
 
 
 def build(root: Item, mistakes: Mistakes, digest: str) -> Inventory:
-    """The inventory that a file's tree means. Raises ``InputError`` with every mistake."""
+    """The inventory defined by a file's tree. Raises ``InputError`` with every mistake."""
     nodes = root.entries().get("nodes")
     listed = nodes is not None and isinstance(nodes.item.value, list)
     written: AnyInventory
@@ -143,7 +143,7 @@ def build(root: Item, mistakes: Mistakes, digest: str) -> Inventory:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Nodes that are described together: a nodeset's, or one listed node."""
+    """Nodes with one description: those of a nodeset, or one listed node."""
 
     names: tuple[str, ...]
     said: Attributes
@@ -152,12 +152,12 @@ class _Block:
 
 
 class _Reading:
-    """One file on its way; every method notes what it finds wrong and goes on."""
+    """The reading of one file; every method notes mistakes and continues."""
 
     def __init__(self, root: Item, mistakes: Mistakes, *, whole: bool) -> None:
         self._root = root
         self._mistakes = mistakes
-        self._whole = whole  # nothing was cut out or left out, so what is not there is unknown
+        self._whole = whole  # nothing was cut out or left out, so a missing name is unknown
         self._read = True  # every nodeset could be read
 
     def inventory(self, written: AnyInventory, digest: str) -> Inventory:
@@ -257,7 +257,7 @@ class _Reading:
         return rack_of
 
     def _zones(self, written: AnyInventory, blocks: Iterable[_Block], racks: Mapping[str, str]) -> dict[str, str]:
-        """Each node's zone: its rack's, or its own word."""
+        """Each node's zone: its rack's, or its own value."""
         rack_names = dict.fromkeys([*written.racks, *racks.values()])
         zone_of_rack = self._owners("zones", written.zones, Names(rack_names, {}, "rack"), "rack")
         zone_of = {name: zone_of_rack[rack] for name, rack in racks.items() if rack in zone_of_rack}
@@ -265,13 +265,13 @@ class _Reading:
             if block.said.zone:
                 self._claim(zone_of, block.names, block.said.zone, "zone", block.item.entries()["zone"].item)
         placed = [name for block in blocks for name in block.names if not racks or name in racks]
-        without = [name for name in placed if name not in zone_of]  # of nodes in no rack that is told already
+        without = [name for name in placed if name not in zone_of]  # nodes without a rack are reported already
         if zone_of and without:
             self._consequence(self._section("zones"), "no-zone", f"`{printable(fold(without))}` in no zone")
         return zone_of
 
     def _owners(self, section: str, written: Mapping[str, list[str]], names: Names, what: str) -> dict[str, str]:
-        """Who belongs to which rack (or zone), as the section says."""
+        """Which node belongs to which rack (or zone), by the section."""
         owner: dict[str, str] = {}
         for name, parts in written.items():
             item = self._section_entry(section, name).item
@@ -360,7 +360,7 @@ class _Reading:
             self._consequence(where, flaw.reference, flaw.message, flaw.hint)
 
     def _consequence(self, where: Item | Entry, reference: str, message: str, hint: str = "") -> None:
-        """Note it, unless it may only follow from a mistake already noted."""
+        """Note it, unless it may only be a consequence of a mistake already noted."""
         if (self._whole or reference not in _FOLLOW) and (self._read or reference not in _INCOMPLETE):
             self._mistakes.add(where, reference, message, hint)
 

@@ -1,4 +1,4 @@
-"""The inventory file's shape, key by key. What the keys mean together is ``inventory_file``'s."""
+"""The inventory file's shape, key by key. ``inventory_file`` checks the keys together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _version(value: object) -> str:
         raise wrong("bad-version", "KEY must be text such as v1.23.17", "as a number, 1.20 would turn into 1.2")
     if not _VERSION.fullmatch(value):
         raise wrong(
-            "bad-version", f"KEY: `{printable(value, 40)}` is no Kubernetes version; write for example v1.23.17"
+            "bad-version", f"KEY: `{printable(value, 40)}` is not a Kubernetes version; write for example v1.23.17"
         )
     return value
 
@@ -36,14 +36,14 @@ def _address(value: object) -> str:
     if not isinstance(value, str) or len(value) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(value):
         raise wrong(
             "bad-address",
-            f"KEY: `{printable(str(value), 60)}` is no host name or address; `{{name}}` stands for the node's name",
+            f"KEY: `{printable(str(value), 60)}` is not a host name or address; `{{name}}` stands for the node's name",
         )
     return value
 
 
 def _user(value: object) -> str:
     if not isinstance(value, str) or not _USER.fullmatch(value):
-        raise wrong("bad-user", f"KEY: `{printable(str(value), 60)}` is no user name")
+        raise wrong("bad-user", f"KEY: `{printable(str(value), 60)}` is not a user name")
     return value
 
 
@@ -61,7 +61,7 @@ Address = Annotated[
 Version = Annotated[str, BeforeValidator(_version), schema_words.text(_VERSION.pattern, "", "v1.34.2")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Nodeset = Annotated[list[str], BeforeValidator(_nodeset), schema_words.NODESET]
-Settings = Annotated[dict[str, Any], schema_words.SETTINGS]  # read with places by words.read_settings
+Settings = Annotated[dict[str, Any], schema_words.SETTINGS]  # read with places by value_types.read_settings
 
 
 class Ssh(Written):

@@ -18,25 +18,25 @@ _TERMS = re.compile(r",(?![^(]*\))")
 
 
 class SelectorError(ValueError):
-    """Says which term is none."""
+    """The message names the invalid term."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """``values`` is ``None`` for "is there". ``wanted`` is ``False`` where it must not hold."""
+    """``values`` is ``None`` for "exists". ``wanted`` is ``False`` if it must not hold."""
 
     key: str
     values: frozenset[str] | None
     wanted: bool
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """As the API server decides it: a label that is not there is not equal to anything."""
+        """As the API server decides it: a missing label is not equal to anything."""
         found = self.key in labels and (self.values is None or labels[self.key] in self.values)
         return found is self.wanted
 
 
 def parse(text: str) -> tuple[Term, ...]:
-    """The terms of a selector; ``""`` has none, and so holds for everything. Raises ``SelectorError``."""
+    """The terms of a selector; ``""`` has none, and so matches everything. Raises ``SelectorError``."""
     if not text.strip():
         return ()
     if len(text) > _LONGEST:
@@ -53,7 +53,7 @@ def _term(text: str) -> Term:
             return Term(match[1], frozenset(values), match[2] == "in")
     if match := _THERE.fullmatch(text):
         return Term(match[2], None, not match[1])
-    raise SelectorError(f"`{printable(text, 80)}` is no term of a label selector")
+    raise SelectorError(f"`{printable(text, 80)}` is not a term of a label selector")
 
 
 def matches(terms: tuple[Term, ...], labels: Mapping[str, str]) -> bool:

@@ -15,7 +15,7 @@ WHERE = "nodes from the Kubernetes API"
 
 
 def found_nodes(live: Iterable[LiveNode], source: FromKubernetes) -> FoundNodes:
-    """The Nodes that the selector takes. Raises ``InputError`` when there are none, or one has no such address."""
+    """The Nodes that the selector matches. Raises ``InputError`` if there are none, or if one has no such address."""
     nodes = tuple(live)
     terms = label_selectors.parse(source.selector)
     chosen = [node for node in nodes if label_selectors.matches(terms, node.labels)]

@@ -1,4 +1,4 @@
-"""``nodesFrom``: nodes that are said elsewhere, in an Ansible inventory or by the API server. Its shape, key by key."""
+"""``nodesFrom``: nodes from another source, an Ansible inventory or the API server. Its shape, key by key."""
 
 from __future__ import annotations
 

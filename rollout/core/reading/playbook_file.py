@@ -51,7 +51,7 @@ from rollout.errors import Place, Problem
 
 
 def wave_commands(text: str, file: str) -> Iterator[tuple[str, Place]]:
-    """Of a playbook's text, which may have mistakes elsewhere. Raises ``InputError`` for a file that is no map."""
+    """The commands in a playbook's text, which may have mistakes elsewhere. Raises ``InputError`` for a file that is not a map."""
     root, mistakes = read_document(text, file)
     gates = locate(root, ("gates", "wave"))[0].value
     for gate in gates if isinstance(gates, list) else []:
@@ -164,7 +164,7 @@ def _waves(written: list[WrittenWave] | None) -> tuple[WaveRule, ...]:
 
 
 def _check_waves(waves: tuple[WaveRule, ...], root: Item, mistakes: Mistakes) -> None:
-    """Waves grow, and the last one leaves nobody out."""
+    """Checks that waves grow and that the last one leaves out no node."""
     grown = 0.0
     for at, wave in enumerate(waves):
         where = _at(root, "waves", at)
@@ -177,7 +177,7 @@ def _check_waves(waves: tuple[WaveRule, ...], root: Item, mistakes: Mistakes) ->
     if waves[-1].kind is not WaveKind.REST and grown < 100:
         hint = "end with `rest`; to change fewer nodes, use --limit"
         mistakes.add(
-            _at(root, "waves", len(waves) - 1), "bad-wave", "the waves end before every node was reached", hint
+            _at(root, "waves", len(waves) - 1), "bad-wave", "the waves end before they include every node", hint
         )
 
 

@@ -1,4 +1,4 @@
-"""The playbook file's shape, key by key. What the keys mean together is ``playbook_file``'s."""
+"""The playbook file's shape, key by key. ``playbook_file`` checks the keys together."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class WrittenCap(Written):
     @model_validator(mode="after")
     def _caps_something(self) -> Self:
         if self.parallel_pulls is None and self.qps is None:
-            raise wrong("bad-cap", "KEY caps nothing", "say parallelPulls, qps or both")
+            raise wrong("bad-cap", "KEY caps nothing", "set parallelPulls, qps or both")
         return self
 
 
@@ -201,7 +201,7 @@ class Playbook(Written):
     stand_ins: ClassVar[Mapping[str, Any]] = {"name": "name", "settings": {}}
 
     name: Name
-    settings: Annotated[dict[str, Any], SETTINGS]  # read with places by words.read_settings
+    settings: Annotated[dict[str, Any], SETTINGS]  # read with places by value_types.read_settings
     templates: WrittenTemplates = Field(default_factory=lambda: WrittenTemplates.model_validate({}))
     waves: Annotated[list[Wave], Field(min_length=1)] | None = None
     limits: WrittenLimits = Field(default_factory=lambda: WrittenLimits.model_validate({}))

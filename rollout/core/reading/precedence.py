@@ -1,6 +1,6 @@
-"""Which setting holds on which node: cluster < group, in file order < node < ``--set``. The whole value wins, never a part.
+"""Which setting applies to which node: cluster < group, in file order < node < ``--set``. The whole value wins, never a part.
 
-Nodes for which the same levels speak share one mapping, so that 2,000 nodes cost little more than one.
+Nodes with the same levels share one mapping, so that 2,000 nodes cost little more than one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def settings_of(
 
 
 def _speaking(inventory: Inventory, levels: list[Level]) -> dict[str, tuple[int, ...]]:
-    """For each node the levels that speak for it, by index."""
+    """For each node, the levels that apply to it, by index."""
     speaking = dict.fromkeys(inventory.nodes, tuple(at for at, level in enumerate(levels) if level.nodes is None))
     for at, level in enumerate(levels):
         for name in level.nodes or ():

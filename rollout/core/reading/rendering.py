@@ -1,7 +1,7 @@
-"""Templates into text. The only module on Jinja2.
+"""Renders templates into text. The only module that uses Jinja2.
 
-The sandbox, strict about undefined names, and narrower than Jinja2 by default: the same variables always give the same
-text (no ``random``), nothing is loaded from anywhere else, and neither a loop nor a product can eat the machine.
+It uses the sandbox, strict about undefined names, and allows less than Jinja2: the same variables always give the same
+text (no ``random``), nothing is loaded from elsewhere, and no loop or product can exhaust the machine.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ def _range(*bounds: int) -> range:
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    intercepted_binops: ClassVar[frozenset[str]] = frozenset({"+", "*", "**", "%"})  # type: ignore[misc] # Jinja2 meant it to be overridden
+    intercepted_binops: ClassVar[frozenset[str]] = frozenset({"+", "*", "**", "%"})  # type: ignore[misc] # Jinja2 intends it to be overridden
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         if not (isinstance(left, int | float) and isinstance(right, int | float) and operator != "**"):
-            raise ValueError(f"`{operator}` is for numbers here")
+            raise ValueError(f"`{operator}` takes only numbers here")
         return super().call_binop(context, operator, left, right)
 
     def wrap_str_format(self, _: Any) -> None:
         """The sandbox's own ``str.format`` pads without a bound; see ``is_safe_attribute``."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """No text methods: ``'{:>999999999}'.format(1)`` and ``'x'.center(999999999)`` are all it takes."""
+        """No text methods: ``'{:>999999999}'.format(1)`` and ``'x'.center(999999999)`` would exhaust the memory."""
         return not isinstance(obj, str | bytes) and super().is_safe_attribute(obj, attr, value)
 
 
@@ -119,7 +119,7 @@ _REFUSED: Mapping[type[nodes.Node], str] = {
     nodes.AssignBlock: "set … endset",
     nodes.Concat: "~",
 }
-"""What would reach for other files, or double a text again and again until the machine is full."""
+"""Statements that would load other files, or double a text until the memory is full."""
 
 
 def _parsed(template: str, name: str) -> nodes.Template:
@@ -128,10 +128,14 @@ def _parsed(template: str, name: str) -> nodes.Template:
     tree = _ENVIRONMENT.parse(template, name, name)
     for kind, word in _REFUSED.items():
         for node in tree.find_all(kind):
-            raise TemplateSyntaxError(f"`{word}` is not for these templates; write the text out", node.lineno, name)
+            raise TemplateSyntaxError(
+                f"`{word}` is not allowed in these templates; write the text out", node.lineno, name
+            )
     for loop in tree.find_all(nodes.For):
         if loop.recursive:
-            raise TemplateSyntaxError("`recursive` is not for these templates; write the text out", loop.lineno, name)
+            raise TemplateSyntaxError(
+                "`recursive` is not allowed in these templates; write the text out", loop.lineno, name
+            )
     return tree
 
 
@@ -157,9 +161,9 @@ def _syntax(error: TemplateSyntaxError, name: str) -> Problem:
 
 
 def line_behind(template: str, name: str, variables: Mapping[str, Any], line: int) -> int:
-    """The line of ``template`` that wrote this line of its text: the one that says it, else the last one that had a part in it.
+    """The line of ``template`` that made this line of its text: the one with the same words, else the last one that took part.
 
-    Jinja2 knows the lines of what it computes; a text that merely stands there is found by its words.
+    Jinja2 knows the lines of what it computes; literal text is found by its words.
     """
     compiled = Template.from_code(_ENVIRONMENT, _compiled(template, name), _ENVIRONMENT.globals)
     writing: Any = compiled.root_render_func(compiled.new_context(dict(variables)))
@@ -176,7 +180,7 @@ def line_behind(template: str, name: str, variables: Mapping[str, Any], line: in
 
 
 def undefined_variables(template: str, name: str, known: Known) -> tuple[Problem, ...]:
-    """Every variable, attribute and filter a template uses that will not be there. Needs no node."""
+    """Every variable, attribute and filter that a template uses but that will not exist. Needs no node."""
     try:
         tree = _parsed(template, name)
         undeclared = find_undeclared_variables(tree)
@@ -198,7 +202,7 @@ _Finder = Callable[[int, str], Place]
 
 
 def _finder(template: str, name: str) -> _Finder:
-    """Jinja2 knows lines only; the column is where the word first stands in that line."""
+    """Jinja2 knows only lines; the column is the first place of the word in that line."""
     lines = template.splitlines()
 
     def find(line: int, word: str) -> Place:
@@ -231,7 +235,7 @@ def _unknown_attributes(tree: nodes.Template, known: Known, at: _Finder) -> Iter
 
 
 def _attribute(node: nodes.Getattr | nodes.Getitem) -> str | None:
-    """``rack`` of ``node.rack`` and ``node["rack"]``; ``None`` when only rendering will tell."""
+    """``rack`` of ``node.rack`` and ``node["rack"]``; ``None`` if only rendering can show it."""
     if isinstance(node, nodes.Getattr):
         return node.attr
     return str(node.arg.value) if isinstance(node.arg, nodes.Const) else None

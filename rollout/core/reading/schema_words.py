@@ -1,4 +1,4 @@
-"""What pydantic cannot know of our types when it makes JSON Schemas of the models: the texts before they are read."""
+"""What pydantic cannot derive from our types when it makes JSON Schemas: the form of texts before they are read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SETTINGS = WithJsonSchema({
 
 @dataclass(frozen=True, slots=True)
 class OrWord:
-    """A bare word may stand for the map."""
+    """A bare word may replace the map."""
 
     words: tuple[str, ...]
 
@@ -51,7 +51,7 @@ class OrWord:
 
 @dataclass(frozen=True, slots=True)
 class OrName:
-    """The map's first key alone may stand for it."""
+    """The value of the map's first key may replace it."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"anyOf": [{"type": "string"}, handler(core)]}
@@ -59,7 +59,7 @@ class OrName:
 
 @dataclass(frozen=True, slots=True)
 class OrDuration:
-    """A duration may stand for the map."""
+    """A duration may replace the map."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"anyOf": [DURATION.json_schema, handler(core)]}

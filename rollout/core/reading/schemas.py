@@ -1,6 +1,6 @@
-"""JSON Schemas of our files, made from the models that read them: what an editor completes and complains about.
+"""JSON Schemas of our files, made from the models that read them, for completion and checks in editors.
 
-A schema knows shapes and spellings. What keys mean together, such as nodes in no rack, only ``rollout check`` knows.
+A schema checks shapes and spellings. Only ``rollout check`` finds mistakes between keys, such as nodes without a rack.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _tidy(part: Any) -> Any:
-    """Without titles that only repeat names and without "or null"; and who does not fit a pattern of keys is no key."""
+    """Removes titles that only repeat names and "or null"; a key that does not fit the pattern of keys is refused."""
     if isinstance(part, list):
         return [_tidy(inner) for inner in part]
     if not isinstance(part, dict):
@@ -64,7 +64,7 @@ def _tidy(part: Any) -> Any:
 
 
 def _with_default(part: dict[str, Any]) -> dict[str, Any]:
-    """Defaults as a file would say them; what is not said needs no ``null``."""
+    """Defaults as a file would write them; an unset value needs no ``null``."""
     if "default" not in part:
         return part
     default = part.pop("default")

@@ -29,7 +29,7 @@ class Written(BaseModel):
 
 
 class Mistakes:
-    """Collects what is wrong with one file; the first thing said about a place stands."""
+    """Collects the mistakes in one file; only the first one about a place is kept."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -56,7 +56,7 @@ def _in_file_order(problem: Problem) -> tuple[Place, str, str]:
 
 
 def read_document(text: str, file: str) -> tuple[Item, Mistakes]:
-    """The tree of a file that must be a map; without one there is nothing more to say than ``InputError``."""
+    """The tree of a file that must be a map. Raises ``InputError`` if it is not."""
     document = read_yaml(text, file)
     mistakes = Mistakes(document)
     root = document.root
@@ -73,7 +73,7 @@ def read_document(text: str, file: str) -> tuple[Item, Mistakes]:
 def validate(model: type[Model], root: Item, mistakes: Mistakes) -> tuple[Model, bool]:
     """The document as a model, with every mistake noted, and whether the model is the whole document.
 
-    What is wrong is cut out of the tree, so that the rest can still be checked for what it means.
+    Wrong parts are cut out of the tree, so that the meaning of the rest can still be checked.
     """
     try:
         return model.model_validate(root.plain()), True
@@ -199,12 +199,12 @@ def _kind_said(details: ErrorDetails) -> str:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in the words of a message."""
+    """The kind of a value, as worded in messages."""
     return next((name for kind, name in _KINDS if isinstance(value, kind)), "nothing")
 
 
 def _name(path: tuple[int | str, ...]) -> str:
-    """``waves[2].soak`` without the way to it: the last key, and where in its list."""
+    """``waves[2].soak`` without its path: the last key, and its place in a list."""
     words = [step for step in path if step != "[key]"]
     keys = [at for at, step in enumerate(words) if isinstance(step, str)]
     tail = words[keys[-1] :] if keys else words
@@ -212,7 +212,7 @@ def _name(path: tuple[int | str, ...]) -> str:
 
 
 def _model_at(model: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:
-    """The model that the map at ``path`` is read by."""
+    """The model that reads the map at ``path``."""
     for step in path:
         fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
         if step in fields:

@@ -1,4 +1,4 @@
-"""The words that values of our files are made of: durations, shares, names, labels, settings."""
+"""The types of values in our files: durations, shares, names, labels, settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _duration(value: object) -> float:
     try:
         seconds = parse(_text(value, "a duration such as 90s"))
     except DurationError as error:
-        raise wrong("bad-duration", f"KEY: `{printable(str(value), 60)}` is no duration: {error}") from None
+        raise wrong("bad-duration", f"KEY: `{printable(str(value), 60)}` is not a duration: {error}") from None
     return seconds
 
 
@@ -43,7 +43,7 @@ def _percent(value: object) -> float:
     if match is None or not 0 < float(match["number"]) <= 100:
         raise wrong(
             "bad-share",
-            f"KEY: `{printable(str(value), 60)}` is no percentage; write for example 5%, over 0% and up to 100%",
+            f"KEY: `{printable(str(value), 60)}` is not a percentage; write for example 5%, over 0% and up to 100%",
         )
     return float(match["number"])
 
@@ -61,7 +61,7 @@ def _share(value: object) -> Share:
 def _name_text(value: object) -> str:
     name = _text(value, "a name")
     if not is_name(name):
-        raise wrong("bad-name", f"`{printable(name, 60)}` is no name; names are letters, digits, `-`, `_` and `.`")
+        raise wrong("bad-name", f"`{printable(name, 60)}` is not a name; names are letters, digits, `-`, `_` and `.`")
     return name
 
 
@@ -98,7 +98,7 @@ def choice(value: object, choices: tuple[str, ...]) -> str:
 
 def _label_name_text(value: object) -> str:
     if not isinstance(value, str) or not _LABEL_NAME.fullmatch(value):
-        raise wrong("bad-label", f"KEY: `{printable(str(value), 60)}` is no label of a metric or alert")
+        raise wrong("bad-label", f"KEY: `{printable(str(value), 60)}` is not a label of a metric or alert")
     return value
 
 
@@ -110,7 +110,7 @@ def _registry_text(value: object) -> str:
         shown = printable(str(value), 60)
         raise wrong(
             "bad-registry",
-            f"KEY: `{shown}` is no registry; write its host, and its port and path if need be, no scheme",
+            f"KEY: `{shown}` is not a registry; write its host, with port and path if needed, without a scheme",
         )
     return value
 
@@ -119,7 +119,7 @@ _REGISTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(?::[0-9]{1,5})?(?:/[A-Z
 
 
 def between(low: float, high: float, words: str) -> AfterValidator:
-    """Seconds within bounds; ``words`` says them."""
+    """Seconds within bounds; ``words`` describes the bounds."""
 
     def check(seconds: float) -> float:
         if not low <= seconds <= high:
@@ -159,7 +159,7 @@ def read_settings(item: Item | None, source: str, mistakes: Mistakes) -> Mapping
             mistakes.add(
                 entry,
                 "bad-setting",
-                f"`{printable(name, 60)}` is no setting's name; names are letters and digits, flags also have `-`",
+                f"`{printable(name, 60)}` is not a setting's name; names are letters and digits, flags also have `-`",
             )
         value, policy, pin = _setting_value(entry.item, mistakes)
         if value is None:
@@ -171,7 +171,7 @@ def read_settings(item: Item | None, source: str, mistakes: Mistakes) -> Mapping
 
 
 def _setting_value(item: Item, mistakes: Mistakes) -> tuple[Value, IfUnsupported, bool]:
-    """A map is a setting's value, unless one of its keys is of the long form: then all must be."""
+    """A map is a setting's value, unless one of its keys belongs to the long form: then all must."""
     fields = item.entries()
     if not any(key in fields for key in _LONG_FORM):
         return item.plain(), IfUnsupported.REFUSE, False

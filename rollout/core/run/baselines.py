@@ -1,7 +1,7 @@
-"""A baseline that could not be taken before a node's change: an API server that restarts is no fault of the node's.
+"""A baseline that could not be taken before a node's change: a restart of the API server is not the node's fault.
 
-Such a node was not touched and is ``pending``: it takes no room from any limit, others go first, and its wave does not end
-while it waits. After ``WITHIN`` seconds it is ``refused`` without a charge; a resume has another go.
+Such a node is unchanged and ``pending``: it takes no room from any limit, others go first, and its wave does not end
+while it waits. After ``WITHIN`` seconds it is ``refused`` without a charge; a resume tries it again.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from rollout.core.run.state import NodeRecord, NodeState, Unseen
 
 ASK_AGAIN = 10.0
-"""Seconds after which it is tried again."""
+"""Seconds until the next try."""
 
 WITHIN = 120.0
-"""Seconds for which it is tried."""
+"""Seconds after which the tries end."""
 
 REFERENCE = "baseline-unknown"
 
 
 def still_unseen(record: NodeRecord, now: float) -> Unseen:
-    """What is remembered of a node whose baseline could not be taken, now or once more."""
+    """The record of a failed attempt to take a node's baseline, the first or a later one."""
     return Unseen(record.unseen.since if record.unseen else now, now + ASK_AGAIN)
 
 
@@ -27,5 +27,5 @@ def is_over(unseen: Unseen, now: float) -> bool:
 
 
 def was_skipped(record: NodeRecord) -> bool:
-    """Whether it was left alone for want of a baseline: nobody's fault, so a new controller may try again."""
+    """Whether it was left alone without a baseline. It did not fail, so a new controller may try again."""
     return record.state is NodeState.REFUSED and record.unseen is not None

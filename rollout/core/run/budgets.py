@@ -1,9 +1,9 @@
-"""How many nodes may go wrong, by cause, and when that halts the run.
+"""How many nodes may fail, by cause, and when that halts the run.
 
 One formula: a budget of B nodes (``Share.of`` the scope's changed nodes, at least 1) halts the run when the B-th node
-of the scope goes wrong for one of the budget's causes. Inside a rack no more nodes are in flight than the rack's budget
+of the scope fails for one of the budget's causes. Inside a rack no more nodes are in flight than the rack's budget
 has left, so a rack can never lose more than its budget. In a wave or the fleet, nodes already in flight at the halt may
-still go wrong: at most ``B - 1 + in flight``.
+still fail: at most ``B - 1 + in flight``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def wrong(record: NodeRecord) -> Cause | None:
 
 
 def may_count(record: NodeRecord) -> bool:
-    """Whether ``wrong`` can be anything but ``None`` for it."""
+    """Whether ``wrong`` can be other than ``None`` for it."""
     return record.cause is not None or record.state is _UNKNOWN
 
 
@@ -39,7 +39,7 @@ def charged(records: Iterable[NodeRecord], budget: Budget) -> int:
 
 
 def scope_members(order: Order, scope: Scope, wave: int) -> Mapping[str, tuple[str, ...]]:
-    """The groups of nodes a scope's budget is applied to, by a name for messages."""
+    """The groups of nodes that a scope's budget applies to, by a name for messages."""
     if scope is Scope.FLEET:
         return {"the fleet": tuple(order.nodes)}
     if scope is Scope.WAVE:
@@ -51,7 +51,7 @@ def scope_members(order: Order, scope: Scope, wave: int) -> Mapping[str, tuple[s
 
 
 def rack_words(rack: str) -> str:
-    """``rack 12``; one that is called ``rack12`` already is not called a rack twice."""
+    """``rack 12``; ``rack12`` is not given the word rack twice."""
     return rack if rack.startswith("rack") else f"rack {rack}"
 
 
@@ -68,17 +68,17 @@ class Distance:
 
     @property
     def left(self) -> int:
-        """How many more nodes may go wrong until the run halts; 0: it does."""
+        """How many more failed nodes halt the run; 0: it halts."""
         return max(0, self.limit - self.wrong)
 
     @property
     def short(self) -> str:
-        """``rack04 1 of 2``: how many have gone wrong, of how many that halt."""
+        """``rack04 1 of 2``: how many have failed, of the number that halts the run."""
         return f"{self.place} {self.wrong} of {self.limit}"
 
     @property
     def place(self) -> str:
-        """Where it holds."""
+        """The place that the budget applies to."""
         return printable(self.where, 60)
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class Distance:
 
 
 def distances(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> Iterator[Distance]:
-    """Every budget in every place it is applied to, in the order in which they halt."""
+    """Every budget in every place it applies to, in the order in which they halt."""
     for budget in order.budgets:
         for where, members in scope_members(order, budget.scope, wave).items():
             bad = charged((nodes[member] for member in members), budget)
@@ -96,7 +96,7 @@ def distances(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> Itera
 
 
 def nearest(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> tuple[Distance, ...]:
-    """Of each scope the place that is nearest to halting the run; the nearest of all first."""
+    """For each scope, the place nearest to halting the run; the nearest of all first."""
     best: dict[Scope, Distance] = {}
     for found in distances(order, nodes, min(wave, len(order.waves) - 1)):
         known = best.get(found.scope)
@@ -110,7 +110,7 @@ def _nearness(found: Distance) -> tuple[int, int]:
 
 
 def spent(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> str | None:
-    """The message of the first budget that is used up, or ``None``. Asked often: it looks at bad nodes only."""
+    """The message of the first budget that is used up, or ``None``. Called often, so it looks at bad nodes only."""
     suspects = [record for record in nodes.items() if may_count(record[1])]
     bad = {name: cause for name, record in suspects if (cause := wrong(record))}
     if not any(_may_be_spent(order, budget, bad, wave) for budget in order.budgets):
@@ -119,7 +119,7 @@ def spent(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> str | Non
 
 
 def _may_be_spent(order: Order, budget: Budget, bad: Mapping[str, Cause], wave: int) -> bool:
-    """Whether as many nodes are bad as the budget allows, in any of the places it is applied to."""
+    """Whether any place the budget applies to has as many bad nodes as the budget."""
     names = [name for name, cause in bad.items() if cause in budget.causes]
     if not names or budget.scope is Scope.FLEET:
         return bool(names) and len(names) >= budget.share.of(len(order.nodes))
@@ -132,7 +132,7 @@ def _may_be_spent(order: Order, budget: Budget, bad: Mapping[str, Cause], wave: 
 
 
 def rack_allowance(order: Order, members: Iterable[NodeRecord], size: int) -> int:
-    """How many more nodes of a rack may be in flight without being able to overspend its budget.
+    """How many more nodes of a rack may be in flight so that they cannot exceed its budget.
 
     ``size`` is the number of changed nodes in the rack. In-flight nodes are counted by the caller.
     """

@@ -1,8 +1,8 @@
-"""Who may go next: the functions where a fleet is lost or kept. Pure, and short enough to be read on one screen.
+"""Which nodes may go next: the functions that keep a fleet safe. Pure, and short enough to read on one screen.
 
-A node is *unavailable* from its restart until confirmed or taken back and its settling window has passed, and as long as
-it may have a cordon of ours; a node that failed or cannot be reached stays unavailable and so reduces what is left for
-others. Who has a cordon of ours and is to go has its room already: it is the first to get it, and keeps it where it may not go yet.
+A node is *unavailable* from its restart until it is confirmed or reverted and its settle window has passed. It is also
+unavailable as long as it may have a cordon of ours. A node that failed or is unreachable stays unavailable and so leaves less room for others.
+A pending node with a cordon of ours already has its room: it goes first, and keeps the room while it may not go yet.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ BROKEN = frozenset({NodeState.FAILED, NodeState.UNREACHABLE})
 
 
 def unavailable(record: NodeRecord, now: float) -> bool:
-    """Whether pods on this node may be unserved by our doing (``accepted``: it was so before).
+    """Whether pods on this node may be down because of us (``accepted``: they were down before).
 
-    One that failed and is owed restarts at any time, when its guard can end its revert: whoever has accepted that.
+    A failed node that is pending recovery may restart at any time, when its guard can complete the revert, even if accepted.
     """
     if record.state in BROKEN:
         may_restart = record.state is NodeState.FAILED and record.owed
@@ -31,13 +31,13 @@ def unavailable(record: NodeRecord, now: float) -> bool:
 
 
 def mending(record: NodeRecord, now: float) -> bool:
-    """Whether it is away and will be back by itself: not broken, and no cordon that could not be lifted."""
+    """Whether it is unavailable and recovers without help: not broken, and no cordon that could not be lifted."""
     held = record.cordoned and not record.uncordons
     return record.state not in BROKEN and (held or record.state in IN_MOTION or now < record.busy_until)
 
 
 def pace_allows(started: tuple[float, ...], limits: Limits, now: float) -> int:
-    """How many restarts may start now: at most ``burst`` within any ``burst / pace`` seconds, ``burst`` one second's."""
+    """How many restarts may start now: at most ``burst`` within any ``burst / pace`` seconds, ``burst`` is one second's."""
     most = burst(limits)
     return max(0, most - sum(1 for at in started if at > now - most / limits.pace))
 
@@ -59,7 +59,7 @@ class Area:
 
 
 def areas_of(order: Order, name: str) -> tuple[Area, ...]:
-    """The areas a node is in; its rack first."""
+    """The areas of a node; its rack first."""
     node = order.nodes[name]
     areas = [Area("rack", node.rack)]
     if order.limits.per_zone is not None:
@@ -70,7 +70,7 @@ def areas_of(order: Order, name: str) -> tuple[Area, ...]:
 
 
 def most_of(order: Order, area: Area) -> int:
-    """How many nodes of an area may be unavailable by our doing at once."""
+    """How many nodes of an area we may make unavailable at once."""
     if area.kind == "rack":
         return order.limits.per_rack.of(order.racks[area.name])
     if area.kind == "zone" and order.limits.per_zone is not None:
@@ -81,9 +81,9 @@ def most_of(order: Order, area: Area) -> int:
 def who_may_go(
     order: Order, nodes: Mapping[str, NodeRecord], wanted: Iterable[str], now: float
 ) -> tuple[tuple[str, ...], int]:
-    """``(candidates, capacity)`` for a change: of ``wanted``, in order, those whose areas have room, and how many of them the fleet has room for.
+    """``(candidates, capacity)`` for a change: the nodes of ``wanted`` in order, if their areas have room, and how many the fleet has room for.
 
-    An area's room is its limit less the unavailable, and in a rack never more in flight than its budget has left.
+    An area's room is its limit minus its unavailable nodes. A rack never has more in flight than its budget has left.
     """
     busy = _areas_of(order, (name for name, record in nodes.items() if unavailable(record, now)))
     moving = _areas_of(order, (name for name, record in nodes.items() if record.state in IN_MOTION))
@@ -106,10 +106,10 @@ def who_may_go(
 def who_may_return(
     order: Order, nodes: Mapping[str, NodeRecord], wanted: Iterable[str], now: float
 ) -> tuple[tuple[str, ...], int]:
-    """``(candidates, capacity)`` for taking a change back from healthy nodes.
+    """``(candidates, capacity)`` for reverting healthy nodes.
 
-    Areas and fleet: the limits less the unavailable, but always one at a time: what broke must never keep the rest
-    from being taken back.
+    Areas and fleet: the limits minus the unavailable, but always at least one at a time: broken nodes must never keep the
+    rest from being reverted.
     """
     busy = _areas_of(order, (name for name, record in nodes.items() if unavailable(record, now)))
     away = _areas_of(order, (name for name, record in nodes.items() if mending(record, now)))
@@ -128,7 +128,7 @@ FLEET = Area("fleet", "")
 
 
 def _cordoned_first(wanted: Iterable[str], nodes: Mapping[str, NodeRecord]) -> dict[str, None]:
-    """``wanted`` in their order, but who has a cordon of ours before the others."""
+    """``wanted`` in order, but nodes with a cordon of ours first."""
     return dict.fromkeys(sorted(wanted, key=lambda name: not nodes[name].cordoned))
 
 
@@ -144,9 +144,10 @@ def _take(
     room: Callable[[Area], int],
     spare: Callable[[Area], int],
 ) -> tuple[str, ...]:
-    """Those that fit, each with those before it. ``room`` is each area's, ``spare`` what may still go wrong in a rack.
+    """The nodes that fit, each together with those before it. ``room`` is per area, ``spare`` is how many may still fail in a rack.
 
-    Who has room of its ``own``, by a cordon of ours, is among the unavailable already, and takes none by going; it keeps it where it may not go.
+    A node with room of its ``own`` (a cordon of ours) already counts as unavailable. It takes no more room when it goes, and keeps
+    its room while it may not go.
     """
     left: dict[Area, int] = {}
     spared: dict[Area, int] = {}

@@ -1,4 +1,4 @@
-"""What the machine asks for. The driver runs these and feeds the answers back as events."""
+"""What the machine asks for. The driver runs these commands and feeds the answers back as events."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rollout.core.run.state import Verb
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask ``node`` to do ``verb`` about transaction ``tx`` under token ``counter``; the answer carries ``serial``.
+    """Ask ``node`` to run ``verb`` for transaction ``tx`` under token ``counter``; the answer carries ``serial``.
 
-    ``baseline`` (measure only) is what the answer to the apply brought; ``since`` when the node entered its state.
-    ``regardless`` (apply only): the node is changed whatever it pulls. ``left`` (drain only): the seconds that its pods
-    still have, ``0``: their time is over.
+    ``baseline`` (measure only) is from the answer to the apply; ``since`` is when the node entered its state.
+    ``regardless`` (apply only): the node is changed even if it pulls. ``left`` (drain only): the seconds that its pods
+    still have; ``0``: none.
     """
 
     node: str
@@ -29,7 +29,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class OpenWave:
-    """Take the wave gates' baseline, and set their silences, before any of ``nodes`` is touched."""
+    """Take the wave gates' baseline, and set their silences, before any of ``nodes`` is changed."""
 
     wave: int
     nodes: tuple[str, ...]
@@ -37,7 +37,7 @@ class OpenWave:
 
 @dataclass(frozen=True, slots=True)
 class JudgeWave:
-    """Ask the wave gates of wave number ``wave``: ``touched`` are its confirmed nodes, ``control`` nodes still to come."""
+    """Check the wave gates of wave number ``wave``: ``touched`` are its confirmed nodes, ``control`` are nodes not changed yet."""
 
     wave: int
     baseline: str = ""
@@ -58,5 +58,5 @@ _CHANGES = frozenset({Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
 
 
 def is_change(command: Command) -> bool:
-    """Whether it changes a node's files or their guard; everything else looks, or speaks to others."""
+    """Whether it changes a node's files or their guard; all other commands only read, or talk to other systems."""
     return isinstance(command, Ask) and command.verb in _CHANGES

@@ -1,4 +1,4 @@
-"""What is asked of nodes that are drained, on ticks, and what their answers change. The rules are in ``drains``."""
+"""What nodes being drained are asked on ticks, and what their answers change. The rules are in ``drains``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rollout.core.run.state_builder import StateBuilder
 from rollout.core.run.transitions import ResolvedTrigger
 
 SOONEST = 0.5
-"""Seconds between two rounds at the least, whatever an answer says."""
+"""The least seconds between two rounds, whatever an answer asks for."""
 
 
 def go_round(draft: StateBuilder) -> None:
-    """The next round of who is drained; who is not to be any more is put back; cordons that are not needed are lifted."""
+    """The next round of drains. Nodes that must not be drained any more are pending again; unneeded cordons are lifted."""
     if draft.state.phase is Phase.OPENING or _is_over(draft):
         return
     for name, record in tuple(draft.nodes.items()):
@@ -29,7 +29,7 @@ def go_round(draft: StateBuilder) -> None:
 
 
 def _is_over(draft: StateBuilder) -> bool:
-    """The run has ended, or another one has its nodes: what it is to find of us it finds."""
+    """Whether the run has ended, or another one has its nodes and must find our cordons as they are."""
     claimed = draft.state.halt is not None and draft.state.halt.ending is Ending.CLAIMED
     return claimed or draft.state.ending is not None
 
@@ -44,7 +44,7 @@ def _next_round(draft: StateBuilder, name: str) -> None:
 
 
 def _is_due(draft: StateBuilder, record: NodeRecord) -> bool:
-    """A run that goes on tries again for as long as it does; one that is to end, no longer than it waits."""
+    """A run that continues retries for as long as it lasts; a run that is ending retries only for its waiting time."""
     if not record.uncordons:
         return True
     goes_on = draft.state.phase is not Phase.CLOSING
@@ -52,9 +52,9 @@ def _is_due(draft: StateBuilder, record: NodeRecord) -> bool:
 
 
 def count_from_the_end(draft: StateBuilder) -> None:
-    """What was tried while the run had other things to do is no part of the time for which its end waits.
+    """Attempts made while the run had other work do not count towards the waiting time at its end.
 
-    One try stays counted: a cordon that could not be lifted once does not take a place of the limits again.
+    One attempt stays counted: a cordon that could not be lifted once does not take room from the limits again.
     """
     for name, record in tuple(draft.nodes.items()):
         if record.cordoned and record.uncordons:
@@ -72,7 +72,7 @@ def are_open(draft: StateBuilder) -> bool:
 
 
 def went_on(draft: StateBuilder, event: Answered) -> None:
-    """Remember what a round brought, before the node meets it."""
+    """Record the result of a round, before the node's move."""
     record = draft.nodes[event.node]
     draining = record.draining
     if draining is None:
@@ -88,10 +88,10 @@ def went_on(draft: StateBuilder, event: Answered) -> None:
 
 
 def change_the_empty(draft: StateBuilder, allowed: int) -> int:
-    """Restart who was drained, as the pace allows; how many. They have their room already."""
+    """Restart drained nodes, as the pace allows; returns how many. They already have their room."""
     empty = [name for name, record in draft.nodes.items() if _may_restart(draft, record)]
     for name in empty[:allowed]:
-        draft.put(name, since=draft.now)  # from here on it is touched
+        draft.put(name, since=draft.now)  # from here on it is being changed
         draft.ask(name, Verb.APPLY)
     return len(empty[:allowed])
 
@@ -103,7 +103,7 @@ def _may_restart(draft: StateBuilder, record: NodeRecord) -> bool:
 
 
 def uncordoned(draft: StateBuilder, event: Answered) -> None:
-    """Its cordon is lifted, or is still to be: tried again, and owed when a run has waited long enough."""
+    """Its cordon is lifted, or the attempt is repeated; it is pending recovery when a run has waited long enough."""
     if event.trigger is Trigger.UNCORDONED:
         without_cordon(draft, event.node)
         return
@@ -117,7 +117,7 @@ def uncordoned(draft: StateBuilder, event: Answered) -> None:
 
 
 def without_cordon(draft: StateBuilder, name: str) -> None:
-    """It has none of ours, so none is owed to it any more, and nothing of it is left behind."""
+    """It has no cordon of ours, so its recovery is done, and no leftover of it remains."""
     record = draft.nodes[name]
     behind = drains.left_behind(record)
     leftovers = tuple(words for words in record.leftovers if words not in behind)
@@ -126,11 +126,11 @@ def without_cordon(draft: StateBuilder, name: str) -> None:
 
 
 def owes_a_cordon(record: NodeRecord) -> bool:
-    """Whether nothing but lifting its cordon is still to be done to a node that is owed."""
+    """Whether a node pending recovery only needs its cordon lifted."""
     return record.owed and bool(drains.left_behind(record)) and record.state in _NOTHING_ELSE
 
 
 _NOTHING_ELSE = frozenset(
     {NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING, NodeState.REFUSED}
 )
-"""States in which nothing but a cordon can be owed."""
+"""States in which only a cordon can be pending recovery."""

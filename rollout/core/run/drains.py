@@ -1,12 +1,12 @@
-"""Draining before a change: pods that would not survive it go first, one short round of asking after the other.
+"""Draining before a change: pods that would not survive it are evicted first, in short rounds.
 
-A node that is drained is ``applying``: it takes its room from every limit from its first round until its cordon is lifted.
-A round says ``draining`` (asked again), ``drained`` (the pods are gone: the restart waits for the pace only) or ``not drained``
-(``refused`` without a charge). Whatever stops releases, a pause too, ends drains: such a node is ``pending`` as before.
+A node being drained is ``applying``: it takes room from every limit from its first round until its cordon is lifted.
+A round answers ``draining`` (asked again), ``drained`` (the pods are gone: the restart waits only for the pace) or ``not drained``
+(``refused`` without a charge). Anything that stops releases, also a pause, ends drains: such a node is ``pending`` again.
 
-The cordon is lifted once its node is at rest: confirmed, and rehearsed if it is to be; taken back; left alone. A run does not
-end before each was lifted or could not be for two minutes (``MOST_TRIES``), counted from when nothing else was left to do; then
-it is told, and owed.
+The cordon is lifted once its node is at rest: confirmed (and rehearsed if needed), reverted, or left alone. A run does not
+end before each cordon was lifted, or could not be for two minutes (``MOST_TRIES``) after all other work was done. Then the
+node is reported and pending recovery.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from rollout.core.run.state import (
 
 REFERENCE = "not-drained"
 AGAIN_EVERY = 15.0
-"""Seconds between two tries to lift a cordon."""
+"""Seconds between two attempts to lift a cordon."""
 
 MOST_TRIES = 9
-"""How often in a row a cordon is tried to be lifted before a run may end without: for two minutes."""
+"""Attempts in a row to lift a cordon before a run may end without it: two minutes."""
 
 _LEFT = "its cordon could not be lifted"
 
@@ -42,12 +42,12 @@ def begun(now: float) -> Draining:
 
 
 def left(order: NodeOrder, record: NodeRecord, now: float) -> float:
-    """Seconds that its pods still have to be gone; ``0``: their time is over."""
+    """Seconds that its pods still have; ``0``: their time is over."""
     return max(0.0, record.draining.since + order.drain - now) if record.draining else order.drain
 
 
 def was_skipped(record: NodeRecord) -> bool:
-    """Whether it was left alone for its pods: nobody's fault, so a new controller may try again."""
+    """Whether it was left alone because of its pods. It did not fail, so a new controller may try again."""
     return record.state is NodeState.REFUSED and record.reference == REFERENCE
 
 
@@ -57,7 +57,7 @@ def may_go_on(state: RunState) -> bool:
 
 
 def keeps_its_cordon(state: RunState, nodes: Mapping[str, NodeRecord], name: str) -> bool:
-    """Whether a node that has a cordon of ours still needs it: it moves, or its turn comes again."""
+    """Whether a node with a cordon of ours still needs it: it is in flight, or will be changed again."""
     record = nodes[name]
     if record.state in IN_MOTION:
         return True
@@ -69,7 +69,7 @@ def keeps_its_cordon(state: RunState, nodes: Mapping[str, NodeRecord], name: str
 
 
 def _goes_again(state: RunState, nodes: Mapping[str, NodeRecord], name: str) -> bool:
-    """A rehearsal is to come, and nobody waits for room before it: who is changed twice may have to be drained twice."""
+    """Whether it must still be rehearsed, with no node waiting for room before it: a node changed twice may be drained twice."""
     if not state.order.rehearsal or state.reached > 0 or nodes[name].rehearsal is Rehearsal.DONE:
         return False
     wave = (nodes[each] for each in state.order.waves[state.wave].nodes)
@@ -77,7 +77,7 @@ def _goes_again(state: RunState, nodes: Mapping[str, NodeRecord], name: str) -> 
 
 
 def is_open(record: NodeRecord) -> bool:
-    """Whether a run waits for its cordon to be lifted."""
+    """Whether the run waits until this node's cordon is lifted."""
     return record.cordoned and (record.asked is Verb.UNCORDON or record.uncordons < MOST_TRIES)
 
 
@@ -86,14 +86,14 @@ def left_words(message: str) -> str:
 
 
 def left_behind(record: NodeRecord) -> tuple[str, ...]:
-    """What is told of a cordon that could not be lifted."""
+    """The message for a cordon that could not be lifted."""
     return tuple(words for words in record.leftovers if record.cordoned and words.startswith(_LEFT))
 
 
 def unshown(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> list[str]:
-    """Nodes of a wave that were left alone and of whose kind no node was changed, while more of it are to come.
+    """Nodes of a wave that were left alone, of kinds that have no changed node yet but have nodes in later waves.
 
-    A wave shows what a change does before more nodes get it; of these kinds none has shown anything.
+    A wave tests a change before more nodes get it; these kinds are untested.
     """
     ways = (pulls.was_skipped, was_skipped, baselines.was_skipped)
     skipped = [n for n in order.waves[wave].nodes if any(way(nodes[n]) for way in ways)]

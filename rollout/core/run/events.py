@@ -11,38 +11,38 @@ from rollout.core.run.state import Verb
 
 
 class Trigger(StrEnum):
-    """What an answer (or a decision) means for a node, whatever verb brought it. See ``triggers.trigger_of``."""
+    """What an answer (or a decision) means for a node, for any verb. See ``triggers.trigger_of``."""
 
     RELEASED = "released"  # our decision: go
-    UNTOUCHED = "untouched"  # the node has no such transaction: its files are the old ones
+    UNTOUCHED = "untouched"  # the node has no such transaction: it has its old files
     BUSY = "busy"  # the transaction is still running on the node
     ARMED = "armed"  # new files in force, local health good, guard armed
     CONFIRMED = "confirmed"
-    TAKEN_BACK_SICK = "taken-back-sick"  # the agent saw the kubelet sick and took the change back
+    TAKEN_BACK_SICK = "taken-back-sick"  # the agent found the kubelet unhealthy and reverted the change
     TAKEN_BACK_ALONE = "taken-back-alone"  # the guard or the boot unit did: no confirm came in time
     TAKEN_BACK_ASKED = "taken-back-asked"  # we asked for it
     STILL_SICK = "still-sick"  # old files, yet unhealthy
-    STUCK = "stuck"  # its revert is not at its end, and cannot come to it yet
+    STUCK = "stuck"  # its revert is not complete, and cannot complete yet
     REFUSED = "refused"
     UNREACHED = "unreached"  # no command was started on the node
-    LOST = "lost"  # a command was started, its end was not seen
+    LOST = "lost"  # a command was started, but its end was not seen
     GATES_PASSED = "gates-passed"
     GATES_FAILED = "gates-failed"
     GATES_UNKNOWN = "gates-unknown"
-    PULLING = "pulling"  # it pulls images, or cannot tell: not touched
-    UNSEEN = "unseen"  # its baseline could not be taken: not touched
-    DRAINING = "draining"  # pods that are to go are still on it
-    DRAINED = "drained"  # they are gone, not only asked to go
-    NOT_DRAINED = "not-drained"  # they are there, and it is not waited for them any longer
+    PULLING = "pulling"  # it pulls images, or this is not known: not changed
+    UNSEEN = "unseen"  # its baseline could not be taken: not changed
+    DRAINING = "draining"  # pods that must go are still on it
+    DRAINED = "drained"  # they are gone, not only evicted
+    NOT_DRAINED = "not-drained"  # they are still there, and their time is over
     UNCORDONED = "uncordoned"  # no cordon of ours is on it
-    STILL_CORDONED = "still-cordoned"  # it could not be lifted, or not be told
-    TAKE_BACK = "take-back"  # our decision: the change is to go
+    STILL_CORDONED = "still-cordoned"  # it could not be lifted, or this is not known
+    TAKE_BACK = "take-back"  # our decision: revert the change
     CLEANED = "cleaned"
     RESUMED = "resumed"  # a new controller took over; what was in flight is not known
 
 
 FENCES = frozenset({"claimed", "fenced"})
-"""References by which a node says that another run has it."""
+"""References with which a node reports that another run has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class Ticked:
 class Answered:
     """A node answered verb number ``serial``, or was found not to. ``counter``: the highest token it knows.
 
-    ``seconds`` is how long the answer took; ``baseline`` (apply only) what the API said of the node right before;
-    ``pulls`` (apply only) the images it pulled right before, whether it was changed all the same or not touched;
-    ``again`` (drain only) the seconds after which to ask again; ``newer`` (a way back's read only) a transaction that came after the
-    one that was asked about.
+    ``seconds`` is how long the answer took; ``baseline`` (apply only) the API's answer on the node right before;
+    ``pulls`` (apply only) the images it pulled right before, whether it was changed anyway or not;
+    ``again`` (drain only) the seconds after which to ask again; ``newer`` (a rollback's read only) a transaction later than
+    the one asked about.
     """
 
     at: float
@@ -80,7 +80,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class WaveOpened:
-    """The wave gates were asked before a wave: what they said is the baseline. Anything but PASS halts the run."""
+    """The wave gates were checked before a wave: the result is the baseline. Anything but PASS halts the run."""
 
     at: float
     wave: int
@@ -92,7 +92,7 @@ class WaveOpened:
 
 @dataclass(frozen=True, slots=True)
 class WaveJudged:
-    """The wave gates were asked in a round of the soak. UNKNOWN halts the run as FAIL does."""
+    """The wave gates were checked in a round of the soak. UNKNOWN halts the run as FAIL does."""
 
     at: float
     wave: int
@@ -103,7 +103,7 @@ class WaveJudged:
 
 @dataclass(frozen=True, slots=True)
 class SilencesLifted:
-    """The run's silences were ended; ``leftovers`` says which could not be."""
+    """The run's silences were ended; ``leftovers`` are those that could not be ended."""
 
     at: float
     leftovers: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class SilencesLifted:
 
 @dataclass(frozen=True, slots=True)
 class CordonsLifted:
-    """After the run had ended, ``who`` saw to it that none of these nodes has a cordon of the run any more."""
+    """After the end of the run, ``who`` made sure that none of these nodes has a cordon of the run."""
 
     at: float
     nodes: tuple[str, ...]
@@ -121,14 +121,14 @@ class CordonsLifted:
 
 @dataclass(frozen=True, slots=True)
 class InterruptAsked:
-    """The first Ctrl-C: finish what is in flight, release nothing new."""
+    """The first Ctrl-C: finish the nodes in flight, release nothing new."""
 
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class PauseAsked:
-    """Somebody asked, from another terminal, to release nothing for now. ``request`` is the request's number in the journal."""
+    """A request, from another terminal, to release nothing for now. ``request`` is the request's number in the journal."""
 
     at: float
     who: str
@@ -138,7 +138,7 @@ class PauseAsked:
 
 @dataclass(frozen=True, slots=True)
 class ContinueAsked:
-    """Go on after a pause, or after a wave that holds (promote)."""
+    """Continue after a pause, or after a wave that holds (promote)."""
 
     at: float
     who: str
@@ -148,7 +148,7 @@ class ContinueAsked:
 
 @dataclass(frozen=True, slots=True)
 class AbortAsked:
-    """End the run as a halt would; ``revert`` says what goes back (``None``: as the playbook says)."""
+    """End the run as a halt would; ``revert`` is what to revert (``None``: as set in the playbook)."""
 
     at: float
     who: str

@@ -1,4 +1,4 @@
-"""Events and orders as JSON text, and the hash chain over them. Strict both ways: what is not known is an error."""
+"""Events and orders as JSON text, and the hash chain over them. Strict in both directions: anything unknown is an error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EVENTS: Mapping[str, type[Event]] = {
     "AbortAsked": AbortAsked,
     "Resumed": Resumed,
 }
-"""Name in journals → event. The name stays, whatever the class is called."""
+"""Name in journals → event. The name stays even if the class is renamed."""
 
 _NAMES = {kind: name for name, kind in EVENTS.items()}
 
@@ -52,7 +52,7 @@ def encode_event(event: Event) -> str:
 
 
 def decode_event(text: str) -> Event:
-    """The reverse; raises ``StateError`` for what this version does not know."""
+    """The reverse; raises ``StateError`` for an event that this version does not know."""
     try:
         body = json_text.parse(text)
         event: Event = dataclass_json.decode(EVENTS[body.pop("event")], body)
@@ -68,14 +68,14 @@ def encode_order(order: Order) -> str:
 
 
 def rules_of(order: str) -> int | None:
-    """The rules by which the run of an order goes; ``None``: of a version from before they were written down."""
+    """The rules version of an order; ``None``: its rollout version did not record it."""
     body = _object(order)
     found = body.get("rules") if isinstance(body, dict) else RULES
     return found if type(found) is int else None
 
 
 def decode_order(text: str) -> Order:
-    """The reverse; ``StateError`` for an order of a version that has other rules, or other words."""
+    """The reverse; ``StateError`` for an order with other rules or unknown words."""
     if (rules := rules_of(text)) != RULES:
         raise StateError(
             "another-version",

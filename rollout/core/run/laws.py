@@ -1,6 +1,6 @@
 """The laws as one function over the state of a run. Every test, and the simulator, calls it after each event.
 
-What only a node can show (exact bytes, the guard) is tested on nodes; here is what the controller can break.
+What only a node can show (exact bytes, the guard) is tested on nodes. This module checks what the controller can break.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNFINISHED = _MOVING | {NodeState.UNKNOWN}
 
 
 def broken_laws(state: RunState) -> tuple[str, ...]:
-    """Every law this state breaks, in words; empty when it keeps them all."""
+    """Every law that this state breaks, in words; empty if it breaks none."""
     return tuple(
         problem
         for law in (
@@ -42,16 +42,16 @@ def broken_laws(state: RunState) -> tuple[str, ...]:
 
 
 def _every_node_once(state: RunState) -> Iterator[str]:
-    """Law 1: the journal says where every ordered node stands, and nothing else."""
+    """Law 1: the journal has the state of every ordered node, and of no other."""
     if state.nodes.keys() != state.order.nodes.keys():
         yield "law 1: the nodes of the state are not the nodes of the order"
 
 
 def _limits(state: RunState) -> Iterator[str]:
-    """Law 4: never more away by our doing than the limits allow (owed: half back already, and unavailable).
+    """Law 4: we never make more nodes unavailable than the limits allow (pending recovery: half reverted, and unavailable).
 
-    Away is in motion, settling or cordoned by us (one whose cordon could not be lifted is broken: it takes room from others);
-    what a rollback finds half done it ends at once, so there only motion counts.
+    Unavailable is in flight, settling or cordoned by us (a node with a cordon that cannot be lifted is broken: it takes room from others).
+    A rollback completes half-done transactions at once, so there only nodes in flight count.
     """
     settling = state.order.goal is Goal.APPLY
     moving = [
@@ -83,7 +83,7 @@ def _pace(state: RunState) -> Iterator[str]:
 
 
 def _rack_budget(state: RunState) -> Iterator[str]:
-    """No rack loses more nodes to applying than its budget (a node may still fall sick by itself in the soak)."""
+    """No rack loses more nodes to applying than its budget (a node may still become unhealthy by itself in the soak)."""
     if state.order.goal is Goal.REVERT:
         return
     lost = Counter(
@@ -105,7 +105,7 @@ def _rack_budget(state: RunState) -> Iterator[str]:
 
 
 def _stuck_on_its_way(record: NodeRecord) -> bool:
-    """Its revert could not end: it went back for others' sake, or was charged before."""
+    """Its revert could not complete: it was reverted with others, or was charged before."""
     return record.state is NodeState.FAILED and record.owed and record.want_back
 
 
@@ -119,7 +119,7 @@ def _nothing_after_halt(state: RunState) -> Iterator[str]:
 
 
 def _nothing_while_paused(state: RunState) -> Iterator[str]:
-    """A pause, or a hold after a wave, releases nothing, and takes no healthy node back."""
+    """A pause, or a hold after a wave, releases nothing and reverts no healthy node."""
     if state.paused is None:
         return
     for name, record in state.nodes.items():
@@ -131,7 +131,7 @@ def _nothing_while_paused(state: RunState) -> Iterator[str]:
 
 
 def _nothing_beyond_a_hold(state: RunState) -> Iterator[str]:
-    """A wave that holds lets no other begin before it was promoted."""
+    """After a wave that holds, no other wave begins before it is promoted."""
     held = (index for index, wave in enumerate(state.order.waves) if wave.hold and index > state.promoted)
     first = next(held, len(state.order.waves))
     for name, record in state.nodes.items():
@@ -154,7 +154,7 @@ def _waves_in_order(state: RunState) -> Iterator[str]:
 
 
 def _pulls(state: RunState) -> Iterator[str]:
-    """Who waits for its pulls is untouched, its wave waits for it, and nobody is charged for pulling."""
+    """A node that waits for its pulls is unchanged, its wave waits for it, and no node is charged for pulling."""
     soaking = state.order.waves[state.wave].nodes if state.phase is Phase.SOAKING else ()
     for name, record in state.nodes.items():
         if record.pulling is None:
@@ -168,7 +168,7 @@ def _pulls(state: RunState) -> Iterator[str]:
 
 
 def _unseen(state: RunState) -> Iterator[str]:
-    """Who waits for its baseline is untouched, its wave waits for it, and nobody is charged for that."""
+    """A node that waits for its baseline is unchanged, its wave waits for it, and no node is charged for that."""
     soaking = state.order.waves[state.wave].nodes if state.phase is Phase.SOAKING else ()
     for name, record in state.nodes.items():
         if record.unseen is None:
@@ -185,7 +185,7 @@ _UNTOUCHED = frozenset({NodeState.PENDING, NodeState.APPLYING, NodeState.REFUSED
 
 
 def _drains(state: RunState) -> Iterator[str]:
-    """Who is drained is untouched and cordoned; who needs it is restarted only when it is empty; no way back drains."""
+    """A node being drained is unchanged and cordoned. A node that needs a drain restarts only when empty. Reverts never drain."""
     for name, record in state.nodes.items():
         drain = state.order.nodes[name].drain
         if not drain and record.cordoned:
@@ -198,7 +198,7 @@ def _drains(state: RunState) -> Iterator[str]:
 
 
 def _endings(state: RunState) -> Iterator[str]:
-    """Laws 1, 5, 8: a run that ended left nothing in motion, and asked every node it reached to be left as found."""
+    """Laws 1, 5, 8: a run that ended left no node in flight, and asked every node it reached to clean up."""
     if state.phase is not Phase.ENDED or state.ending is Ending.CLAIMED:
         return
     for name, record in state.nodes.items():

@@ -1,19 +1,19 @@
 """The machine: ``step(state, event) -> (state, commands)``. Pure; the driver, resume and the simulator all use it.
 
-Theory. What can become of a *node* is the table in ``transitions``. What can become of the *run* is the chain of
-phases below; after every event the run is moved on as far as it can go. Nothing here does I/O, and time is only what
-the event said.
+Theory. The moves of a *node* are the table in ``transitions``. The moves of the *run* are the chain of phases below;
+after every event the run advances as far as it can. Nothing here does I/O, and the only time is the time in the
+event.
 
     opening ── every node claimed ──▶ running ── wave at rest ──▶ soaking ── K passes, last wave ──▶ closing ──▶ ended
        │                                ▲  │  (the first: rehearsed)   │  │
        │ preflight, foreign claim       └──┼──── next wave, no hold ───┘  │
        ▼                                   ▼ budget spent, no room,       ▼ a gate did not pass, aborted
-    closing ◀──────────────────────────  halting: in-flight ends, what must go back goes back ──▶ closing ──▶ ended
+    closing ◀──────────────────────────  halting: in-flight nodes finish, others are reverted ──▶ closing ──▶ ended
 
-A pause (asked for, or a hold after a wave) is no phase: nothing is released and no wave begins until it is lifted, but
-what moves goes on, and the gates of a wave that has passed go on being asked.
+A pause (requested, or a hold after a wave) is not a phase: nothing is released and no wave begins until it is lifted.
+Nodes in flight continue, and the gates of a wave that has passed are still checked.
 
-Events that change nothing but ``now`` are not journaled (see ``app.driver``), so a tick is free to be frequent.
+Events that change nothing but ``now`` are not journaled (see ``app.driver``), so ticks can be frequent.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Comm
 
 
 def step(state: RunState, event: Event) -> tuple[RunState, tuple[Command, ...]]:
-    """The next state, and what to do about it."""
+    """The next state, and the commands to run."""
     draft = StateBuilder(_by_the_clock_of(event, state))
     _HANDLERS[type(event)](draft, event)
     advance(draft, ticked=isinstance(event, Ticked))
@@ -84,10 +84,10 @@ def step(state: RunState, event: Event) -> tuple[RunState, tuple[Command, ...]]:
 
 
 def as_journaled(state: RunState, event: Event) -> Event | None:
-    """The event as it must be written down, so that a replay arrives at the same state (law 10).
+    """The event as it must be journaled, so that a replay gives the same state (law 10).
 
-    ``None`` for an answer to a closed question: it must change nothing, so it is not written. An event that was made before
-    the last tick was taken carries that tick's time: ticks that change nothing are not in the journal.
+    ``None`` for an answer to a closed question: it must change nothing, so it is not journaled. An event that was made before
+    the last tick was processed gets that tick's time, because ticks that change nothing are not in the journal.
     """
     if isinstance(event, Answered) and is_closed(state, event):
         return None
@@ -110,8 +110,8 @@ def replayed(state: RunState, event: Event) -> RunState:
 
 
 def _by_the_clock_of(event: Event, state: RunState) -> RunState:
-    """Within a controller time never goes back. The clock of the next one may be behind, and is the one that counts: what
-    was noted by the old one is moved along, so that what had settled has.
+    """Within one controller, time never goes backwards. The next controller's clock may be behind, and it is the one that
+    counts: recorded times are shifted to it, so that settled nodes stay settled.
     """
     behind = state.now - event.at
     if behind <= 0:
@@ -137,7 +137,7 @@ def _answered(draft: StateBuilder, event: Answered) -> None:
         _AFTERWARDS[event.verb](draft, event)
         return
     if record.state in _LAST_WORDS:
-        return  # it was given up, or its end is known: a resume asks again
+        return  # it was given up, or its end is known: a resume reads it again
     if event.newer and not record.tx:
         draft.put(event.node, tx=event.newer)
         draft.ask(event.node, Verb.READ)
@@ -160,11 +160,11 @@ def _cleaned(draft: StateBuilder, event: Answered) -> None:
 
 
 _AFTERWARDS = {Verb.CLEAN: _cleaned, Verb.UNCORDON: drain_rounds.uncordoned}
-"""What is asked of nodes at rest too, and moves them nowhere."""
+"""Verbs that are also sent to nodes at rest and do not change their state."""
 
 
 def _pulling(draft: StateBuilder, event: Answered) -> None:
-    """Its pulls stand in the way of its change: it waits its turn again, or has waited long enough and is left alone."""
+    """Its pulls prevent its change: it is queued again, or it has waited long enough and is left alone."""
     record = draft.nodes[event.node]
     left_alone = pulls.is_left_alone(record, draft.state.order, draft.now)
     draft.did_not_restart(event.node)
@@ -176,7 +176,7 @@ def _pulling(draft: StateBuilder, event: Answered) -> None:
 
 
 def _unseen(draft: StateBuilder, event: Answered) -> None:
-    """Nothing can be told by, so it is not touched: it waits its turn again, or has waited long enough and is left alone."""
+    """It has no baseline, so it is not changed: it is queued again, or it has waited long enough and is left alone."""
     record = draft.nodes[event.node]
     unseen = baselines.still_unseen(record, draft.now)
     draft.did_not_restart(event.node)
@@ -188,11 +188,11 @@ def _unseen(draft: StateBuilder, event: Answered) -> None:
 
 
 _WAITING = {Trigger.PULLING: _pulling, Trigger.UNSEEN: _unseen}
-"""What stands in the way of a change before anything was touched."""
+"""What can prevent a change before anything was changed."""
 
 
 def _remember(draft: StateBuilder, event: Answered) -> None:
-    """What an answer brings before its node meets it: how far a drain is, times, what the API said before."""
+    """Records an answer's data before the node's move: the progress of a drain, times, the API's baseline."""
     if event.verb is Verb.DRAIN:
         drain_rounds.went_on(draft, event)
     elif event.verb is Verb.APPLY and event.trigger is Trigger.NOT_DRAINED:
@@ -212,11 +212,11 @@ _LAST_WORDS = frozenset(
 
 
 def _wave_opened(draft: StateBuilder, event: WaveOpened) -> None:
-    """A silence that was set is remembered whatever became of the wave: it is to be lifted."""
+    """A silence that was set is recorded even if the wave did not open: it must be lifted."""
     draft.set(silences=(*draft.state.silences, *event.silences), gate_asked=False)
     if draft.state.phase is not Phase.RUNNING or event.wave != draft.state.wave:
         return
-    if event.verdict is Verdict.PASS:  # of a wave that was begun already, the first baseline is the one before it
+    if event.verdict is Verdict.PASS:  # if the wave had already begun, its first baseline counts
         draft.set(opened=event.wave, baselines={event.wave: event.baseline, **draft.state.baselines})
     else:
         draft.halt(Ending.HALTED, f"baseline-{event.verdict}", f"before the wave: {event.evidence}")
@@ -233,7 +233,7 @@ def _wave_judged(draft: StateBuilder, event: WaveJudged) -> None:
 
 
 def _asked(draft: StateBuilder, event: Asked) -> None:
-    """Another terminal's word, each once. What comes when the run is over or halting already changes nothing."""
+    """Another terminal's request, each once. A request to a run that has ended or is halting changes nothing."""
     if event.request <= draft.state.heard:
         return
     draft.set(heard=event.request)
@@ -250,7 +250,7 @@ def _asked(draft: StateBuilder, event: Asked) -> None:
 
 
 def _continue(draft: StateBuilder) -> None:
-    """A soak that was waiting has all its rounds again, and pulls all their time: a night is not held against a node."""
+    """A waiting soak gets all its rounds again, and pulls their full time: a long pause does not count against a node."""
     paused = draft.state.paused
     if paused is not None:
         promoted = draft.state.reached if paused.held else draft.state.promoted  # ``wave`` may be an earlier one again
@@ -274,11 +274,11 @@ def _interrupt(draft: StateBuilder, _event: InterruptAsked) -> None:
 
 
 def _resumed(draft: StateBuilder, event: Resumed) -> None:
-    """A new controller reads every node back, then goes on from where the run stood.
+    """A new controller reads every node, then continues from where the run was.
 
-    A halt that had ended is accepted by being resumed: its nodes are no longer charged, and who was taken back for
-    others' sake, or left alone for its pulls, its pods or its baseline, goes again. A halt that was still taking nodes back when its controller died goes on halting. The wave
-    is opened again: its silences may be over.
+    To resume a halt that had ended is to accept it: its nodes are no longer charged. Nodes that were reverted with others,
+    or left alone because of pulls, pods or a missing baseline, are tried again. A halt that was still reverting nodes when
+    its controller died continues to halt. The wave is opened again, because its silences may have ended.
     """
     halt = draft.state.halt
     halted = halt is not None and halt.ending is Ending.HALTED
@@ -286,7 +286,7 @@ def _resumed(draft: StateBuilder, event: Resumed) -> None:
     draft.set(
         counter=event.counter, phase=Phase.OPENING, halt=halt if halting else None, ending=None, interrupted=False,
         gate_asked=False, opened=-1, lifting=False, claims=1, highest=0,
-        started=(draft.now,) * burst(draft.state.order.limits),  # as if the one before had begun all it may right now
+        started=(draft.now,) * burst(draft.state.order.limits),  # as if the last controller had just started as many as it may
     )  # fmt: skip
     again = draft.state.order.goal is Goal.APPLY and not halting
     for name, record in tuple(draft.nodes.items()):
@@ -303,7 +303,7 @@ def _resumed(draft: StateBuilder, event: Resumed) -> None:
         accept = record.accepted or (accepted and bool(record.cause))
         draft.put(name, asked=None, orphaned=True, reads=0, accepted=accept, uncordons=0)
         if record.reference in FENCES:
-            draft.put(name, reference="", message="")  # whether another run still has it, it will say
+            draft.put(name, reference="", message="")  # its answer shows whether another run still has it
         draft.transition(name, Trigger.RESUMED)
     draft.first_open_wave()
 
@@ -313,7 +313,7 @@ def _lifted(draft: StateBuilder, event: SilencesLifted) -> None:
 
 
 def _cordons_lifted(draft: StateBuilder, event: CordonsLifted) -> None:
-    """By nobody's command: a run that goes on lifts its cordons itself, and is told by the answers."""
+    """Not from a command: a run that continues lifts its cordons itself and learns it from the answers."""
     if draft.state.phase is Phase.ENDED:
         for name in event.nodes:
             if name in draft.nodes:
@@ -321,7 +321,7 @@ def _cordons_lifted(draft: StateBuilder, event: CordonsLifted) -> None:
 
 
 def _ticked(_draft: StateBuilder, _event: Ticked) -> None:
-    """Time passed; what that means is the phases' matter."""
+    """Time passed; the phases decide what that means."""
 
 
 _HANDLERS: Mapping[type, Callable[[StateBuilder, Any], None]] = {

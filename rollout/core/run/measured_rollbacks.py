@@ -1,4 +1,4 @@
-"""What a run has measured of its nodes' way back."""
+"""The revert times that a run has measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rollout.core.run.state import RunState
 
 
 def measured(state: RunState) -> WayBack | None:
-    """What a run has measured, in its rehearsal or in earnest; ``None`` while no node has gone back."""
+    """What a run has measured, in its rehearsal or a real revert; ``None`` until a node is reverted."""
     back = [record for record in state.nodes.values() if record.revert_seconds > 0]
     if not back:
         return None

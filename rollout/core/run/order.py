@@ -1,4 +1,4 @@
-"""From a plan to the order the machine works on."""
+"""Makes the order for the machine from a plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rollout.core.text.nodesets import fold
 
 
 def apply_order(run: str, plan: Plan) -> Order:
-    """The order to carry a plan out."""
+    """The order to apply a plan."""
     settle = {group.name: _settle(group.change) for group in plan.groups}
     return Order(
         run=run,
@@ -42,12 +42,12 @@ def apply_order(run: str, plan: Plan) -> Order:
 
 
 def _settle(change: Change) -> float:
-    """A change that restarts nothing leaves nothing to settle."""
+    """0 for a change that restarts nothing."""
     return change.settle if change.disruption.restarts else 0.0
 
 
 def left_out(plan: Plan) -> tuple[LeftOut, ...]:
-    """What the plan had to leave out although it is not as wanted, folded by reason."""
+    """Nodes that the plan left out although they are not as wanted, folded by reason."""
     together: dict[tuple[str, str], list[str]] = {}
     for entry in plan.left_out:
         reason = f"{nameless(entry.reason, entry.name)} [{entry.reference}]"
@@ -71,10 +71,10 @@ def revert_order(
     zone_of: Mapping[str, str] | None = None,
     zones: Mapping[str, int] | None = None,
 ) -> Order:
-    """The order to take transactions back, node by node. ``transactions``: node → transaction on that node.
+    """The order to revert transactions, node by node. ``transactions``: node → transaction on that node.
 
-    ``singly`` are nodes of which never two are away at once, such as a control plane's. ``zones`` (zone → its nodes) and
-    ``zone_of`` are needed where ``limits`` has one per zone.
+    ``singly`` are nodes of which only one may be unavailable at a time, such as a control plane's. ``zones`` (zone → its nodes) and
+    ``zone_of`` are needed if ``limits`` has a limit per zone.
     """
     zone_of = zone_of or {}
     last = tuple(name for name in transactions if name in singly)

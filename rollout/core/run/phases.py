@@ -1,4 +1,4 @@
-"""How a run moves on from phase to phase, once the nodes stand where they stand."""
+"""How a run moves from phase to phase, given the states of its nodes."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from rollout.core.run.transitions import ResolvedTrigger
 _AT_REST = frozenset(
     {NodeState.SKIPPED, NodeState.REFUSED, NodeState.REVERTED, NodeState.FAILED, NodeState.UNREACHABLE}
 )
-"""Nodes of which nothing is asked any more, but to be left as found."""
+"""Nodes that are asked nothing more, except to clean up."""
 
 MOST_CLAIMS = 3
-"""How often a run raises its token to claim its nodes."""
+"""How often a run raises its fencing token to claim its nodes."""
 
 
 def advance(draft: StateBuilder, *, ticked: bool) -> None:
-    """Move the run on as far as it can go. Releases, retries and rounds happen on ticks only."""
+    """Advance the run as far as it can go. Releases, retries and rounds happen on ticks only."""
     _charge_budgets(draft)
     before = None
     while before is not draft.state.phase:
         before, wave = draft.state.phase, draft.state.wave
         _PHASES[before](draft)
         if (before, wave) != (draft.state.phase, draft.state.wave):
-            _charge_budgets(draft)  # who was lost before its wave began counts in it, before any of it is released
+            _charge_budgets(draft)  # a node lost before its wave began counts in it, before any node of it is released
     if ticked:
         retries(draft)
-        _charge_budgets(draft)  # who was given up, too
+        _charge_budgets(draft)  # nodes that were given up count, too
         drain_rounds.go_round(draft)
         releases(draft)
 
@@ -66,9 +66,9 @@ def _opening(draft: StateBuilder) -> None:
 
 
 def _goes_on_without(draft: StateBuilder, foreign: Mapping[str, NodeRecord]) -> bool:
-    """A way back has claimed its nodes often enough: those few that still name a higher token are left, and owed.
+    """A rollback has used its claims: the few nodes that still report a higher token are left, pending recovery.
 
-    Nothing was done to them, so no limit shrinks for them.
+    They were not changed, so they do not reduce any limit.
     """
     apply = draft.state.order.goal is Goal.APPLY
     if apply or draft.state.claims < MOST_CLAIMS or draft.is_taken_over():
@@ -82,8 +82,8 @@ def _goes_on_without(draft: StateBuilder, foreign: Mapping[str, NodeRecord]) -> 
 def _claim_again(draft: StateBuilder, foreign: Mapping[str, NodeRecord]) -> None:
     """A higher token was seen: take one above it and claim every node again, unless a live run holds some.
 
-    Nor does a run that is resumed go on where another has been since: its plan is older than what is there. A way back
-    takes claims over, so that a live run holds a node is no answer to it.
+    A resumed run does not continue on nodes that another run has changed since: its plan is older. A rollback takes claims
+    over, so a claim of a live run does not stop it.
     """
     apply = draft.state.order.goal is Goal.APPLY
     others = apply and any(record.reference == "claimed" or record.orphaned for record in foreign.values())
@@ -99,7 +99,7 @@ def _claim_again(draft: StateBuilder, foreign: Mapping[str, NodeRecord]) -> None
 
 
 def _too_sick(draft: StateBuilder) -> bool:
-    """Preflight: nothing was touched yet, and too many nodes do not answer their claim."""
+    """Preflight: nothing was changed yet, and too many nodes do not answer their claim."""
     if any(record.accepted or record.state not in _AT_THE_START for record in draft.nodes.values()):
         return False  # a resumed run is judged by its budgets
     sick = sum(record.state is not NodeState.PENDING for record in draft.nodes.values())
@@ -117,9 +117,9 @@ _AT_THE_START = frozenset({NodeState.PENDING, NodeState.UNREACHABLE, NodeState.R
 
 
 def _accept_the_unreachable(draft: StateBuilder) -> None:
-    """Who cannot be reached when a rollback opens was not made unreachable by it: owed, and no limit shrinks for it.
+    """A node that is unreachable when a rollback opens was not made so by it: it is pending recovery and reduces no limit.
 
-    Who was on its way back when the controller died may have been: it is read on, as it was before.
+    A node that was reverting when the controller died may have been: it is still read, as before.
     """
     for name, record in tuple(draft.nodes.items()):
         on_its_way = record.owed and record.cause is None
@@ -132,7 +132,7 @@ def _accept_the_unreachable(draft: StateBuilder) -> None:
 def _running(draft: StateBuilder) -> None:
     order, state = draft.state.order, draft.state
     if state.wave >= len(order.waves):
-        draft.first_open_wave()  # of a wave that has passed, a resume may find a node that does not speak
+        draft.first_open_wave()  # after a resume, a node of a passed wave may not answer
         if draft.state.wave >= len(order.waves):
             _close(draft)
         return
@@ -155,7 +155,7 @@ def _running(draft: StateBuilder) -> None:
 
 
 def _rehearse(draft: StateBuilder, names: tuple[str, ...]) -> list[str]:
-    """Send the first wave's nodes back once for real, each once, before any other wave; those that are still to go."""
+    """Revert the first wave's nodes for real, each once, before any other wave. Returns those still to be changed."""
     if not draft.state.order.rehearsal or draft.state.reached > 0:
         return []
     confirmed = [name for name in names if draft.nodes[name].state is NodeState.CONFIRMED]
@@ -167,7 +167,7 @@ def _rehearse(draft: StateBuilder, names: tuple[str, ...]) -> list[str]:
 
 
 def _check_for_room(draft: StateBuilder, pending: list[str]) -> None:
-    """Nothing moves, and nothing will: the racks of all nodes that are to go have no room left for good."""
+    """Halt if no node is in flight and none can go: the racks of all pending nodes have no room left for good."""
     if any(
         record.asked
         or record.state in IN_MOTION
@@ -201,7 +201,7 @@ def _close(draft: StateBuilder) -> None:
 
 
 def _closing(draft: StateBuilder) -> None:
-    """Every claimed node is asked once to be left as found; who does not answer keeps its claim and is told so."""
+    """Every claimed node is asked once to clean up. A node that does not answer keeps its claim, and this is reported."""
     if draft.state.ending is None:
         if drain_rounds.are_open(draft):
             return
@@ -211,7 +211,7 @@ def _closing(draft: StateBuilder) -> None:
             if record.asked is None and not _out_of_reach(draft, record):
                 draft.ask(name, Verb.CLEAN)
     if draft.state.wave_is_opening or draft.state.lifting:
-        return  # what is being silenced is to be lifted too
+        return  # silences that are being set must be lifted, too
     if draft.state.silences:
         draft.lift_silences()
     elif not _outstanding(draft):
@@ -219,7 +219,7 @@ def _closing(draft: StateBuilder) -> None:
 
 
 def _out_of_reach(draft: StateBuilder, record: NodeRecord) -> bool:
-    """Nodes that do not answer; and when another run has some of ours, those, and what is left to their guards."""
+    """Nodes that do not answer; and, when another run has nodes of ours, those and the nodes left to their guards."""
     if draft.state.ending is Ending.CLAIMED and (record.reference in FENCES or record.state in IN_MOTION):
         return True
     return record.state in (NodeState.UNREACHABLE, NodeState.UNKNOWN)

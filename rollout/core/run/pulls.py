@@ -1,8 +1,8 @@
 """Pulls in flight before a node's change: a restart would cancel them, so the node waits its turn again, for a time.
 
-Such a node was not touched and is ``pending``: it takes no room from any limit, others go first, and its wave does not end
+Such a node is unchanged and ``pending``: it takes no room from any limit, others go first, and its wave does not end
 while it waits. After ``Order.pulls.within`` seconds it is ``refused`` without a charge, or changed regardless. The time
-begins anew with a new controller and after a pause: nobody asked the node meanwhile.
+starts again with a new controller and after a pause, because the node was not asked meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REFERENCE = "pulls-in-flight"
 
 
 def in_turn(names: Iterable[str], nodes: Mapping[str, NodeRecord], now: float) -> list[str]:
-    """Of the nodes that are to go those that may be asked now: in their order, but who was asked before comes last."""
+    """The nodes to go that may be asked now: in their order, but those asked before come last."""
     fresh, again = [], []
     for name in names:
         if nodes[name].pulling is None and nodes[name].unseen is None:
@@ -30,33 +30,33 @@ def in_turn(names: Iterable[str], nodes: Mapping[str, NodeRecord], now: float) -
 
 
 def may_be_asked(record: NodeRecord, now: float) -> bool:
-    """Whether neither its pulls nor its baseline are to be waited for at this moment."""
+    """Whether the node waits neither for its pulls nor for its baseline now."""
     return all(now >= found.again for found in (record.pulling, record.unseen) if found is not None)
 
 
 def still_pulling(record: NodeRecord, images: tuple[str, ...], now: float) -> Pulling:
-    """What is remembered of a node that was found pulling, now or once more."""
+    """The record of a node that was found pulling, now or again."""
     since = record.pulling.since if record.pulling else now
     return Pulling(since, now + ASK_AGAIN, images)
 
 
 def is_over(pulling: Pulling | None, order: Order, now: float) -> bool:
-    """Whether the playbook waits no longer for this node."""
+    """Whether the playbook's wait for this node has ended."""
     return now - (pulling.since if pulling else now) >= order.pulls.within
 
 
 def goes_regardless(record: NodeRecord, order: Order, now: float) -> bool:
-    """Whether the next apply is to change the node whatever it pulls."""
+    """Whether the next apply changes the node even if it pulls."""
     return order.pulls.then is Busy.OVERRIDE and is_over(record.pulling, order, now)
 
 
 def is_left_alone(record: NodeRecord, order: Order, now: float) -> bool:
-    """Whether a node that pulls now, once more, is left as it is."""
+    """Whether a node that still pulls is left unchanged."""
     return order.pulls.then is Busy.SKIP and is_over(record.pulling, order, now)
 
 
 def was_skipped(record: NodeRecord) -> bool:
-    """Whether it was left alone for its pulls: nobody's fault, so a new controller may try again."""
+    """Whether it was left alone because of its pulls. It did not fail, so a new controller may try again."""
     return record.state is NodeState.REFUSED and record.pulling is not None
 
 

@@ -1,4 +1,4 @@
-"""What time lets happen, on ticks: reading again who does not speak, and restarts, as pace and limits allow."""
+"""What happens on ticks: nodes that did not answer are read again, and restarts start as pace and limits allow."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rollout.core.run.transitions import ResolvedTrigger
 
 
 def retries(draft: StateBuilder) -> None:
-    """Read again who does not speak; give up whose guard must long have fired."""
+    """Read nodes again that did not answer; give up those with a guard that must long have fired."""
     for name, record in tuple(draft.nodes.items()):
         if record.state is not NodeState.UNKNOWN or record.asked or draft.state.phase in (Phase.CLOSING, Phase.ENDED):
             continue
         if record.reference in FENCES and draft.state.phase is Phase.OPENING:
-            continue  # it did speak: all are claimed again, with a higher token, once all have been heard
+            continue  # it did answer: all are claimed again with a higher token, once all have answered
         if draft.now > record.since + draft.patience:
             draft.transition(name, ResolvedTrigger.GIVEN_UP, record.reference, record.message)
         elif draft.now >= record.retry_at:
@@ -25,7 +25,7 @@ def retries(draft: StateBuilder) -> None:
 
 
 def releases(draft: StateBuilder) -> None:
-    """Restarts, as the pace allows: the sick that go back, the healthy that go back, who was drained, then the wave."""
+    """Restarts, as the pace allows: unhealthy nodes to revert, healthy nodes to revert, drained nodes, then the wave."""
     if draft.state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
         return
     allowed = pace_allows(draft.state.started, draft.state.order.limits, draft.now)
@@ -41,7 +41,7 @@ def releases(draft: StateBuilder) -> None:
 
 
 def _return_the_healthy(draft: StateBuilder, allowed: int) -> int:
-    """A rehearsal keeps the limits of a change: only a way back in earnest may bend them."""
+    """A rehearsal keeps the limits of a change: only a real revert may exceed them."""
     healthy = [name for name, record in draft.nodes.items() if is_to_return(draft, record) and not record.asked]
     if not healthy or allowed <= 0 or draft.state.paused is not None:
         return 0
@@ -57,7 +57,7 @@ def _return_the_healthy(draft: StateBuilder, allowed: int) -> int:
 
 def _release_the_wave(draft: StateBuilder, allowed: int) -> None:
     if draft.state.gate_asked or is_to_open(draft):
-        return  # nothing of a wave is touched before its baseline was taken
+        return  # no node of a wave is changed before the wave's baseline
     wave = draft.state.order.waves[draft.state.wave]
     pending = [n for n in wave.nodes if draft.nodes[n].state is NodeState.PENDING and not draft.nodes[n].asked]
     pending = in_turn(pending, draft.nodes, draft.now)
@@ -75,6 +75,6 @@ def is_to_open(draft: StateBuilder) -> bool:
 
 
 def is_to_return(draft: StateBuilder, record: NodeRecord) -> bool:
-    """Healthy, and to be taken back for others' sake or the operator's; not any more once he has interrupted that."""
+    """Healthy, and to be reverted with others or for the operator; not any more once the operator has interrupted that."""
     interrupted = draft.state.halt is not None and draft.state.halt.ending is Ending.INTERRUPTED
     return record.want_back and record.state is NodeState.CONFIRMED and not interrupted

@@ -1,5 +1,5 @@
-"""Another value with some fields changed, for what every event makes anew, the state of a run and its nodes' records:
-``dataclasses.replace`` has ``__init__`` set every field again.
+"""A copy of a value with some fields changed, for what every event copies: the state of a run and its nodes' records.
+``dataclasses.replace`` is slower: its ``__init__`` sets every field again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What another terminal asks of a run, on its way from the journal to the machine."""
+"""Requests of another terminal to a run, on the way from the journal to the machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RequestWord(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """As written down: ``number`` counts all requests of a journal, ``revert`` (abort) is a ``RevertScope`` or ``""``."""
+    """As recorded: ``number`` counts all requests of a journal, ``revert`` (abort) is a ``RevertScope`` or ``""``."""
 
     number: int
     word: str
@@ -27,12 +27,12 @@ class Request:
 
 
 def is_known(request: Request) -> bool:
-    """Whether this version knows the word: one of a newer terminal is not a reason to stop."""
+    """Whether this version knows the word. An unknown word of a newer terminal is no reason to stop."""
     return request.word in set(RequestWord) and request.revert in {"", *RevertScope}
 
 
 def asked(request: Request, at: float) -> Asked:
-    """The event a request becomes. One that is not known raises ``ValueError``."""
+    """The event for a request. An unknown request raises ``ValueError``."""
     word = RequestWord(request.word)
     if word is RequestWord.PAUSE:
         return PauseAsked(at, request.who, request.reason, request.number)

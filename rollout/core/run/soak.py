@@ -1,4 +1,4 @@
-"""The soak: K passes in a row of a wave's node and wave gates, and the watch over a wave that holds or a run that is paused."""
+"""The soak: K passes in a row of a wave's node and wave gates, and later rounds while a wave holds or the run is paused."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted
 
 MOST_ROUNDS = 4
-"""A soak ends at the latest after this many times K rounds."""
+"""A soak ends after at most this many times K rounds."""
 
 WATCH_EVERY = 60.0
 """Seconds between two rounds of the gates while a wave that has passed is held, or the run is paused."""
 
 WATCH_EACH = 0.2
-"""The same, at least this much a node: a night over a large wave is not to fill the journal."""
+"""The same, at least this much per node, so that a long hold of a large wave does not fill the journal."""
 
 
 def soaking(draft: StateBuilder) -> None:
     """K passes in a row of every confirmed node of the wave and of the wave gates, a round every ``soak / K`` seconds.
 
-    A wave of which no node is confirmed has nothing to tell: it is over, but for its hold.
+    A wave without a confirmed node has nothing to measure: it is over, except for its hold.
     """
     order, state = draft.state.order, draft.state
     wave = order.waves[state.wave]
@@ -41,7 +41,7 @@ def soaking(draft: StateBuilder) -> None:
 
 
 def _never_steady(draft: StateBuilder, short: list[str]) -> str:
-    """With what the gates said last of the first of these nodes: that they could not be asked, for one."""
+    """The message includes the last gate result of the first of these nodes, for example that it could not be checked."""
     times = draft.state.order.passes
     if not short:
         return f"the wave gates never passed {times} times in a row"
@@ -50,7 +50,7 @@ def _never_steady(draft: StateBuilder, short: list[str]) -> str:
 
 
 def _steady(draft: StateBuilder, confirmed: list[str]) -> None:
-    """The wave has passed. Held or paused, its gates go on being asked: a night is long."""
+    """The wave has passed. While it is held or paused, its gates are still checked."""
     state = draft.state
     wave = state.order.waves[state.wave]
     if state.paused is None and _shows_nothing(draft):
@@ -65,7 +65,7 @@ def _steady(draft: StateBuilder, confirmed: list[str]) -> None:
 
 
 def _shows_nothing(draft: StateBuilder) -> bool:
-    """Halt before a change goes to more nodes of a kind of which none could show what it does."""
+    """Halt before more nodes of a kind are changed if no node of that kind has shown the effect of the change."""
     names = drains.unshown(draft.state.order, draft.nodes, draft.state.wave)
     if names:
         wave = draft.state.order.waves[draft.state.wave].name
@@ -85,7 +85,7 @@ def _why_alone(record: NodeRecord) -> str:
 
 
 def watch_every(nodes: int) -> float:
-    """Seconds between two rounds over a wave of so many nodes that has passed and waits."""
+    """Seconds between two rounds over a wave of this many nodes that has passed and waits."""
     return max(WATCH_EVERY, nodes * WATCH_EACH)
 
 

@@ -1,4 +1,4 @@
-"""The state of a run: what was ordered, and where every node stands. Frozen; ``machine.step`` makes the next one."""
+"""The state of a run: the order, and the state of every node. Frozen; ``machine.step`` makes the next one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from enum import StrEnum
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
 
 RULES = 5
-"""The machine's rules by which a run goes. A journal is events only: replayed by other rules it would tell another story.
+"""The version of the machine's rules. A journal holds only events: replayed with other rules it gives another state.
 Raise it with every change after which ``tests/core/run/recorded`` replays to another state.
 """
 
 
 class NodeState(StrEnum):
-    """Where a node stands in a run: exactly one of these. ``unknown`` is resolved by reading the node."""
+    """The state of a node in a run: exactly one of these. ``unknown`` is resolved by reading the node."""
 
     PENDING = "pending"
     SKIPPED = "skipped"
@@ -36,18 +36,18 @@ class Goal(StrEnum):
 
 
 class Phase(StrEnum):
-    """Where the run as a whole stands."""
+    """The phase of the whole run."""
 
     OPENING = "opening"  # claiming every node, in the read that opens apply, resume or rollback
     RUNNING = "running"  # releasing the nodes of a wave
     SOAKING = "soaking"  # K rounds of node and wave gates over the wave; longer while paused or held
-    HALTING = "halting"  # nothing new; in-flight nodes end, what must be taken back is taken back
-    CLOSING = "closing"  # leaving every node as found
+    HALTING = "halting"  # nothing new; nodes in flight finish, nodes that must be reverted are reverted
+    CLOSING = "closing"  # cleaning up on every node
     ENDED = "ended"
 
 
 class Verb(StrEnum):
-    """What a node can be asked to do; at most one is outstanding for a node."""
+    """What a node can be asked to do; at most one verb is outstanding per node."""
 
     READ = "read"  # status with a claim
     APPLY = "apply"
@@ -55,15 +55,15 @@ class Verb(StrEnum):
     CONFIRM = "confirm"
     REVERT = "revert"
     CLEAN = "clean"
-    DRAIN = "drain"  # one round: cordon it, evict what may go now, look who is left
+    DRAIN = "drain"  # one round: cordon it, evict the pods that may go now, list those that are left
     UNCORDON = "uncordon"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOrder:
-    """What is fixed about a node for the whole run. ``settle`` is seconds it counts as unavailable after a restart.
+    """What is fixed about a node for the whole run. ``settle`` is the seconds for which it counts as unavailable after a restart.
 
-    Nodes of one ``kind`` get the same change. ``drain`` is seconds its pods have to be gone before it (0: they stay).
+    Nodes of one ``kind`` get the same change. ``drain`` is the seconds that its pods have to leave before the change (0: they stay).
     """
 
     name: str
@@ -77,7 +77,7 @@ class NodeOrder:
 
 @dataclass(frozen=True, slots=True)
 class WaveOrder:
-    """``at_once``: most nodes of this wave in flight (0: no limit of its own). ``hold``: wait for a word once it has passed."""
+    """``at_once``: most nodes of this wave in flight (0: no limit of its own). ``hold``: wait for `rollout continue` once it has passed."""
 
     name: str
     nodes: tuple[str, ...]
@@ -98,7 +98,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Everything the machine must know of a plan. ``transactions`` (revert runs) is the transaction to revert."""
+    """Everything the machine needs of a plan. ``transactions`` (revert runs) is the transaction to revert."""
 
     run: str
     cluster: str
@@ -114,33 +114,33 @@ class Order:
     wave_gates: bool
     transactions: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
-    force: bool = False  # revert over bytes that others wrote since: the operator's word
-    rehearsal: bool = False  # the first wave's nodes are taken back once for real, then changed again
+    force: bool = False  # revert over bytes that others wrote since: the operator's choice
+    rehearsal: bool = False  # the first wave's nodes are reverted once for real, then changed again
     zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes; only used with a limit per zone
     pulls: PullsInFlight = DEFAULT_PULLS
     rules: int = RULES
 
     def __post_init__(self) -> None:
-        """Nodes stand in the order of the waves, however the mapping came: JSON keeps no order that could be relied on (law 10)."""
+        """Sort the nodes in the order of the waves: JSON guarantees no order of keys (law 10)."""
         place = {name: at for at, name in enumerate(name for wave in self.waves for name in wave.nodes)}
         names = sorted(self.nodes, key=lambda name: (place.get(name, len(place)), name))
         object.__setattr__(self, "nodes", {name: self.nodes[name] for name in names})
 
 
 class Rehearsal(StrEnum):
-    """How far a canary node is with its rehearsal."""
+    """The progress of a canary node's rehearsal."""
 
     NONE = "none"
-    BACK = "back"  # to be taken back, or on its way
-    DONE = "done"  # was taken back once, healthy
+    BACK = "back"  # to be reverted, or reverting
+    DONE = "done"  # was reverted once, healthy
 
 
 @dataclass(frozen=True, slots=True)
 class Pulling:
-    """A node that was found to pull images right before its change, and so was not touched.
+    """A node that pulled images right before its change, and so was not changed.
 
-    ``since`` is when it was first found so; it is asked again at ``again``. ``images`` are those it pulled when it was
-    asked last; none: it could not tell.
+    ``since`` is when this was first found; it is asked again at ``again``. ``images`` are those it pulled when it was
+    last asked; none: not known.
     """
 
     since: float
@@ -150,9 +150,9 @@ class Pulling:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """A node that is being emptied before its change, or is empty (``done``) and waits for its turn to restart.
+    """A node that is being drained before its change, or is empty (``done``) and waits for its restart.
 
-    ``since`` is when it was first asked; it is asked again at ``again``. ``waits`` is what it waited for when asked last.
+    ``since`` is when it was first asked; it is asked again at ``again``. ``waits`` is what it waited for when last asked.
     """
 
     since: float
@@ -163,7 +163,7 @@ class Draining:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """A node whose baseline could not be taken, first at ``since``; it is tried again at ``again``."""
+    """A node without a baseline: the first attempt failed at ``since``, the next one is at ``again``."""
 
     since: float
     again: float
@@ -171,17 +171,17 @@ class Unseen:
 
 @dataclass(frozen=True)  # no slots: see ``core.run.replace``
 class NodeRecord:
-    """One node's standing.
+    """One node's state.
 
     ``asked`` is the outstanding verb and ``serial`` its number: an answer with another number is stale. ``cause`` is
-    what the node is charged for (``None``: nothing, it may have been taken back for others' sake). ``want_back``: the
-    change is to be taken back as soon as limits allow. ``orphaned``: its controller died, so a guard that fired is not
+    what the node is charged for (``None``: nothing, it may have been reverted with others). ``want_back``: the
+    change is to be reverted as soon as limits allow. ``orphaned``: its controller died, so a guard that fired is not
     the node's fault. ``accepted``: an operator resumed after the halt this node led to. ``apply_seconds`` and
-    ``revert_seconds`` are how long its last apply and revert took, ``baseline`` is what the API said before its apply.
-    ``pulling``: its change waits for its pulls; ``unseen``: it waits for its baseline; ``cancelled`` are the images whose pulls its last apply cancelled.
+    ``revert_seconds`` are how long its last apply and revert took, ``baseline`` is the API's answer before its apply.
+    ``pulling``: its change waits for its pulls; ``unseen``: it waits for its baseline; ``cancelled`` are the images with pulls that its last apply cancelled.
     ``cordoned``: it may have a cordon of ours, from before the first ask until it is known to have none; ``uncordons``
-    counts how often in a row that could not be lifted. ``drained_seconds`` is how long its last drain took. ``tx`` is what a way back
-    takes back there where that is not what its order says: what came between the look and the claim.
+    counts failed attempts in a row to lift it. ``drained_seconds`` is how long its last drain took. ``tx`` is the transaction
+    that a rollback reverts instead of the one in its order: it was made between the read and the claim.
     """
 
     state: NodeState = NodeState.PENDING
@@ -227,7 +227,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """Why nothing new is released any more, since when."""
+    """Why nothing new is released, and since when."""
 
     ending: Ending
     reference: str
@@ -237,7 +237,7 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Who asked the run to wait, why, since when. ``held``: the playbook did, after a wave."""
+    """Who paused the run, why, and since when. ``held``: the playbook did, after a wave."""
 
     who: str
     reason: str
@@ -249,10 +249,10 @@ class Pause:
 class RunState:
     """The whole of a run. ``started`` are the times of the restarts within the pace's window, oldest first.
 
-    ``reached`` is the furthest wave that was begun: after a resume ``wave`` may be an earlier one for a while. ``round``
+    ``reached`` is the furthest wave that has begun: after a resume ``wave`` may be an earlier one for a while. ``round``
     counts the rounds of a soak, ``gate_passes`` those in a row in which the wave gates passed. ``opened`` is the wave
-    that this controller opened last, ``baselines`` what the wave gates said before each wave; ``promoted`` the last wave
-    whose hold was lifted; ``heard`` the number of the last request taken from another terminal.
+    that this controller opened last, ``baselines`` the wave gates' results before each wave; ``promoted`` the last wave
+    with a hold that was lifted; ``heard`` the number of the last request taken from another terminal.
     """
 
     order: Order
@@ -283,7 +283,7 @@ class RunState:
 
     @property
     def wave_is_opening(self) -> bool:
-        """Whether the answer is awaited that brings the wave's baseline and says which silences were set."""
+        """Whether the answer with the wave's baseline and silences is still outstanding."""
         return self.gate_asked and self.opened != self.wave
 
     def transaction(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""A run state while one step works on it: changes are collected, then frozen again. Lives only inside ``machine.step``."""
+"""A run state during one step: changes are collected, then frozen again. Used only inside ``machine.step``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Ph
 from rollout.core.run.transitions import Move, Next, ResolvedTrigger, move, resolve_trigger
 
 MOST_ATTEMPTS = 3
-"""How often a node whose connection drops before anything happened is tried."""
+"""How often a node is tried if its connection drops before anything happened."""
 
 READ_EVERY = 2.0
-"""Seconds between two reads of a node that does not speak."""
+"""Seconds between two reads of a node that does not answer."""
 
 GRACE = 60.0
-"""Seconds after the guard's time at which a silent node is given up as unreachable and owed."""
+"""Seconds after the guard's time until a node without an answer is given up: unreachable, pending recovery."""
 
 _RESTARTS = frozenset({Verb.APPLY, Verb.REVERT})
 _ASKS = {
@@ -32,7 +32,7 @@ _ASKS = {
 
 
 class StateBuilder:
-    """See the module. ``nodes`` is read-only for others: all writes go through ``put`` and ``transition``."""
+    """See the module. ``nodes`` is read-only for callers: all writes go through ``put`` and ``transition``."""
 
     def __init__(self, state: RunState) -> None:
         self.state = state
@@ -60,7 +60,7 @@ class StateBuilder:
         self._touched.add(name)
 
     def may_have_gone_wrong(self) -> bool:
-        """Whether more may count against a budget than before this event: else what was within it still is."""
+        """Whether more may count against a budget than before this event. If not, budgets need no check."""
         moved = (self.state.phase, self.state.wave) != self._began
         return moved or any(may_count(self.nodes[name]) for name in self._touched)
 
@@ -81,7 +81,7 @@ class StateBuilder:
         )
 
     def did_not_restart(self, name: str) -> None:
-        """What was to restart a node did not touch it: it leaves the pace's window."""
+        """An apply that was to restart a node did not change it: it no longer counts in the pace's window."""
         asked_at = self.nodes[name].since
         if asked_at in self.state.started:
             at = self.state.started.index(asked_at)
@@ -92,7 +92,7 @@ class StateBuilder:
         self._commands.append(OpenWave(self.state.wave, self.state.order.waves[self.state.wave].nodes))
 
     def judge_wave(self) -> None:
-        """Ask the wave gates; the control group are nodes that nobody has touched yet."""
+        """Ask the wave gates; the control group is nodes that are not changed yet."""
         self.set(gate_asked=True)
         names = self.state.order.waves[self.state.wave].nodes
         touched = tuple(name for name in names if self.nodes[name].state is NodeState.CONFIRMED)
@@ -109,11 +109,11 @@ class StateBuilder:
 
     @property
     def patience(self) -> float:
-        """Seconds after which a silent node, or one that cannot be taken back, is given up."""
+        """Seconds after which a node is given up that does not answer or cannot be reverted."""
         return self.state.order.guard + GRACE
 
     def transition(self, name: str, trigger: Trigger | ResolvedTrigger, reference: str = "", message: str = "") -> None:
-        """Move a node by the table, remember why, and ask of it what comes next."""
+        """Move a node by the table, record why, and send the next verb."""
         record = self.nodes[name]
         sharp = (
             resolve_trigger(trigger, reference, record, self.state.order.goal)
@@ -153,7 +153,7 @@ class StateBuilder:
         if to is NodeState.PENDING and record.rehearsal is Rehearsal.BACK:
             return {"busy_until": settle}
         if to is NodeState.APPLYING:
-            return {"orphaned": False, "accepted": False}  # from here on this controller answers for it, and anew
+            return {"orphaned": False, "accepted": False}  # from here on this controller is responsible for it
         if to is NodeState.REVERTING:
             return {"want_back": True}
         if to is NodeState.CONFIRMED:
@@ -168,13 +168,13 @@ class StateBuilder:
         return {}
 
     def _goes_back(self, record: NodeRecord) -> bool:
-        """Whether a node that was to go back and is confirmed still is: not for the sake of a halt that was accepted."""
+        """Whether a confirmed node that was to be reverted still must be: not because of a halt that was accepted."""
         forth = self.state.order.goal is Goal.APPLY and self.state.halt is None
         sick = record.cause not in (None, Cause.UNREACHABLE)
         return not forth or sick or record.rehearsal is Rehearsal.BACK
 
     def _follow(self, name: str, then: Next) -> None:
-        """Nothing when another run has nodes of ours: what is armed is left to its guard."""
+        """Does nothing when another run has nodes of ours: armed nodes are left to their guards."""
         if self.state.halt is not None and self.state.halt.ending is Ending.CLAIMED:
             return
         if then in _ASKS:
@@ -198,10 +198,10 @@ class StateBuilder:
             self.set(highest=counter)
 
     def fenced(self, name: str, reference: str, message: str) -> None:
-        """Another run has this node, it says. While opening, a higher token may still win; later it is over for a change.
+        """The node reports that another run has it. While opening, a higher token may still win; later a change must stop.
 
-        A way back goes on without it, as long as it is not most nodes that say so: one that lies must not keep the change
-        on all others, and who does have another run refuses us by itself.
+        A rollback continues without the node unless most nodes report this: one false report must not keep the change on
+        all others, and a node that another run does have refuses us by itself.
         """
         self.put(name, reference=reference, message=message)
         if self.state.phase is Phase.OPENING:
@@ -212,13 +212,13 @@ class StateBuilder:
             self.transition(name, ResolvedTrigger.LEFT_TO_OTHERS, reference, message)
 
     def is_taken_over(self) -> bool:
-        """Whether most nodes of the run say that another one has them."""
+        """Whether most nodes of the run report that another one has them."""
         return 2 * sum(record.reference in FENCES for record in self.nodes.values()) > len(self.nodes)
 
     def halt(self, ending: Ending, reference: str, message: str, revert: RevertScope | None = None) -> None:
-        """Release nothing more; mark what is to be taken back: ``revert``, or what the playbook says.
+        """Release nothing more; mark the nodes to revert: by ``revert``, or as set in the playbook.
 
-        That another run took over ends a halting run too. A rehearsal under way becomes a plain revert.
+        A takeover by another run ends a halting run, too. A rehearsal in progress becomes a plain revert.
         """
         if self.state.halt is not None and (ending is not Ending.CLAIMED or self.state.halt.ending is Ending.CLAIMED):
             return
@@ -228,7 +228,7 @@ class StateBuilder:
             self._mark_for_return(revert or self.state.order.on_failure)
 
     def end_rehearsals(self) -> None:
-        """Who was still to go back stays; who is on its way goes back for good (a resume lets it go again)."""
+        """Confirmed nodes that were due for it keep their change; nodes that are reverting stay reverted (a resume changes them again)."""
         for name, record in tuple(self.nodes.items()):
             if record.rehearsal is Rehearsal.BACK:
                 stays = record.state is NodeState.CONFIRMED
@@ -243,7 +243,7 @@ class StateBuilder:
                 self.put(name, want_back=True, reference="taken-back-with-others", message="the run halted")
 
     def next_wave(self) -> None:
-        """The next that has not passed yet, or has something to do again."""
+        """The next wave that has not passed yet, or has work again."""
         following = self.state.wave + 1
         while following < self.state.reached and not self._has_open(following):
             following += 1
@@ -251,7 +251,7 @@ class StateBuilder:
         self.set(wave=following, reached=reached, phase=Phase.RUNNING, round=0, gate_passes=0)
 
     def first_open_wave(self) -> None:
-        """After a resume: the first wave that still has something to do, at most the present one, which has not passed yet."""
+        """After a resume: the first wave with work left, at most the current one, which has not passed yet."""
         first = next((index for index in range(self.state.wave) if self._has_open(index)), self.state.wave)
         self.set(wave=first, round=0, gate_passes=0)
 
@@ -260,12 +260,12 @@ class StateBuilder:
 
 
 def not_begun(rehearsal: Rehearsal) -> Rehearsal:
-    """Of a node that is where it would be without: one that was to go back for its rehearsal is told so again in its turn."""
+    """The rehearsal of a node with nothing of it begun: ``BACK`` becomes ``NONE``, and is set again in the node's turn."""
     return Rehearsal.NONE if rehearsal is Rehearsal.BACK else rehearsal
 
 
 def _remembered(trigger: Trigger | ResolvedTrigger, record: NodeRecord) -> str:
-    """Why nothing was confirmed in time, if that is known: what the guard says is only that nothing was."""
+    """Why the confirm did not come in time, if known: the guard reports only that it did not."""
     if trigger is not Trigger.TAKEN_BACK_ALONE:
         return ""
     before = f": {record.message} [{record.reference}]" if record.message else ""
@@ -273,9 +273,9 @@ def _remembered(trigger: Trigger | ResolvedTrigger, record: NodeRecord) -> str:
 
 
 def _counts_anew(record: NodeRecord, trigger: Trigger | ResolvedTrigger, to: NodeState) -> bool:
-    """Whether a node's time begins again. Who is owed goes to and fro on the same one, so that trying again has an end.
+    """Whether a node's time starts again. A node pending recovery changes state without a new start, so that retries end.
 
-    A new controller has all of its patience for whoever it has to ask: nobody has, since the last one died.
+    A new controller gives every node that it must ask the full time: no controller has asked since the last one died.
     """
     if trigger is Trigger.RESUMED:
         return to is NodeState.UNKNOWN
@@ -283,7 +283,7 @@ def _counts_anew(record: NodeRecord, trigger: Trigger | ResolvedTrigger, to: Nod
 
 
 def _charge(record: NodeRecord, found: Move) -> Cause | None:
-    """What was charged stays charged, but a node that speaks again is no longer unreachable."""
+    """A charge stays, but a node that answers again is no longer unreachable."""
     if record.cause is Cause.UNREACHABLE and found.to in _SPEAKING:
         return found.charge
     return record.cause or found.charge
@@ -296,7 +296,7 @@ _GOOD_NEWS = frozenset(
         Trigger.DRAINING, Trigger.DRAINED, ResolvedTrigger.TO_DRAIN, ResolvedTrigger.EMPTY_AND_PULLING,
     }
 )  # fmt: skip
-"""Triggers whose words do not replace what is remembered of the node's last trouble."""
+"""Triggers with messages that do not replace the recorded message of the node's last failure."""
 
 _GOING_BACK = {NodeState.UNKNOWN, NodeState.REVERTING}
 _SPEAKING = frozenset({NodeState.PENDING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.SKIPPED})

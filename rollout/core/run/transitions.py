@@ -1,23 +1,23 @@
-"""The one table of what can become of a node.
+"""The one table of a node's possible moves.
 
-Theory. A node has a state; an answer from it, or a decision of the run, is a *trigger*. ``TABLE[state, trigger]`` says
-the next state, what to ask of the node next, and what the node is charged for. Whatever is not in the table is
-impossible and raises: silence would hide a bug. Everything that changes a node's state is in this file.
+Theory. A node has a state; an answer from it, or a decision of the run, is a *trigger*. ``TABLE[state, trigger]`` is
+the next state, what to ask of the node next, and what the node is charged for. A pair that is not in the table is
+impossible and raises: to ignore it would hide a bug. Everything that changes a node's state is in this file.
 
 Seven rules shape the table:
 
-* An answer that says where the transaction stands (``armed``, ``confirmed``, ``taken back``, ``untouched``) is believed
-  whatever we thought: it was read from the node.
-* No answer is no answer: after ``unreached`` or ``lost`` the node is ``unknown`` and is read until it speaks, or until
-  its guard must long have fired; then it is ``unreachable`` and *owed*.
-* What goes back is brought to its end: who died on the way there is followed by the next, for as long as a node is read.
-  A node whose revert cannot end (``stuck``) is ``failed`` and *owed*: its own guard goes on, and a new controller reads it.
-* A node that pulls images was not touched: it is ``pending`` again, and ``pulls`` says when it is asked again.
-* So is one whose baseline could not be taken, and ``baselines`` says so.
-* A node that is drained is ``applying``, and not touched yet: ``drains`` says when it is asked again, and when it is given up.
-* A sick node goes back at once (``reverting``); a healthy one that is to go back waits, ``confirmed``, for the limits.
+* An answer with the state of the transaction (``armed``, ``confirmed``, ``taken back``, ``untouched``) is believed over
+  our own record: it was read from the node.
+* No answer proves nothing: after ``unreached`` or ``lost`` the node is ``unknown``. It is read until it answers, or until
+  its guard must long have fired; then it is ``unreachable`` and *owed* (pending recovery).
+* A revert is always completed: if its controller dies, the next one continues it, for as long as the node is read.
+  A node with a revert that cannot complete (``stuck``) is ``failed`` and *owed*: its guard continues, and a new controller reads it.
+* A node that pulls images was not changed: it is ``pending`` again, and ``pulls`` decides when it is asked again.
+* The same holds for a node without a baseline; ``baselines`` decides for it.
+* A node being drained is ``applying`` and not changed yet: ``drains`` decides when it is asked again and when it is given up.
+* An unhealthy node is reverted at once (``reverting``). A healthy node that must be reverted waits, ``confirmed``, for the limits.
 
-``resolve_trigger`` turns a raw trigger into the one the table knows, from the few facts a record carries.
+``resolve_trigger`` turns a raw trigger into one that the table knows, using a few facts of the record.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Next(StrEnum):
     DRAIN = "drain"
     MEASURE = "measure"
     CONFIRM = "confirm"
-    REVERT = "revert"  # queued: the pace decides when
+    REVERT = "revert"  # queued: the pace decides when it starts
     READ = "read"
     READ_LATER = "read-later"
     RETRY = "retry"  # the transaction is over: a new attempt is a new transaction
@@ -54,23 +54,23 @@ class Move:
 
 
 class ResolvedTrigger(StrEnum):
-    """Triggers that depend on what the record remembers."""
+    """Triggers that depend on the node's record."""
 
-    HELD = "held"  # armed, but to be taken back
+    HELD = "held"  # armed, but must be reverted
     NEVER_TOUCHED = "never-touched"  # a revert run found nothing to revert
-    ORPHAN_TAKEN_BACK = "orphan-taken-back"  # its controller died, the guard did its work: not the node's fault
+    ORPHAN_TAKEN_BACK = "orphan-taken-back"  # its controller died and the guard reverted it: not the node's fault
     GIVEN_UP = "given-up"  # read long enough
-    UNFINISHED = "unfinished"  # going back, but whoever walked it there died: a read has the node's lock
-    OTHERS_AT_WORK = "others-at-work"  # the guard is at it
-    REHEARSED = "rehearsed"  # taken back, as a rehearsal: its turn comes again
-    TAKEN_BACK_BY_OTHERS = "taken-back-by-others"  # nobody here has asked for it
-    PULLS_ON = "pulls-on"  # as long as the playbook waits, which then leaves it alone
-    TO_DRAIN = "to-drain"  # released, and to be emptied first
-    EMPTY_AND_PULLING = "empty-and-pulling"  # drained, and pulls or has no baseline yet: it keeps its place
-    STILL_UNSEEN = "still-unseen"  # as long as a baseline is waited for
-    LEFT_TO_OTHERS = "left-to-others"  # a way back goes on without it: it says that another run has it
-    STILL_OWED = "still-owed"  # failed with its revert not at its end: its guard may have ended it since
-    NOT_NOW = "not-now"  # nothing is released any more: who was being emptied is to be left as it was
+    UNFINISHED = "unfinished"  # reverting, but its controller died: a read has the node's lock
+    OTHERS_AT_WORK = "others-at-work"  # the guard is reverting it
+    REHEARSED = "rehearsed"  # reverted by the rehearsal: it is changed again
+    TAKEN_BACK_BY_OTHERS = "taken-back-by-others"  # this run did not ask for it
+    PULLS_ON = "pulls-on"  # while the playbook waits; then it is left alone
+    TO_DRAIN = "to-drain"  # released, and to be drained first
+    EMPTY_AND_PULLING = "empty-and-pulling"  # drained, and pulls or has no baseline yet: it keeps its room
+    STILL_UNSEEN = "still-unseen"  # while the run waits for a baseline
+    LEFT_TO_OTHERS = "left-to-others"  # a rollback continues without it: it reports that another run has it
+    STILL_OWED = "still-owed"  # failed with an incomplete revert: its guard may have completed it since
+    NOT_NOW = "not-now"  # nothing is released any more: a node being drained is left unchanged
 
 
 _SICK = Cause.UNHEALTHY
@@ -94,7 +94,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.PENDING, On.RELEASED): Move(S.APPLYING, Next.APPLY),
     (S.PENDING, ResolvedTrigger.TO_DRAIN): Move(S.APPLYING, Next.DRAIN),
     (S.PENDING, On.RESUMED): Move(S.PENDING, Next.READ),
-    # Being drained: untouched, but for a cordon and its pods.
+    # Being drained: unchanged, except for a cordon and its pods.
     (S.APPLYING, On.DRAINING): Move(S.APPLYING),
     (S.APPLYING, On.DRAINED): Move(S.APPLYING),
     (S.APPLYING, On.NOT_DRAINED): Move(S.REFUSED),
@@ -138,7 +138,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.APPLIED, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.APPLIED, On.LOST): Move(S.UNKNOWN, Next.READ),
     (S.APPLIED, On.RESUMED): Move(S.UNKNOWN, Next.READ),
-    # Confirmed: the soak may still find it sick, the run may still take it back.
+    # Confirmed: the soak may still find it unhealthy, the run may still revert it.
     (S.CONFIRMED, On.GATES_PASSED): Move(S.CONFIRMED),
     (S.CONFIRMED, On.GATES_FAILED): Move(S.REVERTING, Next.REVERT, charge=_SICK),
     (S.CONFIRMED, On.GATES_UNKNOWN): Move(S.UNKNOWN, Next.READ),
@@ -156,7 +156,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.CONFIRMED, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
     (S.CONFIRMED, On.STUCK): Move(S.FAILED, charge=_SICK, owed=True),
     (S.CONFIRMED, On.RESUMED): Move(S.CONFIRMED, Next.READ),
-    # Being taken back: to its end, never forward.
+    # Reverting: until it is complete, never forward.
     (S.REVERTING, On.TAKEN_BACK_SICK): Move(S.REVERTED),
     (S.REVERTING, On.TAKEN_BACK_ALONE): Move(S.REVERTED),
     (S.REVERTING, On.TAKEN_BACK_ASKED): Move(S.REVERTED),
@@ -173,7 +173,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.REVERTING, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
     (S.REVERTING, On.LOST): Move(S.UNKNOWN, Next.READ, owed=True),
     (S.REVERTING, On.RESUMED): Move(S.UNKNOWN, Next.READ, owed=True),
-    # Not known: read until it speaks.
+    # Not known: read until it answers.
     (S.UNKNOWN, On.ARMED): Move(S.APPLIED, Next.MEASURE),
     (S.UNKNOWN, ResolvedTrigger.HELD): Move(S.REVERTING, Next.REVERT, owed=True),
     (S.UNKNOWN, On.CONFIRMED): Move(S.CONFIRMED),
@@ -194,11 +194,11 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.UNKNOWN, On.LOST): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, On.RESUMED): Move(S.UNKNOWN, Next.READ),
     (S.UNKNOWN, ResolvedTrigger.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),
-    # A way back, and another run has the node, as it says: it keeps what it has, and is owed.
+    # A rollback, and the node reports another run: it keeps its files and is pending recovery.
     (S.CONFIRMED, ResolvedTrigger.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     (S.REVERTING, ResolvedTrigger.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     (S.UNKNOWN, ResolvedTrigger.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
-    # At rest. A new controller asks again whoever could not be asked, and has another go where nobody was at fault.
+    # At rest. A new controller reads unanswered nodes again, and retries nodes that were not at fault.
     (S.UNREACHABLE, On.RESUMED): Move(S.UNKNOWN, Next.READ),
     (S.REVERTED, On.RESUMED): Move(S.REVERTED),
     (S.FAILED, On.RESUMED): Move(S.FAILED),
@@ -211,11 +211,11 @@ for _state in S:
 
 
 class IllegalMoveError(Exception):
-    """The table has no such move: a bug of ours, never the node's."""
+    """The table has no such move: a bug of rollout, never of the node."""
 
 
 def resolve_trigger(trigger: On, reference: str, record: NodeRecord, goal: Goal) -> On | ResolvedTrigger:
-    """The trigger as the table knows it, given what the record remembers."""
+    """The trigger as the table knows it, given the node's record."""
     if record.state is S.REVERTING and trigger is On.REFUSED and reference == "locked":
         return ResolvedTrigger.OTHERS_AT_WORK
     if record.want_back and (trigger is On.ARMED or (trigger is On.GATES_PASSED and record.state is S.APPLIED)):
@@ -230,7 +230,7 @@ def resolve_trigger(trigger: On, reference: str, record: NodeRecord, goal: Goal)
 
 
 def _read_back(trigger: On, record: NodeRecord, goal: Goal) -> On | ResolvedTrigger:
-    """What an answer of a node that nobody knew anything of means."""
+    """The meaning of an answer from a node in state unknown."""
     if trigger is On.BUSY and record.want_back:
         return ResolvedTrigger.UNFINISHED
     if trigger is On.UNTOUCHED and goal is Goal.REVERT:
@@ -239,12 +239,12 @@ def _read_back(trigger: On, record: NodeRecord, goal: Goal) -> On | ResolvedTrig
 
 
 def _is_orphan(record: NodeRecord) -> bool:
-    """Left armed by a controller that died: that nobody confirmed it in time is not its fault."""
+    """Left armed by a controller that died: the missing confirm is not the node's fault."""
     return record.orphaned and record.cause is None and not record.want_back
 
 
 def _asked_back(record: NodeRecord, goal: Goal) -> On | ResolvedTrigger:
-    """Taken back because somebody asked for it: as a rehearsal, by us, or by others."""
+    """Reverted on request: by a rehearsal, by this run, or by others."""
     if record.rehearsal is Rehearsal.BACK and record.state in (S.REVERTING, S.UNKNOWN):
         return ResolvedTrigger.REHEARSED
     if goal is Goal.APPLY and not record.want_back and record.state in (S.CONFIRMED, S.UNKNOWN):
@@ -253,7 +253,7 @@ def _asked_back(record: NodeRecord, goal: Goal) -> On | ResolvedTrigger:
 
 
 def move(state: S, trigger: On | ResolvedTrigger) -> Move:
-    """Look the move up; raise ``IllegalMoveError`` when there is none."""
+    """Look up the move; raise ``IllegalMoveError`` when there is none."""
     try:
         return TABLE[state, trigger]
     except KeyError:

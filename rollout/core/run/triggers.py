@@ -1,4 +1,4 @@
-"""What a node's answer means: report in, trigger out. The outcome is what was read back, never what was asked for."""
+"""What a node's answer means: report in, trigger out. The outcome is what was read from the node, never what was requested."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _TOLD_BY_THE_RECEIPT = frozenset({"too-late", "not-durable"})
 def trigger_of(report: Report) -> Trigger:
     """The meaning of an answer to ``status``, ``apply``, ``confirm`` or ``revert``.
 
-    A refusal means that nothing was touched; when the node holds a receipt all the same (``too-late``, ``not-durable``),
-    the receipt speaks: what is on the node is the outcome. A revert that cannot come to its end has a reference
-    (``not-given-back``, ``not-restarted``, ``not-durable``): the node failed, and its guard goes on by itself.
+    A refusal means that nothing was changed. If the node still has a receipt (``too-late``, ``not-durable``), the receipt
+    counts: what is on the node is the outcome. A revert that cannot complete has a reference
+    (``not-given-back``, ``not-restarted``, ``not-durable``): the node failed, and its guard continues by itself.
     """
     if report.outcome is Outcome.UNREACHED:
         return Trigger.UNREACHED
@@ -38,9 +38,9 @@ def trigger_of(report: Report) -> Trigger:
 
 
 def newer_attempt(tx: str, receipts: Iterable[Receipt]) -> str:
-    """A later transaction of the same run that is not taken back; ``""``: there is none. ``receipts``: the newest first.
+    """A later transaction of the same run that is not reverted; ``""``: there is none. ``receipts``: newest first.
 
-    A run that was still alive when a way back looked may have tried a node again until that claimed it.
+    A run that was still alive when a rollback read the node may have tried it again before the rollback claimed it.
     """
     run = tx.rpartition("-")[0]
     for receipt in receipts:
@@ -52,7 +52,7 @@ def newer_attempt(tx: str, receipts: Iterable[Receipt]) -> str:
 
 
 def reference_of(report: Report, trigger: Trigger) -> str:
-    """The stable reference of an answer; a change that was taken back has one even when nothing was refused."""
+    """The stable reference of an answer; a reverted change has one even when nothing was refused."""
     return report.reference or _REFERENCES.get(trigger, "")
 
 

@@ -1,4 +1,4 @@
-"""File contents by their digest: held once, however many nodes have them."""
+"""File contents by their digest: stored once, however many nodes have them."""
 
 from __future__ import annotations
 

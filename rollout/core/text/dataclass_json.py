@@ -2,7 +2,7 @@
 
 Keys are the names that fields have on disk (see ``on_disk``).
 
-One converter is compiled for each type and remembered. Bytes are UTF-8 text where they are, else ``{"base64": …}``.
+One converter is compiled for each type and remembered. Bytes are UTF-8 text if they can be, else ``{"base64": …}``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 
 from rollout.core.text.terminal import printable
 
-# What a field is called in journals, plans and snapshots, where code calls it otherwise.
+# The name of a field in journals, plans and snapshots, if its name in code differs.
 #
-# A field is written under its own name. Whoever renames one keeps the name that older versions wrote:
+# A field is written under its own name. A renamed field keeps the name that older versions wrote:
 # ``reverts: bool = field(default=False, metadata=on_disk("want_back"))``.
 
 
@@ -42,7 +42,7 @@ Json = Any
 
 
 class ShapeError(ValueError):
-    """JSON that is not the value it should be; the message begins with where."""
+    """JSON that is not the expected value; the message begins with the place."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def decode(kind: Any, data: Json) -> Any:
 
 @cache
 def converter(kind: Any) -> Converter:
-    """How to go both ways for a type."""
+    """The converter of a type, for both directions."""
     if kind is bytes:
         return Converter(_encode_bytes, _decode_bytes)
     if kind in (str, int, float, bool):

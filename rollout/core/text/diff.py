@@ -1,6 +1,6 @@
-"""Unified diffs for people: bounded, with secrets redacted and nothing in them that a terminal would obey.
+"""Unified diffs for people: bounded, with secrets redacted and without control characters for a terminal.
 
-The bytes in the plan are never redacted; only what is shown is.
+Only the printed text is redacted, never the bytes in the plan.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _shown(line: str) -> str:
 
 
 def redacted(line: str) -> str:
-    """A line without the value of anything that may be a secret, by its name; flags keep their neighbours."""
+    """A line without values that may be secret, judged by their names; other flags on the line are kept."""
     if not _SECRET.search(line):
         return line
     kept = _FLAG.sub(lambda found: found["flag"] + "=" + REDACTED if _SECRET.search(found["flag"]) else found[0], line)

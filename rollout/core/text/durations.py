@@ -17,7 +17,7 @@ _LONGEST_TEXT = 128
 
 
 class DurationError(ValueError):
-    """Not a Go duration; the message says what one looks like."""
+    """Not a Go duration; the message describes one."""
 
 
 def nanoseconds(text: str) -> int:

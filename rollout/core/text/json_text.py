@@ -1,4 +1,4 @@
-"""JSON from outside. The place where its nesting is bounded."""
+"""JSON from outside, with bounded nesting."""
 
 import json
 from typing import Any
@@ -7,8 +7,8 @@ from typing import Any
 def parse(text: str | bytes) -> Any:
     """The value in a JSON text, or ``ValueError``, also for one nested more deeply than Python can follow.
 
-    ``json.loads`` raises ``RecursionError`` there, which is no ``ValueError`` and so passes by the handlers of its
-    callers; a file of a node or a row of a journal that says ``[[[[…`` would end the whole run as an internal error.
+    ``json.loads`` raises ``RecursionError`` there, which is not a ``ValueError`` and so is not caught by its callers. A
+    node's file or a journal row with ``[[[[…`` would end the whole run as an internal error.
     """
     try:
         return json.loads(text)

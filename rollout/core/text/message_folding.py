@@ -1,4 +1,4 @@
-"""Messages that say the same of many nodes, each with its own name in it, as one."""
+"""Folds messages that are the same for many nodes, except for the node's name, into one."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ NODE = "NODE"
 
 
 OWN_PLACE = re.compile(r"\(at [^()]+\)")
-"""How a trouble on the way to a node gives the address and its key, which are others for each node."""
+"""How a connection error gives the address and its key, which differ for each node."""
 
 
 def nameless(text: str, name: str) -> str:
-    """``text`` with ``NODE`` in place of the node's own name where it stands as a word or as a host's first part.
+    """``text`` with ``NODE`` in place of the node's own name where it is a word or a host's first part.
 
-    An address in ``(at …)`` is the node's own too.
+    An address in ``(at …)`` is replaced, too.
     """
     named = _word(name).sub(NODE, text) if name in text else text
     return OWN_PLACE.sub(f"(at the address of {NODE})", named) if "(at " in named else named
 
 
 def for_all(text: str, names: Sequence[str]) -> str:
-    """A ``nameless`` text for those who share it: one that is alone has its own name back."""
+    """A ``nameless`` text for the nodes that share it; for a single node its name is put back."""
     return text.replace(NODE, names[0]) if len(names) == 1 else text
 
 

@@ -1,10 +1,10 @@
-"""Nodesets and their algebra. The only module on ClusterShell.
+"""Nodesets and their algebra. The only module that uses ClusterShell.
 
 ClusterShell knows what ``tess-node-[0001-0060/2]`` means and how to fold names back. What ``@rack12`` means is
 resolved here, from the inventory alone (ClusterShell's default resolver opens files and runs programs), and everything
-is bounded before ClusterShell sees it: ``node[1-999999999]`` would eat all memory.
+is bounded before ClusterShell sees it: ``node[1-999999999]`` would use up all memory.
 
-The algebra is ClusterShell's: operators apply from left to right, none binds closer than another.
+The algebra is ClusterShell's: operators apply from left to right, without precedence.
 
     a,b   nodes of either        a&b   nodes of both
     a!b   nodes of a but not b   a^b   nodes of exactly one
@@ -48,7 +48,7 @@ _MOST_BRACKETS = 4
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """What is wrong with a nodeset, before anybody knows which file or option it came from."""
+    """A mistake in a nodeset, without the file or option that it came from."""
 
     reference: str
     message: str
@@ -56,7 +56,7 @@ class Flaw:
 
 
 class NodesetError(Exception):
-    """A nodeset that cannot be meant; carries every flaw found, and the names that were meant as far as they are known."""
+    """An invalid nodeset; carries every flaw found, and the valid names in it."""
 
     def __init__(self, *flaws: Flaw, meant: Set[str] = frozenset()) -> None:
         super().__init__(flaws[0].message)
@@ -66,7 +66,7 @@ class NodesetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What an expression may speak of: nodes, and the nodesets behind ``@name``."""
+    """The names that an expression may use: nodes, and the nodesets behind ``@name``."""
 
     nodes: Collection[str]
     sets: Mapping[str, Set[str]]
@@ -74,7 +74,7 @@ class Names:
 
 
 def is_name(text: str) -> bool:
-    """May a node, rack, zone, group or cluster be called this?"""
+    """Whether a node, rack, zone, group or cluster may have this name."""
     return len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None
 
 
@@ -96,16 +96,16 @@ def expand(text: str) -> tuple[str, ...]:
 def fold(names: Iterable[str]) -> str:
     """Names as the shortest nodeset: ``tess-node-[0001-0060,0062]``; what ``expand`` reads back to the same names.
 
-    A name with a number too long for a range stands as it is: ClusterShell refuses numbers of more than 100 digits.
+    A name with a number too long for a range is kept as it is: ClusterShell refuses numbers of more than 100 digits.
     """
     ordered = list(names)
     folded = NodeSet.fromlist([name for name in ordered if not _UNFOLDED.search(name)], resolver=RESOLVER_NOGROUP)
-    folded.fold_axis = tuple(range(_MOST_BRACKETS))  # whatever ClusterShell's own configuration files say
+    folded.fold_axis = tuple(range(_MOST_BRACKETS))  # overrides ClusterShell's own configuration files
     return ",".join(filter(None, [str(folded), *dict.fromkeys(filter(_UNFOLDED.search, ordered))]))
 
 
 def select(expression: str, inventory: Inventory) -> tuple[str, ...]:
-    """The nodes that an expression means, in inventory order. Raises ``UsageError``; an empty result is one, too."""
+    """The nodes that an expression selects, in inventory order. Raises ``UsageError``; an empty result is one, too."""
     try:
         chosen = evaluate(expression, Names(inventory.nodes, inventory.nodesets))
     except NodesetError as error:
@@ -117,7 +117,7 @@ def select(expression: str, inventory: Inventory) -> tuple[str, ...]:
 
 
 def evaluate(expression: str, names: Names) -> Set[str]:
-    """Set algebra over what is known, or ``NodesetError`` with every unknown node and group."""
+    """Set algebra over the known names, or ``NodesetError`` with every unknown node and group."""
     flaws: list[Flaw] = []
     result: Set[str] = frozenset()
     for sign, term in _split(expression):
@@ -211,7 +211,7 @@ def _count(part: str, term: str) -> int:
     match = _RANGE.fullmatch(part.strip())
     if match is None:
         raise NodesetError(
-            Flaw("bad-nodeset", f"`{printable(term)}`: `{printable(part)}` is no range such as 0001-0060")
+            Flaw("bad-nodeset", f"`{printable(term)}`: `{printable(part)}` is not a range such as 0001-0060")
         )
     first, last, step = match["first"], match["last"] or match["first"], int(match["step"] or 1)
     if int(last) < int(first):
@@ -235,7 +235,7 @@ def _checked(names: list[str], term: str) -> list[str]:
             raise NodesetError(
                 Flaw(
                     "bad-nodeset",
-                    f"`{printable(term)}`: `{printable(name)}` is no name; names are letters, digits, `-`, `_` and `.`",
+                    f"`{printable(term)}`: `{printable(name)}` is not a name; names are letters, digits, `-`, `_` and `.`",
                 )
             )
     return names

@@ -1,4 +1,4 @@
-"""Did you mean …? One place, so that every message asks it in the same words."""
+"""Did you mean …? In one place, so that every message has the same words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LENGTH_APART = 3
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant. Bounded work, however many words are known."""
+    """The known word that was probably meant. The work is bounded, however many words are known."""
     near = (name for name in known if abs(len(name) - len(word)) <= _LENGTH_APART)
     by_fold = {name.casefold(): name for name in islice(near, _CANDIDATES)}
     found = get_close_matches(word.casefold(), by_fold, n=1, cutoff=0.6)
@@ -19,6 +19,6 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint, or ``""`` when nothing comes near."""
+    """A hint, or ``""`` when no word is close."""
     meant = closest(word, known)
     return f"did you mean `{meant}`?" if meant else ""

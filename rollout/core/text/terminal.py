@@ -1,4 +1,4 @@
-"""What may reach a screen: no escape sequence, no control character, nothing that turns the direction of text."""
+"""Text that is safe for a screen: no escape sequence, no control character, no change of the text direction."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def counted(number: int, word: str) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A length of time for people, no more exact than it is: ``0.4 s``, ``14 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    """A length of time for people, rounded to a useful precision: ``0.4 s``, ``14 s``, ``3 min 20 s``, ``2 h 5 min``."""
     if seconds < 9.95:
         return f"{max(seconds, 0.0):.1f}".removesuffix(".0") + " s"
     if seconds < 90:

@@ -1,7 +1,7 @@
-"""Unquoted words of YAML: what every reader takes them for, or why readers differ.
+"""Unquoted words of YAML: the value that every reader gives them, or why readers differ.
 
-YAML 1.1 and 1.2, Go's two libraries and Python's do not agree on ``yes``, ``010`` or ``1:30``. What they agree on is taken;
-the rest is refused with how to write it.
+YAML 1.1 and 1.2, Go's two libraries and Python's do not agree on ``yes``, ``010`` or ``1:30``. Words that they agree on are
+accepted; the rest is refused with a hint how to write it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """A word that must be written otherwise; ``message`` says how."""
+    """A word that must be written differently; ``message`` explains how."""
 
     message: str
 
@@ -38,11 +38,11 @@ _ODD_NUMBER = re.compile(
     r"[-+]?(?:0[0-9_]+|0[xX][0-9a-fA-F_]+|0[ob][0-7_]+|[0-9][0-9_]*_[0-9_]*|[0-9]+(?::[0-5]?[0-9])+|0[0-9]+\.[0-9]*|\.(?:inf|Inf|INF|nan|NaN|NAN))"
 )
 _MOST_DIGITS = 18
-_LONGEST_NUMBER = 64  # what is longer is text, and no expression tries its patience on it
+_LONGEST_NUMBER = 64  # longer words are text, and are not matched against expressions
 
 
 def plain_scalar(text: str) -> Scalar | Ambiguous:
-    """An unquoted word, as every reader of YAML takes it, or why they differ."""
+    """The value that every reader of YAML gives an unquoted word, or why they differ."""
     if text[:1] in _NUMBER_STARTS:
         return _number(text)
     if text in _WORDS:

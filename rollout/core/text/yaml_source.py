@@ -1,10 +1,10 @@
-"""YAML that people wrote, as a tree that knows the line and column of every key and value. The only module on PyYAML.
+"""YAML written by people, as a tree with the line and column of every key and value. The only module that uses PyYAML.
 
 The tree is built from libyaml's *events* (its pure twin where libyaml is missing), on a stack of our own: PyYAML's
-composer recurses without a bound and takes the interpreter down on a deep enough file, and is six times slower.
+composer recurses without a bound, crashes the interpreter on a deep enough file, and is six times slower.
 
 Strict where YAML readers disagree: ``yes`` and ``no``, octal, hexadecimal and sexagesimal numbers must be written so
-that everybody reads the same. Tags, merge keys and keys that are no text are refused; size, depth and aliases are bounded.
+that all readers agree. Tags, merge keys and keys that are not text are refused; size, depth and aliases are bounded.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from rollout.core.text.yaml_scalars import Ambiguous, Scalar, plain_scalar
 from rollout.errors import Place, Problem
 
 MAX_CHARACTERS = 32 * 1024 * 1024
-# What stands there is not repeated: a secret that begins with `!` or `*` and has no quotes is a tag or an alias.
-_TAGGED = "tags (`!…` before a value) are not taken; write the value alone"
+# The value is not repeated: a secret that begins with `!` or `*` without quotes is a tag or an alias.
+_TAGGED = "tags (`!…` before a value) are not accepted; write only the value"
 _UNKNOWN_ALIAS = "an alias (`*…`) refers to nothing above it, or to itself; a value that begins with `*` needs quotes"
 MAX_DEPTH = 40
 MAX_ALIASES = 1_000
-MAX_ITEMS = 4_000_000  # with every alias counted as often as it is used
+MAX_ITEMS = 4_000_000  # every alias counts as often as it is used
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Item:
     column: int
 
     def entries(self) -> dict[str, Entry]:
-        """The keys of a map; nothing of anything else."""
+        """The keys of a map; empty for anything else."""
         return self.value if isinstance(self.value, dict) else {}
 
     def plain(self) -> Value:
@@ -60,7 +60,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says: the tree as far as it could be read (``None``: not at all), and what is wrong with its YAML."""
+    """The content of a file: the tree as far as it could be read (``None``: not at all), and the mistakes in its YAML."""
 
     file: str
     root: Item | None
@@ -87,7 +87,7 @@ def read_yaml(text: str, file: str) -> Document:
 
 
 def _hidden(text: str, file: str) -> Iterator[Problem]:
-    """Characters that nobody sees or that move the cursor, before any parser looks at them."""
+    """Finds characters that are invisible or move the cursor, before any parser reads them."""
     for found in CONTROL.finditer(text.removeprefix("\ufeff").replace("\r\n", " \n")):
         before = found.string[: found.start()]
         place = Place(file, before.count("\n") + 1, found.start() - before.rfind("\n"))
@@ -129,10 +129,10 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
 
 
 def _quote_before(lines: list[str], mark: Any) -> Any:
-    """Where a quoted text begins that runs over several lines and ends in the line of a mistake.
+    """The start of a quoted text of several lines that ends in the line of a mistake.
 
-    A quote that somebody forgot to close is closed by the next one, be it many lines below; what stands behind that one
-    is then the mistake that the parser sees.
+    A quote that was not closed is closed by the next quote, even many lines below; the parser then reports a mistake
+    after that one.
     """
     text = "\n".join([*lines[: mark.line], *(line[: mark.column] for line in lines[mark.line : mark.line + 1])])
     loader: Any = yaml.CSafeLoader(text) if yaml.__with_libyaml__ else yaml.SafeLoader(text)
@@ -150,7 +150,7 @@ def _quote_before(lines: list[str], mark: Any) -> Any:
 
 
 def _quoted_key(error: yaml.MarkedYAMLError, lines: list[str]) -> Any:
-    """The same where the quote stands before a key."""
+    """The same for a quote before a key."""
     began, mark = error.context_mark, error.problem_mark
     if error.context != "while scanning a simple key" or began is None or mark is None:
         return None
@@ -176,7 +176,7 @@ class _StopError(Exception):
 
 @dataclass(slots=True)
 class _Open:
-    """A list or map whose end has not come yet. ``key`` is a map's key that waits for its value."""
+    """A list or map that has not ended yet. ``key`` is a map's key that waits for its value."""
 
     item: Item
     anchor: str | None
@@ -197,7 +197,7 @@ class _Tree:
         self._aliases = 0
 
     def ignore(self, _: Any) -> None:
-        """Events that carry nothing."""
+        """Events without content."""
 
     def document(self, event: Any) -> None:
         if self.root is not None:
@@ -247,7 +247,7 @@ class _Tree:
         self._place(item)
 
     def _place(self, item: Item) -> None:
-        """Put a finished value where it belongs."""
+        """Add a finished value to its parent."""
         if not self._open:
             self.root = item
             return
@@ -268,9 +268,9 @@ class _Tree:
         text: str = event.value
         if event.implicit[0]:
             if text == "<<":
-                self._wrong("yaml-merge", "merge keys (`<<`) are not taken; groups and levels do this", event)
+                self._wrong("yaml-merge", "merge keys (`<<`) are not accepted; use groups and levels", event)
             elif not isinstance(plain_scalar(text), str):
-                self._wrong("yaml-key", f"`{printable(text, 60)}` as a key is no text; write it in quotes", event)
+                self._wrong("yaml-key", f"`{printable(text, 60)}` as a key is not text; write it in quotes", event)
         return self._shown(text, event)
 
     def _scalar_value(self, event: Any) -> Scalar:
@@ -283,7 +283,7 @@ class _Tree:
         return value
 
     def _shown(self, text: str, event: Any) -> str:
-        """``"\\e[31m"`` hides an escape from the eye; it does not get in."""
+        """``"\\e[31m"`` hides an escape from the reader; it is refused."""
         found = CONTROL.search(text) if event.style == '"' else None
         if found:
             self._wrong(

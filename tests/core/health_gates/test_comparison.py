@@ -1,4 +1,4 @@
-"""The plain statistic: when touched nodes count as worse than the control group."""
+"""The statistic: when touched nodes count as worse than the control group."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def verdict(touched: list[float], control: list[float], worse: Worse = Worse.HIG
         ([5.0], [1.0, 2.0, 3.0], PASS),  # 3 sigma of the control are 4.4
         ([7.0], [1.0, 2.0, 3.0], FAIL),
         ([2.5], [1.0, 3.0], FAIL),  # two samples have no spread: only the tolerance
-        ([0.001], [0.0, 0.0, 0.0], PASS),  # of nothing there is no share: an absolute floor
+        ([0.001], [0.0, 0.0, 0.0], PASS),  # a share of zero is zero: an absolute floor
         ([0.02], [0.0, 0.0, 0.0], FAIL),
-        ([0.001], [0.0001] * 3, FAIL),  # of something there is: no floor hides ten times as much
+        ([0.001], [0.0001] * 3, FAIL),  # a share of more than zero: no floor hides ten times as much
         ([-1.0], [-2.0], FAIL),
         ([], [1.0], UNKNOWN),
         ([1.0], [], UNKNOWN),
@@ -65,6 +65,6 @@ def test_more_tolerance_never_fails_more(touched: list[float], control: list[flo
         assert verdict(touched, control, tolerance=max(a, b)) is PASS
 
 
-def test_the_evidence_says_better_too() -> None:
+def test_the_evidence_shows_better_too() -> None:
     said = compare(SampleGroup("touched", [0.5]), SampleGroup("control", [1.0]), Worse.HIGHER, 0.2)[1]
     assert "0.5 is 0.5 lower" in said

@@ -1,4 +1,4 @@
-"""What gates need and nobody named is said before anything is touched."""
+"""Back ends that gates need but that are not set are reported before any change."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ OWN = Gate(GateKind.PROMETHEUS, GateScope.WAVE, "own", prometheus=PrometheusQuer
     [
         (DEFAULT_GATES, []),
         ((OWN,), []),
-        ((READY,), ["the gate nodeReady needs a kubeconfig, and the inventory of rno names none (say --kubeconfig FILE, or `endpoints: {kubeconfig: FILE}` in the inventory) [no-kubeconfig]"]),
-        ((READY, PODS), ["the gates nodeReady, podsKept need a kubeconfig, and the inventory of rno names none (say --kubeconfig FILE, or `endpoints: {kubeconfig: FILE}` in the inventory) [no-kubeconfig]"]),
+        ((READY,), ["the gate nodeReady needs a kubeconfig, and the inventory of rno names none (use --kubeconfig FILE, or set `endpoints: {kubeconfig: FILE}` in the inventory) [no-kubeconfig]"]),
+        ((READY, PODS), ["the gates nodeReady, podsKept need a kubeconfig, and the inventory of rno names none (use --kubeconfig FILE, or set `endpoints: {kubeconfig: FILE}` in the inventory) [no-kubeconfig]"]),
         ((ERRORS, OWN, ALERTS), [
-            "the gate errors needs a Prometheus, and the inventory of rno names none (say `endpoints: {prometheus: URL}` in the inventory, or `url` in the gate) [no-prometheus]",
-            "the gate alerts needs an Alertmanager, and the inventory of rno names none (say `endpoints: {alertmanager: URL}` in the inventory, or `url` in the gate) [no-alertmanager]",
+            "the gate errors needs a Prometheus, and the inventory of rno names none (set `endpoints: {prometheus: URL}` in the inventory, or `url` in the gate) [no-prometheus]",
+            "the gate alerts needs an Alertmanager, and the inventory of rno names none (set `endpoints: {alertmanager: URL}` in the inventory, or `url` in the gate) [no-alertmanager]",
         ]),
     ],
 )  # fmt: skip
-def test_each_kind_is_said_once(gates: tuple[Gate, ...], said: list[str]) -> None:
+def test_each_kind_is_reported_once(gates: tuple[Gate, ...], said: list[str]) -> None:
     assert [str(problem) for problem in unnamed(Needs(gates), Endpoints(), "rno")] == said
 
 
-def test_what_is_named_is_no_problem() -> None:
+def test_a_back_end_that_is_set_is_no_problem() -> None:
     assert (
         unnamed(Needs((READY, ERRORS, ALERTS), PodNeeds.DRAINED), Endpoints("k", "", "http://p", "http://a"), "rno")
         == ()

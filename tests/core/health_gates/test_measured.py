@@ -1,4 +1,4 @@
-"""What back ends answered and what it means; long answers are cut short in the evidence."""
+"""Answers of back ends and their verdicts; long answers are cut in the evidence."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_only_some_of_many_samples_are_named() -> None:
     )
 
 
-def test_nan_is_no_number_and_warnings_are_shown() -> None:
+def test_nan_is_not_a_number_and_warnings_are_shown() -> None:
     answer = Samples((Sample("node=n1", 0), Sample("node=n2", math.nan)), ("a store is away",))
     said = "the sample {node=n2} is NaN; warning: a store is away"
     assert judge_samples(PrometheusQuery("q", at_most=1), answer) == (Verdict.UNKNOWN, said)
 
 
-def test_what_was_divided_by_nothing_fits_no_bound() -> None:
+def test_a_division_by_zero_is_within_no_bound() -> None:
     assert judge_samples(PrometheusQuery("q", at_least=1), samples(2, math.inf)) == (
         Verdict.UNKNOWN,
         "the sample {node=n2} is +inf",
@@ -82,7 +82,7 @@ def test_only_some_of_many_alerts_are_named() -> None:
     assert said == ("7 new alerts: unnamed, A1 on n1:9100, A2 on n1:9100, A3 on n1:9100, A4 on n1:9100 and 2 more")
 
 
-def test_a_page_without_a_body_says_its_status() -> None:
+def test_a_page_without_a_body_shows_its_status() -> None:
     assert judge_page(HttpQuery("http://a"), Page(503, "")) == (Verdict.FAIL, "answered 503, wanted 200")
     assert judge_page(HttpQuery("http://a", contains="x"), Page(200, "y"))[0] is Verdict.FAIL
     assert judge_page(HttpQuery("http://a", contains="x"), Page(200, "xy"))[0] is Verdict.PASS

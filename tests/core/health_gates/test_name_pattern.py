@@ -22,7 +22,7 @@ def test_exactly_the_names(wanted: set[str], others: set[str]) -> None:
 
 
 @given(names)
-def test_without_what_strings_and_engines_disagree_about(wanted: set[str]) -> None:
+def test_without_characters_that_strings_and_engines_read_differently(wanted: set[str]) -> None:
     assert not set(name_pattern(wanted)) & set("\\\"'^$*+{}")
 
 
@@ -50,6 +50,6 @@ def test_names_with_nothing_in_common_have_a_bound() -> None:
         name_pattern(f"{at * 7919 % 100_003:x}-{at * 104_729:x}-{at * 15_485_863:x}" for at in range(4000))
 
 
-def test_what_is_no_name_is_refused() -> None:
+def test_texts_that_are_not_names_are_refused() -> None:
     with pytest.raises(ValueError, match="only names"):
         name_pattern([".*"])

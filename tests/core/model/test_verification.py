@@ -1,4 +1,4 @@
-"""What counts as drift, and what it is called."""
+"""What counts as drift, and its references."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ BACKUP = "/etc/kubernetes/tmp/kubeadm-kubelet-config-2026-11-20-10-00-00/config.
 
 
 def rewritten(upgraded: str, digest: str = OTHER, at: float = 1000.0) -> list[Drift]:
-    """A confirmed change of the kubelet's file whose run began at ``at``, and what is there now."""
+    """A confirmed change of the kubelet's file, by a run that began at ``at``, and the current file."""
     node = replace(
         NODE,
         expected=(replace(CONFIRMED, path=CONFIG),),
@@ -119,5 +119,5 @@ def test_kubeadm_is_not_named_otherwise(upgraded: str) -> None:
     assert [drift.reference for drift in rewritten(upgraded)] == ["content-differs"]
 
 
-def test_a_file_as_it_was_left_is_no_drift_whatever_kubeadm_did() -> None:
+def test_an_unchanged_file_is_not_drift_whatever_kubeadm_did() -> None:
     assert rewritten(f"1001 {BACKUP}", digest=LEFT) == []

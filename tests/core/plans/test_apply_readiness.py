@@ -1,4 +1,4 @@
-"""How a plan's nodes stand to it before it is applied: a second time is no failure, and what is not known is never good."""
+"""How nodes compare with their plan before it is applied: a second apply is not a failure, and unknown is never good."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def receipt(state: ReceiptState) -> Receipt:
     return Receipt("r1-1", "r1", 1, state, finished=True)
 
 
-def test_a_node_is_what_its_bytes_say() -> None:
+def test_a_node_is_judged_by_its_bytes() -> None:
     assert now(report(regular(FILE.before))) is Now.OPEN
     assert now(report(regular(FILE.after))) is Now.AS_PLANNED
     assert now(report(regular("f" * 64))) is Now.DRIFTED
@@ -42,27 +42,27 @@ def test_a_node_is_what_its_bytes_say() -> None:
 
 
 @pytest.mark.parametrize("state", [None, regular("")])
-def test_a_file_that_is_not_told_is_not_as_planned(state: FileState | None) -> None:
+def test_a_file_that_was_not_reported_is_not_as_planned(state: FileState | None) -> None:
     assert now(report(state)) is Now.UNREAD
 
 
-def test_who_did_not_answer_is_not_as_planned() -> None:
+def test_a_node_without_an_answer_is_not_as_planned() -> None:
     assert now(report(regular(FILE.after), outcome=Outcome.UNREACHED)) is Now.UNREAD
     assert now(report(regular(FILE.after), measurement=None)) is Now.UNREAD
 
 
 @pytest.mark.parametrize("state", [ReceiptState.ARMED, ReceiptState.REVERTING])
-def test_a_transaction_that_is_under_way_is_not_as_planned(state: ReceiptState) -> None:
+def test_a_transaction_in_progress_is_not_as_planned(state: ReceiptState) -> None:
     assert now(report(regular(FILE.after), receipts=(receipt(state),))) is Now.OPEN
 
 
-def test_what_another_run_is_at_work_on_is_left_to_the_claim() -> None:
+def test_a_node_of_another_live_run_is_left_to_the_claim() -> None:
     assert now(report(regular(FILE.after), token=Token(3, "r9", live=True))) is Now.OPEN
     assert now(report(regular(FILE.after), token=Token(3, "r9", live=False))) is Now.AS_PLANNED
 
 
 @given(st.lists(st.sampled_from(Now), min_size=1, max_size=6))
-def test_only_a_plan_that_is_on_every_node_is_already_applied(found: list[Now]) -> None:
+def test_a_plan_is_already_applied_only_if_it_is_on_every_node(found: list[Now]) -> None:
     answer = Standings({f"n{at}": each for at, each in enumerate(found)}).answer()
     assert (answer is PlanDecision.ALREADY_APPLIED) == (set(found) == {Now.AS_PLANNED})
     assert (answer is PlanDecision.BEGIN) == (Now.OPEN in found or set(found) == {Now.UNREAD})

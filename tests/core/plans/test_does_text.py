@@ -1,4 +1,4 @@
-"""What is shown of a plan before the question: its digest, and all that happens to nodes."""
+"""What a plan shows before the confirmation: its digest, and everything that happens to nodes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_commands_of_gates_run_on_nodes_and_are_shown() -> None:
     assert lines[-2:] == ("  runs on each node: sh -c 'test -e /x y'", "  runs here, for each wave: ask-around 'all'")
 
 
-def test_a_signal_is_told_apart_from_a_restart() -> None:
+def test_a_signal_is_shown_apart_from_a_restart() -> None:
     plan = small()
     group = plan.groups[0]
     sent = replace(group, change=replace(group.change, hangups=("docker.service",)))

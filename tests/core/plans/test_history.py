@@ -35,7 +35,7 @@ def planned(
 
 
 def said(plan: Plan) -> tuple[Remark, ...]:
-    """What is remarked here: not that pods were not foreseen, nor what kubeadm will do, which all of these plans say."""
+    """The remarks under test, without those that all of these plans have: on pods and on kubeadm."""
     return tuple(each for each in plan.remarks if each.reference not in ("kubeadm-rewrites", "pods-not-foreseen"))
 
 
@@ -65,7 +65,7 @@ def test_another_machine_id_than_in_the_newest_plan_that_has_the_node() -> None:
     assert said(planned(Around(seen_in([newest, oldest])), machines={N1: "a" * 32})) == ()
 
 
-def test_cordoned_nodes_are_skipped_unless_the_playbook_says_so() -> None:
+def test_cordoned_nodes_are_skipped_unless_the_playbook_includes_them() -> None:
     around = Around(live=tuple(live(name, cordoned=name == N2) for name in FOUND.nodes))
     plan = planned(around)
     assert [(entry.name, entry.standing, entry.reference) for entry in plan.left] == [
@@ -75,7 +75,7 @@ def test_cordoned_nodes_are_skipped_unless_the_playbook_says_so() -> None:
     assert not planned(around, policy=replace(POLICY, cordoned=True)).left
 
 
-def test_the_control_plane_is_skipped_whatever_its_state_unless_the_playbook_says_so() -> None:
+def test_the_control_plane_is_skipped_in_any_state_unless_the_playbook_includes_it() -> None:
     node = replace(FOUND.nodes[N4], labels={"node-role.kubernetes.io/control-plane": ""})
     found = replace(FOUND, nodes={**FOUND.nodes, N4: node})
     (left,) = planned(found=found).left
@@ -86,7 +86,7 @@ def test_the_control_plane_is_skipped_whatever_its_state_unless_the_playbook_say
     assert ", one at a time  " in plan_text(plan)
 
 
-def test_nodes_that_only_one_of_the_two_knows() -> None:
+def test_nodes_that_only_the_inventory_or_only_the_api_has() -> None:
     plan = planned(Around(live=(live(N1), live(N2), live(N3), live("stranger"))))
     assert [(remark.reference, remark.nodes) for remark in said(plan)] == [
         ("not-in-api", (N4,)),
@@ -97,14 +97,13 @@ def test_nodes_that_only_one_of_the_two_knows() -> None:
 
 def test_another_cluster_s_api_server_is_one_remark() -> None:
     (remark,) = said(planned(Around(live=(live("a1"), live("b1")))))
-    assert remark.text.startswith("the API server knows none of the inventory's nodes, but 2 others")
+    assert remark.text.startswith("the API server has none of the inventory's nodes, but 2 others")
 
 
-def test_what_could_not_be_asked_is_said() -> None:
+def test_an_unasked_api_server_is_a_warning() -> None:
     plan = planned(Around(not_asked="no answer within 10 s [timeout]"))
-    assert (
-        "Know\n  cordoned nodes could not be recognised: no answer within 10 s [timeout] [api-not-asked]\n"
-        in plan_text(plan)
+    assert "Warnings\n  cordoned nodes are not known: no answer within 10 s [timeout] [api-not-asked]\n" in plan_text(
+        plan
     )
 
 
@@ -113,11 +112,11 @@ def test_remarks_of_nodes_are_folded_and_bounded() -> None:
     many = tuple(Remark(f"r{at}", f"text {at}\x1b[2J", (N1, N2)) for at in range(20))
     text = plan_text(replace(plan, remarks=many))
     assert "  2 nodes  tess-node-[0001-0002]: text 0 [r0]\n" in text
-    assert "  … 8 more remarks: see them all with -o json\n" in text
+    assert "  … 8 more warnings: see them all with -o json\n" in text
     assert "\x1b" not in text
 
 
-def test_another_configuration_manager_is_said_once_for_all_its_nodes() -> None:
+def test_another_configuration_manager_is_one_warning_for_all_its_nodes() -> None:
     nodes = {name: kubeadm(name) for name in FOUND.nodes}
     marked = {
         name: replace(found, facts={**found.facts, "manager-puppet": "puppet.service:active"})

@@ -1,4 +1,4 @@
-"""What kubeadm must be told so that it keeps a change."""
+"""The patches with which kubeadm keeps a change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_fields_come_once_for_all_nodes_that_get_the_same() -> None:
     }
 
 
-def test_groups_that_differ_have_patches_of_their_own_the_largest_first() -> None:
+def test_groups_that_differ_have_their_own_patches_largest_first() -> None:
     few, many = settings(maxPods=60), settings(maxPods=70)
     nodes = {name: kubeadm(name, "1.33.4", "containerd") for name in NAMES}
     made = build_plan(FOUND, POLICY, fleet(FOUND, nodes), {NAMES[0]: few, NAMES[1]: many, NAMES[2]: many}, NAMES, "")
@@ -43,21 +43,21 @@ def test_groups_that_differ_have_patches_of_their_own_the_largest_first() -> Non
     assert [(patch.fields["maxPods"], patch.nodes) for patch in patches] == [(70, NAMES[1:]), (60, NAMES[:1])]
     text = "\n".join(kubeadm_lines(patches))
     assert [document["maxPods"] for document in yaml.safe_load_all(text)] == [70, 60]
-    assert "The ConfigMap is one for all nodes, and these patches differ" in text
+    assert "All nodes share one ConfigMap, and these patches differ" in text
 
 
-def test_flags_are_said_to_belong_elsewhere() -> None:
+def test_flags_are_named_with_their_place() -> None:
     nodes = {name: kubeadm(name, "1.20.15") for name in NAMES}
     wanted = settings(imagePullProgressDeadline="5m", serializeImagePulls=False)
     made = build_plan(FOUND, POLICY, fleet(FOUND, nodes), dict.fromkeys(NAMES, wanted), NAMES, "")
     (patch,) = kubeadm_patches(made)
     assert (list(patch.fields), patch.flags) == (["serializeImagePulls"], ("--image-pull-progress-deadline=5m",))
-    said = "# A flag, not a field: --image-pull-progress-deadline=5m belongs into nodeRegistration.kubeletExtraArgs."
+    said = "# A flag, not a field: --image-pull-progress-deadline=5m belongs in nodeRegistration.kubeletExtraArgs."
     assert said in kubeadm_lines([patch])
     assert kubeadm_document([patch])["patches"][0]["flags"] == ["--image-pull-progress-deadline=5m"]
 
 
-def test_the_plan_says_that_kubeadm_rewrites_its_file_and_only_its_own() -> None:
+def test_the_plan_warns_that_kubeadm_rewrites_its_own_file_only() -> None:
     remarks = {remark.reference: remark.nodes for remark in plan(maxPods=60).remarks}
     assert remarks["kubeadm-rewrites"] == NAMES
     nodes = {name: plain(name, "1.33.4", "containerd") for name in NAMES}
@@ -65,7 +65,7 @@ def test_the_plan_says_that_kubeadm_rewrites_its_file_and_only_its_own() -> None
     assert "kubeadm-rewrites" not in {remark.reference for remark in by_hand.remarks}
 
 
-def test_nothing_for_kubeadm_to_know() -> None:
+def test_kubeadm_needs_no_patch() -> None:
     assert list(kubeadm_lines(kubeadm_patches(replace(plan(maxPods=60), nodes={}, groups=())))) == [
-        "# the plan edits no file that kubeadm writes: there is nothing for kubeadm to know"
+        "# the plan edits no file that kubeadm writes: kubeadm needs no patch"
     ]

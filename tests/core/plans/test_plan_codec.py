@@ -1,4 +1,4 @@
-"""The plan file: the same bytes for the same plan, the same plan for the same bytes, and any edit shows."""
+"""The plan file: the same bytes for the same plan, the same plan for the same bytes, and any edit is detected."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_round_trip(plan: Plan) -> None:
     assert plan_codec.file_name(plan) == f"rno-{plan_codec.digest(plan)[:12]}.plan.json"
 
 
-def test_contents_that_are_no_text_survive(plan: Plan) -> None:
+def test_contents_that_are_not_text_survive(plan: Plan) -> None:
     assert encode(replace(POLICY.limits))["per_rack"] == {"count": None, "percent": 5.0}
     bytes_of = converter(bytes)
     for content in (b"", b"text", b"\xff\x00"):
@@ -57,14 +57,14 @@ def test_contents_that_are_no_text_survive(plan: Plan) -> None:
         lambda data: json.dumps(json.loads(data)).encode(),
     ],
 )
-def test_an_edited_file_is_told(plan: Plan, edit: Callable[[bytes], bytes]) -> None:
+def test_an_edited_file_is_detected(plan: Plan, edit: Callable[[bytes], bytes]) -> None:
     with pytest.raises(InputError) as caught:
         plan_codec.decode(edit(plan_codec.encode(plan)), "p.json")
     assert caught.value.reference == "plan-edited"
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b"[" * 100_000])
-def test_what_is_no_plan(data: bytes) -> None:
+def test_files_that_are_not_plans(data: bytes) -> None:
     with pytest.raises(InputError) as caught:
         plan_codec.decode(data, "p.json")
     assert caught.value.reference == "plan-unreadable"
@@ -101,7 +101,7 @@ def test_another_version(plan: Plan) -> None:
         lambda document: document["blobs"].update({"0" * 64: 5}),
     ],
 )
-def test_a_sealed_plan_that_does_not_hold_together(plan: Plan, edit: Callable[[dict[str, Any]], object]) -> None:
+def test_a_sealed_plan_that_is_inconsistent(plan: Plan, edit: Callable[[dict[str, Any]], object]) -> None:
     with pytest.raises(InputError) as caught:
         plan_codec.decode(reseal(plan_codec.encode(plan), edit), "p.json")
     assert caught.value.reference == "plan-unreadable"

@@ -68,7 +68,7 @@ g1  kubelet 1.20.15, dockershim, kubeadm layout (deb): 2 nodes  tess-node-[0001-
       +KUBELET_EXTRA_ARGS="--image-pull-progress-deadline=5m"
     then: restart kubelet.service (restart-kubelet)
 
-Besides
+Side effects
   g1: 2 nodes: any number of pulls may begin at once on a node, and registryBurst is 10: those beyond it and 5 a second fail at once with `pull QPS exceeded`, they do not wait [pull-qps]
   g1: 2 nodes: pods with a readiness probe are NotReady until it has passed again (kubernetes #78733); the node counts as unavailable for 20 s [readiness-flap]
   g1: 2 nodes: the Node can say NotReady for up to 10 s (kubernetes #122338) [not-ready-flip]
@@ -76,23 +76,23 @@ Besides
   g1: 2 nodes: exec, attach, logs -f and port-forward through this kubelet end [sessions-break]
 
 Registries, at most
-  all registries: pulls at once 3 → no bound on 2 nodes, of the others 1; pulls a second 15 (3 nodes)
+  all registries: pulls at once 3 → no bound on 2 nodes, 1 for the others; pulls a second 15 (3 nodes)
 
 Waves
-  1  canary: 1 node, about 2m50s, soak 1m0s of it  tess-node-0001
-     halts at the 1st node gone wrong in this wave (budget 2 % of 1)
-  2  1 per rack: 1 node, about 1m35s, soak 1m0s of it  tess-node-0002
-     halts at the 1st node gone wrong in this wave (budget 2 % of 1)
+  1  canary: 1 node, about 2m50s including 1m0s soak  tess-node-0001
+     halts at the 1st failed node in this wave (budget 2 % of 1)
+  2  1 per rack: 1 node, about 1m35s including 1m0s soak  tess-node-0002
+     halts at the 1st failed node in this wave (budget 2 % of 1)
 
 Limits
-  halts at the 2nd node gone wrong in a rack (budget 2)
-  halts at the 1st node gone wrong in the fleet (budget 1 % of 2)
+  halts at the 2nd failed node in a rack (budget 2)
+  halts at the 1st failed node in the fleet (budget 1 % of 2)
   at most 1 of a rack unavailable at once (limit 5 %); 100 in flight; 10 restarts/s
-  gates of each node: unit, process, healthz, effectiveConfig; of each wave: none; to pass 3 × in a row in the soak
-  the first wave (canary) is taken back once for real, then changed again
-  when it halts, takes back: wave; a node not confirmed within 2m0s restores itself
+  gates of each node: unit, process, healthz, effectiveConfig; of each wave: none; each must pass 3 × in a row during the soak
+  the first wave (canary) is reverted once for real, then changed again
+  on a halt, reverts: wave; a node not confirmed within 2m0s reverts itself
 
-Know
+Warnings
   2 nodes  tess-node-[0001-0002]: the next `kubeadm upgrade node` writes /var/lib/kubelet/config.yaml anew from the ConfigMap, without this change; `rollout export kubeadm` prints the patch that keeps it [kubeadm-rewrites]
   pod re-admission not checked: no kubeconfig is named [pods-not-foreseen]
 
@@ -101,7 +101,7 @@ Left alone
      imagePullProgressDeadline: image_pull_progress_timeout exists from containerd 1.7.0; an older one ignores it and pulls without a limit [setting-unsupported]
 
 About 4m25s in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; one node takes 15 s and its settle window
-Taking all of it back in an emergency: about 45s (20 s a node, not yet rehearsed)
+Emergency rollback of all of it: about 45s (20 s per node, not yet rehearsed)
 """
     )
 
@@ -111,7 +111,7 @@ def test_two_thousand_nodes_fit_on_a_few_screens() -> None:
     assert len(text.splitlines()) < 120
     assert max(map(len, text.splitlines())) < 420
     assert "/var/lib/kubelet/config.yaml: the same lines as in g1" in text
-    assert "halts at the 29th node gone wrong in this wave (budget 2 % of 1497)" in text
+    assert "halts at the 29th failed node in this wave (budget 2 % of 1497)" in text
     assert (
         "at most 1 to 3 of a rack unavailable at once (limit 5 %), at most 1 to 2 in flight per rack (its failure budget);"
         in text
@@ -128,7 +128,7 @@ def test_hundreds_of_groups_that_differ_only_in_their_own_bytes_are_one() -> Non
     assert len(plan.groups) == 300
     assert len(kinds(plan)) == 1
     text = plan_text(plan)
-    assert "and 299 groups more that differ only in what is not ours; shown for g1" in text
+    assert "and 299 groups more that differ only in bytes that rollout does not change; shown for g1" in text
     assert len(text.splitlines()) < 60
 
 
@@ -144,7 +144,7 @@ def test_many_kinds_and_many_reasons_are_bounded() -> None:
     assert len(text.splitlines()) < 120
 
 
-def test_nodes_that_answer_and_let_nobody_in_are_not_called_unreachable() -> None:
+def test_nodes_that_answer_but_refuse_the_login_are_not_called_unreachable() -> None:
     left = (
         ExcludedNode("n1", "r", Standing.UNREACHABLE, "auth-failed", "no (at 10.0.0.1:22)"),
         ExcludedNode("n2", "r", Standing.UNREACHABLE, "auth-failed", "no (at 10.0.0.2:22)"),
@@ -166,10 +166,10 @@ def test_reasons_that_differ_only_in_the_nodes_own_name_are_one() -> None:
     assert "unreachable: 1 node  y\n     y did not resolve [name-not-known]" in text
 
 
-def test_a_budget_of_more_nodes_than_there_are_says_so() -> None:
+def test_a_budget_of_more_nodes_than_exist_is_marked() -> None:
     budgets = (Budget(Scope.WAVE, frozenset(Cause), Share(count=2)),)
     text = plan_text(replace(plan_of(6), budgets=budgets))
-    assert "halts at the 1st node gone wrong in this wave (budget 2, more than its 1 node)" in text
+    assert "halts at the 1st failed node in this wave (budget 2, more than its 1 node)" in text
     assert "of 1)" not in text
 
 
@@ -202,7 +202,7 @@ def test_left_alone_is_folded_by_reason() -> None:
     ]
 
 
-def test_escapes_in_what_a_node_said_do_not_reach_the_screen() -> None:
+def test_escapes_in_texts_from_a_node_do_not_reach_the_screen() -> None:
     left = (ExcludedNode("n1", "r", Standing.UNREACHABLE, "ssh-failed", "\x1b[2Jgone\r\nnow"),)
     text = plan_text(replace(plan_of(1), left=left))
     assert "\x1b" not in text
@@ -213,8 +213,8 @@ def test_budgets_in_numbers() -> None:
     only = frozenset({Cause.UNREACHABLE})
     budgets = (Budget(Scope.RACK, only, Share(percent=50.0)), Budget(Scope.FLEET, only, Share(count=3)))
     text = plan_text(replace(plan_of(200), budgets=budgets))
-    assert "halts at the 10th to 30th node gone wrong in a rack (budget 50 %; unreachable)" in text
-    assert "halts at the 3rd node gone wrong in the fleet (budget 3 of 199; unreachable)" in text
+    assert "halts at the 10th to 30th failed node in a rack (budget 50 %; unreachable)" in text
+    assert "halts at the 3rd failed node in the fleet (budget 3 of 199; unreachable)" in text
     assert "halts at no budget of its own" in text
 
 
@@ -230,7 +230,7 @@ def test_expected_time(limits: Limits, seconds: float) -> None:
     found = inventory(60, per_rack=60)
     nodes = {name: kubeadm(name) for name in found.nodes}
     policy = replace(POLICY, limits=limits, waves=(), budgets=(), soak=7.0)
-    # inventory() begins counting at 0, so that all 60 are in one rack
+    # inventory() counts from 0, so that all 60 are in one rack
     plan = build_plan(found, policy, fleet(found, nodes), dict.fromkeys(nodes, IMAGE_PULLS), tuple(nodes), "")
     assert estimate.total(replace(plan, rehearsal=False)) == seconds
 
@@ -244,7 +244,7 @@ def test_a_rehearsal_lengthens_the_first_wave_and_measured_times_replace_assumed
     )
     known = replace(plan, way_back=WayBack("r1", 3, apply_seconds=30.0, revert_seconds=8.0))
     assert estimate.of_wave(known, last) > estimate.of_wave(plan, last)
-    assert "8 s a node, as run r1 measured it" in plan_text(known)
+    assert "8 s per node, measured by run r1" in plan_text(known)
 
 
 def test_a_racks_budget_narrows_its_window() -> None:
@@ -270,9 +270,9 @@ def test_waves_that_hold_and_limits_of_zones() -> None:
     waves = (replace(plan.waves[0], hold=True), *plan.waves[1:])
     limits = replace(plan.limits, per_zone=Share(percent=2.0))
     text = plan_text(replace(plan, waves=waves, limits=limits, rehearsal=False))
-    assert "soak 1m0s of it, then waits for `rollout continue`  tess" in text
+    assert "including 1m0s soak, then waits for `rollout continue`  tess" in text
     assert ", 4 of a zone (limit 2 %); 100 in flight" in text
-    assert "taken back once for real" not in text
+    assert "reverted once for real" not in text
     shown = plan_json(replace(plan, waves=waves, limits=limits), "p.json")
     assert (shown["waves"][0]["hold"], shown["waves"][0]["atOnce"], shown["limits"]["perZone"]) == (True, 0, "2 %")
 

@@ -1,4 +1,4 @@
-"""Groups, counters, preflight: a plan out of what was decided for each node."""
+"""Groups, counters, preflight: a plan made from the decision for each node."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ def test_a_plan() -> None:
     ).refused
 
 
-def test_nobody_read_is_counter_zero() -> None:
+def test_without_a_read_node_the_counter_is_zero() -> None:
     assert plan_of(FOUND, POLICY, fleet(FOUND, {}), "", [], [], {}).counter == 0

@@ -1,4 +1,4 @@
-"""Registry arithmetic: sums over nodes, by registry, zone and fleet, and the caps they are held against."""
+"""Registry load: sums over nodes by registry, zone and fleet, and their comparison with caps."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_the_fleet_and_each_zone_of_each_registry() -> None:
     assert fleet.qps_before == fleet.qps_after == Sum(10, 0)
 
 
-def test_who_has_no_bound_is_counted_apart() -> None:
+def test_nodes_without_a_bound_are_counted_apart() -> None:
     (load, _) = registry_loads([asking(1, SERIAL, UNBOUNDED), asking(2, SERIAL, FIVE)])
     assert (load.parallel_after, load.qps_after) == (Sum(5, 1), Sum(5, 1))
 
 
-def test_who_is_not_known_is_in_no_sum() -> None:
+def test_unknown_nodes_are_in_no_sum() -> None:
     (load, _) = registry_loads([asking(1, None, None), asking(2, SERIAL, FIVE)])
     assert (load.nodes, load.unknown, load.parallel_after) == (1, 1, Sum(5, 0))
 
@@ -70,7 +70,7 @@ def test_no_bound_is_beyond_every_cap() -> None:
     assert "no bound on 1 node" in problem.message
 
 
-def test_a_plan_that_lowers_a_load_or_leaves_it_is_let_pass() -> None:
+def test_a_plan_that_lowers_or_keeps_a_load_passes() -> None:
     for before, after in ((FIVE, SERIAL), (FIVE, FIVE), (UNBOUNDED, FIVE)):
         loads = registry_loads([asking(1, before, after)])
         assert not list(beyond_caps(loads, [RegistryCap(parallel_pulls=0, qps=0)]))

@@ -1,4 +1,4 @@
-"""Snapshots as files: contents once, checked, and nothing else taken for a snapshot."""
+"""Snapshots as files: each content is stored once and checked, and other files are refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_round_trip_in_inventory_order() -> None:
     assert snapshot_codec.encode(again) == snapshot_codec.encode(snapshot)
 
 
-def test_everything_a_node_can_say_survives() -> None:
+def test_everything_a_node_can_report_survives() -> None:
     name = next(iter(FOUND.nodes))
     odd = replace(kubeadm(name), receipts=(Receipt("t", "r", 2, ReceiptState.REVERTED, "guard", 1.5, finished=True),))
     odd = replace(
@@ -70,14 +70,14 @@ def edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
         lambda document: document.pop("version"),
     ],
 )
-def test_what_does_not_hold_together(edit: Callable[[dict[str, Any]], object]) -> None:
+def test_inconsistent_snapshots(edit: Callable[[dict[str, Any]], object]) -> None:
     with pytest.raises(InputError) as caught:
         snapshot_codec.decode(edited(edit), "s.json")
     assert caught.value.reference == "snapshot-unreadable"
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"\xff"])
-def test_what_is_no_snapshot(data: bytes) -> None:
+def test_files_that_are_not_snapshots(data: bytes) -> None:
     with pytest.raises(InputError) as caught:
         snapshot_codec.decode(data, "s.json")
     assert caught.value.reference == "snapshot-unreadable"

@@ -40,13 +40,13 @@ def test_the_default_waves() -> None:
     ]  # 5 % of 200 were already done: an empty wave is dropped
 
 
-def test_canaries_stand_in_different_racks_while_there_are_any() -> None:
+def test_canaries_are_in_different_racks_if_possible() -> None:
     made = waves(fleet(2, 6, kinds=3), (CANARY,), 0.0)
     assert made[0].nodes == ("r0n0", "r1n1", "r0n2")
     assert Counter(name[:2] for name in made[0].nodes) == {"r0": 2, "r1": 1}
 
 
-def test_what_no_rule_takes_comes_last() -> None:
+def test_nodes_without_a_rule_come_last() -> None:
     made = waves(fleet(1, 3), (CANARY,), 1.0)
     assert [(wave.name, wave.nodes) for wave in made] == [("canary", ("r0n0",)), ("rest", ("r0n1", "r0n2"))]
     assert positions(made) == {"r0n0": 0, "r0n1": 1, "r0n2": 1}

@@ -1,4 +1,4 @@
-"""Journals to make reports of: the machine driven over simulated nodes, with nodes and gates that say why."""
+"""Journals for reports: the machine driven over simulated nodes, with nodes and gates that give reasons."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ WORDS = {
 
 
 class Told(Drive):
-    """A play whose answers come with words, like an agent's and a Prometheus'; its journal is what the driver would write."""
+    """A play with messages in its answers, like those of an agent and a Prometheus; its journal is what the driver would write."""
 
     def __init__(self, order: Order) -> None:
         self.dice = random.Random(7)  # noqa: S311 - the same every time
         super().__init__(order, self.dice)
         self.set_clock(BEGAN)
-        self.bad_round = 0  # the round of the wave gates, from 1, that is not a pass
+        self.bad_round = 0  # the round of the wave gates, from 1, that does not pass
         self.bad = Reading("pull errors", Verdict.FAIL, "")
 
     def stepped(self, event: Event, before: RunState, commands: Sequence[Command]) -> None:
@@ -96,7 +96,7 @@ def story_of(play: Drive, plan: Plan | None = None, who: str = "ann@ops", reason
 
 
 def halted(count: int = 480) -> tuple[Plan, Told]:
-    """A rack whose kubelets do not start with the new files, and a node elsewhere that does not answer."""
+    """A rack with kubelets that do not start with the new files, and a node elsewhere that does not answer."""
     plan = plan_of(count)
     play = play_of(plan)
     late = [n.name for n in plan.nodes.values() if n.rack == "rack04" and n.wave > 2]
@@ -126,7 +126,7 @@ def done(count: int = 120) -> tuple[Plan, Told]:
 
 
 def stopped(when: Callable[[RunState], bool]) -> tuple[Plan, Told]:
-    """A run that is still under way."""
+    """A run that has not ended."""
     plan = plan_of(120)
     play = play_of(plan)
     play.run(until=when)

@@ -19,7 +19,7 @@ from tests.cost import calls
 def main() -> None:
     plan = plan_of(2040)
     play = play_of(plan)
-    play.grain = 3.0  # seconds of answers at a time: how the journal came about is not what is measured
+    play.grain = 3.0  # seconds of answers at a time: the making of the journal is not measured
     play.run()
     events = [encode_event(event) for event in play.journal]
     past = Past(play.order, 1, play.began, "ann@ops", "pulls time out", plan)

@@ -1,4 +1,4 @@
-"""Drift, told: differences folded, who could not be asked, and how many nodes are as they should be."""
+"""Drift as text: differences folded, nodes that could not be read, and how many nodes are as they should be."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ FOUND = {"n1": (), "n2": (HINT,), "n3": (EDITED,), "n4": (EDITED, HINT)}
 SILENT = (Unread("n5", "no-banner", "no banner\x1b[2J"), Unread("n6", "no-banner", "no banner\x1b[2J"))
 
 
-def test_a_hint_alone_is_no_drift() -> None:
+def test_a_hint_alone_is_not_drift() -> None:
     assert has_drift(FOUND)
     assert not has_drift({"n1": (), "n2": (HINT,)})
 
 
-def test_the_same_difference_of_many_nodes_is_told_once() -> None:
+def test_the_same_difference_of_many_nodes_is_printed_once() -> None:
     assert list(drift_lines(FOUND, SILENT)) == [
         f"perhaps replaced-after-start {CONFIG}: 2 nodes  n[2,4]",
         f"  {HINT.evidence} (on n2)",
         f"content-differs {CONFIG}: 2 nodes  n[3-4]",
         f"  {EDITED.evidence} (on n3)",
-        "not asked: 2 nodes  n[5-6]: no banner [no-banner]",
-        "2 nodes as they should be, 2 drifted, 2 not asked",
+        "not read: 2 nodes  n[5-6]: no banner [no-banner]",
+        "2 nodes as they should be, 2 drifted, 2 not read",
     ]
 
 
-def test_what_kubeadm_rewrote_is_told_with_what_keeps_it_from_it() -> None:
+def test_a_file_rewritten_by_kubeadm_is_printed_with_the_command_that_prevents_it() -> None:
     lines = list(drift_lines({"n1": (BY_KUBEADM,)}, ()))
     assert lines[:2] == [f"kubeadm-rewrote {CONFIG}: 1 node  n1", f"  {BY_KUBEADM.evidence}"]
     assert lines[2].startswith("  `rollout export kubeadm --cluster CLUSTER` prints")
-    assert lines[3] == "0 nodes as they should be, 1 drifted, 0 not asked"
+    assert lines[3] == "0 nodes as they should be, 1 drifted, 0 not read"
 
 
-def test_programs_are_told_every_difference_of_every_node() -> None:
+def test_json_has_every_difference_of_every_node() -> None:
     document = drift_document(FOUND, SILENT)
     assert document["version"] == 1
     assert set(document["drifted"]) == {"n2", "n3", "n4"}

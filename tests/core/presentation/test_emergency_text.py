@@ -1,4 +1,4 @@
-"""What an emergency says while it waits, and what it leaves behind it: folded for people, whole for programs."""
+"""The output of an emergency rollback while it waits and at its end: folded for people, complete for programs."""
 
 from __future__ import annotations
 
@@ -39,33 +39,33 @@ def held(number: int, *names: str) -> RunOnNodes:
     return RunOnNodes(f"r{number}", number, names, (), ())
 
 
-def test_who_is_owed_is_folded_by_why_and_told_when_it_is_asked_again_and_how_to_end_that() -> None:
+def test_nodes_pending_recovery_are_folded_by_reason_with_the_next_attempt_and_how_to_stop_it() -> None:
     assert list(waiting_lines(SILENT, 30)) == [
-        "owed (2) n[1-2]: no banner within 10 s [no-banner]",
-        "owed (1) n3: n3 is off [no-route]",
-        "asking them again in 30 s; Ctrl-C ends this, and the same command goes on",
+        "pending recovery (2) n[1-2]: no banner within 10 s [no-banner]",
+        "pending recovery (1) n3: n3 is off [no-route]",
+        "next attempt in 30 s; Ctrl-C stops this, and the same command continues it",
     ]
 
 
-def test_whoever_goes_on_from_another_machine_is_given_the_command() -> None:
-    command = "on, from anywhere: rollout rollback r9 r3 --cluster rno --emergency --until-done"
-    assert list(unfinished_lines("rno", ("r9", "r3"), SILENT)) == ["still owed: n[1-3]", command]
+def test_the_command_to_continue_from_another_machine_is_printed() -> None:
+    command = "To continue, from any machine: rollout rollback r9 r3 --cluster rno --emergency --until-done"
+    assert list(unfinished_lines("rno", ("r9", "r3"), SILENT)) == ["still pending recovery: n[1-3]", command]
     assert list(unfinished_lines("rno", ("r9", "r3"), {})) == [command]
 
 
-def test_what_others_have_taken_meanwhile_is_left_to_them() -> None:
+def test_nodes_of_another_run_are_left_to_it() -> None:
     assert list(left_lines({"n7": "claimed by run r10", "n8": "claimed by run r10"})) == [
-        "no longer ours (2) n[7-8]: claimed by run r10"
+        "left to another run (2) n[7-8]: claimed by run r10"
     ]
 
 
-def test_the_time_is_said_before_anything_is_touched_with_what_becomes_of_pulls() -> None:
+def test_the_predicted_time_and_the_effect_on_pulls_are_printed_before_any_change() -> None:
     assert list(predicted_lines(TIME)) == [
-        "40 nodes to take back, about 33 s at 10 a second (4 s a node, never rehearsed)",
+        "40 nodes to revert, about 33 s at 10 nodes/s (4 s per node, never rehearsed)",
         PULLS,
     ]
     nothing = TimeBack(0, 0.0, 0.0, TIME.each, 10.0)
-    assert list(predicted_lines(nothing)) == ["nothing to take back"]
+    assert list(predicted_lines(nothing)) == ["nothing to revert"]
     document = predicted_document(TIME)
     assert (document["event"], document["nodes"], document["seconds"], document["perNode"]) == (
         "Predicted",
@@ -78,13 +78,13 @@ def test_the_time_is_said_before_anything_is_touched_with_what_becomes_of_pulls(
 def test_of_many_other_runs_the_newest_are_named_and_the_rest_counted() -> None:
     runs = tuple(held(20 - at, f"n{10 + at}") for at in range(MOST_RUNS + 3))
     lines = list(seen_lines(seen(*runs), ("r20",), (), "rno"))
-    assert [line.split()[2] for line in lines if line.startswith("  stays")] == [
+    assert [line.split()[3] for line in lines if line.startswith("  not reverted: ")] == [
         f"r{20 - at}" for at in range(1, MOST_RUNS + 1)
     ]
     assert "  and 2 older runs" in lines
 
 
-def test_programs_are_told_every_run_and_everybody_who_did_not_answer() -> None:
+def test_json_has_every_run_and_every_node_without_an_answer() -> None:
     document = seen_document(seen(held(9, "n4", "n5"), held(3, "n6")), ("r9",), ("n8", "n7"))
     assert (document["event"], document["picked"], document["back"]) == ("OnNodes", ["r9"], ["n7", "n8"])
     assert [(run["run"], run["holding"], run["doubted"]) for run in document["runs"]] == [
@@ -94,7 +94,7 @@ def test_programs_are_told_every_run_and_everybody_who_did_not_answer() -> None:
     assert document["silent"] == SILENT
 
 
-def test_what_a_node_says_reaches_no_screen_unprinted() -> None:
+def test_texts_from_a_node_are_made_printable() -> None:
     odd = {"n1": "gone\x1b[2J"}
     assert nodes_document("Owed", odd, seconds=30) == {
         "version": 1,

@@ -1,4 +1,4 @@
-"""An apply that begins no run, told: why, by which runs, and whom the plan had to leave out."""
+"""The output of an apply that begins no run: why, which runs applied it, and which nodes the plan left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EMPTY = replace(SMALL, nodes={}, groups=(), waves=())
 SHORT = replace(EMPTY, left=(ExcludedNode("n9", "r1", Standing.REFUSED, "no-home", "no home"),))
 
 
-def test_each_reason_has_its_words() -> None:
+def test_each_reason_has_its_text() -> None:
     assert list(nothing_lines(nothing_to_change(EMPTY))) == ["nothing to do"]
     refused, left = nothing_lines(nothing_to_change(SHORT))
     assert (refused, left) == ("no node can be changed", "not in the plan, refused (1) n9: no home [no-home]")
@@ -30,7 +30,7 @@ def test_each_reason_has_its_words() -> None:
     assert "already applied by no run of this journal;" in unknown
 
 
-def test_the_document_says_the_same_and_ends_with_4_where_nodes_were_left_out() -> None:
+def test_the_document_has_the_same_facts_and_exit_code_4_if_nodes_were_left_out() -> None:
     document = json.loads(json.dumps(nothing_document(nothing_to_change(SHORT))))
     left = {"what": "refused", "reason": "no home [no-home]", "nodes": "n9", "count": 1}
     assert document == {

@@ -1,4 +1,4 @@
-"""The page: whole, by itself, harmless, small enough; and looked at in Chromium."""
+"""The page: complete, self-contained, harmless, small enough; and checked in Chromium."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def under_way() -> Story:
 
 
 def an_hour_later() -> Story:
-    """Its first controller died: on the time line what it did is too narrow for words."""
+    """Its first controller died: its part of the time line is too narrow for text."""
     plan, play = journals.stopped(lambda state: state.wave == 1)
     play.crash(away=3600.0)
     play.feed(Resumed(play.now, 2))
@@ -90,7 +90,7 @@ ALL = [halted, gate_failed, gate_unknown, done, under_way, an_hour_later, not_be
 
 
 class Outline(HTMLParser):
-    """Tags opened and closed in order, ids, and everything that could fetch something."""
+    """Collects tags opened and closed in order, ids, and everything that could fetch something."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ def test_the_page_is_well_formed_and_fetches_and_runs_nothing(story: Callable[[]
     assert "@import" not in text
 
 
-def test_whatever_a_node_or_a_person_says_stays_text() -> None:
+def test_text_from_a_node_or_a_person_stays_text() -> None:
     evil = "<script>alert(1)</script>\x1b[2J\x00\u202e\"'><img src=x onerror=alert(2)>"
     base = halted()
     name = next(iter(base.state.nodes))
@@ -152,7 +152,7 @@ def test_whatever_a_node_or_a_person_says_stays_text() -> None:
     assert html.escape("<script>alert(1)</script>") in text
 
 
-def test_what_came_after_the_run_stands_with_how_it_ended() -> None:
+def test_events_after_the_run_are_shown_with_its_end() -> None:
     dead = Afterwards(
         2_000_000_000.0,
         Attendance(alive=False, host="desk<b>", silent=41.2),
@@ -163,11 +163,11 @@ def test_what_came_after_the_run_stands_with_how_it_ended() -> None:
     assert "<p>alerts of wave canary stay silenced until 2033-05-18" in text
     ended = page(done(), replace(dead, silences=(), rolled_back={"r9": ("a-1", "a-2")}))
     assert "<p>since then run r9 rolled it back on 2 nodes a-[1-2]</p>" in ended
-    assert "no controller" not in ended, "nobody is missing from a run that has ended"
-    assert "no controller" not in page(under_way()), "one is at work"
+    assert "no controller" not in ended, "a run that has ended needs no controller"
+    assert "no controller" not in page(under_way()), "a controller works on it"
 
 
-def test_markup_escapes_whatever_is_not_markup() -> None:
+def test_markup_escapes_everything_that_is_not_markup() -> None:
     assert tag("p", "a < b & c", class_='x"y') == '<p class="x&quot;y">a &lt; b &amp; c</p>'
     assert tag("p", tag("b", "x"), " y ", None, ["1", "2"]) == "<p><b>x</b> y 12</p>"
     assert (
@@ -192,7 +192,7 @@ def test_two_thousand_nodes_are_a_page_of_less_than_five_megabytes_and_cost_no_m
 
 
 def look(tmp_path: Path, text: str, *flags: str) -> str:
-    """What Chromium writes for this page; an error on its console fails."""
+    """Chromium's output for this page; an error on its console fails the test."""
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed: the page is not looked at")
     file = tmp_path / "report.html"
@@ -207,18 +207,18 @@ def look(tmp_path: Path, text: str, *flags: str) -> str:
 
 
 def seen(document: str) -> str:
-    """The words of a document as a person reads them, without style sheet and tooltips."""
+    """The text of a document as a person reads it, without style sheet and tooltips."""
     body = re.sub(r"<(style|title)\b.*?</\1>", "", document, flags=re.DOTALL)
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 STORIES = [
     (halted, ["Halted (exit code 3)", "2 of 60 nodes of rack04 went wrong", "kubelet.service failed: exit code 1",
-              "<failed to parse kubelet flag> & gone", "Taken back: ", "Owed, still to be done", "rollout resume r2026",
-              "halted at 2:", "pulls time out", "image-pull-progress-deadline", "5 of 5 nodes taken back once", "used up"]),
+              "<failed to parse kubelet flag> & gone", "Reverted: ", "Pending recovery, the change is still to be applied or reverted there: ", "rollout resume r2026",
+              "halted at 2:", "pulls time out", "image-pull-progress-deadline", "5 of 5 nodes reverted once", "used up"]),
     (gate_failed, ["gate 'pull errors': touched 0.31", "0.31 vs 0.0092", "FAIL", "revert: run"]),
     (gate_unknown, ["UNKNOWN", "Prometheus did not answer in 10 s"]),
-    (done, ["Done, but not everywhere (exit code 4)", "No node went wrong.", "rollout verify --cluster rno"]),
+    (done, ["Done, but not everywhere (exit code 4)", "No node failed.", "rollout verify --cluster rno"]),
     (rollback, ["Rollback of 20 nodes on test", "Done (exit code 0)", "20 reverted"]),
 ]  # fmt: skip
 
@@ -250,7 +250,7 @@ def test_chromium_paints_every_picture(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_every_picture_has_a_size_and_says_what_it_is(tmp_path: Path) -> None:
+def test_every_picture_has_a_size_and_a_label(tmp_path: Path) -> None:
     """Measured by Chromium itself: a copy of the page that may run a script, which writes the sizes into the title."""
     measure = (
         "<script>document.title=[...document.querySelectorAll('svg')].map(s=>{const b=s.getBoundingClientRect();"
@@ -268,7 +268,7 @@ def test_every_picture_has_a_size_and_says_what_it_is(tmp_path: Path) -> None:
 
 
 def pixels(png: Path) -> Counter[int]:
-    """How often each colour (0xRRGGBB) is in an 8-bit RGB or RGBA picture."""
+    """The count of each colour (0xRRGGBB) in an 8-bit RGB or RGBA picture."""
     data = png.read_bytes()
     width, height, depth, kind = struct.unpack(">IIBB", data[16:26])
     assert depth == 8
@@ -292,7 +292,7 @@ def pixels(png: Path) -> Counter[int]:
 
 
 def unfilter(kind: int, row: bytearray, before: bytearray, step: int) -> None:
-    """PNG's five ways of writing a row, undone in place."""
+    """Undoes PNG's five row filters in place."""
     if kind == 0:
         return
     for at in range(len(row)):

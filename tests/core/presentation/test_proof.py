@@ -1,4 +1,4 @@
-"""What proves that a node is back, what shows that it is not, and what shows neither; and how people and programs are told."""
+"""What proves that a node is reverted, what disproves it, and what does neither; and the output for people and programs."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def unit(**properties: str) -> Measurement:
 
 
 def holding(path: str, digest: str) -> Verification:
-    """It, with these bytes in this file; ``""`` where they could not be read."""
+    """The node with these bytes in this file; ``""``: they could not be read."""
     return replace(BACK, files={**BACK.files, path: FileState(path, "regular", "644", "0:0", 5, digest)})
 
 
-def test_a_node_with_its_old_files_a_kubelet_well_on_them_and_nothing_of_ours_is_proven_by_its_digests() -> None:
+def test_a_node_with_old_files_a_healthy_kubelet_and_nothing_of_ours_is_proven_by_its_digests() -> None:
     assert proof_of(BACK, "t1") == NodeProof("n1", Proven.PROVEN, (), ((CONFIG, OLD), (ADDED, "")))
 
 
-def test_a_node_that_the_transaction_never_reached_is_back_too() -> None:
+def test_a_node_that_the_transaction_never_reached_counts_as_reverted() -> None:
     assert proof_of(replace(BACK, receipts=(), expected=()), "t1").proven is Proven.PROVEN
 
 
@@ -86,11 +86,11 @@ def test_a_node_that_the_transaction_never_reached_is_back_too() -> None:
         ),
     ],
 )
-def test_what_was_seen_not_to_be_so_is_wrong(found: Verification, evidence: str) -> None:
+def test_a_condition_found_false_is_wrong(found: Verification, evidence: str) -> None:
     assert proof_of(found, "t1") == replace(proof_of(found, "t1"), proven=Proven.WRONG, evidence=(evidence,))
 
 
-def test_what_cleaning_up_could_not_remove_is_wrong() -> None:
+def test_leftovers_of_the_cleanup_are_wrong() -> None:
     assert proof_of(BACK, "t1", ("rollout-guard-t1.timer",)).evidence == ("left behind: rollout-guard-t1.timer",)
 
 
@@ -108,11 +108,11 @@ def test_what_cleaning_up_could_not_remove_is_wrong() -> None:
         (replace(BACK, measurement=replace(WELL, healthz=None)), "nothing on the node can ask healthz"),
     ],
 )
-def test_what_could_not_be_read_proves_nothing(found: Verification | Unread, evidence: str) -> None:
+def test_unreadable_facts_prove_nothing(found: Verification | Unread, evidence: str) -> None:
     assert proof_of(found, "t1") == replace(proof_of(found, "t1"), proven=Proven.UNKNOWN, evidence=(evidence,))
 
 
-def test_what_is_wrong_is_said_before_what_is_not_known() -> None:
+def test_wrong_facts_are_listed_before_unknown_ones() -> None:
     found = replace(holding(CONFIG, OTHER), measurement=replace(WELL, healthz=None))
     proof = proof_of(found, "t1")
     assert proof.proven is Proven.WRONG
@@ -131,11 +131,11 @@ def test_what_is_wrong_is_said_before_what_is_not_known() -> None:
     ],
     ids=["an upgrade by somebody", "a hint", "healthz is switched off"],
 )
-def test_what_says_nothing_against_it(found: Verification) -> None:
+def test_differences_that_do_not_contradict_a_revert(found: Verification) -> None:
     assert proof_of(found, "t1").proven is Proven.PROVEN
 
 
-# ------------------------------------------------------------------------------------------------------------------- told
+# ----------------------------------------------------------------------------------------------------------------- output
 
 SICK = tuple(NodeProof(f"n{at}", Proven.WRONG, (f"healthz: refused by n{at}",)) for at in (4, 5, 6))
 PROOFS = (
@@ -146,21 +146,22 @@ PROOFS = (
 )
 
 
-def test_people_are_told_who_is_proven_and_of_all_others_which_and_why() -> None:
+def test_the_text_names_proven_nodes_and_all_others_with_reasons() -> None:
     first, wrong, unknown = proof_lines(PROOFS)
     assert (
-        first == "proof: 2 of 6 nodes read again: old files by digest, kubelet healthy on them, no guard left: n[1-2]"
+        first
+        == "proof: 2 of 6 nodes reverted (read again: old files by digest, kubelet healthy, no guard left): n[1-2]"
     )
-    assert wrong.startswith("  not back as it was (3) n[4-6]: healthz: refused by ")
+    assert wrong.startswith("  not reverted (3) n[4-6]: healthz: refused by ")
     assert unknown == "  unknown (1) n3: systemd did not answer; quoted"
     assert "\x1b" not in unknown
 
 
-def test_nobody_proven_is_told_without_a_list() -> None:
-    assert next(proof_lines(SICK)).endswith("no guard left")
+def test_without_a_proven_node_there_is_no_list() -> None:
+    assert next(proof_lines(SICK)).endswith("no guard left)")
 
 
-def test_programs_are_told_a_line_a_node_and_the_counts() -> None:
+def test_json_has_a_line_per_node_and_the_counts() -> None:
     *nodes, last = proof_documents(PROOFS)
     assert [(each["node"], each["proof"]) for each in nodes] == [(each.node, each.proven.value) for each in PROOFS]
     assert nodes[0]["files"] == {CONFIG: OLD}

@@ -1,4 +1,4 @@
-"""What is kept of a run for versions that cannot read its events."""
+"""The summary of a run for versions that cannot read its events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.orders import make_order
 from tests.plays import confirmed_before
 
 
-def test_it_says_how_the_run_ended_and_where_every_node_stands() -> None:
+def test_it_has_the_end_of_the_run_and_the_state_of_every_node() -> None:
     _, play = journals.halted()
     kept = run_summary(play.state)
     assert (kept.ending, kept.exit_code, kept.ended) == ("halted", 3, play.state.now)
@@ -24,7 +24,7 @@ def test_it_says_how_the_run_ended_and_where_every_node_stands() -> None:
     assert kept.reverted == {}, "an apply reverts no other run"
 
 
-def test_it_names_what_is_left_to_do() -> None:
+def test_it_names_the_work_that_is_left() -> None:
     _, play = journals.done(60)
     name = next(iter(play.state.nodes))
     record = altered(play.state.nodes[name], owed=True, cordoned=True)
@@ -32,7 +32,7 @@ def test_it_names_what_is_left_to_do() -> None:
     assert (kept.owed, kept.cordoned) == (name, name)
 
 
-def test_of_a_rollback_it_says_whose_change_was_reverted_where() -> None:
+def test_a_rollback_names_the_runs_and_nodes_that_it_reverted() -> None:
     play = confirmed_before(make_order({"a": 3}, goal=Goal.REVERT))
     play.run()
     (run,) = {transaction.rpartition("-")[0] for transaction in play.order.transactions.values()}

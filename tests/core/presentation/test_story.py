@@ -1,4 +1,4 @@
-"""What is folded out of a journal, and what is told of it in words."""
+"""A journal folded into a story, and the story as text."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def texts(story: Story) -> list[str]:
 
 
 def place(said: list[str], words: str) -> int:
-    """Where the one sentence with these words is."""
+    """The place of the one sentence with these words."""
     (found,) = [at for at, text in enumerate(said) if words in text]
     return found
 
 
-def test_the_counts_kept_up_over_time_are_those_of_the_end(halted: Story) -> None:
+def test_the_updated_counts_equal_the_final_counts(halted: Story) -> None:
     for index, wave in enumerate(halted.past.order.waves):
         for kind in NodeState:
             counted = sum(halted.state.nodes[name].state is kind for name in wave.nodes)
             assert halted.samples[-1].waves[index].get(kind, 0) == counted
 
 
-def test_time_never_goes_back_in_a_story_even_when_a_later_controllers_clock_does() -> None:
+def test_time_never_goes_backwards_in_a_story_even_if_a_later_controllers_clock_does() -> None:
     game = Play(make_order({"a": 20}, limits=Limits(per_rack=Share(percent=50.0))))
     game.set_clock(1000.0)
     game.run(until=lambda s: s.phase is Phase.SOAKING)
@@ -64,7 +64,7 @@ def test_time_never_goes_back_in_a_story_even_when_a_later_controllers_clock_doe
     assert "a new controller took over with token 2" in texts(story)
 
 
-def test_a_halted_run_is_told_from_its_beginning_to_its_halt_and_its_end(halted: Story) -> None:
+def test_a_halted_run_has_sentences_from_its_beginning_to_its_halt_and_its_end(halted: Story) -> None:
     said = texts(halted)
     order = [
         place(said, "began: 478 nodes to be claimed"),
@@ -78,10 +78,10 @@ def test_a_halted_run_is_told_from_its_beginning_to_its_halt_and_its_end(halted:
         place(said, "ended: "),
     ]
     assert order == sorted(order)
-    assert "5 of 5 nodes taken back once, healthy" in said[place(said, "wave canary applied in")]
+    assert "5 of 5 nodes reverted once, healthy" in said[place(said, "wave canary applied in")]
 
 
-def test_a_run_that_was_resumed_and_halted_again_tells_both_halts() -> None:
+def test_a_run_that_was_resumed_and_halted_again_shows_both_halts() -> None:
     plan, play = journals.halted(240)
     play.feed(Resumed(play.now + 60, 2))
     play.go_on()
@@ -92,29 +92,29 @@ def test_a_run_that_was_resumed_and_halted_again_tells_both_halts() -> None:
     assert len(halts) == 2
     assert said.index(halts[0]) < accepted < said.index(halts[1])
     mixed = [found for found in fallen(story) if found.first < story.halts[0][0] and found.last > story.halts[1][0]]
-    assert not mixed, "who fell under one controller is not folded with who fell under the next"
+    assert not mixed, "nodes that failed under one controller are not folded with those under the next"
 
 
-def test_failures_are_folded_by_what_was_said(halted: Story) -> None:
+def test_failures_are_folded_by_message(halted: Story) -> None:
     found = {kind.reference: kind for kind in fallen(halted)}
     assert len(found["unit-failed"].nodes) == 2
     assert all(halted.past.order.nodes[name].rack == "rack04" for name in found["unit-failed"].nodes)
     assert found["connect-timeout"].state is NodeState.UNREACHABLE
 
 
-def test_a_gate_that_failed_is_told_with_its_evidence(gate_failed: Story) -> None:
+def test_a_failed_gate_is_shown_with_its_evidence(gate_failed: Story) -> None:
     (bad,) = [judged for judged in gate_failed.judged if judged.reading.verdict is Verdict.FAIL]
     assert bad.reading.gate == "pull errors"
     assert any("halted: gate 'pull errors': touched 0.31" in text for text in texts(gate_failed))
 
 
-def test_words_from_another_terminal_are_told() -> None:
+def test_requests_from_another_terminal_are_shown() -> None:
     plan, play = journals.stopped(lambda s: s.wave == 1)
     play.feed(PauseAsked(play.now, "bob\x1b[2J", "lunch", 1))
     assert "paused by bob: lunch" in texts(story_of(play, plan))
 
 
-def test_what_is_next_are_commands() -> None:
+def test_the_next_steps_are_commands() -> None:
     def commands(story: Story) -> list[str]:
         return [command.split()[1] for command, _ in next_steps(story.state)]
 
@@ -126,7 +126,7 @@ def test_what_is_next_are_commands() -> None:
     assert commands(story_of(play, plan)) == ["watch", "resume", "rollback"]
 
 
-def test_a_rollback_is_told_too() -> None:
+def test_a_rollback_has_a_story_too() -> None:
     game = confirmed_before(make_order({"a": 4}, goal=Goal.REVERT))
     game.run()
     story = story_of(game)
@@ -134,7 +134,7 @@ def test_a_rollback_is_told_too() -> None:
     assert texts(story)[-1] == "ended: 4 reverted"
 
 
-def test_the_text_tells_the_story_without_the_log(halted: Story) -> None:
+def test_the_text_has_the_story_without_the_log(halted: Story) -> None:
     lines = list(report_lines(halted))
     text = "\n".join(lines)
     assert lines[0] == "run r20261120-160000-ab12 on rno: halted, exit code 3"
@@ -147,11 +147,11 @@ def test_the_text_tells_the_story_without_the_log(halted: Story) -> None:
         "used up",
     ):
         assert words in text
-    assert "rollout rollback r20261120-160000-ab12   take it back from every node that has it" in text
+    assert "rollout rollback r20261120-160000-ab12   revert every node that has the change" in text
     assert all(line.isprintable() for line in lines)
 
 
-def test_the_document_says_the_same(gate_failed: Story) -> None:
+def test_the_document_has_the_same_facts(gate_failed: Story) -> None:
     document = json.loads(json.dumps(report_document(gate_failed)))
     assert (document["version"], document["who"], document["summary"]["ending"]) == (1, "ann@ops", "halted")
     assert {gate["verdict"] for gate in document["gates"]} == {"pass", "fail"}
@@ -179,24 +179,24 @@ def test_the_number_in_a_gates_evidence(evidence: str, number: Number | None) ->
     assert number_in(evidence) == number
 
 
-def test_what_went_back_is_told_by_the_word_of_who_said_it() -> None:
+def test_reverted_nodes_are_shown_with_the_user_who_requested_it() -> None:
     plan, play = journals.stopped(lambda s: s.wave == 1)
     play.feed(AbortAsked(play.now, "bob", "wrong week", 1, RevertScope.RUN))
     play.go_on()
     story = story_of(play, plan)
     assert any("aborted by bob: wrong week (revert: run)" in text for text in texts(story))
-    assert "with the others, as bob said (revert: run)" in taken_back(story)
-    assert any("as bob said (revert: run)" in line for line in report_lines(story))
+    assert "with them, as bob requested (revert: run)" in taken_back(story)
+    assert any("as bob requested (revert: run)" in line for line in report_lines(story))
 
 
-def test_what_went_back_by_the_playbook_is_told_so(halted: Story) -> None:
-    assert "as the playbook says (revert: wave)" in taken_back(halted)
+def test_nodes_reverted_by_the_playbook_are_shown_as_such(halted: Story) -> None:
+    assert "as the playbook sets it (revert: wave)" in taken_back(halted)
 
 
-def test_a_node_that_was_not_left_as_found_is_not_told_as_if_it_had_been(halted: Story) -> None:
+def test_a_node_that_was_not_cleaned_up_is_named(halted: Story) -> None:
     (name,) = [name for name, record in halted.state.nodes.items() if record.state is NodeState.UNREACHABLE]
-    assert "every node left as found" not in texts(halted)
-    assert f"477 of 478 nodes left as found; not known of, or not so: {name}" in texts(halted)
+    assert "every node cleaned up" not in texts(halted)
+    assert f"477 of 478 nodes cleaned up; not cleaned up, or not known: {name}" in texts(halted)
     game = Play(make_order({"a": 2}))
     game.run()
-    assert "every node left as found" in texts(story_of(game))
+    assert "every node cleaned up" in texts(story_of(game))

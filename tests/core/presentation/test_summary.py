@@ -1,4 +1,4 @@
-"""What is said of a run: counts, troubles folded by message, the exit code."""
+"""The summary of a run: counts, failed nodes folded by message, the exit code."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ GONE = NodeRecord(S.UNREACHABLE, cause=Cause.UNREACHABLE, reference="connect-tim
 CODES = [
     ("done", finished(), 0),
     ("not ended", finished(None), None),
-    ("a node went wrong", finished(a_1=GONE), 4),
+    ("a node failed", finished(a_1=GONE), 4),
     ("a node was reverted", finished(a_1=NodeRecord(S.REVERTED)), 4),
     ("halted", finished(Ending.HALTED), 3),
     ("preflight", finished(Ending.PREFLIGHT), 2),
     ("claimed by another run", finished(Ending.CLAIMED), 5),
     ("interrupted", finished(Ending.INTERRUPTED), 130),
-    ("something of ours was left", finished(a_1=NodeRecord(S.CONFIRMED, leftovers=("unit x",))), 4),
+    ("leftovers of ours", finished(a_1=NodeRecord(S.CONFIRMED, leftovers=("unit x",))), 4),
     ("rolled back", finished(goal=Goal.REVERT), 0),
-    ("rolled back but for one", finished(goal=Goal.REVERT, a_1=GONE), 4),
+    ("rolled back except one", finished(goal=Goal.REVERT, a_1=GONE), 4),
 ]
 
 
@@ -53,10 +53,10 @@ def test_nodes_left_out_of_the_plan_count() -> None:
     assert any("not in the run, refused (9) b-[1-9]: no home" in line for line in summary_lines(summarize(state)))
 
 
-def test_troubles_are_folded_by_message() -> None:
+def test_failed_nodes_are_folded_by_message() -> None:
     lines = list(summary_lines(summarize(finished(a_1=GONE, a_2=GONE))))
     assert "  unreachable (2) a-[1-2]: no answer [connect-timeout]" in lines
-    assert any(line.startswith("  owed") and line.endswith("a-[1-2]") for line in lines)
+    assert any(line.startswith("  pending recovery") and line.endswith("a-[1-2]") for line in lines)
 
 
 def test_messages_that_differ_only_in_the_nodes_own_name_are_one() -> None:
@@ -69,7 +69,7 @@ def test_messages_that_differ_only_in_the_nodes_own_name_are_one() -> None:
     assert "  unreachable (1) a-1: a-1.example.net did not resolve in time [connect-timeout]" in alone
 
 
-def test_a_halted_run_tells_why() -> None:
+def test_a_halted_run_shows_why() -> None:
     play = Play(make_order({"a": 20}, limits=Limits(per_rack=Share(count=5)), on_failure=RevertScope.WAVE))
     play.sicken("a-3")
     end = play.run()
@@ -80,17 +80,17 @@ def test_a_halted_run_tells_why() -> None:
     assert summary_document(summarize(end))["version"] == 1
 
 
-def test_what_is_left_behind_is_said_without_terminal_escapes() -> None:
+def test_leftovers_are_printed_without_terminal_escapes() -> None:
     state = finished(a_1=NodeRecord(S.CONFIRMED, leftovers=("unit \x1b[31mred",)))
     (line,) = [line for line in summary_lines(summarize(state)) if "left behind" in line]
     assert "\x1b" not in line
 
 
-def test_a_run_on_its_way_says_where() -> None:
+def test_a_run_in_progress_shows_its_phase_and_wave() -> None:
     assert next(summary_lines(summarize(finished(None)))) == "run r1 on test: running, wave 'all'"
 
 
-def test_a_run_on_its_way_says_how_far_it_is_from_halting() -> None:
+def test_a_run_in_progress_shows_how_far_it_is_from_halting() -> None:
     sick = NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)
     (line,) = [line for line in summary_lines(summarize(finished(None, a_1=sick))) if line.startswith("  budgets: ")]
     assert line == "  budgets: wave 'all' 1 of 1 · the fleet 1 of 1 · rack a 1 of 2: halts at 0 more in wave 'all'"
@@ -99,13 +99,13 @@ def test_a_run_on_its_way_says_how_far_it_is_from_halting() -> None:
     assert document["budgets"][0] == {"where": "wave 'all'", "wrong": 0, "limit": 1, "left": 1}
 
 
-def test_a_node_that_owes_only_a_cordon_is_not_told_as_if_its_change_were_open() -> None:
+def test_a_node_that_only_needs_its_cordon_lifted_is_listed_apart() -> None:
     left = ("its cordon could not be lifted: the API is away",)
     held = NodeRecord(S.CONFIRMED, owed=True, cordoned=True, leftovers=left)
     gone = replace(GONE, cordoned=True, leftovers=left)
     lines = list(summary_lines(summarize(finished(a_1=held, a_2=gone))))
-    assert "  owed (only its cordon is still to be lifted there): a-1" in lines
-    assert "  owed (the change is still to be done or taken back there): a-2" in lines
+    assert "  pending recovery (only the cordon is still to be lifted there): a-1" in lines
+    assert "  pending recovery (the change is still to be applied or reverted there): a-2" in lines
     assert any("rollout catch-up" in line for line in lines)
     alone = list(summary_lines(summarize(finished(a_1=held))))
     assert not any("the change is still" in line for line in alone)

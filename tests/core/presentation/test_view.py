@@ -1,4 +1,4 @@
-"""What a person sees of a run at a glance: states by name, and what each must say."""
+"""What a person sees of a run at a glance: states by name, and the text for each."""
 
 from __future__ import annotations
 
@@ -143,21 +143,21 @@ def ended() -> RunState:
 WAITS = [
     (opening, "40 of 40 nodes to be claimed"),
     (applying, "2 nodes of 2 racks: 2 applying"),
-    (paced, "nodes to follow, 1 restarts/s"),
-    (no_room, "36 nodes to follow: 2 racks are at their concurrency limit"),
+    (paced, "nodes pending, pace 1 restarts/s"),
+    (no_room, "36 nodes pending: 2 racks are at their concurrency limit"),
     (settling, "rack a is at its concurrency limit; next slot in "),
-    (rehearsing, "the rehearsal: 2 nodes of wave canary to be taken back and changed again"),
-    (baseline, "the wave gates, asked before wave canary: what they say is its baseline"),
+    (rehearsing, "the rehearsal: 2 nodes of wave canary to be reverted and applied again"),
+    (baseline, "the wave gates before wave canary: their results are its baseline"),
     (soaking, "soaking wave canary: 1 of 3 rounds passed, next in "),
     (measured, "soaking wave canary: 0 of 3 rounds passed, 2 nodes being measured"),
-    (paused, "paused by ann@ops (lunch red): `rollout continue r1` goes on; 2 nodes of 2 racks: 2 applying"),
+    (paused, "paused by ann@ops (lunch red): `rollout continue r1` continues it; 2 nodes of 2 racks: 2 applying"),
     (held, "on hold: holds after wave canary; gates are still checked; `rollout continue r1` promotes"),
-    (promoted, "to follow"),
+    (promoted, "pending"),
     (halting, "halting: "),
     (interrupted, "halting: 2 nodes of 2 racks: 2 applying"),
-    (going_back, "taking back: "),
-    (closing, "40 of 40 nodes to be left as found"),
-    (ended, "nothing: it has ended"),
+    (going_back, "reverting: "),
+    (closing, "40 of 40 nodes to be cleaned up"),
+    (ended, "nothing: the run has ended"),
 ]
 
 
@@ -171,8 +171,8 @@ def test_what_it_waits_for(state: Callable[[], RunState], words: str) -> None:
 LEFT = [
     (opening, ""),
     (applying, "about "),
-    (paused, " left once it goes on"),
-    (held, " left once it goes on"),
+    (paused, " left once it continues"),
+    (held, " left once it continues"),
     (halting, "about "),
     (going_back, "about "),
     (closing, ""),
@@ -186,12 +186,12 @@ def test_how_long_it_takes(state: Callable[[], RunState], words: str) -> None:
     assert (words in found) if words else found == ""
 
 
-def test_a_hold_to_come_is_part_of_what_is_said_of_the_time() -> None:
+def test_a_coming_hold_is_shown_with_the_time_left() -> None:
     state = play(hold=frozenset({"canary"})).run(until=moving(2))
     assert seen(state).left.endswith("left, and a hold after wave canary")
 
 
-def test_the_time_left_comes_from_what_the_nodes_of_this_run_took() -> None:
+def test_the_time_left_uses_the_measured_times_of_this_run() -> None:
     slow, fast = soaking(), soaking()
 
     def took(state: RunState, seconds: float) -> RunState:
@@ -201,7 +201,7 @@ def test_the_time_left_comes_from_what_the_nodes_of_this_run_took() -> None:
     assert "min" not in seen(took(fast, 2.0)).left
 
 
-def test_the_time_left_is_right_to_within_a_few_restarts_when_nothing_goes_wrong() -> None:
+def test_the_time_left_is_right_to_within_a_few_restarts_when_nothing_fails() -> None:
     game = play(limits=replace(ROOMY, pace=2.0))
     state = game.run(until=in_phase(Phase.RUNNING, 1))
     promised, began = remaining(state), game.now
@@ -209,17 +209,17 @@ def test_the_time_left_is_right_to_within_a_few_restarts_when_nothing_goes_wrong
     assert promised == pytest.approx(game.now - began, rel=0.5)
 
 
-def test_a_silent_node_is_named_with_the_time_at_which_it_is_given_up() -> None:
+def test_a_node_without_an_answer_is_named_with_the_time_until_it_is_given_up() -> None:
     state = silent()
     (told,) = seen(state, later=10.0).silent
     since = state.nodes["a-2"].since
-    assert told.startswith(f"1 node silent for {seconds_text(state.now + 10 - since)}, given up in ")
+    assert told.startswith(f"1 node without an answer for {seconds_text(state.now + 10 - since)}, given up in ")
     assert "(a-2" in told
-    assert "1 to say where they stand" in seen(state).waits or "to follow" in seen(state).waits
+    assert "1 unknown, to be read again" in seen(state).waits or "pending" in seen(state).waits
 
 
 def at_its_gates(reads: int = 0) -> RunState:
-    """Right after its restart a node's lease is not renewed yet: a gate is asked again."""
+    """Right after its restart, a node's lease is not renewed yet: its gate is checked again."""
     state = applying()
     record = NodeRecord(
         S.UNKNOWN, since=state.now, reference="gate-nodeReady", message="its lease was not renewed", reads=reads
@@ -227,18 +227,18 @@ def at_its_gates(reads: int = 0) -> RunState:
     return replace(state, nodes={**state.nodes, "a-1": record})
 
 
-def test_a_node_whose_gates_cannot_tell_yet_is_neither_silent_nor_wrong() -> None:
+def test_a_node_with_unknown_gates_counts_neither_as_unanswered_nor_as_failed() -> None:
     found = seen(at_its_gates())
     assert not found.silent
     assert not found.troubles
-    assert "1 to pass their gates and be confirmed" in found.waits
+    assert "1 waiting for gates and confirm" in found.waits
     (told,) = seen(at_its_gates(), later=20.0).silent
-    assert told == "1 node not through the gates for 20 s, asked again (a-1: its lease was not renewed)"
+    assert told == "1 node with unknown gates for 20 s, checked again (a-1: its lease was not renewed)"
 
 
-def test_a_node_that_then_does_not_answer_is_both() -> None:
+def test_a_node_that_then_does_not_answer_counts_as_both() -> None:
     found = seen(at_its_gates(reads=1))
-    assert found.silent[0].startswith("1 node silent for 0 s")
+    assert found.silent[0].startswith("1 node without an answer for 0 s")
     assert found.troubles[0].nodes == "a-1"
 
 
@@ -252,13 +252,13 @@ def test_the_time_left_is_no_more_exact_than_an_estimate() -> None:
     assert re.fullmatch(r"about \d+ min( \d0 s)? left", said(20.0))
 
 
-def test_a_rack_in_the_middle_of_its_wave_stays_while_nothing_moves_there() -> None:
+def test_a_rack_in_the_middle_of_its_wave_stays_listed_without_nodes_in_flight() -> None:
     state = settling()
     assert all(record.state is not S.APPLYING for record in state.nodes.values())
     assert [rack.name for rack in seen(state).racks] == ["a"]
 
 
-def test_waves_say_where_they_stand() -> None:
+def test_waves_show_their_standing() -> None:
     first, second = seen(promoted()).waves
     assert (first.name, first.total, first.done, first.standing) == ("canary", 2, 2, WaveStanding.PASSED)
     assert (second.total, second.done, second.standing) == (38, 0, WaveStanding.NOW)
@@ -269,7 +269,7 @@ def test_waves_say_where_they_stand() -> None:
     assert seen(promoted()).counts == ((S.PENDING, 38), (S.CONFIRMED, 2))
 
 
-def test_racks_that_are_simply_done_or_untouched_are_not_shown() -> None:
+def test_racks_that_are_done_or_unchanged_are_not_shown() -> None:
     assert seen(soaking()).racks == ()
     (bad,) = seen(halted()).racks
     assert (bad.name, bad.total, bad.wrong) == ("b", 20, 1)
@@ -282,7 +282,7 @@ def test_many_racks_are_folded_the_worst_first() -> None:
     found = seen(replace(state, nodes={**state.nodes, "rack13-1": NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)}))
     assert found.racks[0].name == "rack13"
     assert len(found.racks) == 8
-    assert found.more_racks == "and 12 more racks: 12 in motion, 0 gone wrong"
+    assert found.more_racks == "and 12 more racks: 12 in flight, 0 failed"
 
 
 def test_budgets_are_distances_from_halting_the_nearest_first() -> None:
@@ -299,7 +299,7 @@ def test_budgets_are_distances_from_halting_the_nearest_first() -> None:
     assert [each.left for each in found] == [1, 2, 16]
 
 
-def test_a_halted_run_says_why_and_who_and_what_is_owed() -> None:
+def test_a_halted_run_shows_why_which_nodes_failed_and_which_are_pending_recovery() -> None:
     found = seen(halted())
     assert "1 of 40 nodes of the fleet went wrong" in found.halt
     assert found.troubles[0].message in ("the run halted", "")
@@ -307,14 +307,16 @@ def test_a_halted_run_says_why_and_who_and_what_is_owed() -> None:
     assert seen(silent()).owed == ""
 
 
-def test_the_rehearsal_says_what_it_took_and_what_the_fleet_would_take() -> None:
+def test_the_rehearsal_shows_its_time_and_the_time_for_the_fleet() -> None:
     state = play(rehearsal=True).run()
     times = {n: replace(r, revert_seconds=12.0) for n, r in state.nodes.items()}
     found = seen(replace(state, nodes=times)).rehearsal
     assert found is not None
     assert (found.nodes, found.done, found.back, found.revert_seconds) == (2, 2, 0, 12.0)
-    assert str(found).startswith("rehearsal: 2 of 2 nodes taken back once, healthy, in at most 12 s a node; taking")
-    assert str(seen(rehearsing()).rehearsal) == "rehearsal: 2 of 2 nodes on the way back"
+    assert str(found).startswith(
+        "rehearsal: 2 of 2 nodes reverted once, healthy, in at most 12 s per node; an emergency"
+    )
+    assert str(seen(rehearsing()).rehearsal) == "rehearsal: 2 of 2 nodes being reverted"
     assert seen(ended()).rehearsal is None
 
 

@@ -1,4 +1,4 @@
-"""Wave gates as a playbook writes them, and what they mean. What is refused is in ``test_playbook_file`` too."""
+"""Wave gates as written in a playbook, and their meaning. Refused gates are also in ``test_playbook_file``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def wave(text: str) -> Gate:
     return gates(f"  wave: [{text}]")[-1]
 
 
-def test_gates_of_the_api_server_go_by_their_names() -> None:
+def test_gates_of_the_api_server_are_written_by_name() -> None:
     found = gates("  node: [nodeReady, podsKept, containersKept, imagePulls]")
     assert {gate.kind for gate in found} == API_GATES
     assert all(gate.scope is GateScope.NODE and gate.name == gate.kind and gate.timeout == 20.0 for gate in found)
@@ -88,11 +88,11 @@ def test_several_of_a_kind_need_names() -> None:
         ("{prometheus: up, atMost: .inf}", "[yaml-ambiguous]"),
         ("{prometheus: up, atMost: 1, tolerance: 20%}", "`tolerance` goes with `worse` [bad-gate]"),
         ("{http: 7}", "`http` must be a URL, not a number [wrong-type]"),
-        ("{http: 'http://a:99999/'}", "is no URL"),
-        ("{http: 'http://a/ b'}", "is no URL"),
-        ("{http: 'ftp://a/'}", "is no URL"),
-        ("{alertmanager: [], nodeLabel: a-b}", "`nodeLabel`: `a-b` is no label of a metric or alert [bad-label]"),
-        ("{alertmanager: ['a=\"b']}", "is no matcher"),
+        ("{http: 'http://a:99999/'}", "is not a URL"),
+        ("{http: 'http://a/ b'}", "is not a URL"),
+        ("{http: 'ftp://a/'}", "is not a URL"),
+        ("{alertmanager: [], nodeLabel: a-b}", "`nodeLabel`: `a-b` is not a label of a metric or alert [bad-label]"),
+        ("{alertmanager: ['a=\"b']}", "is not a matcher"),
         ("{name: x}", "must have one of prometheus, alertmanager, http, command [bad-gate]"),
     ],
 )
@@ -103,12 +103,12 @@ def test_refused(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("gate", ["prometheus", "{http: 'http://a'}"])
-def test_a_wave_gate_is_no_node_gate(gate: str) -> None:
-    with pytest.raises(InputError, match=r"is asked for a wave, not for each node \(put it under `wave`\)"):
+def test_a_wave_gate_is_not_a_node_gate(gate: str) -> None:
+    with pytest.raises(InputError, match=r"is a gate of a wave, not of each node \(put it under `wave`\)"):
         gates(f"  node: [{gate}]")
 
 
-def test_an_inventory_says_where_they_ask() -> None:
+def test_an_inventory_names_the_back_ends_of_gates() -> None:
     text = """\
 cluster: c
 apiServer: v1.30.1

@@ -1,4 +1,4 @@
-"""The inventory file: what it means, and every mistake with its place."""
+"""The inventory file: its meaning, and every mistake with its place."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_without_racks_every_node_is_in_the_same_one() -> None:
 
 
 def good(**changed: str) -> str:
-    """An inventory that is right but for the keys changed."""
+    """A valid inventory, except for the changed keys."""
     keys = {"cluster": "c", "apiServer": "v1.23.17", "nodes": "{'n[1-4]': }", "racks": "{r1: 'n[1-2]', r2: 'n[3-4]'}"}
     return "".join(f"{key}: {value}\n" for key, value in {**keys, **changed}.items() if value)
 
@@ -155,19 +155,19 @@ def good(**changed: str) -> str:
         (good(ssh="{port: 0}"), "c.yaml:5:13: `port` must be at least 1, not 0 [out-of-range]"),
         (good(ssh="{port: '22'}"), "c.yaml:5:13: `port` must be a whole number, not text [wrong-type]"),
         (good(ssh="{port: 2.5}"), "c.yaml:5:13: `port` must be a whole number, not 2.5 [wrong-type]"),
-        (good(ssh="{user: '-x'}"), "c.yaml:5:13: `user`: `-x` is no user name [bad-user]"),
-        (good(registry="https://r.example.net"), "c.yaml:5:11: `registry`: `https://r.example.net` is no registry; write its host, and its port and path if need be, no scheme [bad-registry]"),
+        (good(ssh="{user: '-x'}"), "c.yaml:5:13: `user`: `-x` is not a user name [bad-user]"),
+        (good(registry="https://r.example.net"), "c.yaml:5:11: `registry`: `https://r.example.net` is not a registry; write its host, with port and path if needed, without a scheme [bad-registry]"),
         (good(registy="r"), "c.yaml:5:1: unknown key `registy` (did you mean `registry`?) [unknown-key]"),
-        (good(groups="{g: {nodes: n1, registry: 5000}}"), "c.yaml:5:35: `registry`: `5000` is no registry; write its host, and its port and path if need be, no scheme [bad-registry]"),
+        (good(groups="{g: {nodes: n1, registry: 5000}}"), "c.yaml:5:35: `registry`: `5000` is not a registry; write its host, with port and path if needed, without a scheme [bad-registry]"),
         (good(apiServer="1.20"), "c.yaml:2:12: `apiServer` must be text such as v1.23.17 (as a number, 1.20 would turn into 1.2) [bad-version]"),
-        (good(apiServer="latest"), "c.yaml:2:12: `apiServer`: `latest` is no Kubernetes version; write for example v1.23.17 [bad-version]"),
-        (good(cluster="a b"), "c.yaml:1:10: `a b` is no name; names are letters, digits, `-`, `_` and `.` [bad-name]"),
+        (good(apiServer="latest"), "c.yaml:2:12: `apiServer`: `latest` is not a Kubernetes version; write for example v1.23.17 [bad-version]"),
+        (good(cluster="a b"), "c.yaml:1:10: `a b` is not a name; names are letters, digits, `-`, `_` and `.` [bad-name]"),
         (good(cluster="3"), "c.yaml:1:10: `cluster` must be a name, not a number [wrong-type]"),
-        (good(groups="{'a b': {nodes: n1}}"), "c.yaml:5:10: `a b` is no name; names are letters, digits, `-`, `_` and `.` [bad-name]"),
+        (good(groups="{'a b': {nodes: n1}}"), "c.yaml:5:10: `a b` is not a name; names are letters, digits, `-`, `_` and `.` [bad-name]"),
         (good(nodes="{'n[1-4]': {labels: {gpu: true}}}"), 'c.yaml:3:34: label `gpu` must be text, not a boolean (write "true" in quotes) [wrong-type]'),
-        (good(nodes="{'n[1-4]': {address: '-oX'}}"), "c.yaml:3:29: `address`: `-oX` is no host name or address; `{name}` stands for the node's name [bad-address]"),
+        (good(nodes="{'n[1-4]': {address: '-oX'}}"), "c.yaml:3:29: `address`: `-oX` is not a host name or address; `{name}` stands for the node's name [bad-address]"),
         (good(nodes='{"n[1-4]": {labels: {a: "b\\nc"}}}'), "c.yaml:3:32: label `a` must be one line of at most 253 characters [bad-label]"),
-        (good(nodes="{'n[1-4]': {address: 'KEY KEY'}}"), "c.yaml:3:29: `address`: `KEY KEY` is no host name or address; `{name}` stands for the node's name [bad-address]"),
+        (good(nodes="{'n[1-4]': {address: 'KEY KEY'}}"), "c.yaml:3:29: `address`: `KEY KEY` is not a host name or address; `{name}` stands for the node's name [bad-address]"),
         # Nodes.
         (good(nodes="{'n[1-4': }"), "c.yaml:3:9: `n[1-4`: a `[` without its partner [bad-nodeset]"),
         (good(nodes="{'n[1-4]': , 'n[2-3]': }"), "c.yaml:3:21: duplicate nodes `n[2-3]`, already in line 3 [duplicate-node]"),
@@ -195,7 +195,7 @@ def good(**changed: str) -> str:
         (good(groups="{r1: {nodes: n1}}"), "c.yaml:5:10: `@r1` would be both a rack and a group [name-taken]"),
         (good(groups="{all: {nodes: n1}}"), "c.yaml:5:10: `@all` means every node and cannot be a group [name-taken]"),
         # Settings.
-        (good(settings="{a b: 1}"), "c.yaml:5:12: `a b` is no setting's name; names are letters and digits, flags also have `-` [bad-setting]"),
+        (good(settings="{a b: 1}"), "c.yaml:5:12: `a b` is not a setting's name; names are letters and digits, flags also have `-` [bad-setting]"),
         (good(settings="{a: }"), "c.yaml:5:15: `a` has no value (write one, or remove the line) [bad-setting]"),
         (good(settings="{a: {ifUnsupported: skip}}"), "c.yaml:5:15: `a` has no value (write one, or remove the line) [bad-setting]"),
         (good(settings="{a: {value: 1, ifUnsuported: skip}}"), "c.yaml:5:26: unknown key `ifUnsuported` (did you mean `ifUnsupported`?) [unknown-key]"),
@@ -240,20 +240,20 @@ groups:
     ]
 
 
-def test_what_only_follows_from_a_mistake_is_not_reported() -> None:
+def test_consequences_of_a_mistake_are_not_reported() -> None:
     """The nodes of the broken nodeset are missing everywhere below; one message is enough."""
     text = good(nodes="{'n[1-4': , n9: }", groups="{g: {nodes: 'n[1-2]'}, h: {nodes: '@g&n3'}}")
     assert complaints(text) == ["c.yaml:3:9: `n[1-4`: a `[` without its partner [bad-nodeset]"]
 
 
-def test_a_rack_beyond_its_nodes_is_told_once() -> None:
-    """Its other nodes are in it all the same, and so in its zone and in groups that speak of it."""
+def test_a_rack_with_unknown_nodes_is_reported_once() -> None:
+    """Its other nodes are still in it, and so in its zone and in groups that refer to it."""
     racks, zones = "{r1: 'n[1-2]', r2: 'n[3-9]'}", "{a: 'r[1-2]'}"
     text = good(racks=racks, zones=zones, groups="{g: {nodes: '@r2'}}")
     assert complaints(text) == ["c.yaml:4:27: no nodes `n[5-9]` in the inventory [unknown-node]"]
 
 
-def test_nodes_in_no_rack_are_not_told_again_for_their_zone() -> None:
+def test_nodes_without_a_rack_are_not_reported_again_for_their_zone() -> None:
     text = good(racks="{r1: 'n[1-2]', r2: 'n9'}", zones="{a: 'r1'}", groups="{g: {nodes: '@r2'}}")
     assert complaints(text) == [
         "c.yaml:4:1: `n[3-4]` in no rack [no-rack]",
@@ -332,7 +332,7 @@ class TestRno:
 
 
 def test_work_grows_with_the_nodes_and_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted in events of the parser and calls into ClusterShell rather than in time, which a busy machine would decide."""
+    """Counted in parser events and ClusterShell calls, not in time, which depends on the load of the machine."""
     calls: list[str] = []
 
     def note(term: str) -> list[str]:

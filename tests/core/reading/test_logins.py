@@ -1,4 +1,4 @@
-"""Who logs in where: the cluster's word, then its groups' in file order, then the node's own."""
+"""Logins by precedence: the cluster's, then its groups' in file order, then the node's own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_precedence() -> None:
 
 
 @pytest.mark.parametrize(("user", "sudo"), [("root", False), ("sre", True), ("null", True)])
-def test_everybody_but_root_goes_through_sudo_unless_said(user: str, sudo: bool) -> None:
+def test_every_user_but_root_uses_sudo_unless_set(user: str, sudo: bool) -> None:
     text = f"cluster: c\napiServer: v1.23.17\nssh: {{user: {user}}}\nnodes: {{n1: {{}}}}\n"
     assert load_inventory(text, "c.yaml").nodes["n1"].through_sudo is sudo
 
@@ -47,7 +47,7 @@ def test_two_nodes_may_share_an_address_on_different_ports_of_their_groups() -> 
 
 
 @pytest.mark.parametrize("said", ["{user: 'a b'}", "{port: 0}", "{sudo: maybe}", "{usr: x}"])
-def test_a_group_that_says_nonsense(said: str) -> None:
+def test_a_group_with_invalid_values(said: str) -> None:
     with pytest.raises(InputError) as caught:
         load_inventory(f"{TEXT}  bad: {{nodes: n1, ssh: {said}}}\n", "c.yaml")
     assert [problem.place and problem.place.line for problem in caught.value.problems] == [11]

@@ -1,4 +1,4 @@
-"""The playbook file: its defaults, what it means, and every mistake with its place."""
+"""The playbook file: its defaults, its meaning, and every mistake with its place."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def complaints(text: str, templates: Mapping[str, str] = TEMPLATES) -> list[str]
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_what_holds_when_nothing_is_said() -> None:
+def test_the_defaults() -> None:
     policy = load(BARE)
     assert policy.settings == {"maxPods": Setting("maxPods", 30, source="playbook p")}
     assert policy.waves == DEFAULT_WAVES
@@ -72,7 +72,7 @@ def test_what_holds_when_nothing_is_said() -> None:
     assert policy.templates.flags_env_name == "templates/kubelet-flags.env.j2"
 
 
-def test_image_pulls_writes_the_defaults_out() -> None:
+def test_image_pulls_lists_the_defaults() -> None:
     policy = load(IMAGE_PULLS)
     assert policy.settings == {
         "imagePullProgressDeadline": Setting("imagePullProgressDeadline", "5m", source="playbook image-pulls"),
@@ -83,7 +83,7 @@ def test_image_pulls_writes_the_defaults_out() -> None:
     assert replace(policy, name="p", settings=bare.settings, digest=bare.digest) == bare
 
 
-def test_everything_said() -> None:
+def test_every_key_set() -> None:
     policy = load(
         BARE
         + """\
@@ -207,7 +207,7 @@ def test_a_setting_s_long_form(written: str, meant: Setting) -> None:
     assert load(f"name: p\nsettings: {{a: {written}}}\n").settings["a"] == replace(meant, source="playbook p")
 
 
-def test_a_cause_with_a_budget_of_its_own_leaves_the_common_one_of_that_scope() -> None:
+def test_a_cause_with_its_own_budget_leaves_the_common_one_of_that_scope() -> None:
     budgets = load(BARE + "budgets: {wave: 3, causes: {unreachable: {wave: 10%, fleet: 5%}}}\n").budgets
     others = frozenset({Cause.FAILED, Cause.UNHEALTHY})
     assert budgets == (
@@ -231,9 +231,9 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("limit: {}", "p.yaml:3:1: unknown key `limit` (did you mean `limits`?) [unknown-key]"),
         ("limits: {perrack: 3}", "p.yaml:3:10: unknown key `perrack` (did you mean `perRack`?) [unknown-key]"),
         ("limits: {perRack: 0}", "p.yaml:3:19: `perRack` must be at least 1 node, not 0 [bad-share]"),
-        ("limits: {perRack: 0%}", "p.yaml:3:19: `perRack`: `0%` is no percentage; write for example 5%, over 0% and up to 100% [bad-share]"),
-        ("limits: {perRack: 101%}", "p.yaml:3:19: `perRack`: `101%` is no percentage; write for example 5%, over 0% and up to 100% [bad-share]"),
-        ("limits: {perRack: few}", "p.yaml:3:19: `perRack`: `few` is no percentage; write for example 5%, over 0% and up to 100% [bad-share]"),
+        ("limits: {perRack: 0%}", "p.yaml:3:19: `perRack`: `0%` is not a percentage; write for example 5%, over 0% and up to 100% [bad-share]"),
+        ("limits: {perRack: 101%}", "p.yaml:3:19: `perRack`: `101%` is not a percentage; write for example 5%, over 0% and up to 100% [bad-share]"),
+        ("limits: {perRack: few}", "p.yaml:3:19: `perRack`: `few` is not a percentage; write for example 5%, over 0% and up to 100% [bad-share]"),
         ("limits: {perRack: 2.5}", "p.yaml:3:19: `perRack` must be a count of nodes or a percentage such as 5%, not a number [bad-share]"),
         ("limits: {perRack: true}", "p.yaml:3:19: `perRack` must be a count of nodes or a percentage such as 5%, not a boolean [bad-share]"),
         ("limits: {inFlight: '5'}", "p.yaml:3:20: `inFlight` must be a whole number, not text [wrong-type]"),
@@ -246,7 +246,7 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("waves: [canaray, rest]", "p.yaml:3:9: `waves[0]` must be canary, perRack, upTo or rest, not `canaray` (did you mean `canary`?) [bad-choice]"),
         ("waves: [perRack, rest]", "p.yaml:3:9: `perRack` needs a value (perRack: 1) [bad-wave]"),
         ("waves: [upTo, rest]", "p.yaml:3:9: `upTo` needs a value (upTo: 5%) [bad-wave]"),
-        ("waves: [{upTo: 5}, rest]", "p.yaml:3:16: `upTo`: `5` is no percentage; write for example 5%, over 0% and up to 100% [bad-share]"),
+        ("waves: [{upTo: 5}, rest]", "p.yaml:3:16: `upTo`: `5` is not a percentage; write for example 5%, over 0% and up to 100% [bad-share]"),
         ("waves: [{perRack: 0}, rest]", "p.yaml:3:19: `perRack` must be at least 1, not 0 [out-of-range]"),
         ("waves: [{soak: 1m}, rest]", "p.yaml:3:9: `waves[0]` must be one of canary, perRack, upTo or rest [bad-wave]"),
         ("waves: [{canary: true, upTo: 5%}, rest]", "p.yaml:3:9: `waves[0]` must be one of canary, perRack, upTo or rest [bad-wave]"),
@@ -254,7 +254,7 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("waves: [{upTo: 5%, soak: 5}, rest]", "p.yaml:3:26: `soak` is a number without a unit (write 5s for seconds) [bad-duration]"),
         ("waves: [{upTo: 5%}, {upTo: 5%}, rest]", "p.yaml:3:21: upTo: 5% after 5% adds no node (waves grow) [bad-wave]"),
         ("waves: [rest, {upTo: 100%}]", "p.yaml:3:9: `rest` leaves nothing for the waves after it (put it last) [bad-wave]"),
-        ("waves: [canary, {upTo: 5%}]", "p.yaml:3:17: the waves end before every node was reached (end with `rest`; to change fewer nodes, use --limit) [bad-wave]"),
+        ("waves: [canary, {upTo: 5%}]", "p.yaml:3:17: the waves end before they include every node (end with `rest`; to change fewer nodes, use --limit) [bad-wave]"),
         ("gates: {node: []}", "p.yaml:3:15: `node` must not be empty [empty-list]"),
         ("gates: {node: [helthz]}", "p.yaml:3:16: `node[0]` must be unit, process, healthz, effectiveConfig, nodeReady, podsKept, containersKept, imagePulls or {command: […]}, not `helthz` (did you mean `healthz`?) [bad-choice]"),
         ("gates: {node: [unit, unit]}", "p.yaml:3:22: duplicate gate `unit` [duplicate-gate]"),
@@ -264,26 +264,26 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("gates: {node: [{command: ls -l}]}", "p.yaml:3:26: `command` must be a list, not text [wrong-type]"),
         ("gates: {wave: [{command: [a], timeout: 1h}]}", "p.yaml:3:40: `timeout` must be between 100ms and 10m, not 3600s [out-of-range]"),
         ("gates: {wave: [{command: [/a/x]}, {command: [/b/x]}]}", "p.yaml:3:35: duplicate gate `x` (give it a `name` of its own) [duplicate-gate]"),
-        ("gates: {wave: [unit]}", "p.yaml:3:16: `unit` is asked for each node, not for a wave (put it under `node`) [bad-gate]"),
+        ("gates: {wave: [unit]}", "p.yaml:3:16: `unit` is a gate of each node, not of a wave (put it under `node`) [bad-gate]"),
         ("gates: {wave: [prometeus]}", "p.yaml:3:16: `wave[0]` must be a map with one of prometheus, alertmanager, http, command (did you mean `prometheus`?) [bad-gate]"),
         ("gates: {wave: [{prometeus: up, atMost: 1}]}", "p.yaml:3:17: unknown key `prometeus` (did you mean `prometheus`?) [unknown-key]"),
-        ("gates: {wave: [{prometheus: up}]}", "p.yaml:3:16: `wave[0]` has no threshold (say atMost, atLeast, or worse: higher) [bad-gate]"),
+        ("gates: {wave: [{prometheus: up}]}", "p.yaml:3:16: `wave[0]` has no threshold (set atMost, atLeast, or worse: higher) [bad-gate]"),
         ("gates: {wave: [{prometheus: up, worse: higher}]}", "p.yaml:3:16: `wave[0]` compares nodes, but its query has no $nodes (write {node=~\"$nodes\"}) [bad-gate]"),
         ("gates: {wave: [{prometheus: up, worse: hihger}]}", "p.yaml:3:40: `worse` must be higher or lower, not `hihger` (did you mean `higher`?) [bad-choice]"),
-        ("gates: {wave: [{prometheus: up, atMost: 1, tolerance: 0.2}]}", "p.yaml:3:55: `tolerance`: `0.2` is no percentage; write for example 20% [bad-share]"),
+        ("gates: {wave: [{prometheus: up, atMost: 1, tolerance: 0.2}]}", "p.yaml:3:55: `tolerance`: `0.2` is not a percentage; write for example 20% [bad-share]"),
         ("gates: {wave: [{prometheus: up, atMost: 1, status: 200}]}", "p.yaml:3:16: `wave[0]`: `status` goes with `http`, not with `prometheus` [bad-gate]"),
-        ("gates: {wave: [{http: example.net}]}", "p.yaml:3:23: `http`: `example.net` is no URL; write for example https://prometheus.example.net [bad-url]"),
+        ("gates: {wave: [{http: example.net}]}", "p.yaml:3:23: `http`: `example.net` is not a URL; write for example https://prometheus.example.net [bad-url]"),
         ("gates: {wave: [{http: 'https://me:secret@example.net'}]}", "p.yaml:3:23: `http` must not hold a user or password: plans and journals would (use tokenFile) [secret-in-url]"),
-        ("gates: {wave: [{alertmanager: [critical]}]}", "p.yaml:3:32: `critical` is no matcher (write for example 'severity=\"critical\"') [bad-matcher]"),
+        ("gates: {wave: [{alertmanager: [critical]}]}", "p.yaml:3:32: `critical` is not a matcher (write for example 'severity=\"critical\"') [bad-matcher]"),
         ("gates: {wave: [{alertmanager: [], silence: 5s}]}", "p.yaml:3:44: `silence` must be between 1m and 24h, not 5s [out-of-range]"),
         ("gates: {wave: [{http: http://a, command: [b]}]}", "p.yaml:3:16: `wave[0]` must have one of prometheus, alertmanager, http, command [bad-gate]"),
-        ("gates: {node: [{prometheus: up, atMost: 1}]}", "p.yaml:3:16: `prometheus` is asked for a wave, not for each node (put it under `wave`) [bad-gate]"),
-        ("gates: {wave: [{command: [a], name: a b}]}", "p.yaml:3:37: `a b` is no name; names are letters, digits, `-`, `_` and `.` [bad-name]"),
+        ("gates: {node: [{prometheus: up, atMost: 1}]}", "p.yaml:3:16: `prometheus` is a gate of a wave, not of each node (put it under `wave`) [bad-gate]"),
+        ("gates: {wave: [{command: [a], name: a b}]}", "p.yaml:3:37: `a b` is not a name; names are letters, digits, `-`, `_` and `.` [bad-name]"),
         ("onFailure: {revert: all}", "p.yaml:3:21: `revert` must be node, wave or run, not `all` [bad-choice]"),
         ("onFailure: wave", "p.yaml:3:12: `onFailure` must be a map, not text [wrong-type]"),
         ("soak: 60", "p.yaml:3:7: `soak` is a number without a unit (write 60s for seconds) [bad-duration]"),
         ("soak: [1s]", "p.yaml:3:7: `soak` must be a duration such as 90s, not a list [wrong-type]"),
-        ("soak: 1d", "p.yaml:3:7: `soak`: `1d` is no duration: a duration is numbers with units (ns, us, ms, s, m, h), for example 90s or 1m30s [bad-duration]"),
+        ("soak: 1d", "p.yaml:3:7: `soak`: `1d` is not a duration: a duration is numbers with units (ns, us, ms, s, m, h), for example 90s or 1m30s [bad-duration]"),
         ("soak: -1s", "p.yaml:3:7: `soak` must be between 0s and 24h, not -1s [out-of-range]"),
         ("guard: 4.9s", "p.yaml:3:8: `guard` must be between 5s and 180s, not 4.9s [out-of-range]"),
         ("guard: 3m1s", "p.yaml:3:8: `guard` must be between 5s and 180s, not 181s [out-of-range]"),
@@ -292,7 +292,7 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("keep: 1.5", "p.yaml:3:7: `keep` must be a whole number, not 1.5 [wrong-type]"),
         ("templates: {flagsEnv: kubelet-flag.env.j2}", "p.yaml:3:23: there is no template templates/kubelet-flag.env.j2 (did you mean `kubelet-flags.env.j2`?) [unknown-template]"),
         ("drain: 15", "p.yaml:3:8: `drain` must be a map, not a number [wrong-type]"),
-        ("drain: soon", "p.yaml:3:8: `within`: `soon` is no duration: a duration is numbers with units (ns, us, ms, s, m, h), for example 90s or 1m30s [bad-duration]"),
+        ("drain: soon", "p.yaml:3:8: `within`: `soon` is not a duration: a duration is numbers with units (ns, us, ms, s, m, h), for example 90s or 1m30s [bad-duration]"),
         ("drain: {within: 0s}", "p.yaml:3:17: `within` must be between 1s and 24h, not 0s [out-of-range]"),
         ("drain: {evictToo: [bear]}", "p.yaml:3:20: `evictToo[0]` must be bare or local, not `bear` (did you mean `bare`?) [bad-choice]"),
         ("drain: {evict: [bare]}", "p.yaml:3:9: unknown key `evict` (did you mean `evictToo`?) [unknown-key]"),
@@ -307,10 +307,10 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("accept: readOnlyPort", "p.yaml:3:9: `accept` must be a list, not text [wrong-type]"),
         ("accept: [Drift]", "p.yaml:3:10: `setting` names nothing that can be accepted (name a setting, a file, or log-unreadable) [bad-accept]"),
         ("registryCaps: {qps: 3}", "p.yaml:3:15: `registryCaps` must be a list, not a map [wrong-type]"),
-        ("registryCaps: [{perZone: true}]", "p.yaml:3:16: `registryCaps[0]` caps nothing (say parallelPulls, qps or both) [bad-cap]"),
+        ("registryCaps: [{perZone: true}]", "p.yaml:3:16: `registryCaps[0]` caps nothing (set parallelPulls, qps or both) [bad-cap]"),
         ("registryCaps: [{qps: 0}]", "p.yaml:3:22: `qps` must be at least 1, not 0 [out-of-range]"),
         ("registryCaps: [{parallelPull: 3, qps: 1}]", "p.yaml:3:17: unknown key `parallelPull` (did you mean `parallelPulls`?) [unknown-key]"),
-        ("registryCaps: [{registry: https://r, qps: 3}]", "p.yaml:3:27: `registry`: `https://r` is no registry; write its host, and its port and path if need be, no scheme [bad-registry]"),
+        ("registryCaps: [{registry: https://r, qps: 3}]", "p.yaml:3:27: `registry`: `https://r` is not a registry; write its host, with port and path if needed, without a scheme [bad-registry]"),
         ("registryCaps: [{registry: r, qps: 3}, {registry: r, parallelPulls: 9}]", "p.yaml:3:39: registry `r` is capped twice for the fleet (put both caps into one entry) [duplicate-cap]"),
         ("registryCaps: [{perZone: true, qps: 3}, {perZone: true, qps: 4}]", "p.yaml:3:41: each registry is capped twice per zone (put both caps into one entry) [duplicate-cap]"),
         ("templates: {dropin: x}", "p.yaml:3:13: unknown key `dropin` (did you mean `dropIn`?) [unknown-key]"),
@@ -327,7 +327,7 @@ def test_refused(line: str, complaint: str) -> None:
         ("settings: {a: 1}", ["p.yaml:1:1: `name` is missing [missing-key]"]),
         ("name: p\nsettings: {}", ["p.yaml:2:11: the playbook has no settings (name at least one) [no-settings]"]),
         ("name: p\nsettings: [a]", ["p.yaml:2:11: `settings` must be a map, not a list [wrong-type]"]),
-        ("name: p\nsettings: {a.b: 1}", ["p.yaml:2:12: `a.b` is no setting's name; names are letters and digits, flags also have `-` [bad-setting]"]),
+        ("name: p\nsettings: {a.b: 1}", ["p.yaml:2:12: `a.b` is not a setting's name; names are letters and digits, flags also have `-` [bad-setting]"]),
         ("name: p\nsettings: {a: {pin: true}}", ["p.yaml:2:15: `a` has no value (write one, or remove the line) [bad-setting]"]),
         ("name: p\nsettings: {a: {value: 1, pin: 1}}", ["p.yaml:2:31: `pin` must be true or false, not a number [wrong-type]"]),
         ("name: p\nsettings: {a: {value: 1, pinn: true}}", ["p.yaml:2:26: unknown key `pinn` (did you mean `pin`?) [unknown-key]"]),

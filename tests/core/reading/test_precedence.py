@@ -1,4 +1,4 @@
-"""Precedence: cluster < group, in file order < node < --set; the playbook speaks for the cluster, over the inventory."""
+"""Precedence: cluster < group, in file order < node < --set; the playbook sets the cluster level, over the inventory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_whole_value_wins_never_a_part_of_it() -> None:
     assert settings["n1"]["evictionHard"].value == {"a": "1%"}
 
 
-def test_nodes_that_are_spoken_of_alike_share_their_settings() -> None:
+def test_nodes_with_the_same_levels_share_their_settings() -> None:
     settings = settings_of(inventory(Level("g", frozenset({"n1"}), said("g", a=1))), policy({}), {})
     assert settings["n2"] is settings["n3"] is settings["n4"]
     assert settings["n1"] is not settings["n2"]

@@ -1,4 +1,4 @@
-"""Templates: what the shipped ones render, what a template may not do, and how mistakes are placed."""
+"""Templates: the output of the shipped ones, what a template may not do, and the places of mistakes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_environment_file_gets_one_line() -> None:
     assert shipped("kubelet-flags.env.j2", variables) == "KUBELET_EXTRA_ARGS=--node-ip=10.0.0.1 --v=2\n"
 
 
-def test_the_drop_in_takes_back_the_old_command_line() -> None:
+def test_the_drop_in_resets_the_old_command_line() -> None:
     variables = {"exec_start": "/usr/bin/kubelet --v=2", "unit": "kubelet.service"}
     assert shipped("kubelet-drop-in.conf.j2", variables) == (
         "# Written by rollout for kubelet.service. Edit templates/kubelet-drop-in.conf.j2 instead.\n"
@@ -71,9 +71,9 @@ def test_the_shipped_templates_use_only_what_they_are_given(
         ("\n\n{{ node.labels.zone }}", "t.j2:3:1: 'dict object' has no attribute 'zone' [template-failed]"),
         ("\n{{ 1 / 0 }}", "t.j2:2:1: division by zero [template-failed]"),
         ("\n{% if %}", "t.j2:2:1: Expected an expression, got 'end of statement block' [template-syntax]"),
-        ("{{ 'a' * 1000000000 }}", "t.j2:1:1: `*` is for numbers here [template-failed]"),
-        ("{{ 9 ** 9 ** 9 ** 9 }}", "t.j2:1:1: `**` is for numbers here [template-failed]"),
-        ("{{ '%999999999d' % 1 }}", "t.j2:1:1: `%` is for numbers here [template-failed]"),
+        ("{{ 'a' * 1000000000 }}", "t.j2:1:1: `*` takes only numbers here [template-failed]"),
+        ("{{ 9 ** 9 ** 9 ** 9 }}", "t.j2:1:1: `**` takes only numbers here [template-failed]"),
+        ("{{ '%999999999d' % 1 }}", "t.j2:1:1: `%` takes only numbers here [template-failed]"),
         (
             "{{ '{:>999999999}'.format(1) }}",
             "t.j2:1:1: access to attribute 'format' of 'str' object is unsafe. [template-failed]",
@@ -85,28 +85,34 @@ def test_the_shipped_templates_use_only_what_they_are_given(
         ("{{ node.clear() }}", "t.j2:1:1: access to attribute 'clear' of 'dict' object is unsafe. [template-failed]"),
         (
             "{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}",
-            "t.j2:1:1: `recursive` is not for these templates; write the text out [template-syntax]",
+            "t.j2:1:1: `recursive` is not allowed in these templates; write the text out [template-syntax]",
         ),
         ("{{ range(1001) }}", "t.j2:1:1: a range of more than 1000 numbers [template-failed]"),
-        ("{{ 'a' + 'b' }}", "t.j2:1:1: `+` is for numbers here [template-failed]"),
+        ("{{ 'a' + 'b' }}", "t.j2:1:1: `+` takes only numbers here [template-failed]"),
         (
             "\n{% include '/etc/passwd' %}",
-            "t.j2:2:1: `include` is not for these templates; write the text out [template-syntax]",
+            "t.j2:2:1: `include` is not allowed in these templates; write the text out [template-syntax]",
         ),
         (
             "{% import 'x' as x %}",
-            "t.j2:1:1: `import` is not for these templates; write the text out [template-syntax]",
+            "t.j2:1:1: `import` is not allowed in these templates; write the text out [template-syntax]",
         ),
-        ("{% extends 'x' %}", "t.j2:1:1: `extends` is not for these templates; write the text out [template-syntax]"),
+        (
+            "{% extends 'x' %}",
+            "t.j2:1:1: `extends` is not allowed in these templates; write the text out [template-syntax]",
+        ),
         (
             "{% macro a() %}{{ a() }}{% endmacro %}",
-            "t.j2:1:1: `macro` is not for these templates; write the text out [template-syntax]",
+            "t.j2:1:1: `macro` is not allowed in these templates; write the text out [template-syntax]",
         ),
         (
             "{% set x %}aa{% endset %}",
-            "t.j2:1:1: `set … endset` is not for these templates; write the text out [template-syntax]",
+            "t.j2:1:1: `set … endset` is not allowed in these templates; write the text out [template-syntax]",
         ),
-        ("{% set x = 'a' ~ 'a' %}", "t.j2:1:1: `~` is not for these templates; write the text out [template-syntax]"),
+        (
+            "{% set x = 'a' ~ 'a' %}",
+            "t.j2:1:1: `~` is not allowed in these templates; write the text out [template-syntax]",
+        ),
         ("{{ [1, 2] | random }}", "t.j2:1:1: No filter named 'random'. [template-syntax]"),
         (
             "{% for a in range(1000) %}{% for b in range(1000) %}{{ node.name }}{% endfor %}{% endfor %}",
@@ -142,7 +148,10 @@ def test_arithmetic_on_numbers_and_short_ranges_work() -> None:
         ("{{ node.rak }}", ["t.j2:1:9: undefined variable `node.rak` (did you mean `rack`?) [undefined-variable]"]),
         ("{{ node['adress'] }}", ["t.j2:1:10: undefined variable `node.adress` [undefined-variable]"]),
         ("{{\nnode\n.x }}", ["t.j2:3:2: undefined variable `node.x` [undefined-variable]"]),
-        ("{% include 'x' %}", ["t.j2:1:1: `include` is not for these templates; write the text out [template-syntax]"]),
+        (
+            "{% include 'x' %}",
+            ["t.j2:1:1: `include` is not allowed in these templates; write the text out [template-syntax]"],
+        ),
         ("a\n{{ x | nosuch }}", ["t.j2:2:1: No filter named 'nosuch'. [template-syntax]"]),
         ("{% endif %}", ["t.j2:1:1: Encountered unknown tag 'endif'. [template-syntax]"]),
         ("{{ " + "(" * 5_000, ["t.j2:1:1: the template is nested too deep [template-syntax]"]),

@@ -1,4 +1,4 @@
-"""The JSON Schemas: what they are made of, that what is shipped keeps to them, and what they find."""
+"""The JSON Schemas: they match the models, shipped files match them, and they find mistakes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_kept_schema_is_that_of_the_models(what: str) -> None:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
-def test_what_is_shipped_keeps_to_the_schema_that_its_first_line_names(path: Path) -> None:
+def test_shipped_files_match_the_schema_in_their_first_line(path: Path) -> None:
     text = path.read_text()
     named = re.match(r"# yaml-language-server: \$schema=(\S+)\n", text)
     assert named

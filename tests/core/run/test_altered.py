@@ -1,4 +1,4 @@
-"""A changed value is what ``dataclasses.replace`` would make of it; the first stays as it was."""
+"""A changed value equals that of ``dataclasses.replace``; the original is unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rollout.core.run.state import Phase
 from tests.orders import make_order
 
 
-def test_it_is_as_if_replaced_and_the_first_is_untouched() -> None:
+def test_it_equals_replace_and_keeps_the_original() -> None:
     first, _ = opening(make_order({"a": 1}), 1, 3.0)
     before = replace(first)
     changed = altered(first, phase=Phase.RUNNING, round=2)
@@ -22,7 +22,7 @@ def test_it_is_as_if_replaced_and_the_first_is_untouched() -> None:
         changed.round = 3  # type: ignore[misc]
 
 
-def test_a_field_that_is_not_there_is_no_field() -> None:
+def test_an_unknown_field_is_an_error() -> None:
     first, _ = opening(make_order({"a": 1}), 1, 3.0)
     with pytest.raises(TypeError, match="RunState has no pases"):
         altered(first, pases=1)

@@ -1,4 +1,4 @@
-"""Limits beyond a rack: zones that have one, and a wave that goes one at a time; and the waves of nodes that are not workers."""
+"""Limits beyond a rack: per zone, and a wave of one node at a time; and the waves of nodes that are not workers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pending(order: Order) -> dict[str, NodeRecord]:
     return dict.fromkeys(order.nodes, NodeRecord())
 
 
-def test_a_zone_has_no_limit_unless_one_is_said() -> None:
+def test_a_zone_has_no_limit_unless_one_is_set() -> None:
     order = zoned(Limits(per_rack=Share(count=4)))
     assert len(who_may_go(order, pending(order), order.nodes, now=0.0)[0]) == 12
 
@@ -41,14 +41,14 @@ def test_a_zone_is_filled_over_its_racks_and_no_further() -> None:
     assert going == ("a-1", "a-2", "b-1", "c-1", "c-2")
 
 
-def test_who_is_away_counts_in_its_zone_too() -> None:
+def test_unavailable_nodes_count_in_their_zone_too() -> None:
     order = zoned(Limits(per_rack=Share(count=2), per_zone=Share(count=3)))
     nodes = {**pending(order), "a-1": NodeRecord(NodeState.APPLYING), "b-1": NodeRecord(NodeState.FAILED)}
     going, _ = who_may_go(order, nodes, ["a-2", "a-3", "b-2", "c-1"], now=0.0)
     assert going == ("a-2", "c-1")
 
 
-def test_a_zone_that_is_broken_can_still_be_taken_back_one_at_a_time() -> None:
+def test_a_broken_zone_can_still_be_reverted_one_at_a_time() -> None:
     order = zoned(Limits(per_rack=Share(count=2), per_zone=Share(count=1)))
     nodes = {**pending(order), "a-1": NodeRecord(NodeState.FAILED), "b-1": NodeRecord(NodeState.CONFIRMED)}
     assert who_may_return(order, nodes, ["b-1"], now=0.0)[0] == ("b-1",)
@@ -93,7 +93,7 @@ def test_a_wave_that_goes_one_at_a_time_does() -> None:
         ({**GPU, **CONTROL_PLANE}, Role.CONTROL_PLANE),
     ],
 )
-def test_what_a_node_is_for_is_told_by_its_labels(labels: dict[str, str], role: Role) -> None:
+def test_a_nodes_role_comes_from_its_labels(labels: dict[str, str], role: Role) -> None:
     assert role_of(labels) is role
 
 

@@ -1,4 +1,4 @@
-"""A baseline that cannot be taken: the node waits its turn again, and in the end is left alone at no charge."""
+"""A baseline that cannot be taken: the node is queued again, and in the end left alone without a charge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONE_MAY_GO_WRONG = (Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),)
 
 
 def play(unseen: tuple[str, ...], until: float = EVER) -> Play:
-    """Eight nodes in two waves; of some the API server tells no baseline until then. One charge halts the run."""
+    """Eight nodes in two waves; for some the API server gives no baseline until then. One charge halts the run."""
     limits = Limits(per_rack=Share(percent=50.0))
     game = Play(make_order({"a": 8}, TWO_WAVES, limits=limits, budgets=ONE_MAY_GO_WRONG))
     game.fleet.spells += [Spell(name, Verdict.UNKNOWN, 0.0, until, before=True) for name in unseen]
@@ -38,7 +38,7 @@ def test_an_api_server_that_restarts_costs_nothing_but_time() -> None:
     assert applies(game, "a-3") > 1
 
 
-def test_who_gets_no_baseline_is_left_alone_at_no_charge() -> None:
+def test_a_node_without_a_baseline_is_left_alone_without_a_charge() -> None:
     game = play(("a-3", "a-4"))
     end = game.run()
     assert (end.ending, exit_code(end)) == (Ending.DONE, 4)
@@ -66,9 +66,9 @@ def test_a_kind_of_which_no_node_could_be_changed_halts_the_run() -> None:
     assert (end.halt.reference, "for want of a baseline" in end.halt.message) == ("nothing-shown", True)
 
 
-def test_the_wait_is_told() -> None:
+def test_the_wait_is_shown() -> None:
     def waits(state: RunState) -> bool:
         return state.nodes["a-3"].unseen is not None and state.nodes["a-3"].state is NodeState.PENDING
 
     said = " ".join(summary_lines(summarize(play(("a-3",)).run(until=waits))))
-    assert "waits: 1 node (a-3): the API server tells no baseline; asked again for" in said
+    assert "waits: 1 node (a-3): no baseline from the API server; asked again for" in said

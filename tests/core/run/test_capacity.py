@@ -1,4 +1,4 @@
-"""Who may go next, as a table of named cases: the function where a fleet is lost or kept."""
+"""Which nodes may go next, as a table of named cases: the function that keeps a fleet safe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ S = NodeState
 
 @dataclass(frozen=True)
 class Case:
-    """``states``: node → state (others pending); who of rack a (10 nodes, 3 at once) and b (10) may go."""
+    """``states``: node → state (others pending); which nodes of rack a (10 nodes, 3 at once) and b (10) may go."""
 
     name: str
     states: dict[str, NodeRecord]
@@ -33,13 +33,13 @@ def at(state: NodeState, **changes: object) -> NodeRecord:
 
 
 CASES = [
-    Case("nothing moves: a rack's limit is its budget here", {}, {"a": 2, "b": 2}, 8),
+    Case("nothing in flight: a rack's limit is its budget here", {}, {"a": 2, "b": 2}, 8),
     Case("one in flight takes one of both", {"a-1": at(S.APPLYING)}, {"a": 1, "b": 2}, 7),
     Case("an armed node counts until confirmed", {"a-1": at(S.APPLIED)}, {"a": 1, "b": 2}, 7),
     Case(
         "a confirmed node counts until it has settled", {"a-1": at(S.CONFIRMED, busy_until=11.0)}, {"a": 2, "b": 2}, 7
     ),
-    Case("then no longer", {"a-1": at(S.CONFIRMED, busy_until=9.0)}, {"a": 2, "b": 2}, 8),
+    Case("a settled node no longer counts", {"a-1": at(S.CONFIRMED, busy_until=9.0)}, {"a": 2, "b": 2}, 8),
     Case(
         "two settling and one failed leave no room",
         {
@@ -51,20 +51,25 @@ CASES = [
         5,
     ),
     Case(
-        "a node gone wrong spends the rack's budget",
+        "a failed node spends the rack's budget",
         {"a-1": at(S.REVERTED, cause=Cause.UNHEALTHY)},
         {"a": 1, "b": 2},
         8,
     ),
     Case("an unknown node counts", {"a-1": at(S.UNKNOWN)}, {"a": 1, "b": 2}, 7),
     Case("an unreachable node stays counted", {"a-1": at(S.UNREACHABLE, cause=Cause.UNREACHABLE)}, {"a": 1, "b": 2}, 7),
-    Case("what was so before the run does not", {"a-1": at(S.UNREACHABLE, accepted=True)}, {"a": 2, "b": 2}, 8),
+    Case(
+        "a node that was unreachable before the run does not count",
+        {"a-1": at(S.UNREACHABLE, accepted=True)},
+        {"a": 2, "b": 2},
+        8,
+    ),
     Case("the fleet's limit", {f"b-{n}": at(S.APPLYING) for n in range(1, 9)}, {"a": 2}, 0),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_who_may_go(case: Case) -> None:
+def test_which_nodes_may_go(case: Case) -> None:
     order = make_order({"a": 10, "b": 10}, limits=case.limits)
     nodes = {name: case.states.get(name, NodeRecord()) for name in order.nodes}
     pending = [name for name, record in nodes.items() if record.state is S.PENDING]
@@ -73,7 +78,7 @@ def test_who_may_go(case: Case) -> None:
     assert ({rack: count for rack, count in found.items() if count}, capacity) == (case.candidates, case.capacity)
 
 
-def test_what_broke_never_keeps_the_rest_from_being_taken_back() -> None:
+def test_broken_nodes_never_keep_the_rest_from_being_reverted() -> None:
     order = make_order({"a": 10}, limits=Limits(per_rack=Share(count=2), in_flight=2))
     nodes = {name: at(S.CONFIRMED) for name in order.nodes} | {
         f"a-{n}": at(S.FAILED, cause=Cause.UNHEALTHY) for n in (1, 2, 3)
@@ -89,7 +94,7 @@ def test_what_broke_never_keeps_the_rest_from_being_taken_back() -> None:
     per_rack=st.integers(1, 10),
     in_flight=st.integers(1, 20),
 )
-def test_nobody_is_let_go_beyond_the_limits(states: list[NodeState], per_rack: int, in_flight: int) -> None:
+def test_no_node_goes_beyond_the_limits(states: list[NodeState], per_rack: int, in_flight: int) -> None:
     order = make_order({"a": 10, "b": 10}, limits=Limits(per_rack=Share(count=per_rack), in_flight=in_flight))
     nodes = {name: NodeRecord(state) for name, state in zip(order.nodes, states, strict=True)}
     pending = [name for name, record in nodes.items() if record.state is S.PENDING]
@@ -124,7 +129,7 @@ def test_a_share_is_rounded_down_but_never_below_one(total: int, percent: float)
 
 
 @given(bad=st.integers(0, 20), budget=st.integers(1, 20))
-def test_a_budget_of_b_halts_at_the_bth_node_gone_wrong(bad: int, budget: int) -> None:
+def test_a_budget_of_b_halts_at_the_bth_failed_node(bad: int, budget: int) -> None:
     order = make_order({"a": 20}, budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=budget)),))
     nodes = {
         name: at(S.REVERTED, cause=Cause.UNHEALTHY) if index < bad else NodeRecord()
@@ -133,7 +138,7 @@ def test_a_budget_of_b_halts_at_the_bth_node_gone_wrong(bad: int, budget: int) -
     assert (spent(order, nodes, 0) is not None) == (bad >= budget)
 
 
-def test_causes_with_a_budget_of_their_own_are_counted_apart() -> None:
+def test_causes_with_their_own_budget_are_counted_apart() -> None:
     harm = Budget(Scope.FLEET, frozenset({Cause.FAILED, Cause.UNHEALTHY}), Share(count=2))
     gone = Budget(Scope.FLEET, frozenset({Cause.UNREACHABLE}), Share(count=5))
     order = make_order({"a": 20}, budgets=(harm, gone))
@@ -160,8 +165,8 @@ def test_a_wave_that_does_not_exist_has_no_budget() -> None:
     assert spent(order, nodes, 0) is not None
 
 
-def test_who_keeps_a_cordon_and_may_not_go_leaves_its_room_to_nobody_else() -> None:
-    """Its rack's budget has nothing to spare: it waits, cordoned, and is one of the two that the fleet may miss."""
+def test_a_cordoned_node_that_may_not_go_keeps_its_room() -> None:
+    """Its rack's budget is used up: it waits, cordoned, and is one of the two that the fleet may have unavailable."""
     order = make_order(
         {"a": 10, "b": 10},
         limits=Limits(per_rack=Share(count=2), in_flight=2),

@@ -1,4 +1,4 @@
-"""A run under the word of another terminal: pause, continue, abort; a wave that holds; what the wave gates are asked."""
+"""A run with requests from another terminal: pause, continue, abort; a wave that holds; the checks of wave gates."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def wait(play: Play, seconds: float) -> RunState:
 
 
 def wait_a_night(play: Play) -> RunState:
-    """In which the machine looks at the clock when it has to, and once a minute."""
+    """A play in which the machine gets a tick when it needs one, and once a minute."""
     longest, play.longest = play.longest, 60.0
     state = wait(play, 8 * 3600)
     play.longest = longest
     return state
 
 
-def test_a_pause_ends_what_is_in_flight_and_releases_nothing() -> None:
+def test_a_pause_lets_nodes_in_flight_finish_and_releases_nothing() -> None:
     play = Play(make_order(RACKS, limits=LIMITS))
     play.run(until=lambda s: states(s)[NodeState.APPLYING] > 0)
     pause(play)
@@ -76,7 +76,7 @@ def test_the_same_request_is_heard_once() -> None:
     assert play.state.paused is None
 
 
-def test_a_wave_that_holds_waits_for_a_word_and_is_watched_meanwhile() -> None:
+def test_a_wave_that_holds_waits_for_continue_and_is_still_measured() -> None:
     play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
     play.run(until=lambda s: s.paused is not None)
     assert play.state.paused is not None
@@ -90,7 +90,7 @@ def test_a_wave_that_holds_waits_for_a_word_and_is_watched_meanwhile() -> None:
     assert play.go_on().ending is Ending.DONE
 
 
-def test_a_canary_that_falls_sick_overnight_halts_the_run() -> None:
+def test_a_canary_that_becomes_unhealthy_during_a_hold_halts_the_run() -> None:
     play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
     play.fall_sick("a-1", after=3600.0)
     end = play.run(patience=8 * 3600)
@@ -111,7 +111,7 @@ def test_a_hold_survives_its_controller() -> None:
 @pytest.mark.parametrize(
     ("revert", "new"), [(None, 0), (RevertScope.NODE, 5), (RevertScope.WAVE, 1), (RevertScope.RUN, 0)]
 )
-def test_an_abort_takes_back_what_it_is_told_to(revert: RevertScope | None, new: int) -> None:
+def test_an_abort_reverts_what_was_requested(revert: RevertScope | None, new: int) -> None:
     play = Play(make_order(RACKS, WAVES, limits=LIMITS, on_failure=RevertScope.RUN))
     play.run(until=lambda s: s.wave == 1 and states(s)[NodeState.APPLYING] == 4)
     play.feed(AbortAsked(play.now, "ops@desk", "wrong value", 1, revert))
@@ -149,7 +149,7 @@ def test_the_wave_gates_are_asked_before_each_wave_and_in_every_round_of_its_soa
 
 
 @pytest.mark.parametrize("verdict", [Verdict.FAIL, Verdict.UNKNOWN])
-def test_a_wave_whose_baseline_is_bad_or_unknown_is_not_touched(verdict: Verdict) -> None:
+def test_a_wave_with_a_bad_or_unknown_baseline_is_not_changed(verdict: Verdict) -> None:
     play = Play(make_order(RACKS, WAVES, wave_gates=True))
     play.baseline_verdict = verdict
     end = play.run()
@@ -168,7 +168,7 @@ def test_a_gate_that_passes_once_and_then_fails_halts() -> None:
     assert sum(node.files == NEW for node in play.nodes.values()) <= 1
 
 
-def test_silences_are_lifted_at_the_end_whatever_the_end_is() -> None:
+def test_silences_are_lifted_at_any_kind_of_end() -> None:
     for verdict in (Verdict.PASS, Verdict.FAIL):
         play = Play(make_order(RACKS, WAVES, wave_gates=True))
         play.silences, play.wave_verdict = ("s1",), verdict
@@ -177,7 +177,7 @@ def test_silences_are_lifted_at_the_end_whatever_the_end_is() -> None:
         assert (end.silences, play.standing) == ((), [])
 
 
-# What may come at any moment.
+# Events that may come at any moment.
 
 
 @pytest.mark.parametrize("word", ["abort", "interrupt"])
@@ -219,7 +219,7 @@ def test_catching_up_with_an_early_wave_leaves_the_later_ones_as_they_passed() -
     end = play.go_on()
     assert (end.ending, end.nodes["a-1"].state) == (Ending.DONE, NodeState.CONFIRMED)
     assert play.judged[judged:] == [0, 0, 0], "the last wave is not soaked again"
-    assert set(play.baselines[judged:]) == {"before 1"}, "a later baseline would take its own harm for known"
+    assert set(play.baselines[judged:]) == {"before 1"}, "a later baseline would include its own damage"
     assert not [ask for ask in play.asked[asked:] if ask.verb is Verb.REVERT], "what the fleet has is not rehearsed"
 
 
@@ -232,7 +232,7 @@ def test_a_hold_survives_that_an_earlier_wave_is_finished_first() -> None:
     play.reconnect("a-1")
     play.crash_and_resume()
     proceed(play)
-    assert play.go_on().ending is Ending.DONE, "one word is enough"
+    assert play.go_on().ending is Ending.DONE, "one request is enough"
 
 
 def test_a_wave_that_holds_does_so_when_no_node_of_it_was_confirmed() -> None:
@@ -243,12 +243,12 @@ def test_a_wave_that_holds_does_so_when_no_node_of_it_was_confirmed() -> None:
     wait(play, 3600)
     assert play.state.paused is not None
     assert states(play.state) == {NodeState.REVERTED: 1, NodeState.PENDING: 39}
-    assert play.judged == [], "nothing was changed that a gate could tell of"
+    assert play.judged == [], "nothing was changed that a gate could measure"
     proceed(play)
     assert play.go_on().ending is Ending.DONE
 
 
-def test_no_wave_begins_in_a_pause_even_when_the_one_before_came_to_nothing() -> None:
+def test_no_wave_begins_in_a_pause_even_if_the_last_wave_confirmed_no_node() -> None:
     play = Play(make_order(RACKS, WAVES, limits=LIMITS, budgets=()))
     play.sicken("a-1")
     play.run(until=lambda s: s.nodes["a-1"].state is NodeState.APPLYING)
@@ -256,7 +256,7 @@ def test_no_wave_begins_in_a_pause_even_when_the_one_before_came_to_nothing() ->
     assert wait(play, 300).wave == 0
 
 
-def test_a_node_that_is_short_in_the_morning_has_a_whole_soak_to_pass() -> None:
+def test_a_node_without_enough_passes_after_a_hold_gets_a_whole_soak() -> None:
     play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
     play.run(until=lambda s: s.paused is not None)
     wait_a_night(play)
@@ -266,7 +266,7 @@ def test_a_node_that_is_short_in_the_morning_has_a_whole_soak_to_pass() -> None:
     assert play.go_on().ending is Ending.DONE
 
 
-def test_a_rollback_that_is_paused_takes_nothing_more_back() -> None:
+def test_a_paused_rollback_reverts_nothing_more() -> None:
     play = confirmed_before(make_order(RACKS, goal=Goal.REVERT, limits=LIMITS))
     play.run(until=lambda s: states(s)[NodeState.REVERTED] > 3)
     pause(play)
@@ -279,7 +279,7 @@ def test_a_rollback_that_is_paused_takes_nothing_more_back() -> None:
     assert states(play.go_on()) == {NodeState.REVERTED: 40}
 
 
-def test_what_somebody_else_took_back_is_no_success() -> None:
+def test_a_node_reverted_by_others_is_not_a_success() -> None:
     play = Play(make_order(RACKS, WAVES, hold=frozenset({"canary"})))
     play.run(until=lambda s: s.paused is not None)
     leave(play.nodes["a-1"], "r1-1", ReceiptState.REVERTED)  # an emergency, from another machine
@@ -289,7 +289,7 @@ def test_what_somebody_else_took_back_is_no_success() -> None:
     assert {node.files for node in play.nodes.values()} == {OLD}
 
 
-def test_who_was_to_go_back_with_a_halt_that_is_accepted_stays() -> None:
+def test_nodes_to_revert_stay_if_the_halt_is_accepted() -> None:
     play = Play(make_order(RACKS, WAVES, on_failure=RevertScope.RUN, limits=LIMITS))
     play.run(until=lambda s: s.wave == 1)
     play.feed(AbortAsked(play.now, "ops@desk", "", 1))
@@ -301,8 +301,8 @@ def test_who_was_to_go_back_with_a_halt_that_is_accepted_stays() -> None:
     assert states(play.go_on()) == {NodeState.CONFIRMED: 40}
 
 
-def test_an_abort_that_its_controller_did_not_live_to_hear_is_heard_by_the_next() -> None:
-    """It is the last word that anybody said of the run; a resume after it goes on."""
+def test_an_abort_is_processed_by_the_next_controller_if_the_first_died() -> None:
+    """It is the last request to the run; a resume after it continues the run."""
     play = Play(make_order(RACKS, WAVES, limits=LIMITS, on_failure=RevertScope.RUN))
     play.run(until=lambda s: s.wave == 1 and states(s)[NodeState.APPLYING] == 4)
     play.crash_and_resume()

@@ -1,4 +1,4 @@
-"""Draining before a change: pods go first, the cordon is lifted after, and nothing that happens in between leaves one behind."""
+"""Draining before a change: pods go first, the cordon is lifted afterwards, and no event in between leaves a cordon behind."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def draining(state: RunState) -> bool:
 
 
 def as_found(game: Play) -> None:
-    """No cordon of ours is left, and what is told agrees. That no pod is lost to a restart is a law, which ``Play`` checks."""
+    """No cordon of ours is left, and the report agrees. ``Play`` checks the law that no pod is lost to a restart."""
     assert not any(node.cordoned for node in game.nodes.values())
     assert not any(record.cordoned for record in game.state.nodes.values())
 
 
-# There and back.
+# Drain, change and uncordon.
 
 
 def test_a_node_is_emptied_changed_confirmed_and_then_uncordoned() -> None:
@@ -67,14 +67,14 @@ def test_a_node_is_emptied_changed_confirmed_and_then_uncordoned() -> None:
     as_found(game)
 
 
-def test_only_who_needs_it_is_drained() -> None:
+def test_only_nodes_that_need_it_are_drained() -> None:
     game = play({"a": 4}, drained=lambda name: name == "a-2")
     game.run()
     assert [name for name in game.nodes if Verb.DRAIN in verbs(game, name)] == ["a-2"]
     assert [name for name in game.nodes if Verb.UNCORDON in verbs(game, name)] == ["a-2"]
 
 
-def test_accepted_is_not_gone_the_restart_waits_for_the_pods() -> None:
+def test_the_restart_waits_until_evicted_pods_are_gone() -> None:
     game = play({"a": 1})
     game.nodes["a-1"].pods_end_in = WITHIN - 5.0
     end = game.run()
@@ -83,7 +83,7 @@ def test_accepted_is_not_gone_the_restart_waits_for_the_pods() -> None:
     as_found(game)
 
 
-def test_every_round_is_told_the_time_that_is_really_left() -> None:
+def test_every_round_gets_the_time_that_is_really_left() -> None:
     game = play({"a": 1})
     game.nodes["a-1"].evictions_from = EVER
     game.run()
@@ -93,7 +93,7 @@ def test_every_round_is_told_the_time_that_is_really_left() -> None:
     assert left[-1] == 0.0
 
 
-def test_pods_that_may_not_go_leave_their_node_alone_uncharged_and_uncordoned_and_the_others_go_on() -> None:
+def test_a_node_with_blocked_pods_is_left_alone_uncharged_and_uncordoned_and_others_continue() -> None:
     game = play(budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),))
     game.nodes["a-2"].evictions_from = EVER
     end = game.run()
@@ -115,7 +115,7 @@ def test_a_cordon_of_others_is_neither_touched_nor_lifted() -> None:
 
 
 def test_no_node_that_does_not_answer_is_drained() -> None:
-    """Its worker looks at the node before it cordons it, and says what it found."""
+    """Its worker reads the node before it cordons it, and reports what it found."""
     game = play({"a": 2})
     game.run(until=lambda s: s.nodes["a-2"].asked is Verb.DRAIN)
     game.lose_answers()
@@ -127,7 +127,7 @@ def test_no_node_that_does_not_answer_is_drained() -> None:
     as_found(game)
 
 
-def test_who_does_not_tell_whether_it_was_cordoned_is_read_and_drained_anew() -> None:
+def test_a_node_with_an_unknown_cordon_is_read_and_drained_again() -> None:
     game = play({"a": 2})
     game.links["a-2"].loses = {Verb.DRAIN}
     end = game.run()
@@ -140,7 +140,7 @@ def test_who_does_not_tell_whether_it_was_cordoned_is_read_and_drained_anew() ->
 # Limits.
 
 
-def test_who_is_drained_takes_room_from_its_first_round_until_it_is_uncordoned() -> None:
+def test_a_drained_node_takes_room_from_its_first_round_until_it_is_uncordoned() -> None:
     game = play({"a": 6}, limits=Limits(per_rack=Share(count=2)))
     most = 0
     game.run(until=draining)
@@ -158,7 +158,7 @@ def test_restarts_after_drains_keep_the_pace() -> None:
     assert min(later - sooner for sooner, later in pairwise(restarts)) >= 2.0
 
 
-def test_who_holds_a_cordon_goes_before_others_and_needs_no_second_room() -> None:
+def test_a_cordoned_node_goes_before_others_and_needs_no_second_room() -> None:
     order = make_order({"a": 10}, limits=Limits(per_rack=Share(count=1), in_flight=1), budgets=(), drain=WITHIN)
     nodes = {name: NodeRecord() for name in order.nodes} | {"a-7": NodeRecord(cordoned=True)}
     assert who_may_go(order, nodes, list(nodes), 0.0) == (("a-7",), 1)
@@ -166,7 +166,7 @@ def test_who_holds_a_cordon_goes_before_others_and_needs_no_second_room() -> Non
     assert unavailable(nodes["a-7"], 0.0)
 
 
-def test_a_cordon_that_cannot_be_lifted_never_keeps_the_rest_from_being_taken_back() -> None:
+def test_a_cordon_that_cannot_be_lifted_never_keeps_the_rest_from_being_reverted() -> None:
     order = make_order({"a": 10}, limits=Limits(per_rack=Share(count=1), in_flight=1), drain=WITHIN)
     nodes = {name: NodeRecord(S.CONFIRMED) for name in order.nodes}
     nodes["a-7"] = NodeRecord(S.CONFIRMED, cordoned=True)
@@ -176,12 +176,12 @@ def test_a_cordon_that_cannot_be_lifted_never_keeps_the_rest_from_being_taken_ba
     assert who_may_go(order, nodes, ["a-1"], 0.0) == ((), 0), "a change waits for it"
 
 
-# Whatever stops releases ends drains.
+# Anything that stops releases ends drains.
 
 
 @pytest.mark.parametrize("when", ["draining", "empty"])
 @pytest.mark.parametrize("word", ["interrupt", "abort", "pause"])
-def test_who_is_drained_when_nothing_is_released_any_more_is_as_before(word: str, when: str) -> None:
+def test_a_drain_ends_without_a_change_when_releases_stop(word: str, when: str) -> None:
     game = play(limits=Limits(per_rack=Share(count=1), pace=0.01))
     game.nodes["b-1"].pods_end_in = 30.0
     game.run(until=lambda s: s.nodes["b-1"].draining is not None)
@@ -207,7 +207,7 @@ def test_who_is_drained_when_nothing_is_released_any_more_is_as_before(word: str
     as_found(game)
 
 
-def test_a_budget_that_halts_leaves_who_is_drained_unchanged() -> None:
+def test_a_budget_that_halts_leaves_drained_nodes_unchanged() -> None:
     game = play(
         {"a": 3, "b": 3}, limits=Limits(per_rack=Share(count=1)), on_failure=RevertScope.RUN,
         budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),),
@@ -225,7 +225,7 @@ def test_a_budget_that_halts_leaves_who_is_drained_unchanged() -> None:
 
 
 @pytest.mark.parametrize("at", range(1, 40, 3))
-def test_a_controller_that_dies_while_it_drains_is_followed_by_one_that_knows_whose_cordon_it_is(at: int) -> None:
+def test_the_controller_after_one_that_died_in_a_drain_recognises_its_cordon(at: int) -> None:
     game = play({"a": 2}, rehearsal=True)
     game.run(until=lambda _: len(game.journal) >= at)
     game.crash_and_resume()
@@ -235,7 +235,7 @@ def test_a_controller_that_dies_while_it_drains_is_followed_by_one_that_knows_wh
     as_found(game)
 
 
-def test_who_was_left_alone_for_its_pods_is_drained_anew_by_a_new_controller() -> None:
+def test_a_node_left_alone_because_of_its_pods_is_drained_again_by_a_new_controller() -> None:
     game = play({"a": 1})
     game.nodes["a-1"].evictions_from = EVER
     assert game.run().ending is Ending.DONE
@@ -271,7 +271,7 @@ def test_an_empty_node_that_pulls_keeps_its_place_and_goes_once_it_has_ended() -
     end = game.go_on()
     assert end.ending is Ending.DONE
     assert verbs(game, "a-1").count(Verb.APPLY) > 1
-    assert verbs(game, "a-1").count(Verb.DRAIN) < 5, "it is not emptied again"
+    assert verbs(game, "a-1").count(Verb.DRAIN) < 5, "it is not drained again"
     as_found(game)
 
 
@@ -283,7 +283,7 @@ def test_an_empty_node_whose_pulls_never_end_is_left_alone_and_uncordoned() -> N
     as_found(game)
 
 
-def test_who_got_pods_since_it_was_planned_is_left_alone_uncharged_and_gives_its_place_in_the_pace_back() -> None:
+def test_a_node_with_new_pods_since_the_plan_is_left_alone_uncharged_and_frees_its_place_in_the_pace() -> None:
     game = play({"a": 1, "b": 1}, drain=0.0)
     game.run(until=lambda s: s.nodes["a-1"].asked is Verb.APPLY)
     asked = game.state.nodes["a-1"]
@@ -299,7 +299,7 @@ def test_who_got_pods_since_it_was_planned_is_left_alone_uncharged_and_gives_its
 # Cordons that cannot be lifted.
 
 
-def test_a_cordon_that_cannot_be_lifted_at_once_is_tried_again() -> None:
+def test_lifting_a_cordon_is_retried() -> None:
     game = play({"a": 3})
     game.nodes["a-1"].cordon_stays_until = 60.0
     end = game.run()
@@ -308,7 +308,7 @@ def test_a_cordon_that_cannot_be_lifted_at_once_is_tried_again() -> None:
     as_found(game)
 
 
-def test_one_that_cannot_be_lifted_at_all_is_owed_and_named_and_the_run_ends() -> None:
+def test_a_cordon_that_cannot_be_lifted_is_pending_recovery_and_named_and_the_run_ends() -> None:
     game = play({"a": 1})
     game.nodes["a-1"].cordon_stays_until = EVER
     end = game.run()
@@ -324,7 +324,7 @@ def test_one_that_cannot_be_lifted_at_all_is_owed_and_named_and_the_run_ends() -
     as_found(game)
 
 
-def test_what_somebody_else_lifted_after_the_end_is_owed_no_longer() -> None:
+def test_a_cordon_lifted_by_others_after_the_end_is_no_longer_pending_recovery() -> None:
     game = play({"a": 1, "b": 1})
     for name in ("a-1", "b-1"):
         game.nodes[name].cordon_stays_until = EVER
@@ -337,7 +337,7 @@ def test_what_somebody_else_lifted_after_the_end_is_owed_no_longer() -> None:
     assert (game.state.phase, game.state.ending) == (Phase.ENDED, Ending.DONE)
 
 
-def test_a_run_that_goes_on_is_told_of_its_cordons_by_nobody_else() -> None:
+def test_a_run_that_continues_takes_no_cordon_news_from_others() -> None:
     game = play({"a": 1})
     game.run(until=lambda state: state.nodes["a-1"].cordoned)
     game.feed(CordonsLifted(game.now, ("a-1",), "ann@desk"))
@@ -347,12 +347,12 @@ def test_a_run_that_goes_on_is_told_of_its_cordons_by_nobody_else() -> None:
 
 
 def test_the_time_for_a_cordon_is_counted_from_the_end_and_not_from_the_first_try() -> None:
-    """The API was away for all of a long soak, and came back a little after it."""
+    """The API was unreachable during a long soak, and came back a little after it."""
     soak = MOST_TRIES * AGAIN_EVERY + 120.0
     game = play({"a": 1}, soak=soak)
     game.nodes["a-1"].cordon_stays_until = EVER
     state = game.run(until=lambda s: s.phase is Phase.CLOSING)
-    assert verbs(game, "a-1").count(Verb.UNCORDON) > MOST_TRIES, "it was tried all the time"
+    assert verbs(game, "a-1").count(Verb.UNCORDON) > MOST_TRIES, "it was tried the whole time"
     ended = state.now
     game.nodes["a-1"].cordon_stays_until = ended + (MOST_TRIES - 2) * AGAIN_EVERY
     end = game.go_on()
@@ -362,7 +362,7 @@ def test_the_time_for_a_cordon_is_counted_from_the_end_and_not_from_the_first_tr
 
 
 @pytest.mark.parametrize("word", ["abort", "interrupt"])
-def test_also_of_a_run_that_was_stopped(word: str) -> None:
+def test_the_time_for_a_cordon_is_the_same_in_a_stopped_run(word: str) -> None:
     game = play({"a": 1}, soak=MOST_TRIES * AGAIN_EVERY + 120.0)
     game.nodes["a-1"].cordon_stays_until = EVER
     state = game.run(until=lambda s: s.nodes["a-1"].uncordons > MOST_TRIES)
@@ -374,8 +374,8 @@ def test_also_of_a_run_that_was_stopped(word: str) -> None:
     as_found(game)
 
 
-def test_one_that_is_owed_is_owed_whatever_else_is_heard_of_its_node() -> None:
-    """A soak that goes on after the last try measures it, and a new controller reads it."""
+def test_a_pending_recovery_stays_whatever_else_the_node_answers() -> None:
+    """A soak that continues after the last attempt measures it, and a new controller reads it."""
     game = play({"a": 1}, soak=MOST_TRIES * AGAIN_EVERY + 120.0)
     game.nodes["a-1"].cordon_stays_until = EVER
     end = game.run()
@@ -388,8 +388,8 @@ def test_one_that_is_owed_is_owed_whatever_else_is_heard_of_its_node() -> None:
     assert (end.nodes["a-1"].owed, end.nodes["a-1"].leftovers) == (False, ())
 
 
-def test_who_could_not_be_emptied_when_the_run_halted_is_changed_for_good_when_it_is_resumed() -> None:
-    """It was to be taken back with its wave if it had been changed by then; it was not."""
+def test_a_node_not_drained_at_the_halt_is_changed_for_good_after_a_resume() -> None:
+    """It was to be reverted with its wave if it had been changed by then; it was not."""
     game = play({"a": 1, "b": 1}, on_failure=RevertScope.WAVE)
     game.nodes["a-1"].evictions_from = EVER
     game.run(until=lambda _: any(ask.node == "a-1" and ask.verb is Verb.DRAIN and not ask.left for ask in game.asked))
@@ -403,7 +403,7 @@ def test_who_could_not_be_emptied_when_the_run_halted_is_changed_for_good_when_i
     as_found(game)
 
 
-def test_a_change_waits_for_a_cordon_and_is_told_when_that_is_for_good() -> None:
+def test_a_change_waits_for_a_cordon_and_reports_a_permanent_one() -> None:
     game = play({"a": 2})
     game.nodes["a-1"].cordon_stays_until = EVER
     end = game.run()
@@ -412,13 +412,13 @@ def test_a_change_waits_for_a_cordon_and_is_told_when_that_is_for_good() -> None
     assert end.nodes["a-2"].state is S.PENDING
 
 
-def test_a_rollback_drains_nobody() -> None:
+def test_a_rollback_drains_no_node() -> None:
     game = confirmed_before(make_order({"a": 4}, goal=Goal.REVERT))
     game.run()
     assert not {Verb.DRAIN, Verb.UNCORDON} & {ask.verb for ask in game.asked}
 
 
-# Any fleet, any moment.
+# Any fleet, any event.
 
 
 STRIKES: Mapping[str, Callable[[Play, str], None]] = {
@@ -469,7 +469,7 @@ def test_whatever_happens_no_pod_is_lost_and_no_cordon_is_left(data: st.DataObje
 
 
 def stuck(state: RunState) -> bool:
-    """Waits for a word; once it halts it waits for none, but perhaps for a cordon."""
+    """Waits for a request; once it halts it may only wait for a cordon."""
     return (
         state.halt is None
         and state.paused is not None

@@ -1,4 +1,4 @@
-"""Events and orders survive the journal; what is not known is refused, never guessed."""
+"""Events and orders survive the journal; anything unknown is refused, never guessed."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def test_an_order_comes_back_as_it_was(goal: Goal) -> None:
     "text",
     ["", "[]", "{}", '{"event": "Eaten"}', '{"event": "Ticked", "at": "x"}', '{"event": "Ticked", "at": 1.0, "by": 2}'],
 )
-def test_an_event_that_is_not_known_is_refused(text: str) -> None:
+def test_an_unknown_event_is_refused(text: str) -> None:
     with pytest.raises(StateError, match="cannot be read"):
         decode_event(text)
 
 
 @pytest.mark.parametrize("text", ["", "[]", f'{{"run": 1, "rules": {RULES}}}'])
-def test_an_order_that_is_not_known_is_refused(text: str) -> None:
+def test_an_unknown_order_is_refused(text: str) -> None:
     with pytest.raises(StateError, match="cannot be read"):
         decode_order(text)
 

@@ -1,4 +1,4 @@
-"""A law that cannot be broken in a test is no law: each is shown a state that breaks it."""
+"""Each law is given a state that breaks it, because a law that no test can break proves nothing."""
 
 from __future__ import annotations
 

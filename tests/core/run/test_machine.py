@@ -67,18 +67,18 @@ def test_the_first_measurement_after_an_apply_has_the_baseline_from_right_before
     play = Told(make_order({"a": 1}, rehearsal=True))
     play.run()
     measured = [(ask.tx, ask.baseline) for ask in play.asked if ask.verb is Verb.MEASURE]
-    assert len({tx for tx, _ in measured}) == 2, "changed, taken back once, changed again"
+    assert len({tx for tx, _ in measured}) == 2, "changed, reverted once, changed again"
     assert all(baseline == f"before {tx}" for tx, baseline in measured)
 
 
 class Told(Play):
-    """A fleet whose applies tell what the API said before them."""
+    """A fleet with an API baseline in the answers to its applies."""
 
     def said(self, ask: Ask, event: Answered) -> Answered:
         return replace(event, baseline=f"before {ask.tx}") if ask.verb is Verb.APPLY else event
 
 
-def test_no_rack_has_more_in_motion_than_its_limit() -> None:
+def test_no_rack_has_more_in_flight_than_its_limit() -> None:
     play = Play(make_order({"a": 20, "b": 20}, limits=Limits(per_rack=Share(count=2), pace=100.0)))
     most: Counter[str] = Counter()
 
@@ -103,7 +103,7 @@ def test_no_rack_has_more_in_motion_than_its_limit() -> None:
         (RevertScope.RUN, {"old": 45}),
     ],
 )
-def test_a_sick_node_takes_itself_back_and_the_run_halts(scope: RevertScope, kept: dict[str, int]) -> None:
+def test_an_unhealthy_node_reverts_itself_and_the_run_halts(scope: RevertScope, kept: dict[str, int]) -> None:
     play = Play(make_order(RACKS, THREE_WAVES, on_failure=scope))
     play.sicken("c-2")
     end = play.run()
@@ -127,14 +127,14 @@ def test_a_failing_rack_never_loses_more_than_its_budget() -> None:
     assert len(touched) <= 2
 
 
-def test_a_node_that_stays_sick_with_its_old_files_is_failed() -> None:
+def test_a_node_that_stays_unhealthy_with_its_old_files_is_failed() -> None:
     play = Play(make_order({"a": 2}))
     play.sicken("a-1", with_files=SICK_WITH_BOTH)
     end = play.run()
     assert end.nodes["a-1"].state is NodeState.FAILED
 
 
-def test_sick_in_the_soak_is_taken_back_and_halts() -> None:
+def test_an_unhealthy_node_in_the_soak_is_reverted_and_halts_the_run() -> None:
     play = Play(make_order(RACKS, THREE_WAVES))
     play.run(until=lambda s: s.phase is Phase.SOAKING)
     play.fall_sick("a-1")
@@ -167,7 +167,7 @@ def test_one_hung_node_never_holds_up_the_others() -> None:
     assert state.nodes["a-1"].state is NodeState.UNKNOWN or state.halt is not None
 
 
-def test_an_unreachable_node_is_charged_and_owed() -> None:
+def test_an_unreachable_node_is_charged_and_pending_recovery() -> None:
     play = Play(make_order({"a": 60}))
     play.cut_off("a-60")
     end = play.run()
@@ -177,7 +177,7 @@ def test_an_unreachable_node_is_charged_and_owed() -> None:
     assert files(play) == {"old": 60}
 
 
-def test_preflight_refuses_a_fleet_that_does_not_answer_and_touches_nothing() -> None:
+def test_preflight_refuses_a_fleet_that_does_not_answer_and_changes_nothing() -> None:
     play = Play(make_order({"a": 20}))
     play.cut_off("a-1", "a-2", "a-3")
     end = play.run()
@@ -206,7 +206,7 @@ def test_a_wave_gate_that_does_not_pass_halts(verdict: Verdict) -> None:
     assert files(play) == {"new": 1, "old": 44}
 
 
-def test_the_first_interrupt_ends_what_is_in_flight_and_releases_nothing_new() -> None:
+def test_the_first_interrupt_lets_nodes_in_flight_finish_and_releases_nothing_new() -> None:
     play = Play(make_order({"a": 40}, limits=Limits(per_rack=Share(count=4))))
     play.run(until=lambda s: NodeState.APPLYING in states(s))
     asked = len([ask for ask in play.asked if ask.verb is Verb.APPLY])
@@ -231,13 +231,13 @@ def test_an_interrupted_run_is_resumed_to_its_end() -> None:
 def test_a_guard_that_fired_because_the_controller_died_is_not_the_nodes_fault() -> None:
     play = Play(make_order({"a": 20}))
     play.run(until=lambda s: NodeState.APPLIED in states(s))
-    play.crash_and_resume(away=100.0)  # for longer than the guard's time
+    play.crash_and_resume(away=100.0)  # longer than the guard's time
     end = play.go_on()
     assert end.ending is Ending.DONE
     assert states(end) == {NodeState.CONFIRMED: 20}
 
 
-def test_a_halted_run_that_is_resumed_goes_on_without_its_reverted_node() -> None:
+def test_a_halted_run_that_is_resumed_continues_without_its_reverted_node() -> None:
     play = Play(make_order(RACKS, THREE_WAVES, on_failure=RevertScope.WAVE))
     play.sicken("c-2")
     play.run()
@@ -262,7 +262,7 @@ def revert_order(**changes: object) -> Order:
 
 
 def besiege(play: Play, names: set[str], word: str = "fenced") -> None:
-    """Another controller claims these nodes ever again, right before each of our asks, with a higher token than ours; or
+    """Another controller repeatedly claims these nodes, right before each of our requests, with a higher token than ours; or
     (``claimed``) once, with a lower one.
     """
 
@@ -274,7 +274,7 @@ def besiege(play: Play, names: set[str], word: str = "fenced") -> None:
     play.fleet.begun = claim
 
 
-def test_a_rollback_takes_back_what_was_confirmed_and_nothing_else() -> None:
+def test_a_rollback_reverts_confirmed_nodes_and_nothing_else() -> None:
     play = confirmed_before(revert_order(), but=("a-1",))
     end = play.run()
     assert end.ending is Ending.DONE
@@ -282,7 +282,7 @@ def test_a_rollback_takes_back_what_was_confirmed_and_nothing_else() -> None:
     assert files(play) == {"old": 40}
 
 
-def test_a_rollback_goes_on_around_nodes_that_cannot_be_reached() -> None:
+def test_a_rollback_continues_around_unreachable_nodes() -> None:
     play = confirmed_before(revert_order())
     play.cut_off(*(f"a-{n}" for n in range(1, 9)))
     end = play.run()
@@ -290,8 +290,8 @@ def test_a_rollback_goes_on_around_nodes_that_cannot_be_reached() -> None:
     assert all(record.owed for record in end.nodes.values() if record.state is NodeState.UNREACHABLE)
 
 
-def test_a_revert_whose_agent_died_half_way_is_brought_to_its_end() -> None:
-    """A confirmed change has no guard: a receipt that says `reverting` stays so until somebody asks for the revert again."""
+def test_a_revert_is_completed_after_its_agent_died() -> None:
+    """A confirmed change has no guard: a receipt in state `reverting` stays so until the revert is requested again."""
     play = confirmed_before(revert_order())
     play.kill_reverts("a-1", 2)
     end = play.run()
@@ -299,7 +299,7 @@ def test_a_revert_whose_agent_died_half_way_is_brought_to_its_end() -> None:
     assert files(play) == {"old": 40}
 
 
-def test_the_next_rollback_goes_on_with_what_the_last_one_left_half_done() -> None:
+def test_the_next_rollback_completes_half_done_reverts() -> None:
     play = Play(revert_order())
     for node in play.nodes.values():
         leave(node, "r0-1", ReceiptState.REVERTING)
@@ -307,7 +307,7 @@ def test_the_next_rollback_goes_on_with_what_the_last_one_left_half_done() -> No
     assert files(play) == {"old": 40}
 
 
-def test_a_revert_that_dies_every_time_is_given_up_and_owed() -> None:
+def test_a_revert_that_dies_every_time_is_given_up_and_pending_recovery() -> None:
     play = confirmed_before(revert_order())
     play.kill_reverts("a-1", 10**6)
     end = play.run()
@@ -315,7 +315,7 @@ def test_a_revert_that_dies_every_time_is_given_up_and_owed() -> None:
     assert end.nodes["a-1"].owed
 
 
-def test_a_revert_that_meets_the_guard_at_work_waits_for_it() -> None:
+def test_a_revert_waits_for_a_guard_that_is_reverting() -> None:
     play = Play(make_order({"a": 1}))
     play.fleet.spells.append(Spell("a-1", Verdict.FAIL, 0.0, EVER))
     play.run(until=lambda s: s.nodes["a-1"].asked is Verb.REVERT)
@@ -327,8 +327,8 @@ def test_a_revert_that_meets_the_guard_at_work_waits_for_it() -> None:
 
 
 @pytest.mark.parametrize("misses", [False, True])
-def test_a_node_that_was_going_back_when_the_controller_died_has_all_of_the_next_ones_patience(misses: bool) -> None:
-    """Resumed an hour later, it is half way back, nobody is at work there, and it may miss one more read."""
+def test_a_node_that_was_reverting_when_the_controller_died_gets_the_next_ones_full_time(misses: bool) -> None:
+    """Resumed an hour later, it is half reverted, nothing works on it, and it may miss one more read."""
     play = confirmed_before(revert_order())
     play.run(until=lambda s: s.nodes["a-1"].asked is Verb.REVERT)
     lost = Answered(play.now, "a-1", play.state.nodes["a-1"].serial, Verb.REVERT, Trigger.LOST)
@@ -344,7 +344,7 @@ def test_a_node_that_was_going_back_when_the_controller_died_has_all_of_the_next
     assert not any(record.owed for record in end.nodes.values())
 
 
-def test_a_node_that_was_going_back_when_the_controller_died_and_never_answers_is_given_up_once() -> None:
+def test_a_node_that_was_reverting_when_the_controller_died_and_never_answers_is_given_up_once() -> None:
     play = confirmed_before(revert_order())
     play.run(until=lambda s: s.nodes["a-1"].asked is Verb.REVERT)
     play.cut_off("a-1")
@@ -353,17 +353,17 @@ def test_a_node_that_was_going_back_when_the_controller_died_and_never_answers_i
     end = play.go_on()
     assert states(end) == {NodeState.REVERTED: 39, NodeState.UNREACHABLE: 1}
     assert end.nodes["a-1"].owed
-    assert not end.nodes["a-1"].accepted, "it may be our doing: the limits shrink for it"
+    assert not end.nodes["a-1"].accepted, "we may have caused it: it reduces the limits"
     waited = end.nodes["a-1"].since - resumed - end.order.guard
     assert 60.0 <= waited < 60.0 + CONNECT_SECONDS + 5.0, "until the first read after its time came to nothing"
     play.crash_and_resume()
     resumed = play.now
     assert play.go_on().nodes["a-1"].accepted
-    assert play.now - resumed < CONNECT_SECONDS + 5.0, "who was given up already holds up nobody again"
+    assert play.now - resumed < CONNECT_SECONDS + 5.0, "a node that was given up holds up no other node again"
 
 
 @pytest.mark.parametrize("word", ["fenced", "claimed"])
-def test_a_rollback_leaves_the_few_that_name_a_higher_token_ever_again_and_takes_all_others_back(word: str) -> None:
+def test_a_rollback_leaves_the_few_nodes_that_keep_reporting_a_higher_token_and_reverts_all_others(word: str) -> None:
     play = confirmed_before(revert_order())
     liars = {f"a-{n}" for n in range(1, 20)}
     besiege(play, liars, word)
@@ -375,7 +375,7 @@ def test_a_rollback_leaves_the_few_that_name_a_higher_token_ever_again_and_takes
     assert not [ask for ask in play.asked if ask.node in liars and ask.verb is not Verb.READ]
 
 
-def test_who_is_left_to_another_run_from_the_start_slows_nobody_down() -> None:
+def test_nodes_left_to_another_run_from_the_start_slow_no_node_down() -> None:
     honest, besieged = confirmed_before(revert_order()), confirmed_before(revert_order())
     besiege(besieged, {f"{rack}-{n}" for rack in "ab" for n in range(1, 6)})
     honest.run()
@@ -383,7 +383,7 @@ def test_who_is_left_to_another_run_from_the_start_slows_nobody_down() -> None:
     assert besieged.now <= honest.now + MOST_CLAIMS * 2.0, "as many as a rack's limit"
 
 
-def test_a_rollback_goes_on_without_who_says_in_the_middle_of_it_that_another_run_has_it() -> None:
+def test_a_rollback_continues_without_a_node_that_reports_another_run_in_the_middle() -> None:
     play = confirmed_before(revert_order())
     play.run(until=lambda s: any(record.asked is Verb.REVERT for record in s.nodes.values()))
     liars = {name for name, node in play.nodes.items() if node.files == NEW} & {"a-7", "a-20", "b-9"}
@@ -396,7 +396,7 @@ def test_a_rollback_goes_on_without_who_says_in_the_middle_of_it_that_another_ru
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_a_rollback_that_most_nodes_say_has_been_taken_over_ends(early: bool) -> None:
+def test_a_rollback_ends_if_most_nodes_report_a_takeover(early: bool) -> None:
     play = confirmed_before(revert_order())
     if not early:
         play.run(until=lambda s: any(record.asked is Verb.REVERT for record in s.nodes.values()))
@@ -405,7 +405,7 @@ def test_a_rollback_that_most_nodes_say_has_been_taken_over_ends(early: bool) ->
     assert end.ending is Ending.CLAIMED
 
 
-def test_who_was_left_to_another_run_is_asked_again_by_the_next_controller() -> None:
+def test_a_node_left_to_another_run_is_asked_again_by_the_next_controller() -> None:
     play = confirmed_before(revert_order())
     besiege(play, {"a-1"})
     assert play.run().nodes["a-1"].owed
@@ -416,8 +416,8 @@ def test_who_was_left_to_another_run_is_asked_again_by_the_next_controller() -> 
     assert files(play) == {"old": 40}
 
 
-def test_one_node_that_names_a_higher_token_ever_again_ends_a_change_before_it_begins() -> None:
-    """Unlike a rollback: another controller may be at work, and nothing is lost by waiting."""
+def test_one_node_that_keeps_reporting_a_higher_token_ends_a_change_before_it_begins() -> None:
+    """Unlike a rollback: another controller may be active, and waiting costs nothing."""
     play = Play(make_order({"a": 20}))
     besiege(play, {"a-1"})
     assert play.run().ending is Ending.CLAIMED
@@ -425,8 +425,8 @@ def test_one_node_that_names_a_higher_token_ever_again_ends_a_change_before_it_b
     assert not [ask for ask in play.asked if ask.verb is Verb.APPLY]
 
 
-def test_a_run_does_not_go_on_where_another_has_been_since() -> None:
-    """As the first claim of its new controller says; a run that begins may take a higher token, and try again."""
+def test_a_run_does_not_continue_on_nodes_that_another_run_has_changed() -> None:
+    """The first claim of its new controller shows it. A run that begins may take a higher token and try again."""
     play = Play(make_order({"a": 20}, limits=Limits(per_rack=Share(count=2))))
     play.run(until=lambda s: states(s)[NodeState.CONFIRMED] > 2)
     done = states(play.state)[NodeState.CONFIRMED]
@@ -440,7 +440,7 @@ def test_a_run_does_not_go_on_where_another_has_been_since() -> None:
 
 
 def test_a_run_that_is_taken_over_while_it_halts_ends() -> None:
-    """An emergency rollback from elsewhere has the nodes now: nothing that this run still waits for will ever come."""
+    """An emergency rollback from elsewhere has the nodes now: the answers that this run waits for will never come."""
     play = Play(make_order({"a": 40}, limits=Limits(per_rack=Share(count=4))))
     play.run(until=lambda s: any(record.asked is Verb.MEASURE for record in s.nodes.values()))
     play.feed(InterruptAsked(play.now))
@@ -449,8 +449,8 @@ def test_a_run_that_is_taken_over_while_it_halts_ends() -> None:
     assert end.ending is Ending.CLAIMED
 
 
-def test_who_was_taken_over_confirms_nothing_more() -> None:
-    """What is armed is left to its guard: whoever has the nodes now may not even have reached this one."""
+def test_a_run_that_was_taken_over_confirms_nothing_more() -> None:
+    """Armed nodes are left to their guards: the run that has the nodes now may not have reached this one yet."""
     play = Play(make_order({"a": 10, "b": 10}, budgets=()))
     play.run(until=lambda s: all(s.nodes[name].asked is Verb.MEASURE for name in ("a-1", "b-1")))
     told = {
@@ -473,10 +473,10 @@ def test_hundreds_of_restarts_a_second_are_paced_too() -> None:
     assert sum(ask.verb is Verb.APPLY for ask in play.asked) == 150
 
 
-def test_a_node_that_was_left_armed_with_no_time_to_confirm_it_goes_again() -> None:
+def test_a_node_left_armed_without_time_to_confirm_is_changed_again() -> None:
     play = Play(make_order({"a": 20}))
     play.run(until=lambda s: NodeState.APPLIED in states(s))
-    play.crash_and_resume(away=27.0)  # of the guard's 30 s; reading and measuring it again take two more
+    play.crash_and_resume(away=27.0)  # of the guard's 30 s; reading and measuring it again takes two more
     end = play.go_on()
     assert end.ending is Ending.DONE
     assert states(end) == {NodeState.CONFIRMED: 20}
@@ -496,7 +496,7 @@ def test_a_guard_that_fires_under_the_new_controller_is_the_nodes_fault() -> Non
     assert play.state.nodes["a-3"].cause is Cause.UNREACHABLE
 
 
-def test_who_was_lost_before_its_wave_began_is_counted_before_any_of_it_is_released() -> None:
+def test_a_node_lost_before_its_wave_began_counts_before_any_node_of_it_is_released() -> None:
     budget = Budget(Scope.WAVE, frozenset(Cause), Share(count=2))
     limits = Limits(per_rack=Share(count=5), preflight=Share(percent=50.0))
     waves = (("canary", lambda n: n == "a-1"), ("rest", lambda _: True))
@@ -553,7 +553,7 @@ def test_nodes_that_do_not_answer_while_others_know_a_higher_token() -> None:
     assert states(end) == {NodeState.CONFIRMED: 39, NodeState.UNREACHABLE: 1}
 
 
-def test_a_run_whose_nodes_another_had_is_resumed_when_they_are_free_again() -> None:
+def test_a_run_is_resumed_when_nodes_of_another_run_are_free_again() -> None:
     play = Play(make_order({"a": 3}))
     play.run(until=lambda s: any(record.asked is Verb.MEASURE for record in s.nodes.values()))
     play.claim_for_another(*play.nodes)
@@ -564,7 +564,7 @@ def test_a_run_whose_nodes_another_had_is_resumed_when_they_are_free_again() -> 
     assert play.go_on().ending is Ending.DONE
 
 
-def test_a_run_resumed_while_closing_waits_for_who_does_not_answer_at_once() -> None:
+def test_a_run_resumed_while_closing_waits_for_nodes_that_do_not_answer_at_once() -> None:
     play = Play(make_order({"a": 3}, THREE_WAVES))
     play.run(until=lambda s: s.phase is Phase.CLOSING)
     play.links["a-1"].loses = {Verb.READ}
@@ -574,8 +574,8 @@ def test_a_run_resumed_while_closing_waits_for_who_does_not_answer_at_once() -> 
     assert states(end) == {NodeState.CONFIRMED: 3}
 
 
-def test_a_node_that_spoke_of_a_higher_token_is_not_asked_again_until_all_were_heard() -> None:
-    """Found in use: a rollback after a resume read its nodes 25 times a second until it gave them up."""
+def test_a_node_that_reported_a_higher_token_is_not_asked_again_until_all_have_answered() -> None:
+    """Found in use: a rollback after a resume read its nodes 25 times per second until it gave them up."""
     play = confirmed_before(revert_order())
     play.state, commands = opening(play.order, 1, 0.0)
     for number, command in enumerate(commands):
@@ -598,7 +598,7 @@ def test_a_late_answer_of_a_node_that_was_given_up_changes_nothing() -> None:
     assert after.nodes["a-1"].state is NodeState.UNREACHABLE
 
 
-def test_a_gate_that_could_not_be_asked_is_remembered_when_the_guard_fires() -> None:
+def test_a_gate_that_could_not_be_asked_is_recorded_when_the_guard_fires() -> None:
     play = Play(make_order({"a": 1}))
     play.run(until=lambda s: s.nodes["a-1"].asked is Verb.MEASURE)
     serial = play.state.nodes["a-1"].serial
@@ -609,7 +609,7 @@ def test_a_gate_that_could_not_be_asked_is_remembered_when_the_guard_fires() -> 
     assert end.nodes["a-1"].message.endswith("took the change back: not found [gate-disk]")
 
 
-def test_a_soak_whose_gates_cannot_be_asked_says_so_when_it_halts() -> None:
+def test_a_soak_with_gates_that_cannot_be_asked_names_them_in_its_halt() -> None:
     play = Play(make_order({"a": 1}))
     play.run(until=lambda s: s.phase is Phase.SOAKING)
     while play.state.halt is None:
@@ -695,7 +695,7 @@ def to_the_end(play: Play) -> RunState:
     at_once=st.sampled_from([{}, {"rest": 1}]),
     then=st.sampled_from(list(Busy)),
 )
-def test_whatever_happens_every_node_ends_old_or_new_and_the_journal_says_which(
+def test_whatever_happens_every_node_ends_old_or_new_and_the_journal_shows_which(
     faults: dict[str, str],
     scope: RevertScope,
     crash_at: list[int],
@@ -739,11 +739,11 @@ def test_whatever_happens_every_node_ends_old_or_new_and_the_journal_says_which(
             assert on_disk == found[name], name
 
 
-# What thousands of drawn days found.
+# Found by thousands of simulated days.
 
 
-def test_a_way_back_takes_back_what_came_between_the_look_and_the_claim() -> None:
-    """A rehearsal, or a second try, of a controller that was alive until the claim: its first transaction is over already."""
+def test_a_rollback_reverts_a_transaction_made_between_the_read_and_the_claim() -> None:
+    """A rehearsal or a second try by a controller that was alive until the claim: its first transaction is already over."""
     game = Play(make_order({"a": 2}, goal=Goal.REVERT))
     for node in game.nodes.values():
         leave(node, "r0-1", ReceiptState.REVERTED)
@@ -762,7 +762,7 @@ def test_a_way_back_takes_back_what_came_between_the_look_and_the_claim() -> Non
     assert {ask.tx for ask in game.asked if ask.verb is Verb.REVERT} == {"r0-2"}
 
 
-def test_a_node_that_always_names_another_transaction_is_asked_anew_once() -> None:
+def test_a_node_that_always_names_another_transaction_is_asked_again_once() -> None:
     game = Play(make_order({"a": 1}, goal=Goal.REVERT))
     game.run(until=lambda s: s.nodes["a-1"].asked is Verb.READ)
     for number in (2, 3, 4):
@@ -775,8 +775,8 @@ def test_a_node_that_always_names_another_transaction_is_asked_anew_once() -> No
     assert game.state.nodes["a-1"].state is NodeState.REVERTED
 
 
-def test_who_was_accepted_and_is_tried_again_counts_again() -> None:
-    """An operator resumed after the halt it led to; what becomes of its change from then on is this run's doing again."""
+def test_an_accepted_node_that_is_tried_again_counts_again() -> None:
+    """An operator resumed after the halt that it caused; from then on its change counts for this run again."""
     budget = Budget(Scope.FLEET, frozenset(Cause), Share(count=2))
     limits = Limits(per_rack=Share(count=1), preflight=Share(percent=50.0))
     game = Play(make_order({"a": 4}, limits=limits, budgets=(budget,)))
@@ -799,7 +799,7 @@ def test_a_new_controller_keeps_its_distance_from_the_last_restarts_of_the_old_o
     assert game.now - before >= 10.0
 
 
-def test_what_a_way_back_finds_armed_is_owed_until_it_is_back() -> None:
+def test_a_node_that_a_rollback_finds_armed_is_pending_recovery_until_it_is_reverted() -> None:
     game = Play(make_order({"a": 3}, goal=Goal.REVERT, limits=Limits(per_rack=Share(count=1))))
     for node in game.nodes.values():
         leave(node, "r0-1", ReceiptState.ARMED, guard=1000.0)

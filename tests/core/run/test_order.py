@@ -24,7 +24,7 @@ def order_of(count: int, limits: Limits = EMERGENCY_LIMITS) -> float:
     return predicted_seconds(made, per_node=20.0)
 
 
-def test_a_control_plane_goes_back_one_at_a_time_and_the_rest_meanwhile() -> None:
+def test_a_control_plane_is_reverted_one_at_a_time_and_the_rest_meanwhile() -> None:
     names = [f"n-{n}" for n in range(12)]
     singly = names[:3]
     made = revert_order(
@@ -60,7 +60,7 @@ PLAN = Plan(
 
 
 @pytest.mark.parametrize("disruption", list(Disruption))
-def test_a_node_of_which_nothing_is_restarted_has_nothing_to_settle(disruption: Disruption) -> None:
+def test_a_node_without_a_restart_has_no_settle_time(disruption: Disruption) -> None:
     restarts = disruption in (Disruption.RESTART_RUNTIME, Disruption.RESTART_KUBELET, Disruption.DRAIN_AND_RESTART)
     group = ChangeGroup("g1", "one kind", replace(CHANGE, disruption=disruption))
     order = apply_order("r1", replace(PLAN, groups=(group,)))
@@ -76,7 +76,7 @@ def test_a_node_of_which_nothing_is_restarted_has_nothing_to_settle(disruption: 
             60,
             EMERGENCY_LIMITS,
             2 * 20.0 + SETTLE,
-        ),  # half a rack at a time: two rounds, the second after who is back has settled
+        ),  # half a rack at a time: two rounds, the second after the reverted nodes have settled
         (2040, EMERGENCY_LIMITS, 11 * 20.0 + 10 * SETTLE),  # 200 at once: eleven rounds
         (60, Limits(per_rack=Share(count=60), in_flight=60, pace=0.5), 140.0),  # the pace decides
     ],

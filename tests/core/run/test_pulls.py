@@ -1,4 +1,4 @@
-"""Pulls in flight before a change: who pulls waits its turn again, and in the end is left alone or changed all the same."""
+"""Pulls in flight before a change: a node that pulls is queued again, and in the end left alone or changed anyway."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ IMAGES = ("docker.io/library/redis:7", "quay.io/big/model:1")
 
 
 def play(busy: Iterable[str], how: PullsInFlight = SKIP, *, until: float = float("inf"), **order: Any) -> Play:
-    """Eight nodes of a rack in two waves, of which some pull images."""
+    """Eight nodes of a rack in two waves; some of them pull images."""
     limits = order.pop("limits", Limits(per_rack=Share(percent=50.0)))
     game = Play(
         make_order(order.pop("racks", {"a": 8}), order.pop("waves", TWO_WAVES), limits=limits, pulls=how, **order)
@@ -54,7 +54,7 @@ def test_a_node_that_pulls_goes_when_its_pulls_have_ended() -> None:
     assert (end.ending, exit_code(end)) == (Ending.DONE, 0)
     assert end.nodes["a-3"].state is NodeState.CONFIRMED
     assert end.nodes["a-3"].pulling is None
-    assert end.nodes["a-3"].attempt == 1, "nothing was tried: it was not touched"
+    assert end.nodes["a-3"].attempt == 1, "nothing was tried: it was not changed"
     assert applies(game, "a-3") == [False] * len(applies(game, "a-3"))
     assert len(applies(game, "a-3")) > 1
 
@@ -69,7 +69,7 @@ def test_others_go_first_and_it_is_asked_again_after_a_pause() -> None:
     assert all(later - earlier >= ASK_AGAIN for earlier, later in pairwise(asked))
 
 
-def test_who_waits_takes_no_room_from_any_limit() -> None:
+def test_a_waiting_node_takes_no_room_from_any_limit() -> None:
     busy = ["a-2", "a-3", "a-4", "a-5"]
     game = play(busy, limits=Limits(per_rack=Share(count=1), in_flight=1, pace=50.0))
     state = game.run(until=lambda s: all(s.nodes[f"a-{n}"].state is NodeState.CONFIRMED for n in (6, 7, 8)))
@@ -87,7 +87,7 @@ def test_a_wave_does_not_end_while_a_node_of_it_waits() -> None:
     assert game.go_on().ending is Ending.DONE
 
 
-def test_a_node_that_pulls_on_is_left_alone_at_no_charge_with_its_images() -> None:
+def test_a_node_that_keeps_pulling_is_left_alone_without_a_charge_with_its_images() -> None:
     game = play(["a-3"], budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),))
     end = game.run()
     record = end.nodes["a-3"]
@@ -100,19 +100,19 @@ def test_a_node_that_pulls_on_is_left_alone_at_no_charge_with_its_images() -> No
     assert [ask.verb for ask in game.asked if ask.node == "a-3"][-1] is Verb.CLEAN
 
 
-def test_or_it_is_changed_all_the_same_and_what_was_cancelled_is_remembered() -> None:
+def test_with_override_it_is_changed_anyway_and_cancelled_pulls_are_recorded() -> None:
     game = play(["a-3"], OVERRIDE)
     end = game.run()
     assert (end.ending, exit_code(end)) == (Ending.DONE, 0)
     assert end.nodes["a-3"].state is NodeState.CONFIRMED
     assert end.nodes["a-3"].cancelled == IMAGES
     said = list(summary_lines(summarize(end)))
-    assert "  changed although they pulled images, which was cancelled: a-3" in said
+    assert "  changed while they pulled images; the pulls were cancelled: a-3" in said
     *asked, last = applies(game, "a-3")
     assert asked
     assert not any(asked)
     assert last
-    assert not any(applies(game, "a-4")), "who did not pull was not overridden"
+    assert not any(applies(game, "a-4")), "a node that did not pull was not overridden"
 
 
 @pytest.mark.parametrize("then", list(Busy))
@@ -122,7 +122,7 @@ def test_without_any_time_it_is_decided_at_once(then: Busy) -> None:
     assert applies(game, "a-3") == [then is Busy.OVERRIDE]
 
 
-def test_a_node_that_cannot_tell_waits_too() -> None:
+def test_a_node_with_unknown_pulls_waits_too() -> None:
     game = play([])
     game.pull("a-3", None)
     state = game.run(until=lambda s: bool(waiting(s)))
@@ -135,10 +135,10 @@ def test_a_node_that_cannot_tell_waits_too() -> None:
     )
 
 
-# What must be shown before more nodes get it.
+# A change must be tested before more nodes get it.
 
 
-def test_a_change_that_no_node_could_show_goes_to_no_more_nodes() -> None:
+def test_a_change_that_was_tested_on_no_node_goes_to_no_more_nodes() -> None:
     game = play(["a-1"])
     end = game.run()
     assert end.halt is not None
@@ -146,7 +146,7 @@ def test_a_change_that_no_node_could_show_goes_to_no_more_nodes() -> None:
     assert {ask.node for ask in game.asked if ask.verb is Verb.APPLY} == {"a-1"}
 
 
-def test_nor_to_more_of_its_kind() -> None:
+def test_an_untested_change_goes_to_no_more_nodes_of_its_kind() -> None:
     waves = (("canary", lambda name: name in ("a-1", "b-1")), ("rest", lambda _: True))
     racks = {"a": 4, "b": 4}
     game = play(["b-1"], racks=racks, waves=waves, kind_of=lambda name: name[0])
@@ -154,19 +154,19 @@ def test_nor_to_more_of_its_kind() -> None:
     assert end.halt is not None
     assert end.halt.reference == "nothing-shown"
     assert "b-1" in end.halt.message
-    assert game.nodes["a-1"].files == NEW, "the other kind's canary did nothing wrong"
+    assert game.nodes["a-1"].files == NEW, "the other kind's canary did not fail"
     alike = play(["b-1"], racks=racks, waves=waves)
     assert alike.run().ending is Ending.DONE, "a-1 is of the same kind and has shown it"
 
 
-def test_once_it_was_shown_who_is_left_alone_holds_up_nobody() -> None:
+def test_after_a_tested_change_nodes_left_alone_hold_up_no_node() -> None:
     waves = (TWO_WAVES[0], ("second", lambda name: name == "a-2"), ("rest", lambda _: True))
     end = play(["a-2"], waves=waves).run()
     assert end.ending is Ending.DONE
     assert end.nodes["a-2"].state is NodeState.REFUSED
 
 
-def test_who_was_left_alone_is_asked_anew_by_a_new_controller() -> None:
+def test_a_node_that_was_left_alone_is_asked_again_by_a_new_controller() -> None:
     game = play(["a-1"])
     assert game.run().ending is Ending.HALTED
     game.pull("a-1", ())
@@ -176,16 +176,16 @@ def test_who_was_left_alone_is_asked_anew_by_a_new_controller() -> None:
     assert {record.state for record in end.nodes.values()} == {NodeState.CONFIRMED}
 
 
-# Pausing, ending, dying while nodes wait.
+# Pause, end and crash while nodes wait.
 
 
-def test_a_new_controller_goes_on_waiting_from_the_journal_and_the_time_begins_anew() -> None:
+def test_a_new_controller_continues_to_wait_from_the_journal_and_the_time_starts_again() -> None:
     game = play(["a-3"])
     game.run(until=lambda s: bool(waiting(s)) and s.now - s.nodes["a-3"].pulling.since > WITHIN / 2)  # type: ignore[union-attr]
     game.crash_and_resume(away=3600.0)
     assert game.state.nodes["a-3"].pulling is None
     state = game.go_on(until=lambda s: bool(waiting(s)))
-    assert state.halt is None, "an hour without a controller is not held against its pulls"
+    assert state.halt is None, "an hour without a controller does not count against its pulls"
     assert state.nodes["a-3"].attempt == 1
     assert game.go_on().nodes["a-3"].state is NodeState.REFUSED
 
@@ -199,7 +199,7 @@ def test_a_controller_that_dies_while_it_asks_reads_the_node_back_first() -> Non
     assert game.nodes["a-3"].files == NEW
 
 
-def test_a_run_that_is_ended_leaves_who_waits_untouched() -> None:
+def test_a_run_that_is_ended_leaves_waiting_nodes_unchanged() -> None:
     game = play(["a-3", "a-4"])
     game.run(until=lambda s: len(waiting(s)) == 2)
     game.feed(AbortAsked(game.now, "me", "enough", 1))
@@ -210,7 +210,7 @@ def test_a_run_that_is_ended_leaves_who_waits_untouched() -> None:
         assert Verb.CLEAN in {ask.verb for ask in game.asked if ask.node == name}
 
 
-def test_a_node_that_says_it_pulls_after_the_run_was_ended_is_not_asked_again() -> None:
+def test_a_node_that_reports_pulls_after_the_run_was_ended_is_not_asked_again() -> None:
     game = play(["a-3"])
     game.run(until=lambda s: s.nodes["a-3"].state is NodeState.APPLYING)
     game.feed(AbortAsked(game.now, "me", "", 1))
@@ -219,7 +219,7 @@ def test_a_node_that_says_it_pulls_after_the_run_was_ended_is_not_asked_again() 
     assert len(applies(game, "a-3")) == 1
 
 
-def test_nobody_is_asked_while_the_run_is_paused_and_that_time_does_not_count() -> None:
+def test_no_node_is_asked_while_the_run_is_paused_and_that_time_does_not_count() -> None:
     game = play(["a-3"])
     game.run(until=lambda s: bool(waiting(s)))
     game.feed(PauseAsked(game.now, "me", "", 1))
@@ -231,7 +231,7 @@ def test_nobody_is_asked_while_the_run_is_paused_and_that_time_does_not_count() 
     assert game.state.nodes["a-3"].state is not NodeState.REFUSED
 
 
-def test_what_was_changed_once_in_a_rehearsal_waits_again_before_the_second_time() -> None:
+def test_a_rehearsed_node_waits_for_pulls_again_before_its_second_change() -> None:
     game = play([], rehearsal=True)
     game.run(until=lambda s: s.nodes["a-1"].state is NodeState.REVERTING)
     game.go_on(until=lambda s: s.nodes["a-1"].state is not NodeState.REVERTING)
@@ -241,7 +241,7 @@ def test_what_was_changed_once_in_a_rehearsal_waits_again_before_the_second_time
     assert game.go_on().ending is Ending.DONE
 
 
-def test_the_way_back_waits_for_no_pulls() -> None:
+def test_a_revert_waits_for_no_pulls() -> None:
     game = confirmed_before(make_order({"a": 4}, goal=Goal.REVERT))
     for name in game.nodes:
         game.pull(name, IMAGES)
@@ -250,10 +250,10 @@ def test_the_way_back_waits_for_no_pulls() -> None:
     assert [ask.verb for ask in game.asked if ask.node == "a-1"] == [Verb.READ, Verb.REVERT, Verb.CLEAN]
 
 
-# What is said of it.
+# The output.
 
 
-def test_the_run_says_whom_it_waits_for_and_until_when() -> None:
+def test_the_run_shows_which_nodes_it_waits_for_and_until_when() -> None:
     game = play(["a-3", "a-4", "a-5"])
     state = game.run(until=lambda s: len(waiting(s)) == 3 and not any(r.asked for r in s.nodes.values()))
     said = waits_for(state, state.now)
@@ -261,11 +261,11 @@ def test_the_run_says_whom_it_waits_for_and_until_when() -> None:
     assert said.endswith("at most, then left alone")
     assert f"  waits: {pulls(state, state.now)}" in summary_lines(summarize(state))
     override = replace(state, order=replace(state.order, pulls=OVERRIDE))
-    assert waits_for(override, state.now + 2 * WITHIN).endswith("asked once more, then changed all the same")
+    assert waits_for(override, state.now + 2 * WITHIN).endswith("asked once more, then changed anyway")
     unknown = replace(state.nodes["a-3"], pulling=replace(state.nodes["a-3"].pulling, images=()))  # type: ignore[type-var]
     one = replace(state, nodes={name: record for name, record in state.nodes.items() if not record.pulling})
     one = replace(one, nodes={**one.nodes, "a-3": unknown, "a-4": one.nodes["a-1"], "a-5": one.nodes["a-1"]})
-    assert "1 node pulls images (a-3): it cannot be told which; " in waits_for(one, state.now)
+    assert "1 node pulls images (a-3): images not known; " in waits_for(one, state.now)
 
 
 def test_that_a_node_waits_is_in_the_journal() -> None:

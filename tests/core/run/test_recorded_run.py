@@ -1,4 +1,4 @@
-"""A journal tells the same story for ever, or is refused: replay depends on the machine's rules, and they have a number."""
+"""A journal always replays to the same state, or is refused: replay depends on the machine's rules, and they have a number."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_journal_that_was_recorded_is_written_today_as_it_was_then() -> None:
 
 
 @pytest.mark.parametrize("rules", [RULES + 1, RULES - 1, None])
-def test_a_run_of_other_rules_is_refused_in_words(rules: int | None) -> None:
+def test_a_run_of_other_rules_is_refused_with_a_message(rules: int | None) -> None:
     order = json.loads(FILE.read_text().splitlines()[0])
     order["rules"] = rules
     with pytest.raises(StateError, match=r"this run went by rules .*this one has rules") as error:

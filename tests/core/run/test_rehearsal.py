@@ -1,4 +1,4 @@
-"""The rehearsal: the first wave's nodes are taken back once for real, so that the way back is known before it is needed."""
+"""The rehearsal: the first wave's nodes are reverted once for real, so that the revert is tested before it is needed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def verbs(play: Play, node: str) -> list[Verb]:
 
 
 def took(play: Play, verb: Verb) -> dict[str, float]:
-    """What each node said last that it took."""
+    """The last time that each node reported."""
     return {event.node: event.seconds for event in play.journal if isinstance(event, Answered) and event.verb is verb}
 
 
@@ -38,7 +38,7 @@ def on_its_way_back(state: RunState) -> bool:
     return state.nodes["a-1"].state is NodeState.REVERTING
 
 
-def test_each_canary_goes_forward_back_and_forward_again_and_nobody_else_does() -> None:
+def test_each_canary_is_changed_reverted_and_changed_again_and_no_other_node_is() -> None:
     play = rehearsed()
     end = play.run()
     assert end.ending is Ending.DONE
@@ -56,7 +56,7 @@ def test_the_first_soak_begins_after_the_rehearsal() -> None:
     assert all(play.nodes[name].files == NEW for name in CANARIES)
 
 
-def test_what_apply_and_revert_took_is_remembered() -> None:
+def test_the_times_of_apply_and_revert_are_recorded() -> None:
     play = rehearsed()
     end = play.run()
     applied, reverted = took(play, Verb.APPLY), took(play, Verb.REVERT)
@@ -67,11 +67,11 @@ def test_what_apply_and_revert_took_is_remembered() -> None:
     assert measured(end) == slowest
 
 
-def test_a_run_without_a_rehearsal_in_which_nobody_goes_back_has_measured_no_way_back() -> None:
+def test_a_run_without_a_rehearsal_or_revert_has_measured_no_revert_time() -> None:
     assert measured(Play(make_order(RACKS, WAVES)).run()) is None
 
 
-def test_a_canary_that_is_sick_with_its_old_files_fails_the_rehearsal_and_halts() -> None:
+def test_a_canary_that_is_unhealthy_with_its_old_files_fails_the_rehearsal_and_halts() -> None:
     play = rehearsed(RevertScope.RUN)
     play.sicken("b-1", with_files=frozenset({OLD}))
     end = play.run()
@@ -81,7 +81,7 @@ def test_a_canary_that_is_sick_with_its_old_files_fails_the_rehearsal_and_halts(
     assert [name for name in play.nodes if verbs(play, name)] == list(CANARIES)
 
 
-def test_a_controller_that_dies_in_the_rehearsal_is_followed_by_one_that_finishes_it() -> None:
+def test_the_next_controller_finishes_a_rehearsal_after_the_first_died() -> None:
     play = rehearsed()
     play.run(until=on_its_way_back)
     play.crash_and_resume()
@@ -91,7 +91,7 @@ def test_a_controller_that_dies_in_the_rehearsal_is_followed_by_one_that_finishe
     assert all(end.nodes[name].rehearsal is Rehearsal.DONE for name in CANARIES)
 
 
-def test_an_agent_that_dies_on_the_way_back_is_brought_to_its_end() -> None:
+def test_a_rehearsal_is_completed_after_its_agent_died_in_the_revert() -> None:
     play = rehearsed()
     play.kill_reverts("a-1", 1)
     end = play.run()
@@ -99,7 +99,7 @@ def test_an_agent_that_dies_on_the_way_back_is_brought_to_its_end() -> None:
     assert {node.files for node in play.nodes.values()} == {NEW}
 
 
-def test_an_interrupted_rehearsal_goes_again_when_the_run_is_resumed() -> None:
+def test_an_interrupted_rehearsal_is_repeated_when_the_run_is_resumed() -> None:
     play = rehearsed()
     play.run(until=on_its_way_back)
     play.feed(InterruptAsked(play.now))
@@ -113,7 +113,7 @@ def test_an_interrupted_rehearsal_goes_again_when_the_run_is_resumed() -> None:
 
 
 @pytest.mark.parametrize("scope", list(RevertScope))
-def test_a_halt_in_the_rehearsal_leaves_nobody_between(scope: RevertScope) -> None:
+def test_a_halt_in_the_rehearsal_leaves_no_node_half_reverted(scope: RevertScope) -> None:
     play = rehearsed(scope)
     play.fall_sick("b-1", after=2.0)
     end = play.run()
@@ -137,8 +137,8 @@ def test_a_rehearsal_does_not_begin_in_a_pause() -> None:
     assert all(end.nodes[name].rehearsal is Rehearsal.DONE for name in CANARIES)
 
 
-def test_a_rehearsal_keeps_the_limits_that_a_way_back_in_earnest_may_bend() -> None:
-    """A rack of which one may be away, and one is: its other canary is not taken down for practice."""
+def test_a_rehearsal_keeps_the_limits_that_a_real_revert_may_exceed() -> None:
+    """A rack with a limit of one, and one is unavailable: its other canary is not restarted for a rehearsal."""
     limits = Limits(per_rack=Share(count=1))
     waves = (("canary", lambda n: n in ("a-1", "a-2")), ("rest", lambda _: True))
     play = Play(make_order(RACKS, waves, rehearsal=True, limits=limits, budgets=()))
@@ -153,7 +153,7 @@ def test_a_rehearsal_keeps_the_limits_that_a_way_back_in_earnest_may_bend() -> N
     assert Verb.REVERT not in verbs(play, "a-2")
 
 
-def test_a_canary_that_lost_its_receipts_on_the_way_back_goes_the_whole_way_again() -> None:
+def test_a_canary_that_lost_its_receipts_in_the_revert_is_rehearsed_again() -> None:
     play = rehearsed()
     play.run(until=on_its_way_back)
     play.crash(away=60.0)

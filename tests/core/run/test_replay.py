@@ -1,4 +1,4 @@
-"""Law 10: the journal is the run. A replay of its text arrives at the state and the commands that the controller had."""
+"""Law 10: the journal is the run. A replay of its text gives the state and the commands that the controller had."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.plays import Play, confirmed_before, leave_confirmed
 
 
 @pytest.mark.parametrize("goal", Goal)
-def test_names_that_sort_otherwise_than_they_stand_replay_to_the_same_run(goal: Goal) -> None:
-    """a-1, a-10, a-11, … a-2: more of them than the rack's limit lets go at once, so the order decides who goes."""
+def test_names_that_sort_in_another_order_replay_to_the_same_run(goal: Goal) -> None:
+    """a-1, a-10, a-11, … a-2: more nodes than the rack's limit allows at once, so the order decides which nodes go."""
     order = make_order({"a": 60}, goal=goal, limits=Limits(per_rack=Share(percent=50.0), in_flight=20, pace=10.0))
     play = Play(order) if goal is Goal.APPLY else confirmed_before(order)
     end = play.run()
@@ -26,7 +26,7 @@ def test_names_that_sort_otherwise_than_they_stand_replay_to_the_same_run(goal: 
     assert play.replay() == end
 
 
-def test_nodes_go_in_the_order_of_the_waves_however_the_mapping_came() -> None:
+def test_nodes_go_in_the_order_of_the_waves_whatever_the_order_of_the_mapping() -> None:
     order = make_order({"b": 11, "a": 2})
     again = decode_order(encode_order(order))
     assert list(again.nodes) == list(order.nodes) == list(order.waves[0].nodes)
@@ -37,8 +37,8 @@ def read_later(state: RunState, at: float) -> Answered:
     return Answered(at, "a-1", state.nodes["a-1"].serial, Verb.READ, Trigger.UNTOUCHED)
 
 
-def test_an_answer_that_was_made_before_a_tick_that_changed_nothing_carries_its_time() -> None:
-    """Such ticks are not written down. Without this the replay's clock would be behind the run's."""
+def test_an_answer_made_before_a_tick_that_changed_nothing_gets_the_ticks_time() -> None:
+    """Such ticks are not journaled. Without this the replay's clock would be behind the run's."""
     state, _ = opening(make_order({"a": 1}), 1, 10.0)
     answer = read_later(state, 10.4)
     ticked, _ = step(state, Ticked(10.5))
@@ -49,7 +49,7 @@ def test_an_answer_that_was_made_before_a_tick_that_changed_nothing_carries_its_
     assert step(state, answer) != step(ticked, answer), "what this is for"
 
 
-def test_an_answer_to_a_closed_question_is_not_written_down() -> None:
+def test_an_answer_to_a_closed_question_is_not_journaled() -> None:
     state, _ = opening(make_order({"a": 1}), 1, 10.0)
     answer = read_later(state, 10.4)
     after, _ = step(state, answer)
@@ -65,7 +65,7 @@ def test_an_answer_to_a_closed_question_in_a_journal_is_an_error_and_names_the_n
         replayed(after, answer)
 
 
-def test_a_rollback_that_reads_its_journal_back_in_the_middle_goes_on_with_the_same_nodes() -> None:
+def test_a_rollback_that_replays_its_journal_in_the_middle_continues_with_the_same_nodes() -> None:
     order = make_order({"a": 30}, goal=Goal.REVERT, limits=Limits(per_rack=Share(percent=20.0)))
     play = Play(order)
     leave_confirmed(play, order.nodes)

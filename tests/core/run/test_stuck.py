@@ -1,4 +1,4 @@
-"""A revert that cannot come to its end: the node is failed and owed, its own guard goes on, and a new controller reads it."""
+"""A revert that cannot complete: the node is failed and pending recovery, its guard continues, and a new controller reads it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def sick_and_stuck() -> Play:
     return game
 
 
-def test_a_node_whose_revert_cannot_end_is_failed_and_owed_with_its_reason() -> None:
+def test_a_node_with_a_revert_that_cannot_complete_is_failed_and_pending_recovery_with_its_reason() -> None:
     game = sick_and_stuck()
     record = game.run().nodes["a-1"]
     assert (record.state, record.owed, record.reference) == (NodeState.FAILED, True, "not-restarted")
 
 
-def test_its_guard_ends_it_later_and_the_next_controller_hears_so() -> None:
+def test_its_guard_completes_it_later_and_the_next_controller_reads_that() -> None:
     game = sick_and_stuck()
     game.run()
     game.nodes["a-1"].kubelet.stays_until = 0.0
@@ -36,7 +36,7 @@ def test_its_guard_ends_it_later_and_the_next_controller_hears_so() -> None:
     assert (record.state, record.owed, record.cause) == (NodeState.REVERTED, False, Cause.UNHEALTHY)
 
 
-def test_it_stays_owed_as_long_as_it_is_stuck() -> None:
+def test_it_stays_pending_recovery_as_long_as_it_is_stuck() -> None:
     game = sick_and_stuck()
     game.run()
     for _ in range(3):
@@ -46,7 +46,7 @@ def test_it_stays_owed_as_long_as_it_is_stuck() -> None:
 
 
 @pytest.mark.parametrize("stuck_for", [30.0, 600.0])
-def test_a_rollback_goes_on_without_it_and_a_later_one_finds_it_reverted(stuck_for: float) -> None:
+def test_a_rollback_continues_without_it_and_a_later_one_finds_it_reverted(stuck_for: float) -> None:
     game = confirmed_before(make_order({"a": 2}, goal=Goal.REVERT))
     game.nodes["a-1"].kubelet.stays_until = game.now + stuck_for
     end = game.run()
@@ -59,8 +59,8 @@ def test_a_rollback_goes_on_without_it_and_a_later_one_finds_it_reverted(stuck_f
     assert (game.go_on().nodes["a-1"].state, game.state.nodes["a-1"].owed) == (NodeState.REVERTED, False)
 
 
-def test_whoever_goes_on_without_it_keeps_its_room_free() -> None:
-    """It restarts at any time, when its guard can end its revert."""
+def test_a_run_that_continues_without_it_keeps_its_room_free() -> None:
+    """It may restart at any time, when its guard can complete its revert."""
     stuck = NodeRecord(NodeState.FAILED, cause=Cause.UNHEALTHY, accepted=True, owed=True)
     assert unavailable(stuck, 0.0)
     assert not unavailable(replace(stuck, owed=False), 0.0)

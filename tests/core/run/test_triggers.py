@@ -1,4 +1,4 @@
-"""What an answer means is what was read back from the node, never what was asked for."""
+"""The meaning of an answer is what was read from the node, never what was requested."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def receipt(state: ReceiptState, cause: str = "", *, finished: bool = False) -> 
 CASES = [
     ("no command was started", report(Outcome.UNREACHED), Trigger.UNREACHED),
     ("its end was not seen", report(Outcome.LOST), Trigger.LOST),
-    ("declined", report(Outcome.REFUSED, reference="drifted"), Trigger.REFUSED),
-    ("declined although it holds a receipt", report(Outcome.REFUSED, receipt(R.CONFIRMED), reference="locked"), Trigger.REFUSED),
+    ("refused", report(Outcome.REFUSED, reference="drifted"), Trigger.REFUSED),
+    ("refused although it has a receipt", report(Outcome.REFUSED, receipt(R.CONFIRMED), reference="locked"), Trigger.REFUSED),
     ("too late: what is on the node counts", report(Outcome.REFUSED, receipt(R.REVERTED, "guard"), reference="too-late"), Trigger.TAKEN_BACK_ALONE),
     ("no such transaction", report(), Trigger.UNTOUCHED),
-    ("still at it", report(receipt=receipt(R.ARMED)), Trigger.BUSY),
-    ("armed and well", report(receipt=receipt(R.ARMED, finished=True)), Trigger.ARMED),
+    ("still running", report(receipt=receipt(R.ARMED)), Trigger.BUSY),
+    ("armed and healthy", report(receipt=receipt(R.ARMED, finished=True)), Trigger.ARMED),
     ("confirmed", report(receipt=receipt(R.CONFIRMED)), Trigger.CONFIRMED),
-    ("on its way back", report(receipt=receipt(R.REVERTING, "asked")), Trigger.BUSY),
-    ("ill, well again with old files", report(receipt=receipt(R.REVERTED, "health"), healthy=True), Trigger.TAKEN_BACK_SICK),
-    ("ill with old files too", report(receipt=receipt(R.REVERTED, "health"), healthy=False), Trigger.STILL_SICK),
+    ("reverting", report(receipt=receipt(R.REVERTING, "asked")), Trigger.BUSY),
+    ("unhealthy, healthy again with old files", report(receipt=receipt(R.REVERTED, "health"), healthy=True), Trigger.TAKEN_BACK_SICK),
+    ("unhealthy with old files too", report(receipt=receipt(R.REVERTED, "health"), healthy=False), Trigger.STILL_SICK),
     ("the guard fired", report(receipt=receipt(R.REVERTED, "guard")), Trigger.TAKEN_BACK_ALONE),
-    ("the boot unit did it", report(receipt=receipt(R.REVERTED, "boot")), Trigger.TAKEN_BACK_ALONE),
+    ("the boot unit reverted it", report(receipt=receipt(R.REVERTED, "boot")), Trigger.TAKEN_BACK_ALONE),
     ("a file stays new", report(reference="not-given-back", receipt=receipt(R.REVERTING, "guard")), Trigger.STUCK),
     ("its restart was not seen", report(reference="not-restarted", receipt=receipt(R.REVERTING, "asked")), Trigger.STUCK),
     ("its confirmation was lost", report(Outcome.REFUSED, receipt(R.REVERTED, "health"), reference="not-durable"), Trigger.TAKEN_BACK_SICK),
-    ("we asked", report(receipt=receipt(R.REVERTED, "asked")), Trigger.TAKEN_BACK_ASKED),
+    ("we requested it", report(receipt=receipt(R.REVERTED, "asked")), Trigger.TAKEN_BACK_ASKED),
 ]  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def test_the_meaning_of_an_answer(name: str, answer: Report, meaning: Trigger) -
     assert trigger_of(answer) is meaning
 
 
-def test_every_trouble_has_a_stable_reference() -> None:
+def test_every_failure_has_a_stable_reference() -> None:
     assert reference_of(report(reference="drifted"), Trigger.REFUSED) == "drifted"
     assert reference_of(report(), Trigger.TAKEN_BACK_SICK) == "unhealthy"
     assert reference_of(report(), Trigger.ARMED) == ""
@@ -68,11 +68,11 @@ def test_every_trouble_has_a_stable_reference() -> None:
         "and again",
         "which is over",
         "none",
-        "another run's is not ours to take back",
+        "another run's is not ours to revert",
         "nothing known",
     ],
 )
-def test_a_later_transaction_of_the_run_is_what_is_to_be_taken_back(
+def test_a_later_transaction_of_the_run_is_the_one_to_revert(
     newest: list[tuple[str, str, ReceiptState]], found: str
 ) -> None:
     receipts = [Receipt(tx, run, 1, state) for tx, run, state in newest]

@@ -1,4 +1,4 @@
-"""Diffs for people: exact where it matters, bounded, redacted, and nothing a terminal would obey."""
+"""Diffs for people: exact where it matters, bounded, redacted, and without control characters."""
 
 from __future__ import annotations
 

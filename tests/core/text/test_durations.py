@@ -1,4 +1,4 @@
-"""Go's durations, held against the grammar of ``time.ParseDuration`` and against durationpy where that is right."""
+"""Go's durations, compared with the grammar of ``time.ParseDuration`` and against durationpy where that is right."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_parse(text: str, seconds: float) -> None:
         "1s" * 65,
     ],
 )
-def test_no_duration(text: str) -> None:
+def test_texts_that_are_not_durations(text: str) -> None:
     with pytest.raises(DurationError, match=r"a duration is numbers with units"):
         parse(text)
 

@@ -15,7 +15,7 @@ OTHERS = {
     "core/text/json_text.py",
     "core/reading/ansible_inventory.py",
     "kubelet/configuration/config_file.py",
-    "adapters/progress.py",  # what we have encoded on the line before
+    "adapters/progress.py",  # it reads what the line before encoded
     "simulator/journal.py",
 }
 OURS = ("kubelet/fields.py", "kubelet/explained/", "kubelet/configuration/", "lab/")  # shipped data, the lab

@@ -1,4 +1,4 @@
-"""Messages that differ only in what is each node's own become one."""
+"""Messages that differ only in each node's own name or address become one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_names_and_addresses_are_each_nodes_own() -> None:
     }
 
 
-def test_one_that_is_alone_has_its_name_back() -> None:
+def test_a_single_node_has_its_name_put_back() -> None:
     assert for_all(nameless("no answer (at 10.0.0.1:22)", "n1"), ["n1"]) == "no answer (at the address of n1)"
 
 

@@ -1,4 +1,4 @@
-"""Nodesets: what they mean, what is refused, and that the algebra is ClusterShell's."""
+"""Nodesets: their meaning, what is refused, and that the algebra is ClusterShell's."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ def test_expand_keeps_the_order_written(text: str, names: tuple[str, ...]) -> No
         ("n1-3]", "bad-nodeset", "`n1-3]`: a `]` without its partner"),
         ("n[3-1]", "bad-nodeset", "`n[3-1]`: the range 3-1 runs backwards"),
         ("n[1-3/0]", "bad-nodeset", "`n[1-3/0]`: the range 1-3/0 has a step of 0"),
-        ("n[a-b]", "bad-nodeset", "`n[a-b]`: `a-b` is no range such as 0001-0060"),
-        ("n[]", "bad-nodeset", "`n[]`: `` is no range such as 0001-0060"),
+        ("n[a-b]", "bad-nodeset", "`n[a-b]`: `a-b` is not a range such as 0001-0060"),
+        ("n[]", "bad-nodeset", "`n[]`: `` is not a range such as 0001-0060"),
         ("n[01-100]", "bad-nodeset", '`n[01-100]`: bad range: "padding length mismatch : "01-100""'),
         ("n[1-2][3-4]", "bad-nodeset", '`n[1-2][3-4]`: illegal reopening bracket: "[3-4]"'),
-        ("n%s", "bad-nodeset", "`n%s`: `n%s` is no name; names are letters, digits, `-`, `_` and `.`"),
+        ("n%s", "bad-nodeset", "`n%s`: `n%s` is not a name; names are letters, digits, `-`, `_` and `.`"),
         (
             "-oProxyCommand",
             "bad-nodeset",
-            "`-oProxyCommand`: `-oProxyCommand` is no name; names are letters, digits, `-`, `_` and `.`",
+            "`-oProxyCommand`: `-oProxyCommand` is not a name; names are letters, digits, `-`, `_` and `.`",
         ),
-        ("a b", "bad-nodeset", "`a b`: `a b` is no name; names are letters, digits, `-`, `_` and `.`"),
+        ("a b", "bad-nodeset", "`a b`: `a b` is not a name; names are letters, digits, `-`, `_` and `.`"),
         ("a&b", "bad-nodeset", "`a&b`: `&` has no meaning here; write the names"),
         ("@rack1", "bad-nodeset", "`@rack1`: `@` has no meaning here; write the names"),
         ("n*", "bad-nodeset", "`n*`: `*` has no meaning here; write the names"),
@@ -113,7 +113,7 @@ def test_select_answers_in_inventory_order() -> None:
         ("@gpu&n001", "`@gpu&n001` selects no node of cluster c [empty-limit]"),
         ("x*", "`x*` selects no node of cluster c [empty-limit]"),
         ("@gpv", "there is no rack, zone or group `@gpv` (did you mean `@gpu`?) [unknown-group]"),
-        ("@", "`@`: `` is no name; names are letters, digits, `-`, `_` and `.` [bad-nodeset]"),
+        ("@", "`@`: `` is not a name; names are letters, digits, `-`, `_` and `.` [bad-nodeset]"),
         ("n61", "no node `n61` in the inventory [unknown-node]"),
         ("@rack1!n[061-062]", "no nodes `n[061-062]` in the inventory (did you mean `n060`?) [unknown-node]"),
         (

@@ -1,4 +1,4 @@
-"""What a YAML file may say, where each thing stands, and what is refused with its place."""
+"""What a YAML file may contain, the place of each value, and what is refused with its place."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def complaints(text: str) -> list[str]:
         ("{b: [], c: {}}", {"b": [], "c": {}}),
     ],
 )
-def test_words_mean_what_every_reader_takes_them_for(written: str, meant: Value) -> None:
+def test_words_have_the_value_that_every_reader_gives_them(written: str, meant: Value) -> None:
     if written == "-":
         assert plain("a:\n  -") == {"a": [None]}
     else:
@@ -71,7 +71,7 @@ def test_old_booleans_are_refused_with_both_ways_to_write_them(word: str) -> Non
 
 
 @pytest.mark.parametrize("word", ["010", "0x1f", "0o17", "0b1", "1_000", "1:30", "00.5", ".inf", "-.INF", ".nan"])
-def test_numbers_that_readers_take_differently_are_refused(word: str) -> None:
+def test_numbers_that_readers_read_differently_are_refused(word: str) -> None:
     assert complaints(f"a: {word}") == [
         f"f.yaml:1:4: YAML readers take `{word}` for different numbers; write it in decimal, or in quotes if it is text [yaml-ambiguous]"
     ]
@@ -108,13 +108,13 @@ def test_numbers_that_readers_take_differently_are_refused(word: str) -> None:
         ("a: @rack01", "f.yaml:1:4: a value that begins with `@` needs quotes [yaml-syntax]"),
         ("a: [1, 2", "f.yaml:2:1: did not find expected ',' or ']' [yaml-syntax]"),
         ("a\n---\nb", "f.yaml:2:1: a second document begins here; one file holds one document [yaml-documents]"),
-        ("on: 1", "f.yaml:1:1: `on` as a key is no text; write it in quotes [yaml-key]"),
-        ("12: 1", "f.yaml:1:1: `12` as a key is no text; write it in quotes [yaml-key]"),
+        ("on: 1", "f.yaml:1:1: `on` as a key is not text; write it in quotes [yaml-key]"),
+        ("12: 1", "f.yaml:1:1: `12` as a key is not text; write it in quotes [yaml-key]"),
         ("? [a]\n: b", "f.yaml:1:3: a key must be text, not a list, a map or an alias [yaml-key]"),
         ("a: &x b\n*x : c", "f.yaml:2:1: a key must be text, not a list, a map or an alias [yaml-key]"),
         (
             "a: &x {b: 1}\nc: {<<: *x}",
-            "f.yaml:2:5: merge keys (`<<`) are not taken; groups and levels do this [yaml-merge]",
+            "f.yaml:2:5: merge keys (`<<`) are not accepted; use groups and levels [yaml-merge]",
         ),
         (
             "a: *x",
@@ -126,9 +126,9 @@ def test_numbers_that_readers_take_differently_are_refused(word: str) -> None:
         ),
         (
             "a: !!int '3'",
-            "f.yaml:1:4: tags (`!…` before a value) are not taken; write the value alone [yaml-tag]",
+            "f.yaml:1:4: tags (`!…` before a value) are not accepted; write only the value [yaml-tag]",
         ),
-        ("a: !x {}", "f.yaml:1:4: tags (`!…` before a value) are not taken; write the value alone [yaml-tag]"),
+        ("a: !x {}", "f.yaml:1:4: tags (`!…` before a value) are not accepted; write only the value [yaml-tag]"),
         ("a: 1\nb: \x1b[2J", "f.yaml:2:4: control or invisible character U+001B [control-character]"),
         ("a: b\u202ec", "f.yaml:1:5: control or invisible character U+202E [control-character]"),
         ('a: "\\e[2J"', "f.yaml:1:4: control or invisible character U+001B in quotes [control-character]"),
@@ -190,7 +190,7 @@ def test_the_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n"])
-def test_an_empty_file_is_no_mistake_of_yaml(text: str) -> None:
+def test_an_empty_file_is_not_a_yaml_mistake(text: str) -> None:
     assert read_yaml(text, "f") == yaml_source.Document("f", None, ())
 
 

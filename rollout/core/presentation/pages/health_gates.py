@@ -1,4 +1,4 @@
-"""The third picture: what the gates said over time. The sign tells the verdict, the line the number where there is one."""
+"""The third picture: the gates' results over time. The sign shows the verdict, the line shows the number if there is one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Htm
 from rollout.core.presentation.pages.story import Judged, Story
 from rollout.core.text.terminal import counted, printable
 
-# The number in a gate's evidence, where it says one, and what it was held against.
+# The number in a gate's evidence, if it has one, and what it was compared with.
 
 
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])"
@@ -23,14 +23,14 @@ _BEYOND = re.compile(rf"beyond: (?:\{{[^}}]*\}} )?{_NUMBER}.*at (?:most|least) {
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """``against`` is the control group's median or the threshold; ``None`` where neither is said."""
+    """``against`` is the control group's median or the threshold; ``None`` if the evidence has neither."""
 
     value: float
     against: float | None
 
 
 def number_in(evidence: str) -> Number | None:
-    """What the evidence of a query measured; ``None`` where it is not about a number."""
+    """The number that a query measured; ``None`` if its evidence has none."""
     if found := _COMPARED.search(evidence):
         return Number(float(found[1]), float(found[2]))
     if found := _BEYOND.search(evidence):
@@ -52,7 +52,7 @@ _SIGNS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
 
 
 def gates(story: Story) -> Html | None:
-    """A row for each gate of the waves and one for all nodes' own; ``None`` when nothing was measured."""
+    """A row for each wave gate and one for all nodes' own gates; ``None`` when nothing was measured."""
     axis = Axis(story.began, story.ended)
     rows = by_gate(story)
     if not rows and not story.measured:
@@ -62,12 +62,12 @@ def gates(story: Story) -> Html | None:
     drawn = [_row(axis, title, rows[title], TOP + at * ROW) for at, title in enumerate(rows)]
     if story.measured:
         drawn.append(_nodes(story, axis, bottom - ROW))
-    label = f"What {counted(len(titles), 'gate')} said over time"
+    label = f"Results of {counted(len(titles), 'gate')} over time"
     return picture(bottom + 24, label, axis.draw(TOP, bottom), *drawn)
 
 
 def by_gate(story: Story) -> dict[str, list[Judged]]:
-    """Readings by gate, in the order in which gates were first asked."""
+    """Readings by gate, in the order in which gates were first checked."""
     rows: dict[str, list[Judged]] = {}
     for judged in story.judged:
         rows.setdefault(judged.reading.gate, []).append(judged)
@@ -105,7 +105,7 @@ def _sign(x: float, y: float, judged: Judged, when: str) -> Html:
 
 
 def _plot(axis: Axis, found: list[Judged], top: float) -> Html | None:
-    """The measured numbers as a line, what they were held against as a dashed one, on one scale."""
+    """The measured numbers as a line and what they were compared with as a dashed line, on one scale."""
     points = [(axis.x(judged.at), number) for judged in found if (number := number_in(judged.reading.evidence))]
     if len(points) < 2:
         return None
@@ -129,7 +129,7 @@ def _plot(axis: Axis, found: list[Judged], top: float) -> Html | None:
 
 
 def _nodes(story: Story, axis: Axis, top: float) -> Html:
-    """How many nodes were measured in each little while: upwards what passed, downwards what did not or could not tell."""
+    """How many nodes were measured in each short interval: passed upwards, failed or unknown downwards."""
     bins: Counter[tuple[int, Verdict]] = Counter()
     for measured in story.measured:
         share = (measured.at - axis.began) / axis.seconds
@@ -140,7 +140,7 @@ def _nodes(story: Story, axis: Axis, top: float) -> Html:
     return tag("g", _frame(NODES_ROW, top), bars)
 
 
-_TOLD = {Verdict.PASS: "passed", Verdict.FAIL: "failed", Verdict.UNKNOWN: "could not tell yet"}
+_TOLD = {Verdict.PASS: "passed", Verdict.FAIL: "failed", Verdict.UNKNOWN: "still unknown"}
 
 
 def _bar(axis: Axis, number: int, said: Verdict, count: int, most: int, width: float, top: float) -> Html:
@@ -155,7 +155,7 @@ def _bar(axis: Axis, number: int, said: Verdict, count: int, most: int, width: f
 
 
 def evidence_rows(story: Story) -> Iterator[tuple[str, str, str, Verdict, str]]:
-    """``(gate, wave, when, verdict, evidence)``, folded: words that differ in numbers only are one row, with the last."""
+    """``(gate, wave, when, verdict, evidence)``, folded: texts that differ only in numbers are one row, which shows the last."""
     waves = story.past.order.waves
     for gate, found in by_gate(story).items():
         together: dict[tuple[int, Verdict, str], list[Judged]] = {}

@@ -1,4 +1,4 @@
-"""HTML and SVG from values. What is not ``Html`` already is escaped, always: there is no other way to put text in."""
+"""HTML and SVG from values. Text that is not ``Html`` is always escaped: there is no other way to insert it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Axis:
         return LEFT + share * (WIDTH - LEFT - RIGHT)
 
     def ticks(self) -> Iterator[float]:
-        """Round distances from the beginning, a handful of them."""
+        """A few round distances from the start."""
         every = next((step for step in _STEPS if self.seconds / step <= _MOST_TICKS), self.seconds / _MOST_TICKS)
         for number in range(int(self.seconds / every) + 1):
             yield number * every
@@ -49,28 +49,28 @@ class Axis:
 
 
 def clock(seconds: float) -> str:
-    """``0:00``, ``12:30``, ``1:02:00``: how far into the run."""
+    """``0:00``, ``12:30``, ``1:02:00``: time since the run began."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def picture(height: float, label: str, *children: Html | Iterator[Html]) -> Html:
-    """An SVG as wide as its place; ``label`` is what it says to those who do not see it."""
+    """An SVG as wide as its container; ``label`` describes it to those who do not see it."""
     title = tag("title", label)
     box = f"0 0 {WIDTH:g} {height:g}"
     return tag("svg", title, *children, view_box=box, role="img", class_="wide", aria_label=label)
 
 
 LONGEST = 2_000
-"""Characters of one text; more of it helps nobody."""
+"""The most characters of one text; more does not help a reader."""
 
 _VOID = frozenset({"meta", "br", "hr"})
 _CASED = {"view_box": "viewBox", "preserve_aspect_ratio": "preserveAspectRatio"}
 
 
 class Html(str):
-    """Text that is markup already: made by ``tag`` and ``raw`` only."""
+    """Text that is markup already; only ``tag`` and ``raw`` make it."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ Child = str | Iterable[str] | None
 
 
 def tag(name: str, /, *children: Child, **attributes: object) -> Html:
-    """``<name attribute="…">children</name>``. ``class_`` is ``class``, ``stroke_width`` is ``stroke-width``; ``None`` leaves out."""
+    """``<name attribute="…">children</name>``. ``class_`` is ``class``, ``stroke_width`` is ``stroke-width``; ``None`` omits the attribute."""
     words = "".join(f' {_name(word)}="{_value(value)}"' for word, value in attributes.items() if value is not None)
     inner = "".join(_inside(child) for child in children)
     if name in _VOID:
@@ -88,12 +88,12 @@ def tag(name: str, /, *children: Child, **attributes: object) -> Html:
 
 
 def raw(*parts: str) -> Html:
-    """Markup put together from markup, or text of ours that is none (a style sheet)."""
+    """Markup joined from markup, or from our own text that is not markup (a style sheet)."""
     return Html("".join(parts))
 
 
 def lines(rows: Iterable[str]) -> Html:
-    """Text with its line ends and blanks as they are, for ``pre``: already made harmless for a screen, escaped here."""
+    """Text with its line ends and blanks kept, for ``pre``: control characters are removed before, markup is escaped here."""
     return Html("\n".join(escape(row) for row in rows))
 
 

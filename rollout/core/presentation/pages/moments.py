@@ -1,4 +1,4 @@
-"""A run as a list of sentences in the order in which things happened: its story without the log."""
+"""A run as a list of sentences in the order of events: its story without the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
 MOST_KINDS = 40
-"""Kinds of trouble that become a sentence each."""
+"""At most this many kinds of failure get a sentence each."""
 
 WITH_OTHERS = "taken-back-with-others"
 
@@ -30,7 +30,7 @@ class StoryMoment:
 
 @dataclass(frozen=True, slots=True)
 class Fallen:
-    """Nodes that went the same way: state, reference and message; ``first`` and ``last`` in the story's time."""
+    """Nodes with the same state, reference and message; ``first`` and ``last`` in the story's time."""
 
     state: NodeState
     reference: str
@@ -41,9 +41,9 @@ class Fallen:
 
 
 def fallen(story: Story) -> tuple[Fallen, ...]:
-    """Who went wrong, folded by what was said of it under one controller, in the order of the first.
+    """Nodes that failed, folded by message under one controller, in the order of the first.
 
-    A node counts once for each way.
+    A node counts once for each kind of failure.
     """
     together: dict[tuple[int, NodeState, str, str], list[Wrong]] = {}
     for wrong in story.wrongs:
@@ -86,15 +86,15 @@ def _phases(story: Story) -> Iterator[StoryMoment]:
 
 def _left_as_found(nodes: int, not_left: tuple[str, ...]) -> str:
     if not not_left:
-        return "every node left as found"
+        return "every node cleaned up"
     names = printable(fold(not_left), 120)
-    return f"{nodes - len(not_left)} of {counted(nodes, 'node')} left as found; not known of, or not so: {names}"
+    return f"{nodes - len(not_left)} of {counted(nodes, 'node')} cleaned up; not cleaned up, or not known: {names}"
 
 
 def _falls(story: Story) -> Iterator[StoryMoment]:
     for found in fallen(story)[:MOST_KINDS]:
         names = printable(fold(found.nodes), 120)
-        why = found.message or ("taken back" if found.state is NodeState.REVERTED else "no word")
+        why = found.message or ("with the run" if found.state is NodeState.REVERTED else "no message")
         reference = f" [{found.reference}]" if found.reference else ""
         lasted = f", the last {seconds_text(found.last - found.first)} later" if found.last - found.first >= 1 else ""
         number = f"{counted(len(found.nodes), 'node')} " if len(found.nodes) > 1 else ""

@@ -1,4 +1,4 @@
-"""The report: one self-contained page that tells a run's story without its log. Pure: a story in, HTML out."""
+"""The report: one self-contained page that explains a run without its log. Pure: a story in, HTML out."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from rollout.core.presentation.pages.timeline import timeline
 from rollout.core.run.state import Goal
 from rollout.core.text.terminal import counted
 
-# The page's style sheet: light and dark, for screens and for paper. No fonts, no pictures, nothing from
-# elsewhere.
+# The page's style sheet: light and dark, for screens and for paper. It loads no fonts and no pictures.
 
 
 STYLE = """
@@ -99,7 +98,7 @@ footer { margin-top: 3rem; color: var(--dim); font-size: .85rem; border-top: 1px
 
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""Nothing is fetched and nothing runs, whatever text a node has sent."""
+"""The page fetches nothing and runs nothing, whatever text a node has sent."""
 
 
 def page(story: Story, after: Afterwards = NOTHING_SINCE) -> str:
@@ -139,11 +138,11 @@ def _sections(story: Story) -> Iterator[Html]:
     yield _section("racks", "Rack by rack", racks(story), legend(), _squares())
     if measured := gates(story):
         yield _section("gates", "What the gates measured", measured, sections.evidence(story))
-    yield _section("failures", "Who went wrong or went back, and by what evidence", sections.failures(story))
+    yield _section("failures", "Failed and reverted nodes, with evidence", sections.failures(story))
     if story.past.order.budgets:
         yield _section("budgets", "Budgets", sections.budgets(story))
     if story.past.plan is not None:
-        yield _section("changes", "What was to change", changes(story.past.plan))
+        yield _section("changes", "Planned changes", changes(story.past.plan))
 
 
 def _section(name: str, title: str, *children: Html) -> Html:
@@ -151,18 +150,18 @@ def _section(name: str, title: str, *children: Html) -> Html:
 
 
 def _spans() -> Html:
-    words = "A lane fills from below as its nodes arrive. Above it: when it was soaking, held, paused or halting."
+    words = "A lane fills from the bottom as its nodes are changed. The strip above it shows when it was soaking, held, paused or halting."
     return tag("p", words, class_="dim")
 
 
 def _squares() -> Html:
     return tag(
         "p",
-        "A square is a node; one with a red edge went wrong itself and is charged to a budget. Point at it for its name and last word.",
+        "A square is a node. One with a red edge failed itself and is charged to a budget. Point at it for its name and last message.",
         class_="dim",
     )
 
 
 def _footer(story: Story) -> Html:
-    words = f"Made from the journal of run {story.past.order.run}: {counted(story.events, 'event')}. Times are minutes and seconds into the run."
+    words = f"Made from the journal of run {story.past.order.run}: {counted(story.events, 'event')}. Times are minutes and seconds since the run began."
     return tag("footer", words)

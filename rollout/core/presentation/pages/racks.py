@@ -1,4 +1,4 @@
-"""The second picture: rack by rack, a square a node. A sign tells the state where colours do not."""
+"""The second picture: rack by rack, one square per node. A sign shows the state to those who cannot see colours."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIGNS: dict[S, str] = {
 }
 
 CHARGED = "✗"
-"""Of a node that was taken back for its own trouble, not for the others'."""
+"""For a node that was reverted because it failed itself, not with others."""
 
 
 def racks(story: Story) -> Html:
@@ -62,7 +62,7 @@ def _square(story: Story, name: str, record: NodeRecord, x: int, y: int) -> Html
     wave = story.past.order.waves[story.past.order.nodes[name].wave].name
     why = f": {record.message}" if record.message else ""
     reference = f" [{record.reference}]" if record.reference else ""
-    owed = ", owed" if record.owed else ""
+    owed = ", pending recovery" if record.owed else ""
     title = tag("title", f"{name} (wave {wave}): {record.state}{owed}{why}{reference}")
     charged = " charged" if record.cause is not None else ""
     box = tag("rect", x=x, y=y, width=SIDE, height=SIDE, rx=2, class_=f"n s-{_class(record.state)}{charged}")
@@ -78,7 +78,7 @@ def _class(state: S) -> str:
 
 
 def legend() -> Html:
-    """What the signs mean; used by both pictures."""
+    """What the signs mean, for both pictures."""
     shown = (S.CONFIRMED, S.REVERTED, S.FAILED, S.REFUSED, S.UNREACHABLE, S.UNKNOWN, S.APPLYING, S.SKIPPED, S.PENDING)
     return tag("p", (_key(state) for state in shown), class_="legend")
 

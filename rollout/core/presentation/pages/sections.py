@@ -1,4 +1,4 @@
-"""The page's parts that are words and tables."""
+"""The page's sections of text and tables."""
 
 from __future__ import annotations
 
@@ -22,31 +22,34 @@ from rollout.core.text import diff
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text, wall
 
-# What to do after a run, as commands that work as they are printed, each with what it does.
+# What to do after a run: commands that work as printed, each with what it does.
 
 
 def next_steps(state: RunState) -> Iterator[tuple[str, str]]:
     """``(command, what it does)``, the most useful first."""
     run, cluster = state.order.run, state.order.cluster
     if state.phase is not Phase.ENDED:
-        yield f"rollout watch {run}", "see it go on, where its controller is at work"
-        yield f"rollout resume {run}", "go on with it, where its controller has died"
+        yield f"rollout watch {run}", "watch it, if a controller is at work"
+        yield f"rollout resume {run}", "continue it, if its controller has died"
     if state.ending in (Ending.HALTED, Ending.INTERRUPTED):
         what = "continue after its halt: failed nodes stay as they are, all nodes are read again first"
-        yield f"rollout resume {run}", what if state.ending is Ending.HALTED else "go on where it stopped"
+        yield f"rollout resume {run}", what if state.ending is Ending.HALTED else "continue where it stopped"
     if state.phase is Phase.ENDED and any(record.owed for record in state.nodes.values()):
-        yield f"rollout catch-up {run}", "do what is owed to the nodes that could not be reached, once they answer"
+        yield f"rollout catch-up {run}", "do the pending recoveries of unreachable nodes, once they answer"
     if state.order.goal is Goal.APPLY and _holds(state):
-        yield f"rollout rollback {run}", "take it back from every node that has it"
+        yield f"rollout rollback {run}", "revert every node that has the change"
     if state.ending is Ending.PREFLIGHT:
-        yield f"rollout plan --cluster {cluster}", "plan again once the sick nodes are mended or left out with --limit"
+        yield (
+            f"rollout plan --cluster {cluster}",
+            "plan again once the unhealthy nodes are fixed or left out with --limit",
+        )
     if state.ending is Ending.CLAIMED:
         yield (
             f"rollout status --state DIR {run}",
-            "another run has nodes of this one: look there, resume it or take it back",
+            "another run has claimed nodes of this one: check it there, then resume it or roll it back",
         )
     if state.ending is Ending.DONE and state.order.goal is Goal.APPLY:
-        yield f"rollout verify --cluster {cluster}", "see whether the nodes still are as they were left"
+        yield f"rollout verify --cluster {cluster}", "check the nodes for drift"
 
 
 def _holds(state: RunState) -> bool:
@@ -54,11 +57,11 @@ def _holds(state: RunState) -> bool:
     return any(record.state in held for record in state.nodes.values())
 
 
-# The page's part on what was to change: each kind of node with its reasons and diffs.
+# The page's section on the planned changes: each kind of node with its reasons and diffs.
 
 
 def changes(plan: Plan) -> Html:
-    """What was to change: the reasons at a glance, then each kind of node with its reasons and diffs."""
+    """The planned changes: the reasons at a glance, then each kind of node with its reasons and diffs."""
     found = kinds(plan)
     glance = tag("ul", [tag("li", f"{why}: {counted(count, 'node')}") for why, count in _reasons(found)[:MOST_KINDS]])
     shown = [_kind(plan, kind) for kind in found[:MOST_KINDS]]
@@ -68,7 +71,7 @@ def changes(plan: Plan) -> Html:
 
 
 def _reasons(found: Sequence[ShownGroup]) -> list[tuple[str, int]]:
-    """Every reason with the number of nodes it holds for, the most first."""
+    """Every reason with its number of nodes, the most first."""
     counts: Counter[str] = Counter()
     for kind in found:
         for why in dict.fromkeys(why for file in kind.first.change.files for why in file.reasons):
@@ -107,7 +110,7 @@ LONGEST_NODESET = 400
 
 
 def banner(story: Story, after: Afterwards) -> Html:
-    """How it ended, why, what was taken back, what is owed and what came afterwards, in a few lines."""
+    """How the run ended, why, what was reverted, what is pending recovery and what came afterwards, in a few lines."""
     state = story.state
     texts = [tag("p", text, class_=name) for name, text in _verdict(story)]
     texts += [tag("p", line.strip()) for line in afterwards_lines(summarize(state), after)]
@@ -131,9 +134,9 @@ def _verdict(story: Story) -> Iterator[tuple[str | None, Html | str]]:
         yield None, back
     summary = summarize(state)
     if summary.owed_changes:
-        yield None, f"Owed, still to be done or taken back there: {summary.owed_changes}"
+        yield None, f"Pending recovery, the change is still to be applied or reverted there: {summary.owed_changes}"
     if summary.owed_cordons:
-        yield None, f"Owed, only its cordon still to be lifted there: {summary.owed_cordons}"
+        yield None, f"Pending recovery, only the cordon is still to be lifted there: {summary.owed_cordons}"
     for leftover in (*summary.leftovers[:10], *state.leftovers[:10]):
         yield None, f"Left behind: {leftover}"
 
@@ -146,14 +149,14 @@ def _ending(state: RunState) -> str:
         Ending.HALTED: "Halted",
         Ending.INTERRUPTED: "Interrupted",
         Ending.PREFLIGHT: "Not begun: preflight",
-        Ending.CLAIMED: "Turned away: another run has its nodes",
+        Ending.CLAIMED: "Refused: another run has claimed its nodes",
     }
     but = ", but not everywhere" if _mood(state) == "warn" else ""
     return f"{words[state.ending]}{but} (exit code {exit_code(state)})"
 
 
 def taken_back(story: Story) -> str:
-    """How many nodes went back, and for whose sake."""
+    """How many nodes were reverted, and why."""
     state = story.state
     if state.order.goal is Goal.REVERT:
         return ""
@@ -162,16 +165,16 @@ def taken_back(story: Story) -> str:
     if not back:
         return ""
     own = len(back) - len(others)
-    parts = [f"{own} for their own trouble"] if own else []
-    parts += [f"{len(others)} with the others, {_by_whose_word(story)}"] if others else []
-    return f"Taken back: {counted(len(back), 'node')} ({', '.join(parts)})."
+    parts = [f"{own} that failed"] if own else []
+    parts += [f"{len(others)} with them, {_by_whose_word(story)}"] if others else []
+    return f"Reverted: {counted(len(back), 'node')} ({', '.join(parts)})."
 
 
 def _by_whose_word(story: Story) -> str:
     if story.asked_back is None:
-        return f"as the playbook says (revert: {story.state.order.on_failure.value})"
+        return f"as the playbook sets it (revert: {story.state.order.on_failure.value})"
     who, scope = story.asked_back
-    return f"as {printable(who, 60)} said (revert: {scope.value})"
+    return f"as {printable(who, 60)} requested (revert: {scope.value})"
 
 
 _RANK = (
@@ -181,7 +184,7 @@ _RANK = (
 
 
 def numbers(story: Story) -> Html:
-    """The counts of the end, large."""
+    """The final counts, in large type."""
     counts = Counter(record.state for record in story.state.nodes.values())
     bad = (NodeState.FAILED, NodeState.UNREACHABLE, NodeState.REFUSED, NodeState.UNKNOWN)
     boxes = [
@@ -207,7 +210,7 @@ def _facts(story: Story) -> Iterator[tuple[str, Html | str]]:
     yield "who", past.who
     yield "why", past.reason or "no reason was given"
     yield "began", wall(past.at)
-    yield "ended" if story.state.ending else "last heard", wall(story.ended)
+    yield "ended" if story.state.ending else "last event", wall(story.ended)
     yield "token", f"{story.state.counter}"
     if plan is not None:
         limited = f", limit {plan.limit}" if plan.limit else ""
@@ -247,16 +250,16 @@ def narrative(story: Story) -> Html:
 
 
 def failures(story: Story) -> Html:
-    """Who went wrong, folded by what was said, with the evidence; who only went back with them comes last."""
+    """Failed nodes, folded by message, with the evidence; nodes that were only reverted with them come last."""
     found = sorted(fallen(story), key=lambda kind: (kind.reference == WITH_OTHERS, -len(kind.nodes)))
     if not found:
-        return tag("p", "No node went wrong.")
+        return tag("p", "No node failed.")
     rows = [
         tag(
             "tr",
             tag("td", f"{len(kind.nodes):,}", class_="number"),
             tag("td", tag("span", kind.state.value, class_="word")),
-            tag("td", kind.message or "no word", f" [{kind.reference}]" if kind.reference else ""),
+            tag("td", kind.message or "no message", f" [{kind.reference}]" if kind.reference else ""),
             tag("td", printable(fold(kind.nodes), LONGEST_NODESET)),
             tag("td", clock(kind.first - story.began), class_="when"),
             class_=None if kind.reference == WITH_OTHERS else "bad",
@@ -269,7 +272,7 @@ def failures(story: Story) -> Html:
 
 
 def used_budgets(story: Story) -> list[Distance]:
-    """Every budget that something was charged to when it halted (or at the end), and of each scope the nearest."""
+    """Every budget that was charged by the halt (or the end), and the nearest budget of each scope."""
     state = story.halted_in or story.state
     found = list(distances(state.order, state.nodes, min(state.wave, len(state.order.waves) - 1)))
     best: dict[Scope, Distance] = {}
@@ -287,7 +290,7 @@ def budgets(story: Story) -> Html:
     when = "when it halted" if story.halted_in else "at the end"
     words = f"{counted(charged, 'node')} charged {when}; a budget halts the run when it is used up."
     rows = [_budget(each) for each in used_budgets(story)]
-    return raw(tag("p", words, class_="dim"), _table(("where", "for", "gone wrong", "halts at", ""), rows))
+    return raw(tag("p", words, class_="dim"), _table(("where", "for", "failed", "halts at", ""), rows))
 
 
 def _budget(each: Distance) -> Html:
@@ -306,7 +309,7 @@ def _budget(each: Distance) -> Html:
 
 
 def evidence(story: Story) -> Html:
-    """What the wave gates said, the same words folded; what did not pass comes first."""
+    """The wave gates' results, equal texts folded; those that did not pass come first."""
     found = sorted(evidence_rows(story), key=lambda row: row[3] is Verdict.PASS)
     rows = [
         tag(
@@ -323,6 +326,6 @@ def evidence(story: Story) -> Html:
 
 
 def _table(titles: Sequence[str], rows: Sequence[Html]) -> Html:
-    numeric = {"nodes", "gone wrong", "halts at"}
+    numeric = {"nodes", "failed", "halts at"}
     head = tag("tr", [tag("th", title, class_="number" if title in numeric else None) for title in titles])
     return tag("table", tag("thead", head), tag("tbody", rows))

@@ -1,4 +1,4 @@
-"""What a run's journal tells, folded once for every picture of it: how counts went over time, spans, moments, readings.
+"""A run's journal, folded once for every picture of it: counts over time, spans, moments, readings.
 
 The journal is replayed through the machine itself, so the page and the run can never disagree.
 """
@@ -34,7 +34,7 @@ from rollout.core.text.terminal import printable, wall
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What was written down before the run began. ``plan`` is ``None`` for a rollback."""
+    """What was recorded before the run began. ``plan`` is ``None`` for a rollback."""
 
     order: Order
     counter: int
@@ -64,7 +64,7 @@ class StorySpan:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A node that went wrong (or was refused, or taken back), when and by what."""
+    """A node that failed, was refused or was reverted: when and why."""
 
     at: float
     node: str
@@ -72,7 +72,7 @@ class Wrong:
     cause: Cause | None
     reference: str
     message: str
-    controller: int = 0  # how many had taken over before
+    controller: int = 0  # how many controllers had taken over before
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class OutsideWord:
-    """A word from outside: a pause, an abort, an interrupt, a new controller."""
+    """An event from outside: a pause, an abort, an interrupt, a new controller."""
 
     at: float
     kind: str
@@ -106,7 +106,7 @@ class OutsideWord:
 @dataclass(frozen=True, slots=True)
 class Story:
     """See the module. ``ended`` is when the last event was; ``events`` how many there are; ``halts`` every halt and when;
-    ``not_left`` are the nodes of each closing that did not say that they were left as found.
+    ``not_left`` are, for each closing, the nodes that did not report a complete cleanup.
     """
 
     past: Past
@@ -122,7 +122,7 @@ class Story:
     not_left: tuple[tuple[str, ...], ...]
     ended: float
     events: int
-    asked_back: tuple[str, RevertScope] | None = None  # who aborted it last, and said what goes back
+    asked_back: tuple[str, RevertScope] | None = None  # who aborted it last, and which nodes they wanted reverted
 
     @property
     def began(self) -> float:
@@ -130,10 +130,10 @@ class Story:
 
 
 def tell(past: Past, events: Iterable[Event]) -> Story:
-    """Replay a journal and remember what there is to tell."""
+    """Replay a journal and collect what the report shows."""
     fold = _Fold(past)
     count = 0
-    for count, event in enumerate(events, 1):  # noqa: B007 - the last number is how many there were
+    for count, event in enumerate(events, 1):  # noqa: B007 - the last number is the count
         fold.take(event)
     return fold.story(count)
 
@@ -148,7 +148,7 @@ _WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, Nod
 
 @dataclass
 class _Fold:
-    """The replay while it goes on. Counts are kept up as nodes move: counting 2,000 nodes at every event is too slow."""
+    """The replay in progress. Counts are updated as nodes change: counting 2,000 nodes at every event is too slow."""
 
     past: Past
     samples: list[WaveSample] = field(default_factory=list)
@@ -195,7 +195,7 @@ class _Fold:
             self.not_left.append(_not_left(self.state))
 
     def _moved(self, event: Event, before: RunState) -> None:
-        """Which nodes are in another state now: one answer moves one node, all else may move many."""
+        """Records nodes that changed state. One answer changes one node; any other event may change many."""
         alone = isinstance(event, Answered) and before.phase is self.state.phase
         names = (event.node,) if alone and isinstance(event, Answered) else self.state.nodes
         moved = False
@@ -233,7 +233,7 @@ class _Fold:
                 readings = event.readings or (Reading("the wave's gates", event.verdict, event.evidence),)
                 self.judged.extend(Judged(self.at, event.wave, reading) for reading in readings)
             case InterruptAsked():
-                self.said.append(OutsideWord(self.at, "interrupted", "interrupted: what is in flight ends first"))
+                self.said.append(OutsideWord(self.at, "interrupted", "interrupted: nodes in flight finish first"))
             case Resumed():
                 self.controllers += 1
                 accepted = "; the halt was accepted" if before.halt is not None and self.state.halt is None else ""
@@ -249,11 +249,13 @@ class _Fold:
         if why and (node, self.controllers) not in self.slow:
             self.slow.add((node, self.controllers))
             self.said.append(
-                OutsideWord(self.at, "extended", f"{node} is drained beyond its time: {printable(why, 300)}")
+                OutsideWord(
+                    self.at, "extended", f"the drain of {node} takes longer than its time limit: {printable(why, 300)}"
+                )
             )
 
     def _without_cordons(self, event: CordonsLifted) -> None:
-        """The run had ended, and ended no later by this."""
+        """The run had ended before; this does not move its end."""
         why = f": {printable(event.reason)}" if event.reason else ""
         words = f"cordons lifted later, {wall(event.at)}, by {printable(event.who)}{why}: {printable(fold(event.nodes), 200)}"
         self.said.append(OutsideWord(self.at, "uncordoned", words))
@@ -287,14 +289,14 @@ class _Fold:
 
 
 def _asked_back(event: Event) -> tuple[str, RevertScope] | None:
-    """Who said what goes back, instead of the playbook."""
+    """The user who chose which nodes are reverted, instead of the playbook."""
     if isinstance(event, AbortAsked) and event.revert is not None:
         return event.who, event.revert
     return None
 
 
 def _not_left(state: RunState) -> tuple[str, ...]:
-    """Nodes that told of something that is still there, or that did not answer and so were not asked."""
+    """Nodes that reported leftovers, or that did not answer and so were not cleaned up."""
     away = (NodeState.UNREACHABLE, NodeState.UNKNOWN)
     return tuple(name for name, record in state.nodes.items() if record.leftovers or record.state in away)
 

@@ -22,7 +22,7 @@ LONGEST = 300
 
 
 def report_lines(story: Story) -> Iterator[str]:
-    """The summary, then what happened, what gates said, how far budgets were used, and what to do next."""
+    """The summary, then what happened, the gates' results, how far budgets were used, and what to do next."""
     yield from summary_lines(summarize(story.state))
     yield f"  by {printable(story.past.who)}, {wall(story.began)} to {wall(story.ended)}: {printable(story.past.reason) or 'no reason was given'}"
     yield from (f"  {back}" for back in (taken_back(story),) if back)

@@ -1,4 +1,4 @@
-"""The first picture: waves over time. A lane for each wave, filled from below with where its nodes stand."""
+"""The first picture: waves over time. A lane for each wave, filled from the bottom by the states of its nodes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _lane(story: Story, axis: Axis, index: int) -> Html:
 
 
 def _words(story: Story, index: int, top: float) -> Html:
-    """The wave's name, and where its nodes stand in the end: what the colours say, in words."""
+    """The wave's name and its nodes' final states: what the colours show, in words."""
     wave = story.past.order.waves[index]
     last = {str(kind): count for kind, count in story.samples[-1].waves[index].items() if count}
     ranked = sorted(last.items(), key=lambda pair: -pair[1])[:MOST_COUNTS]
@@ -74,7 +74,7 @@ def _words(story: Story, index: int, top: float) -> Html:
 
 
 def _span(span: StorySpan, axis: Axis, top: float) -> Html:
-    """On the strip above the lane: what the wave was doing."""
+    """The wave's activity, on the strip above the lane."""
     x, end = axis.x(span.began), axis.x(span.ended)
     title = tag("title", f"{span.kind} for {seconds_text(span.ended - span.began)}")
     width = max(end - x, 2.0)
@@ -85,7 +85,7 @@ def _span(span: StorySpan, axis: Axis, top: float) -> Html:
 
 
 def _steps(samples: tuple[WaveSample, ...], axis: Axis, index: int) -> list[tuple[float, Mapping[S, int]]]:
-    """One sample a column at most, the last of it; only where something changed."""
+    """At most one sample per column, the last one, and only where something changed."""
     found: list[tuple[float, Mapping[S, int]]] = []
     for sample in samples:
         x, counts = round(axis.x(sample.at), 1), sample.waves[index]
