@@ -21,7 +21,7 @@ INTERRUPTED = 130
 COMMANDS = {
     "abort": "control:abort",
     "apply": "runs:apply",
-    "catch-up": "runs:catch_up",
+
     "check": "check:check",
     "continue": "control:continue_",
     "explain": "explain:explain",
@@ -30,6 +30,7 @@ COMMANDS = {
     "lab": "lab:lab",
     "pause": "control:pause",
     "plan": "plan:plan",
+    "recover": "runs:recover",
     "report": "report:report",
     "resume": "runs:resume",
     "rollback": "rollback:rollback",
@@ -40,7 +41,10 @@ COMMANDS = {
     "verify": "upkeep:verify",
     "watch": "control:watch",
 }
-"""Name → module of this package and the command in it: only the one that is called is loaded, with all that it needs."""
+"""Name → module of this package, and the command in it. Only the command that is called is loaded, with what it needs."""
+
+ALIASES = {"catch-up": "recover"}
+"""Old name → the command that it still calls. ``--help`` does not list old names."""
 
 
 class Commands(click.Group):
@@ -50,12 +54,13 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        module, _, attribute = COMMANDS[name].partition(":")
         found = getattr(import_module(f"rollout.cli.{module}"), attribute)
         if not isinstance(found, click.Command):
-            raise TypeError(COMMANDS[cmd_name])
+            raise TypeError(COMMANDS[name])
         return found
 
 

@@ -1,4 +1,4 @@
-"""``apply``, ``resume`` and ``catch-up``."""
+"""``apply``, ``resume`` and ``recover``."""
 
 from __future__ import annotations
 
@@ -177,12 +177,12 @@ def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa
     return _go_on(session, journal, state, " after its halt" if state.halt else "", yes=yes, promote=promote)
 
 
-@click.command("catch-up")
+@click.command()
 @click.argument("run", required=False, default="")
 @yes_option
 @reason_option
 @session_options
-def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
+def recover(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
     """Do what a run that has ended (the newest, without RUN) still owes to nodes that could not be reached.
 
     Of one that halted or was interrupted only its cordons are lifted; `rollout resume` does the rest.

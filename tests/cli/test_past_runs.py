@@ -99,7 +99,7 @@ def test_a_run_that_went_on_after_its_summary_is_not_told_as_ended(
     assert "how it ended is not known" in told(capsys, "status")
 
 
-@pytest.mark.parametrize("command", ["resume", "catch-up", "rollback", "watch"])
+@pytest.mark.parametrize("command", ["resume", "recover", "rollback", "watch"])
 def test_it_is_not_resumed_and_what_can_be_done_is_said(
     journal: SqlJournal, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:

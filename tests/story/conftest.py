@@ -25,7 +25,7 @@ REACH = (
     "verify",
     "forget",
     "unlock",
-    "catch-up",
+    "recover",
     "watch",
     "pause",
     "continue",

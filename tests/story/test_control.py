@@ -223,21 +223,21 @@ def test_nodes_that_are_owed_are_caught_up_when_they_are_back(few: Site) -> None
     assert new(few) == 5
     run = where(few)["run"]
     refused = few.rollout("resume", "--yes")
-    assert f"rollout catch-up {run}" in refused.err, refused.err
+    assert f"rollout recover {run}" in refused.err, refused.err
     inventory = few.folder / "inventories/small.yaml"
     text = inventory.read_text()
     inventory.write_text(
         text.replace("small-[061-120]", "small-[061-062]").replace("small-[001-120]", "small-[001-062]")
     )
-    gone = few.rollout("catch-up", "--yes")
+    gone = few.rollout("recover", "--yes")
     assert (gone.code, "not-in-inventory" in gone.err, "small-063" in gone.err) == (2, True, True), gone.err
     inventory.write_text(text)
     few.fault("small-063", "--clear")
     with closing(SqlJournal(few.folder / ".rollout")) as journal:  # in the last second, and its terminal was closed
         journal.ask(run, "abort", "anna@laptop", "slow pulls", "run")
-    caught_up = done(few, "catch-up", "--yes")
+    caught_up = done(few, "recover", "--yes")
     assert "not heard before its end, and not done now: abort by anna@laptop: slow pulls" in caught_up.out
     assert new(few) == 6
-    nothing = few.rollout("catch-up", "--yes")
+    nothing = few.rollout("recover", "--yes")
     assert (nothing.code, "nothing-owed" in nothing.err) == (5, True), nothing.err
     nothing_left(few, *FEW)

@@ -265,7 +265,7 @@ def test_a_cordon_that_cannot_be_lifted_is_told_and_owed_and_catching_up_lifts_i
     few.fault("api", "--clear")
     few.fault(FIRST, "--clear")
     assert cordons(few) == {FIRST: run_of(few)}
-    caught = few.rollout("catch-up", run_of(few), "--yes")
+    caught = few.rollout("recover", run_of(few), "--yes")
     assert caught.code == 0, caught.out + caught.err
     assert cordons(few) == {}
     assert few.is_new(FIRST), "nobody was at fault that it was left alone"
@@ -279,10 +279,10 @@ def test_catching_up_lifts_the_cordons_of_a_run_that_halted(few: Site) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(PATIENCE)
     run = run_of(few)
-    dead = few.rollout("catch-up", run, "--yes")
+    dead = few.rollout("recover", run, "--yes")
     assert (dead.code, f"rollout resume {run}" in dead.err) == (5, True), "it has not ended, so it is resumed"
     ended_halted(few, run)
-    lifted = few.rollout("catch-up", run, "--yes")
+    lifted = few.rollout("recover", run, "--yes")
     assert lifted.code == 0, lifted.all
     assert (
         lifted.out
@@ -292,7 +292,7 @@ def test_catching_up_lifts_the_cordons_of_a_run_that_halted(few: Site) -> None:
     told = few.rollout("status", run).out
     assert "may still be cordoned" not in told, "it is written down"
     assert "cordons lifted later, " in few.rollout("report", run).out
-    again = few.rollout("catch-up", run, "--yes")
+    again = few.rollout("recover", run, "--yes")
     assert (again.code, f"rollout resume {run}" in again.err) == (5, True), "there is no cordon to lift any more"
 
 

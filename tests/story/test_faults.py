@@ -159,7 +159,7 @@ def test_who_does_not_answer_its_claim_is_charged_and_too_many_stop_the_run_befo
     assert few.everything(*FEW) == before
     assert [transactions(few, name) for name in FEW] == [[]] * 6, "not even begun"
     nothing_left(few, "small-001", "small-061")
-    for word in ("resume", "catch-up"):  # neither sends to the other for a run that touched nothing
+    for word in ("resume", "recover"):  # neither sends to the other for a run that touched nothing
         sent_on = few.rollout(word, "--yes")
         assert (sent_on.code, "plan again" in sent_on.err) == (5, True), sent_on.err
 
@@ -373,8 +373,8 @@ def test_claims_that_a_run_left_behind_keep_nobody_out_once_it_has_ended(few: Si
     run = where(few)["run"]
     counter = token(few, "small-001")[0]
     (few.node("small-002") / "var/lib/rollout/token").write_text(f"{counter} {run} live\n")
-    freed = few.rollout("catch-up", "--yes")
+    freed = few.rollout("recover", "--yes")
     assert freed.code == 0, freed.all
     assert freed.out == f"run {run} owes nothing; its claim was ended on 1 node\n"
-    again = few.rollout("catch-up", "--yes")
+    again = few.rollout("recover", "--yes")
     assert (again.code, "[nothing-owed]" in again.err) == (5, True), again.all

@@ -182,7 +182,7 @@ def test_who_stops_making_sense_in_the_middle_of_an_apply_takes_its_change_back_
     assert where(few)["owed"] == "small-[003,062-063]"
     assert [few.is_new(name) for name in FEW] == [True, True, False, True, False, False]
     few.fault("@all", "--clear")
-    caught = few.rollout("catch-up", "--yes")
+    caught = few.rollout("recover", "--yes")
     assert caught.code == 4, caught.out + caught.err
     assert where(few)["owed"] == "", "now that they make sense again, everybody knows what became of them"
     assert where(few)["counts"] == {"confirmed": 3, "reverted": 3}

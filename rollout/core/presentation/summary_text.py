@@ -98,7 +98,7 @@ def _not_done(summary: Summary) -> Iterator[str]:
     if summary.owed_cordons:
         yield f"  owed (only its cordon is still to be lifted there): {summary.owed_cordons}"
     if summary.owed and summary.ending is Ending.DONE:
-        yield f"  on: rollout catch-up {summary.run}, once they are back"
+        yield f"  on: rollout recover {summary.run}, once they are back"
     if summary.cancelled:
         yield f"  changed although they pulled images, which was cancelled: {printable(summary.cancelled, 200)}"
     if summary.cordoned:

@@ -106,6 +106,6 @@ def test_a_node_that_owes_only_a_cordon_is_not_told_as_if_its_change_were_open()
     lines = list(summary_lines(summarize(finished(a_1=held, a_2=gone))))
     assert "  owed (only its cordon is still to be lifted there): a-1" in lines
     assert "  owed (the change is still to be done or taken back there): a-2" in lines
-    assert any("rollout catch-up" in line for line in lines)
+    assert any("rollout recover" in line for line in lines)
     alone = list(summary_lines(summarize(finished(a_1=held))))
     assert not any("the change is still" in line for line in alone)
