@@ -182,9 +182,7 @@ def test_pods_that_any_restart_would_reject_are_told_apart() -> None:
 def test_what_was_not_asked_is_said() -> None:
     made = plan(Around())
     said = {each.reference: each.text for each in made.remarks}
-    assert said["pods-not-foreseen"] == (
-        "pod re-admission not checked: no kubeconfig is named"
-    )
+    assert said["pods-not-foreseen"] == ("pod re-admission not checked: no kubeconfig is named")
     silent = replace(around(), live=tuple(replace(node(name), allocatable=()) for name in NAMES))
     (remark,) = [each for each in plan(silent).remarks if each.reference == "pods-not-foreseen"]
     assert remark.nodes == NAMES

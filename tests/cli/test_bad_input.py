@@ -101,7 +101,7 @@ CASES = {
     "a path for a cluster": Case(("plan", "--cluster", "../inventories/small"), ("[unknown-cluster]",)),
     "unknown playbook": Case((*PLAN, "--playbook", "pull"), ("(did you mean `pulls`?) [unknown-playbook]",)),
     "empty limit": Case(("plan", "--cluster", "small", "--limit", "@a&@b"), ("[empty-limit]",)),
-    "a limit of no words": Case(("plan", "--cluster", "small", "--limit", ""), ("--limit is empty (leave it out to mean every node) [empty-limit]",)),
+    "a limit of no words": Case(("plan", "--cluster", "small", "--limit", ""), ("--limit is empty (omit it to select every node) [empty-limit]",)),
     "a rollback with a limit of no words": Case(("rollback", "r1", "--limit", " "), ("[empty-limit]",)),
     "limit that cannot be meant": Case(("plan", "--cluster", "small", "--limit", "small-[1-"), ("[bad-nodeset]",)),
     "limit with an unknown rack": Case(("plan", "--cluster", "small", "--limit", "@c"), ("[unknown-group]",)),
@@ -142,7 +142,7 @@ CASES = {
     "emergency without a cluster": Case(("rollback", "--emergency", "--yes"), ("[run-or-emergency]",)),
     "cluster without emergency": Case(("rollback", "--cluster", "small", "--yes"), ("[run-or-emergency]",)),
     # nobody there to confirm
-    "apply unconfirmed": Case(("apply", "p.json"), ("say --yes where nobody can type",)),
+    "apply unconfirmed": Case(("apply", "p.json"), ("use --yes when not interactive",)),
     "apply --cluster unconfirmed": Case(("apply", *PLAN[1:]), ("[not-confirmed]",)),
     # no such run
     "status of nothing": Case(("status",), ("holds no run yet [no-runs]",)),

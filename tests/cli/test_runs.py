@@ -116,7 +116,7 @@ def asked(site: Site, *words: str) -> Iterator[Callable[[str], Done]]:
         assert process.stdout is not None
         assert process.stderr is not None
         said = ""
-        while "to go on" not in said:
+        while "to continue" not in said:
             more = process.stdout.read(1)
             assert more, said + process.stderr.read()
             said += more
@@ -192,8 +192,8 @@ def test_a_plan_that_is_applied_twice_is_no_failure(pair: Site) -> None:
     stale = pair.rollout("apply", "p.json", "--yes")
     assert stale.code == 2, stale.all
     assert (
-        "nothing was touched: no node can be applied; changed since the plan: small-001; as planned already: small-002"
-        in stale.err
+        "nothing was touched: the plan fits no node any more; "
+        "changed since the plan: small-001; already as planned: small-002" in stale.err
     )
     assert "(plan again: rollout plan --cluster small) [plan-is-stale]" in stale.err
     assert pair.rollout("status", "-o", "json").json()["run"] == run, "no run was begun"

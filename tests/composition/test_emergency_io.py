@@ -124,7 +124,7 @@ def test_a_journal_that_opens_and_cannot_be_written_stops_no_emergency(
     assert journals[0] is broken
     assert [type(each) for each in journals[1:]] == [NoJournal, NoJournal], "the next run does not try it again"
     said = capsys.readouterr().err
-    assert said.count("going on with what the nodes know") == 1
+    assert said.count("continuing with what the nodes report") == 1
     assert f"database or disk is full [{reference}]" in said
 
 

@@ -192,7 +192,7 @@ def test_a_cluster_held_by_a_machine_that_no_longer_exists_is_unlocked(few: Site
     silent = few.rollout("unlock", "--cluster", "small", "--limit", ALL, "--yes")
     assert (silent.code, "no-reason" in silent.err) == (2, True), silent.err
     freed = done(few, "unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "that laptop was stolen")
-    assert "unlocked: 6 nodes set free" in freed.out
+    assert "unlocked: 6 nodes released" in freed.out
     assert all(token(few, name)[2] == "ended" for name in FEW)
     policy(few, "{canary: true, hold: true}", "canary")
     assert apply(few, ALL).code == 0
@@ -236,7 +236,9 @@ def test_nodes_that_are_owed_are_caught_up_when_they_are_back(few: Site) -> None
     with closing(SqlJournal(few.folder / ".rollout")) as journal:  # in the last second, and its terminal was closed
         journal.ask(run, "abort", "anna@laptop", "slow pulls", "run")
     caught_up = done(few, "recover", "--yes")
-    assert "not heard before its end, and not done now: abort by anna@laptop: slow pulls" in caught_up.out
+    assert (
+        "request not handled before the run ended, and ignored now: abort by anna@laptop: slow pulls" in caught_up.out
+    )
     assert new(few) == 6
     nothing = few.rollout("recover", "--yes")
     assert (nothing.code, "nothing-owed" in nothing.err) == (5, True), nothing.err

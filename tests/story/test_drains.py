@@ -286,7 +286,7 @@ def test_catching_up_lifts_the_cordons_of_a_run_that_halted(few: Site) -> None:
     assert lifted.code == 0, lifted.all
     assert (
         lifted.out
-        == f"cordons lifted: 1 node  {FIRST}\nrun {run} ended halted; for anything else it owes: rollout resume {run}\n"
+        == f"cordons lifted: 1 node  {FIRST}\nrun {run} ended halted; for its pending recoveries: rollout resume {run}\n"
     )
     assert cordons(few) == {}
     told = few.rollout("status", run).out

@@ -257,7 +257,7 @@ def test_a_journal_that_somebody_else_is_writing_all_the_time_holds_nothing_up(f
         writer.execute("BEGIN IMMEDIATE")
         back = few.rollout(*emergency())
     assert back.code == 0, back.out + back.err
-    assert back.err.count("going on with what the nodes know") == 1
+    assert back.err.count("continuing with what the nodes report") == 1
     assert few.everything(*FEW) == before
 
 

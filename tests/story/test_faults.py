@@ -375,6 +375,6 @@ def test_claims_that_a_run_left_behind_keep_nobody_out_once_it_has_ended(few: Si
     (few.node("small-002") / "var/lib/rollout/token").write_text(f"{counter} {run} live\n")
     freed = few.rollout("recover", "--yes")
     assert freed.code == 0, freed.all
-    assert freed.out == f"run {run} owes nothing; its claim was ended on 1 node\n"
+    assert freed.out == f"run {run} has no pending recovery; its claim was ended on 1 node\n"
     again = few.rollout("recover", "--yes")
     assert (again.code, "[nothing-owed]" in again.err) == (5, True), again.all

@@ -146,7 +146,7 @@ def test_ctrl_c_while_nodes_are_read_waits_for_nobody_and_changes_nothing(few: S
             ctrl_c(process)
             assert process.wait(PATIENCE) == 130, said(few)
             assert time.monotonic() - began < held_up / 2, "not held up by the node that hangs, as planning was"
-    assert said(few).split("\n") == ["", "stopped; nothing was begun", ""]
+    assert said(few).split("\n") == ["", "interrupted; nothing was started", ""]
     assert few.everything(*FEW) == before
     assert all(transactions(few, name) == [] for name in FEW)
     assert not (few.node("small-001") / "var/lib/rollout").exists(), "not even claimed"
