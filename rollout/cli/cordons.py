@@ -21,7 +21,7 @@ from rollout.errors import RolloutError, StateError
 
 
 def by_hand(run: str, spared: Collection[str]) -> str:
-    """The command that lifts the cordons of ``run`` (``""``: of every run except ``spared``, which may be in progress)."""
+    """The command that lifts the cordons of ``run`` (``""``: of every run except ``spared``, which may be active)."""
     others = " ".join(f'(ne . "{each}")' for each in sorted(spared))
     ours = f'eq . "{run}"' if run else f"and . {others}".strip()
     return (
@@ -66,7 +66,7 @@ def lift_and_tell(
 def lift_those_of(
     session: Session, journal: Journal, inventory: Inventory, state: RunState, names: Collection[str]
 ) -> Lifted | None:
-    """Lift the cordons of one run on these nodes. If the run has ended, record that in its journal. ``state``: replayed."""
+    """Lift the cordons of one run on these nodes. If the run has ended (``state``), record that in its journal."""
     run = state.order.run
     known = tuple(name for name, record in state.nodes.items() if record.cordoned)
     lifted = lift_and_tell(session, inventory, names, run, known)

@@ -34,7 +34,7 @@ from rollout.core.presentation.summary import summarize
 )
 @session_options
 def report(session: Session, run: str, file: Path | None) -> int:
-    """Report on a run from its journal: events, reason of a halt, failed nodes, next steps (without RUN: the newest)."""
+    """Report on a run: events, reason of a halt, failed nodes, next steps (without RUN: the newest)."""
     journal = session.past()
     named = known_run(session, journal.runs(), run)
     past = past_run(journal, named)

@@ -207,7 +207,7 @@ def recover(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cli
 
 
 def _release(session: Session, journal: Journal, run: str) -> int | None:
-    """End the claims that an ended run left on nodes. Changes nothing else on a node. ``None``: there are no claims."""
+    """End the claims that an ended run left on nodes. Changes nothing else there. ``None``: there are no claims."""
     state = replay(journal, run)
     inventory = session.inventory(state.order.cluster)
     way = session.way(inventory, tuple(name for name in state.order.nodes if name in inventory.nodes))

@@ -33,7 +33,7 @@ def needs_to_plan(inventory: Inventory, policy: Policy, kubeconfig: str) -> Need
 
 
 def ask_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
-    """The same, and checks the rights at the API server: ``plan`` reports missing rights, not first the run at night."""
+    """The same, and checks the rights at the API server, so that ``plan`` reports missing rights, not the run."""
     with gate_backends(inventory, needs, kubeconfig):
         pass
 

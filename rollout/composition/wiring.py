@@ -137,7 +137,10 @@ class Session:
             return without_journal(exc)
 
     def way(self, inventory: Inventory, names: Sequence[str]) -> NodeAccess:
-        """Prints what ``ssh_config`` requests and rollout does not support. Each such node later gets it as its error."""
+        """Prints what ``ssh_config`` requests and rollout does not support.
+
+        Each such node later gets it as an error.
+        """
         from rollout.adapters.agent_program import agent_program
         from rollout.app.reading import way_to
 

@@ -59,7 +59,7 @@ def test_a_playbook_that_an_inventory_names_must_be_there() -> None:
     checked = check(FakeFiles(files), FakeSources())
     (problem,) = checked.problems
     assert (problem.reference, str(problem.place).partition(":")[0]) == ("playbook-missing", "inventories/c.yaml")
-    assert "the inventory names the playbook `q`, and playbooks has none of that name" in problem.message
+    assert "the inventory names the playbook `q`, but playbooks has no such file" in problem.message
     assert (
         check(FakeFiles({**files, "playbooks/q.yaml": PLAYBOOK.replace("name: p", "name: q")}), FakeSources()).problems
         == ()

@@ -72,9 +72,9 @@ def test_a_journal_that_comes_back_finds_the_run_where_it_was() -> None:
     assert end.ending is Ending.DONE
     assert {record.state for record in end.nodes.values()} == {NodeState.CONFIRMED}
     first, last = log.entries.index("away"), len(log.entries) - log.entries[::-1].index("away")
-    assert set(log.entries[first:last]) == {"away"}, "nothing is begun that is not written down"
+    assert set(log.entries[first:last]) == {"away"}, "nothing is started that is not journaled"
     assert log.entries[last] == "write"
-    assert "nothing is begun until it can be" in log.told[0]
+    assert "nothing is started until it is back" in log.told[0]
     assert "the journal is back after" in log.told[1]
 
 
@@ -120,7 +120,7 @@ def test_answers_that_come_meanwhile_are_not_lost() -> None:
 def test_patience_ends_when_no_guard_can_be_armed_any_more_and_not_before_a_minute(guard: float, least: float) -> None:
     order = replace(make_order({"a": 4}), guard=guard)
     log = AwayLog(order, after=3, lasts=float("inf"))
-    with pytest.raises(StateError, match="nothing was begun meanwhile") as raised:
+    with pytest.raises(StateError, match="nothing was started meanwhile") as raised:
         log.run(order)
     assert (raised.value.reference, raised.value.exit_code) == ("journal-away", 5)
     assert f"rollout resume {order.run}" in raised.value.hint

@@ -211,14 +211,17 @@ def test_a_run_that_owes_something_is_caught_up_and_not_resumed(site: Site) -> N
     assert owing(site.journal, "r1").order.run == "r1"
     with pytest.raises(StateError) as raised:
         resumable(site.journal, "r1")
-    assert raised.value.hint == "`rollout catch-up r1` for the nodes it owes"
+    assert raised.value.hint == "`rollout recover r1` does its pending recoveries"
 
 
 def test_a_run_that_has_not_ended_is_resumed_and_not_caught_up(site: Site) -> None:
     site.killed("n2", Verb.APPLY)
     with pytest.raises(StateError) as raised:
         owing(site.journal, "r1")
-    assert (raised.value.reference, raised.value.hint) == ("not-done", "`rollout resume r1` asks the nodes it owes too")
+    assert (raised.value.reference, raised.value.hint) == (
+        "not-done",
+        "`rollout resume r1` also does its pending recoveries",
+    )
 
 
 def test_what_was_asked_of_a_node_counts_as_done_also_if_its_answer_was_never_heard(site: Site) -> None:
