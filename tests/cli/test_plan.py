@@ -67,7 +67,7 @@ SOME_AWAY = {**ALL_WANTED, "n1": unread("n1")}
         (ALL_WANTED, ("--set", "maxParallelImagePulls=5"), 4, "No node can be changed: 3 nodes"),
     ],
 )
-def test_a_plan_without_changes_is_a_success_only_when_every_node_was_read_and_is_as_wanted(
+def test_a_plan_without_changes_succeeds_only_if_every_node_was_read_and_is_as_wanted(
     site: Path,
     capsys: pytest.CaptureFixture[str],
     nodes: Mapping[str, Snapshot | Unread],
@@ -79,7 +79,7 @@ def test_a_plan_without_changes_is_a_success_only_when_every_node_was_read_and_i
     assert said in capsys.readouterr().out
 
 
-def test_a_fleet_with_one_poisonous_node_is_planned_and_its_trace_is_kept(
+def test_a_fleet_with_one_failing_node_is_planned_and_its_trace_is_stored(
     site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The failure is put in by hand, where the change of a node is worked out."""

@@ -15,7 +15,7 @@ def test_the_old_name_calls_the_same_command() -> None:
     assert cli.get_command(None, "catch-up") is recover  # type: ignore[arg-type]
 
 
-def test_both_names_end_alike(
+def test_both_names_have_the_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -49,7 +49,7 @@ def typing(site: Site, text: str, *words: str) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def test_a_run_from_its_confirmation_to_what_is_told_of_it_later(pair: Site) -> None:
+def test_a_run_from_its_confirmation_to_its_later_reports(pair: Site) -> None:
     before = pair.everything("small-001", "small-002")
     for wrong in ("smal", ""):
         refused = typing(pair, wrong, "apply", *ONE)
@@ -134,7 +134,7 @@ def asked(site: Site, *words: str) -> Iterator[Callable[[str], Done]]:
             os.close(terminal)
 
 
-def test_unlocking_looks_again_when_it_was_confirmed(pair: Site) -> None:
+def test_unlock_checks_the_lease_again_after_the_confirmation(pair: Site) -> None:
     """Somebody has begun a run on this machine while the operator sat at the prompt."""
     with (
         closing(SqlJournal(pair.folder / ".rollout")) as journal,
@@ -146,7 +146,7 @@ def test_unlocking_looks_again_when_it_was_confirmed(pair: Site) -> None:
         assert journal.holder("small") is not None
 
 
-def test_json_is_all_that_a_program_is_told(pair: Site) -> None:
+def test_with_json_output_every_line_is_json(pair: Site) -> None:
     done = pair.rollout("apply", "--cluster", "small", "--limit", "small-[001-002]", "--yes", "-o", "json")
     assert done.code == 0, done.err
     assert all(line.startswith("{") for line in done.out.splitlines())
@@ -165,7 +165,7 @@ def test_json_is_all_that_a_program_is_told(pair: Site) -> None:
     assert pair.everything("small-001") != {}
 
 
-def test_a_plan_that_is_applied_twice_is_no_failure(pair: Site) -> None:
+def test_applying_a_plan_twice_is_no_failure(pair: Site) -> None:
     planned = pair.rollout("plan", "--cluster", "small", "--limit", "small-[001-002]", "--out", "p.json")
     assert planned.code == 0, planned.err
     assert pair.rollout("apply", "p.json", "--yes").code == 0

@@ -19,7 +19,7 @@ LISTS = "import sys; from rollout.cli.main import run; run(sys.argv[1:]); print(
 @pytest.mark.parametrize(
     "words", [["--version"], ["status"], ["watch"], ["pause"], ["abort"], ["continue"], ["report"]]
 )
-def test_what_looks_at_a_run_loads_nothing_that_reaches_nodes_or_reads_inventories(
+def test_commands_that_look_at_a_run_import_no_ssh_and_no_inventory_reader(
     tmp_path: Path, words: list[str]
 ) -> None:
     done = subprocess.run(
@@ -40,7 +40,7 @@ def test_a_version_needs_no_journal(tmp_path: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_is_where_the_table_says(name: str) -> None:
+def test_the_table_of_commands_is_right(name: str) -> None:
     command = cli.get_command(None, name)  # type: ignore[arg-type]  # the table asks nothing of a context
     assert command is not None
     assert command.name == name

@@ -116,11 +116,11 @@ def test_the_wheel_has_every_file_of_the_package(source: Path, wheel: Path) -> N
     assert missing(wheel, files_below(source)) == set()
 
 
-def test_a_file_that_is_left_out_is_found(wheel: Path) -> None:
+def test_a_missing_file_is_found(wheel: Path) -> None:
     assert missing(wheel, {"rollout/agent/agent.sh", "rollout/agent/other.sh"}) == {"rollout/agent/other.sh"}
 
 
-def test_the_wheel_says_whose_it_is_and_under_which_licence(wheel: Path) -> None:
+def test_the_wheel_names_its_author_and_licence(wheel: Path) -> None:
     found = described(wheel)
     assert (found["Name"], found["Version"], found["Author"]) == ("rollout", __version__, "The rollout authors")
     assert (found["License-Expression"], found["License-File"]) == ("Apache-2.0", "LICENSE")
@@ -129,12 +129,12 @@ def test_the_wheel_says_whose_it_is_and_under_which_licence(wheel: Path) -> None
     assert metadata.version("rollout") == __version__
 
 
-def test_what_is_installed_works_away_from_the_checkout(tmp_path: Path, installed: Path) -> None:
+def test_the_installed_program_works_outside_the_checkout(tmp_path: Path, installed: Path) -> None:
     assert called([installed / "rollout", "--version"], tmp_path) == f"rollout, version {__version__}\n"
     assert "apply" in called([installed / "rollout", "--help"], tmp_path)
 
 
-def test_what_is_installed_finds_its_agent_and_its_tables(tmp_path: Path, installed: Path) -> None:
+def test_the_installed_program_finds_its_agent_and_tables(tmp_path: Path, installed: Path) -> None:
     module, sizes = called([installed / "python", "-c", INSTALLED], tmp_path).splitlines()
     assert Path(module).is_relative_to(installed.parent)
     assert all(int(size) > 0 for size in sizes.split())

@@ -112,7 +112,7 @@ def found(run: str) -> Emergency:
 
 @pytest.mark.parametrize("reference", ["journal-unusable", "journal-away"])
 @pytest.mark.parametrize("part", ["acquire", "begin", "append"])
-def test_a_journal_that_opens_and_cannot_be_written_stops_no_emergency(
+def test_an_emergency_continues_with_a_journal_that_opens_but_cannot_be_written(
     part: str, reference: str, journals: list[Journal], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = Broken(part, reference)
@@ -129,7 +129,7 @@ def test_a_journal_that_opens_and_cannot_be_written_stops_no_emergency(
 
 
 @pytest.mark.parametrize("broken", [Broken("renew", "journal-away"), Broken("begin", "journal-broken")])
-def test_a_run_that_wrote_something_down_or_a_journal_that_was_changed_is_not_begun_twice(
+def test_a_run_with_journaled_events_or_a_changed_journal_is_not_started_twice(
     broken: Broken, journals: list[Journal], tmp_path: Path
 ) -> None:
     with pytest.raises(StateError, match="is full"):
@@ -137,7 +137,7 @@ def test_a_run_that_wrote_something_down_or_a_journal_that_was_changed_is_not_be
     assert journals == [broken]
 
 
-def test_a_word_at_any_time_since_the_first_run_is_heard(journals: list[Journal], tmp_path: Path) -> None:
+def test_ctrl_c_counts_at_any_time_since_the_first_run(journals: list[Journal], tmp_path: Path) -> None:
     """Also while nodes are read: nobody asks then, and who is asked later must still know."""
     mine = hands(tmp_path, NoJournal())
     mine.carry_out(found("e1"))
@@ -154,7 +154,7 @@ def test_a_word_at_any_time_since_the_first_run_is_heard(journals: list[Journal]
     assert len(journals) == 2
 
 
-def test_who_stops_a_run_of_it_at_once_ends_the_whole(
+def test_stopping_one_run_at_once_ends_the_whole_emergency(
     monkeypatch: pytest.MonkeyPatch, journals: list[Journal], tmp_path: Path
 ) -> None:
     def stopped(*_: object) -> RunState:

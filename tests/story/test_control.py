@@ -46,7 +46,7 @@ def test_a_wave_that_holds_is_promoted_from_another_terminal(few: Site) -> None:
     assert new(few) == 6
 
 
-def test_a_paused_run_releases_nothing_until_it_is_told_to_go_on(few: Site) -> None:
+def test_a_paused_run_starts_no_node_until_it_is_continued(few: Site) -> None:
     policy(few, "pace: 20", "pace: 0.3")
     with begun(few, *APPLY) as process:
         until(lambda: transactions(few, "small-061"), PATIENCE, "the second wave has begun")
@@ -65,7 +65,7 @@ def test_a_paused_run_releases_nothing_until_it_is_told_to_go_on(few: Site) -> N
 
 
 @pytest.mark.parametrize("revert", ["run", "node"])
-def test_an_aborted_run_takes_back_what_it_is_told_to(few: Site, revert: str) -> None:
+def test_an_aborted_run_reverts_the_selected_scope(few: Site, revert: str) -> None:
     before = few.everything(*FEW)
     policy(few, "pace: 20", "pace: 0.1")
     with begun(few, *APPLY) as process:
@@ -80,7 +80,7 @@ def test_an_aborted_run_takes_back_what_it_is_told_to(few: Site, revert: str) ->
     nothing_left(few, *FEW)
 
 
-def test_a_word_to_a_run_that_nobody_is_at_work_on_is_refused_with_what_to_do(few: Site) -> None:
+def test_a_request_to_a_run_without_a_controller_is_refused_with_a_hint(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     with begun(few, *APPLY) as process:
         until(lambda: where(few).get("paused"), PATIENCE, "it holds")
@@ -95,7 +95,7 @@ def test_a_word_to_a_run_that_nobody_is_at_work_on_is_refused_with_what_to_do(fe
     assert (ended.code, "run-ended" in ended.err) == (5, True), ended.err
 
 
-def test_watching_ends_with_the_run_and_as_the_run(few: Site) -> None:
+def test_watch_ends_with_the_run_and_its_exit_code(few: Site) -> None:
     few.fault("small-[061-063]", "never-healthy")
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     with begun(few, *APPLY) as process:
@@ -113,7 +113,7 @@ def test_watching_ends_with_the_run_and_as_the_run(few: Site) -> None:
 # ---------------------------------------------------------------------------------------------------------- rehearsal
 
 
-def test_the_canary_goes_back_once_and_what_that_took_predicts_the_rest(few: Site) -> None:
+def test_the_canary_is_reverted_once_and_its_time_predicts_the_rest(few: Site) -> None:
     policy(few, "rehearsal: false", "rehearsal: true")
     planned = done(few, "plan", "--cluster", "small", "--limit", ALL, "--out", "p.json")
     assert "not yet rehearsed" in planned.out
@@ -137,7 +137,7 @@ def verify(site: Site, *words: str) -> Done:
     return site.rollout("verify", "--cluster", "small", "--limit", ALL, *words)
 
 
-def test_verify_finds_what_has_drifted_since_it_was_confirmed(few: Site) -> None:
+def test_verify_finds_drift_since_the_confirm(few: Site) -> None:
     assert verify(few).code == 0, "nothing of ours anywhere"
     assert apply(few, ALL).code == 0
     well = verify(few)
@@ -156,7 +156,7 @@ def test_verify_finds_what_has_drifted_since_it_was_confirmed(few: Site) -> None
     assert (unread.code, "not asked: 1 node  small-003" in unread.out) == (4, True), unread.out
 
 
-def test_forgetting_removes_all_of_ours_and_needs_an_end(few: Site) -> None:
+def test_forget_removes_everything_of_rollout_and_needs_an_ended_run(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     forget = ("forget", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "handed over")
     with begun(few, *APPLY) as process:
@@ -214,7 +214,7 @@ def test_a_run_that_was_unlocked_is_resumed_where_its_journal_is(few: Site) -> N
     nothing_left(few, *FEW)
 
 
-def test_nodes_that_are_owed_are_caught_up_when_they_are_back(few: Site) -> None:
+def test_recover_does_pending_recoveries_when_the_nodes_answer_again(few: Site) -> None:
     policy(few, "wave: 2, rack: 2, fleet: 2", "wave: 3, rack: 3, fleet: 3")
     done(few, "plan", "--cluster", "small", "--limit", ALL, "--out", "p.json")
     few.fault("small-063", "refuse")

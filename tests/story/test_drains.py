@@ -91,7 +91,7 @@ def run_of(site: Site) -> str:
 # There and back.
 
 
-def test_who_would_lose_pods_is_emptied_changed_confirmed_and_uncordoned_and_its_pods_run_elsewhere(few: Site) -> None:
+def test_a_node_that_would_lose_pods_is_drained_changed_confirmed_and_uncordoned_and_its_pods_run_elsewhere(few: Site) -> None:
     done, made = plan(few)
     drains = {name: node["drain"] for name, node in made["nodes"].items()}
     assert {name: drain["pods"] for name, drain in drains.items()} == dict.fromkeys(CHANGED, 1)
@@ -106,7 +106,7 @@ def test_who_would_lose_pods_is_emptied_changed_confirmed_and_uncordoned_and_its
     nothing_left(few, *CHANGED)
 
 
-def test_without_the_word_the_same_nodes_are_refused_and_not_a_pod_is_touched(few: Site) -> None:
+def test_without_drain_and_restart_the_same_nodes_are_refused_and_no_pod_is_touched(few: Site) -> None:
     policy(few, "disruption: drain-and-restart\n", "")
     done, made = plan(few, 4)
     assert {entry["reference"] for entry in made["left"]} == {"pods-would-be-rejected"}
@@ -124,7 +124,7 @@ def test_a_canary_that_rehearses_is_drained_once_and_stays_empty_until_it_is_con
 # Pods that do not go.
 
 
-def test_a_budget_that_lets_no_pod_go_leaves_its_node_as_it_was_and_the_others_are_changed(few: Site) -> None:
+def test_a_budget_that_blocks_evictions_leaves_its_node_unchanged_and_the_others_are_changed(few: Site) -> None:
     policy(few, "drain: 2m", "drain: 4s")
     few.fault("small-002", "pdb-blocks")
     before, there = few.everything("small-002"), going(few, "small-002")
@@ -140,7 +140,7 @@ def test_a_budget_that_lets_no_pod_go_leaves_its_node_as_it_was_and_the_others_a
     nothing_left(few, *CHANGED)
 
 
-def test_a_pod_that_ends_slowly_by_its_kubelets_own_arithmetic_is_waited_for_and_it_is_said_which(few: Site) -> None:
+def test_a_slow_pod_is_waited_for_as_long_as_its_kubelet_may_take_and_is_named(few: Site) -> None:
     """Kubelets 1.20 deduct the hook: its grace period of 12 s it may use, and 2 s more; it was given 4 s."""
     policy(few, "drain: 2m", "drain: 4s")
     few.fault(FIRST, "slow-termination", "--after", "12")
@@ -176,7 +176,7 @@ def test_a_cordon_of_others_is_left_alone(few: Site) -> None:
     assert len(going(few, "small-002")) >= 1
 
 
-def test_a_node_that_was_to_keep_its_pods_is_left_alone_when_those_of_a_drained_one_came_to_it(few: Site) -> None:
+def test_a_node_that_should_keep_its_pods_is_not_changed_after_pods_of_a_drained_node_arrived(few: Site) -> None:
     """All that fit when it was planned; then the first node's pods had nowhere else to go."""
     policy(few, "perRack: 25%", "perRack: 1")
     few.fault("small-[003,061-063]", "cordoned")
@@ -204,7 +204,7 @@ def drained_now(site: Site) -> bool:
 
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGINT])
-def test_a_controller_that_ends_in_a_drain_leaves_a_run_that_goes_on(few: Site, signal_: signal.Signals) -> None:
+def test_a_run_can_be_resumed_after_its_controller_ends_in_a_drain(few: Site, signal_: signal.Signals) -> None:
     """Killed, its cordon stays with the run's name on it; interrupted, it lifts that first."""
     few.fault(FIRST, "pdb-blocks")
     with begun(few, *APPLY) as process:
@@ -226,7 +226,7 @@ def test_a_controller_that_ends_in_a_drain_leaves_a_run_that_goes_on(few: Site, 
     nothing_left(few, *CHANGED)
 
 
-def test_a_pause_puts_back_who_is_drained_and_going_on_drains_again(few: Site) -> None:
+def test_a_pause_uncordons_a_draining_node_and_continuing_drains_it_again(few: Site) -> None:
     few.fault(FIRST, "pdb-blocks")
     with begun(few, *APPLY) as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "the canary is drained")
@@ -240,7 +240,7 @@ def test_a_pause_puts_back_who_is_drained_and_going_on_drains_again(few: Site) -
     assert cordons(few) == {}
 
 
-def test_an_api_server_that_goes_away_in_a_drain_is_waited_for(few: Site) -> None:
+def test_a_drain_waits_for_an_unreachable_api_server(few: Site) -> None:
     few.fault(FIRST, "pdb-blocks")
     with begun(few, *APPLY) as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "the canary is drained")
@@ -253,7 +253,7 @@ def test_an_api_server_that_goes_away_in_a_drain_is_waited_for(few: Site) -> Non
 
 
 @pytest.mark.night  # the tries are two minutes; tests/core/run/test_drains.py has them in virtual time
-def test_a_cordon_that_cannot_be_lifted_is_told_and_owed_and_catching_up_lifts_it(few: Site) -> None:
+def test_a_cordon_that_cannot_be_lifted_is_reported_and_recover_lifts_it(few: Site) -> None:
     few.fault(FIRST, "pdb-blocks")
     with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "it is drained")
@@ -271,7 +271,7 @@ def test_a_cordon_that_cannot_be_lifted_is_told_and_owed_and_catching_up_lifts_i
     assert few.is_new(FIRST), "nobody was at fault that it was left alone"
 
 
-def test_catching_up_lifts_the_cordons_of_a_run_that_halted(few: Site) -> None:
+def test_recover_lifts_the_cordons_of_a_halted_run(few: Site) -> None:
     """As if the API server had been away for the two minutes at its end: the Node bears the run's mark, the journal knows it."""
     few.fault(FIRST, "pdb-blocks")
     with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
@@ -296,7 +296,7 @@ def test_catching_up_lifts_the_cordons_of_a_run_that_halted(few: Site) -> None:
     assert (again.code, f"rollout resume {run}" in again.err) == (5, True), "there is no cordon to lift any more"
 
 
-def test_a_rollback_that_lifts_a_halted_runs_cordons_writes_that_down_too(few: Site) -> None:
+def test_a_rollback_that_lifts_cordons_of_a_halted_run_records_that(few: Site) -> None:
     few.fault(FIRST, "pdb-blocks")
     with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "it is drained")
@@ -339,7 +339,7 @@ ANSWERS = {Verb.DRAIN: Trigger.DRAINING, Verb.UNCORDON: Trigger.STILL_CORDONED, 
 # Taken back by others.
 
 
-def test_taking_a_run_back_that_died_in_a_drain_lifts_its_cordons_also_without_its_journal(few: Site) -> None:
+def test_reverting_a_run_that_died_in_a_drain_lifts_its_cordons_even_without_its_journal(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [canary, {perRack: 1}, rest]")
     few.fault("small-002", "pdb-blocks")
     with begun(few, *APPLY) as process:
@@ -357,7 +357,7 @@ def test_taking_a_run_back_that_died_in_a_drain_lifts_its_cordons_also_without_i
     assert not any(few.is_new(name) for name in CHANGED)
 
 
-def test_a_rollback_without_an_api_server_goes_as_well_and_says_how_cordons_are_lifted_by_hand(few: Site) -> None:
+def test_a_rollback_without_an_api_server_works_and_prints_how_to_lift_cordons_by_hand(few: Site) -> None:
     few.fault("small-002", "pdb-blocks")
     with begun(few, *APPLY) as process:
         until(

@@ -107,7 +107,7 @@ def nothing_left(site: Site, *names: str) -> None:
 # ---------------------------------------------------------------------------------------------- nodes that do not answer
 
 
-def test_who_does_not_answer_when_planning_is_listed_with_why_and_the_others_go_on(few: Site) -> None:
+def test_a_node_that_does_not_answer_the_plan_is_listed_with_the_reason_and_the_others_are_planned(few: Site) -> None:
     before = few.everything(*FEW)
     few.fault("small-001", "refuse")
     with silent(few, "small-062", "small-063") as silence:
@@ -147,7 +147,7 @@ def test_who_does_not_answer_when_planning_is_listed_with_why_and_the_others_go_
     }
 
 
-def test_who_does_not_answer_its_claim_is_charged_and_too_many_stop_the_run_before_it_begins(few: Site) -> None:
+def test_a_node_that_does_not_answer_its_claim_is_charged_and_too_many_stop_the_run_before_it_starts(few: Site) -> None:
     before = few.everything(*FEW)
     plan(few, ",".join(FEW))
     few.fault("small-002", "refuse")
@@ -229,7 +229,7 @@ def test_a_rack_that_never_gets_healthy_halts_the_run_inside_its_budget(site: Si
 
 
 @pytest.mark.parametrize("kind", sample("sick in the soak", ["sick-in-soak", "deaf-in-soak"], 1))
-def test_a_node_that_falls_sick_in_the_soak_is_taken_back(few: Site, kind: str) -> None:
+def test_a_node_that_becomes_unhealthy_in_the_soak_is_reverted(few: Site, kind: str) -> None:
     before = few.everything(*FEW)
     policy(few, "{wave: 2, rack: 2, fleet: 2}", "{wave: 1, rack: 1, fleet: 1}")
     few.fault("small-062", kind, "--after", "0.1")
@@ -247,7 +247,7 @@ def test_a_node_that_falls_sick_in_the_soak_is_taken_back(few: Site, kind: str) 
     nothing_left(few, "small-001", "small-062")
 
 
-def test_a_power_cut_in_the_middle_of_an_apply_ends_with_old_or_new_files_and_the_journal_says_which(few: Site) -> None:
+def test_a_power_cut_during_an_apply_ends_with_old_or_new_files_as_the_journal_reports(few: Site) -> None:
     with begun(few, "apply", "--cluster", "small", "--limit", ",".join(FEW), "--yes") as process:
         until(lambda: transactions(few, "small-061"), PATIENCE, "its transaction began")
         few.fault("small-061", "reboot")
@@ -282,7 +282,7 @@ def test_controller_and_node_may_die_together(few: Site) -> None:
 # ------------------------------------------------------------------------------------ nodes that are not what was planned
 
 
-def test_a_node_that_is_not_as_it_was_planned_is_refused_and_not_touched(few: Site) -> None:
+def test_a_node_that_changed_since_the_plan_is_refused_and_not_touched(few: Site) -> None:
     policy(few, "{wave: 2, rack: 2, fleet: 2}", "{wave: 3, rack: 3, fleet: 3}")
     made = plan(few, ",".join(FEW))
     assert len(made["nodes"]) == 6
@@ -308,7 +308,7 @@ def test_a_node_that_is_not_as_it_was_planned_is_refused_and_not_touched(few: Si
 # ---------------------------------------------------------------------------------------------------- more than one run
 
 
-def test_two_controllers_at_once_the_second_leaves_and_leaves_nothing_behind(few: Site) -> None:
+def test_of_two_controllers_the_second_ends_and_leaves_nothing_behind(few: Site) -> None:
     policy(few, "soak: 600ms", "soak: 30s")
     first, second = "small-[001-002]", "small-[002-003]"
     with begun(few, "apply", "--cluster", "small", "--limit", first, "--yes") as process:
@@ -357,7 +357,7 @@ def test_nodes_of_a_controller_that_died_stay_claimed_until_resume_or_an_emergen
     nothing_left(few, *names)
 
 
-def test_claims_that_a_run_left_behind_keep_nobody_out_once_it_has_ended(few: Site) -> None:
+def test_claims_of_an_ended_run_do_not_block_a_new_run(few: Site) -> None:
     """The advice that is printed is followed to its end: nothing is owed, the claims are ended, and a new run goes through."""
     plan(few, ",".join(FEW))
     assert few.rollout("apply", "p.json", "--yes").code == 0

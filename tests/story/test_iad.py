@@ -114,7 +114,7 @@ def test_the_other_clusters_playbook_finds_the_home_of_its_intent_on_each_runtim
         assert [unit for unit in group["units"] if unit != "kubelet.service"] == (["crio.service"] if crio else [])
 
 
-def test_the_control_plane_comes_last_and_one_at_a_time_where_the_playbook_says_so(iad: Site) -> None:
+def test_the_control_plane_is_last_and_one_node_at_a_time_if_the_playbook_includes_it(iad: Site) -> None:
     text = (iad.folder / "playbooks/parallel-pulls.yaml").read_text()
     write_playbook(iad.folder, text.replace("controlPlane: false", "controlPlane: true"))
     made = plan(iad)

@@ -25,7 +25,7 @@ def ctrl_c(process: Process) -> None:
     os.killpg(process.pid, signal.SIGINT)
 
 
-def test_the_first_ctrl_c_ends_what_is_in_flight_and_the_run_can_be_resumed(few: Site) -> None:
+def test_after_the_first_ctrl_c_nodes_in_flight_finish_and_the_run_can_be_resumed(few: Site) -> None:
     before = few.everything(*FEW)
     policy(few, "pace: 20", "pace: 0.5")  # a node every two seconds: there is always one that has not begun
     with begun(few, "apply", "--cluster", "small", "--limit", ALL, "--yes") as process:
@@ -53,7 +53,7 @@ def test_the_first_ctrl_c_ends_what_is_in_flight_and_the_run_can_be_resumed(few:
     nothing_left(few, *FEW)
 
 
-def test_the_second_ctrl_c_stops_at_once_and_the_nodes_save_themselves_or_are_resumed(few: Site) -> None:
+def test_the_second_ctrl_c_stops_at_once_and_nodes_revert_themselves_or_are_resumed(few: Site) -> None:
     few.fault("small-001", "drop-mid-apply", "--after", "0.2")
     with begun(fresh(few), "apply", "--cluster", "small", "--limit", "small-[001-002,061]", "--yes") as process:
         until(lambda: transactions(few, "small-001"), PATIENCE, "the canary's transaction has begun")
@@ -70,7 +70,7 @@ def test_the_second_ctrl_c_stops_at_once_and_the_nodes_save_themselves_or_are_re
     nothing_left(few, "small-001", "small-002", "small-061")
 
 
-def test_ctrl_c_halfway_through_a_rollback_takes_no_more_back_until_resumed(few: Site) -> None:
+def test_ctrl_c_during_a_rollback_reverts_no_more_until_resumed(few: Site) -> None:
     before = few.everything(*FEW)
     assert apply(few, ALL).code == 0
     with begun(few, "rollback", where(few)["run"], "--yes", "--pace", "0.7") as process:
@@ -133,7 +133,7 @@ def test_a_wave_whose_controller_died_in_its_soak_is_soaked_and_judged_when_resu
     assert asked.read_text() == ""
 
 
-def test_ctrl_c_while_nodes_are_read_waits_for_nobody_and_changes_nothing(few: Site) -> None:
+def test_ctrl_c_while_nodes_are_read_does_not_wait_and_changes_nothing(few: Site) -> None:
     before = few.everything(*FEW)
     with silent(few, "small-062") as silence:
         began = time.monotonic()

@@ -98,7 +98,7 @@ def test_the_controller_may_die_at_every_write_of_its_journal(pairs: Site) -> No
     assert failures == []
 
 
-def test_a_controller_that_stays_dead_leaves_nodes_that_save_themselves(few: Site) -> None:
+def test_nodes_of_a_dead_controller_revert_themselves(few: Site) -> None:
     """Law 2: nobody resumes; the guard fires and the node is as it was.
 
     What the node says is rubbish from the change on: however late the controller is killed, it has confirmed nothing.

@@ -51,7 +51,7 @@ def taken_back(site: Site, before: dict[str, str]) -> None:
     nothing_left(site, *FEW)
 
 
-def test_each_node_ends_by_its_own_fault_and_the_run_says_which(few: Site) -> None:
+def test_each_node_ends_by_its_own_fault_and_the_run_names_it(few: Site) -> None:
     before = few.everything(*FEW)
     policy(few, BUDGETS, PLENTY)
     planned(few)
@@ -78,7 +78,7 @@ def test_each_node_ends_by_its_own_fault_and_the_run_says_which(few: Site) -> No
     taken_back(few, before)
 
 
-def test_a_full_disk_takes_back_a_confirmed_change_as_well(few: Site) -> None:
+def test_a_confirmed_change_is_reverted_on_a_full_disk(few: Site) -> None:
     before = few.everything(*FEW)
     assert apply(few, ",".join(FEW)).code == 0
     few.fault("small-[001-002]", "full-disk")
@@ -147,7 +147,7 @@ LIARS = [
 
 
 @pytest.mark.parametrize(("fault", "reference", "words"), sample("who cannot be believed", LIARS, 1))
-def test_who_cannot_be_believed_is_left_out_of_a_plan_and_owed_in_a_run(
+def test_a_node_with_invalid_answers_is_not_planned_and_has_a_pending_recovery_in_a_run(
     few: Site, fault: str, reference: str, words: str
 ) -> None:
     before = few.everything(*FEW)
@@ -167,7 +167,7 @@ def test_who_cannot_be_believed_is_left_out_of_a_plan_and_owed_in_a_run(
 
 
 @pytest.mark.night  # given up a minute after its guard must have fired
-def test_who_stops_making_sense_in_the_middle_of_an_apply_takes_its_change_back_alone(few: Site) -> None:
+def test_a_node_with_invalid_answers_during_an_apply_reverts_itself(few: Site) -> None:
     """The guard does: the controller can neither see nor reach what there is. A lie that it is confirmed is not believed."""
     before = few.everything(*FEW)
     policy(few, BUDGETS, PLENTY)

@@ -25,7 +25,7 @@ def only(everything: dict[str, str], name: str) -> dict[str, str]:
     return {path: content for path, content in everything.items() if path.split("/")[0] == name}
 
 
-def test_a_run_is_taken_back_in_pieces_and_repeating_it_steps_no_further(few: Site) -> None:
+def test_a_run_is_reverted_in_parts_and_repeating_it_reverts_nothing_older(few: Site) -> None:
     before = few.everything(*FEW)
     assert apply(few, ALL).code == 0
     first = where(few)["run"]
@@ -59,7 +59,7 @@ def test_a_run_is_taken_back_in_pieces_and_repeating_it_steps_no_further(few: Si
     assert before != after_first
 
 
-def test_with_the_journal_gone_the_nodes_alone_know_the_way_back(few: Site) -> None:
+def test_without_the_journal_a_run_is_reverted_by_what_the_nodes_report(few: Site) -> None:
     before = few.everything(*FEW)
     assert apply(few, ALL).code == 0
     shutil.rmtree(few.folder / few.state)
@@ -102,7 +102,7 @@ def test_bytes_that_others_wrote_since_are_refused_unless_forced_and_kept_on_the
     nothing_left(few, *FEW)
 
 
-def test_a_rollback_may_die_and_is_resumed_as_what_it_was(few: Site) -> None:
+def test_a_killed_rollback_is_resumed_with_its_options(few: Site) -> None:
     before = few.everything(*FEW)
     assert apply(few, ALL).code == 0
     run = where(few)["run"]
@@ -126,7 +126,7 @@ def test_a_rollback_may_die_and_is_resumed_as_what_it_was(few: Site) -> None:
     nothing_left(few, *FEW)
 
 
-def test_a_run_that_is_at_work_or_died_is_taken_back_from_wherever_it_stands(few: Site) -> None:
+def test_a_run_that_is_in_progress_or_died_is_reverted_from_any_state(few: Site) -> None:
     before = few.everything(*FEW)
     policy(few, "soak: 600ms", "soak: 30s")
     with begun(few, "apply", "--cluster", "small", "--limit", ALL, "--yes") as process:
@@ -147,7 +147,7 @@ def test_a_run_that_is_at_work_or_died_is_taken_back_from_wherever_it_stands(few
     assert again.code == 0, again.out + again.err
 
 
-def test_a_run_is_taken_back_although_another_was_resumed_since(few: Site) -> None:
+def test_a_run_is_reverted_although_another_was_resumed_since(few: Site) -> None:
     """Found in use: the token that the resume had raised was not known to the rollback."""
     drifted = FEW[1:]
     before = few.everything(*drifted)

@@ -96,7 +96,7 @@ def test_nodes_of_the_api_server_are_planned_and_changed(small: Site) -> None:
     assert all(small.is_new(name) for name in NODES)
 
 
-def test_an_emergency_does_not_need_the_api_server_that_said_the_nodes(small: Site) -> None:
+def test_an_emergency_does_not_need_the_api_server_that_lists_the_nodes(small: Site) -> None:
     describe(small, LIVE)
     emergency = ("rollback", "--cluster", "small", "--emergency", "--yes")
     small.fault("api", "api-down")
@@ -113,7 +113,7 @@ def test_an_emergency_does_not_need_the_api_server_that_said_the_nodes(small: Si
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_brings_nodes_to_their_end_does_not_need_the_api_server_that_said_them(small: Site) -> None:
+def test_commands_that_finish_or_revert_a_run_do_not_need_the_api_server_that_lists_the_nodes(small: Site) -> None:
     """It is just then that it may be down; a plan needs it."""
     describe(small, LIVE)
     policy(small, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
@@ -148,7 +148,7 @@ def test_a_plan_is_void_once_the_api_server_has_other_nodes(small: Site) -> None
     ("fault", "reference"),
     [("api-down", "[not-reached]"), ("api-forbidden", "[forbidden]")],
 )
-def test_an_api_server_that_does_not_say_its_nodes(small: Site, fault: str, reference: str) -> None:
+def test_an_api_server_that_does_not_list_its_nodes(small: Site, fault: str, reference: str) -> None:
     describe(small, LIVE)
     small.fault("api", fault)
     done = plan(small)
@@ -170,7 +170,7 @@ def test_an_api_server_without_such_nodes(small: Site) -> None:
     )
 
 
-def test_cordoned_nodes_are_passed_over_unless_the_playbook_says_otherwise(small: Site) -> None:
+def test_cordoned_nodes_are_skipped_unless_the_playbook_includes_them(small: Site) -> None:
     small.fault("small-002", "cordoned")
     made = planned(small)
     assert (made["changed"], about_nodes(made)) == (3, [])
@@ -183,7 +183,7 @@ def test_cordoned_nodes_are_passed_over_unless_the_playbook_says_otherwise(small
     assert planned(small)["changed"] == 1
 
 
-def test_what_the_api_server_and_the_inventory_do_not_both_know_is_said(small: Site) -> None:
+def test_nodes_missing_in_the_api_server_or_the_inventory_are_reported(small: Site) -> None:
     describe(
         small,
         LISTED.replace("  - {name: small-002, labels: {topology.kubernetes.io/zone: z1, example.net/rack: a}}\n", ""),
@@ -195,7 +195,7 @@ def test_what_the_api_server_and_the_inventory_do_not_both_know_is_said(small: S
     assert remark["reference"] == "api-not-asked"
 
 
-def test_new_and_replaced_nodes_are_said(small: Site) -> None:
+def test_new_and_replaced_nodes_are_reported(small: Site) -> None:
     describe(small, "\n".join(line for line in LISTED.splitlines() if "small-061" not in line) + "\n")
     planned(small)
     assert small.rollout("apply", "p.json", "--yes").code == 0

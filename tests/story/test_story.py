@@ -23,7 +23,7 @@ def plan(site: Site, *words: str) -> dict[str, object]:
     return found
 
 
-def test_plan_apply_plan_again_change_one_setting_take_it_back(site: Site) -> None:
+def test_plan_apply_plan_again_change_one_setting_revert_it(site: Site) -> None:
     """The whole story with an interpreter started for each command."""
     site = fresh(site)
     before = site.everything(*NAMES)
@@ -95,7 +95,7 @@ def test_progress_as_json_lines_ends_with_a_summary(site: Site) -> None:
     assert all(line["version"] == 1 for line in lines)
 
 
-def test_a_run_goes_on_when_nobody_listens_any_more(site: Site) -> None:
+def test_a_run_continues_when_its_output_is_closed(site: Site) -> None:
     """``rollout apply … | head -1``: the audience leaves, the run does not."""
     command = site.command("apply", "--cluster", "small", "--limit", "small-001", "--yes")
     process = subprocess.Popen(command, cwd=site.folder, stdout=subprocess.PIPE, text=True)

@@ -36,7 +36,7 @@ def explained(site: Site, setting: str, name: str) -> str:
     return done.out
 
 
-def test_the_manual_fix_that_was_done_by_half(site: Site) -> None:
+def test_a_manual_edit_without_a_restart(site: Site) -> None:
     """Incident 3: written by hand on one node, which was not restarted."""
     edit(site, "small-001", "serializeImagePulls: true", "serializeImagePulls: false")
     playbook = site.folder / "playbooks/pulls.yaml"
@@ -63,7 +63,7 @@ def test_the_manual_fix_that_was_done_by_half(site: Site) -> None:
     assert "Nothing to do." in plan(site).out
 
 
-def test_an_edit_of_others_does_not_ride_along(site: Site) -> None:
+def test_an_edit_by_others_is_not_brought_into_force(site: Site) -> None:
     """What the kubelet has is known, since a run of ours started it."""
     assert site.rollout("apply", "--cluster", "small", "--limit", NODES, "--yes").code == 0
     edit(site, "small-002", "maxPods: 110", "maxPods: 1")
