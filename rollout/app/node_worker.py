@@ -70,9 +70,7 @@ class NodeWorker:
     keep: Keep = keep_nothing
     kept: set[str] = field(default_factory=set)
     claimed: dict[str, float] = field(default_factory=dict)  # node that is being drained → when it was last claimed
-    not_ours: dict[str, Answered] = field(
-        default_factory=dict
-    )  # answers of nodes found taken over in a round
+    not_ours: dict[str, Answered] = field(default_factory=dict)  # answers of nodes found taken over in a round
     _node_gates: NodeGates | None = None
     _drains: Drains | None = None
 

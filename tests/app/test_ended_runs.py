@@ -59,7 +59,7 @@ def turned_away(site: Site) -> BehindABastion:
     return nodes
 
 
-def test_what_a_run_that_was_turned_away_has_claimed_is_taken_by_the_next(site: Site) -> None:
+def test_the_next_run_takes_over_claims_of_a_refused_run(site: Site) -> None:
     turned_away(site)
     end = site.apply()
     assert end.ending is Ending.DONE
@@ -67,7 +67,7 @@ def test_what_a_run_that_was_turned_away_has_claimed_is_taken_by_the_next(site: 
     assert {agent.claim.split(" ")[1:] == ["r2", "ended"] for agent in site.nodes.agents.values()} == {True}
 
 
-def test_a_run_that_was_turned_away_owes_nothing(site: Site) -> None:
+def test_a_refused_run_has_no_pending_recovery(site: Site) -> None:
     turned_away(site)
     assert summarize(replay(site.journal, "r1")).owed == ""
 
@@ -82,7 +82,7 @@ def test_its_claims_can_be_ended_without_another_run(site: Site) -> None:
 
 
 @pytest.mark.parametrize("state", ["armed", "reverting"])
-def test_where_it_has_left_something_armed_the_claim_stands(site: Site, state: str) -> None:
+def test_the_claim_stays_while_a_change_is_armed(site: Site, state: str) -> None:
     nodes = turned_away(site)
     nodes.agents["n2"].tx, nodes.agents["n2"].state = "r1-1", state
     end = site.apply()
@@ -114,14 +114,14 @@ def of_another_version(site: Site, summary: RunSummary | None) -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["a summary", "no summary"])
-def test_a_run_of_another_version_has_ended_if_its_summary_says_so(site: Site, kept: bool) -> None:
+def test_a_run_of_another_version_has_ended_if_it_has_a_summary(site: Site, kept: bool) -> None:
     end = replace(run_summary(site.apply()), counter=17)
     of_another_version(site, end if kept else None)
     assert EndedRuns(site.journal, SMALL.cluster)("r0") == kept
     assert (highest_counter(site.journal, SMALL.cluster) == 17) == kept
 
 
-def test_a_run_written_by_a_run_says_how_it_ended_and_who_began_it(site: Site) -> None:
+def test_the_summary_of_a_run_contains_its_end_and_its_operator(site: Site) -> None:
     end = site.apply()
     assert site.journal.summary("r1") == run_summary(end)
     assert site.journal.header("r1").version == __version__

@@ -70,7 +70,7 @@ def test_a_silence_lasts_as_long_as_its_gate_says_from_when_it_was_set(journal: 
     assert said.endswith(f"silence s1 at {URL}; a resumed run lifts it at its end")
 
 
-def test_a_silence_that_nobody_wrote_down_is_told_as_what_may_be(journal: SqlJournal) -> None:
+def test_a_silence_that_was_not_journaled_is_reported_as_possible(journal: SqlJournal) -> None:
     site = Silencing(journal, unheard=True)
     with pytest.raises(KilledError):
         site.apply()
@@ -85,7 +85,7 @@ def test_a_silence_that_nobody_wrote_down_is_told_as_what_may_be(journal: SqlJou
     assert site.around.standing_now["s1"].comment.startswith("rollout r1, wave canary")
 
 
-def test_a_resumed_run_that_dies_too_has_left_what_both_of_its_controllers_set(journal: SqlJournal) -> None:
+def test_a_resumed_run_that_dies_has_left_the_silences_of_both_controllers(journal: SqlJournal) -> None:
     site = Silencing(journal, unheard=True)
     with pytest.raises(KilledError):
         site.apply()
@@ -96,20 +96,20 @@ def test_a_resumed_run_that_dies_too_has_left_what_both_of_its_controllers_set(j
     assert {each.identity for each in silences_left(journal, "r1", site.at)} == {"", "s2"}
 
 
-def test_a_run_that_has_ended_has_lifted_what_it_set(journal: SqlJournal) -> None:
+def test_an_ended_run_has_lifted_its_silences(journal: SqlJournal) -> None:
     site = Silencing(journal)
     assert site.apply().phase is Phase.ENDED
     assert site.around.standing_now == {}
     assert silences_left(journal, "r1", site.at) == ()
 
 
-def test_a_run_whose_plan_silences_nobody_has_left_nothing(journal: SqlJournal) -> None:
+def test_a_run_without_silences_has_left_none(journal: SqlJournal) -> None:
     site = Site(journal)
     site.killed("n1", Verb.CONFIRM)
     assert silences_left(journal, "r1", site.at) == ()
 
 
-def test_status_and_report_tell_of_a_dead_controllers_silence_and_not_of_one_that_is_over(
+def test_status_and_report_show_the_silence_of_a_dead_controller_until_it_expires(
     journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its journal's times are far in the future, so that this clock is before the silence's end; then far in the past."""

@@ -61,6 +61,6 @@ def test_a_foreign_unit_is_refused_with_its_name(plan: Plan, where: str) -> None
     assert "restarts or signals sshd.service, which is neither the kubelet's unit nor" in str(error)
 
 
-def test_however_much_is_foreign_the_message_can_be_read(plan: Plan) -> None:
+def test_the_message_about_many_foreign_paths_stays_short(plan: Plan) -> None:
     error = refused(plan, lambda change: change["files"].extend(writes(f"/etc/cron.d/{at}") for at in range(50)))
     assert len(error.problems) == MOST_PROBLEMS

@@ -70,7 +70,7 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(SqlJournal(tmp_path))
 
 
-def test_a_word_that_was_not_heard_before_the_end_does_not_end_a_catch_up(desk: Desk) -> None:
+def test_a_request_that_was_not_handled_before_the_end_does_not_end_a_recovery(desk: Desk) -> None:
     """Whoever said it was told that it came too late, or that nobody had heard."""
     end = desk.owing("r1")
     desk.journal.ask("r1", "abort", "anna@laptop", "slow pulls", "run")
@@ -81,7 +81,7 @@ def test_a_word_that_was_not_heard_before_the_end_does_not_end_a_catch_up(desk: 
     assert desk.journal.requests("r1", 0) == ()
 
 
-def test_a_run_that_another_has_followed_while_the_operator_was_asked_is_not_gone_on_with(desk: Desk) -> None:
+def test_a_run_that_was_superseded_during_the_confirmation_is_not_resumed(desk: Desk) -> None:
     desk.owing("r1")
     owing(desk.journal, "r1")
     desk.begin("r2")
@@ -94,7 +94,7 @@ def test_a_run_that_another_has_followed_while_the_operator_was_asked_is_not_gon
 
 
 @pytest.mark.parametrize("acts", [False, True])
-def test_only_a_run_that_touched_nothing_is_looked_past(desk: Desk, acts: bool) -> None:
+def test_only_a_run_that_touched_nothing_is_skipped(desk: Desk, acts: bool) -> None:
     """Another journal's run takes over: at once, or when the first node was changed."""
     desk.owing("r1")
 

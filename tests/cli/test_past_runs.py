@@ -112,16 +112,16 @@ def test_it_is_not_resumed_and_the_alternatives_are_printed(
     assert line.endswith("[another-version]")
 
 
-def test_an_html_report_of_it_is_refused_with_a_message(journal: SqlJournal, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_html_report_of_it_is_refused_with_a_message(
+    journal: SqlJournal, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(journal, BEGUN, run_summary(PLAY.state))
     assert run(["report", "--html", "run.html"]) == 5
     assert "[another-version]" in capsys.readouterr().err
     assert not Path("run.html").exists()
 
 
-def test_changed_events_of_another_version_are_refused(
-    journal: SqlJournal, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changed_events_of_another_version_are_refused(journal: SqlJournal, capsys: pytest.CaptureFixture[str]) -> None:
     write(journal, BEGUN, run_summary(PLAY.state))
     journal.close()
     with sqlite3.connect(".rollout/journal.db") as connection:

@@ -57,9 +57,7 @@ def test_an_html_report_is_written_and_its_path_printed(kept: Path, capsys: pyte
     assert "What was to change" in page
 
 
-def test_a_run_is_reported_without_an_unreadable_plan(
-    kept: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_reported_without_an_unreadable_plan(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan, play = journals.done(60)
     write("r20261121-100000-0003", plan, play, b"{}")
     assert run(["report", "--html", "run.html"]) == 0

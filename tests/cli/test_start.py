@@ -19,9 +19,7 @@ LISTS = "import sys; from rollout.cli.main import run; run(sys.argv[1:]); print(
 @pytest.mark.parametrize(
     "words", [["--version"], ["status"], ["watch"], ["pause"], ["abort"], ["continue"], ["report"]]
 )
-def test_commands_that_look_at_a_run_import_no_ssh_and_no_inventory_reader(
-    tmp_path: Path, words: list[str]
-) -> None:
+def test_commands_that_look_at_a_run_import_no_ssh_and_no_inventory_reader(tmp_path: Path, words: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LISTS, *words], cwd=tmp_path, capture_output=True, text=True, check=True
     )

@@ -91,7 +91,9 @@ def run_of(site: Site) -> str:
 # There and back.
 
 
-def test_a_node_that_would_lose_pods_is_drained_changed_confirmed_and_uncordoned_and_its_pods_run_elsewhere(few: Site) -> None:
+def test_a_node_that_would_lose_pods_is_drained_changed_confirmed_and_uncordoned_and_its_pods_run_elsewhere(
+    few: Site,
+) -> None:
     done, made = plan(few)
     drains = {name: node["drain"] for name, node in made["nodes"].items()}
     assert {name: drain["pods"] for name, drain in drains.items()} == dict.fromkeys(CHANGED, 1)

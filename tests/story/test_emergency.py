@@ -228,9 +228,7 @@ def test_a_third_machine_finishes_an_emergency_after_its_controller_was_killed(
     nothing_left(few, *FEW)
 
 
-def test_a_node_with_the_claim_of_a_dead_emergency_is_reverted(
-    few: Site, other: Elsewhere, third: Elsewhere
-) -> None:
+def test_a_node_with_the_claim_of_a_dead_emergency_is_reverted(few: Site, other: Elsewhere, third: Elsewhere) -> None:
     before = few.everything(*FEW)
     changed(few)
     without_journal(few)
