@@ -121,7 +121,7 @@ def test_a_run_of_another_version_has_ended_if_it_has_a_summary(site: Site, kept
     assert (highest_counter(site.journal, SMALL.cluster) == 17) == kept
 
 
-def test_the_summary_of_a_run_contains_its_end_and_its_operator(site: Site) -> None:
+def test_a_run_stores_its_summary_and_its_version(site: Site) -> None:
     end = site.apply()
     assert site.journal.summary("r1") == run_summary(end)
     assert site.journal.header("r1").version == __version__

@@ -28,7 +28,10 @@ SECONDS = SILENCING.silence
 
 @dataclass
 class Silencing(Site):
-    """Its plan silences each wave's nodes. ``unheard``: it is killed when the silences are set, before that is written down."""
+    """Its plan silences each wave's nodes.
+
+    ``unheard``: it is killed when the silences are set, before that is written down.
+    """
 
     around: Around = field(default_factory=Around)
     unheard: bool = False

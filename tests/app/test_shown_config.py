@@ -81,7 +81,7 @@ def test_empty_fields_are_not_compared() -> None:
 @pytest.mark.parametrize(
     "found", [(Verdict.FAIL, "/f is absent"), (Verdict.UNKNOWN, "the kubelet's command line could not be read")]
 )
-def test_a_failed_gate_needs_no_request(found: tuple[Verdict, str]) -> None:
+def test_a_failed_gate_or_a_change_without_fields_needs_no_request(found: tuple[Verdict, str]) -> None:
     api = Api(SHOWN)
     assert shown(api).judged("n1", PLANNED, 10.0, found) == found
     assert shown(api).judged("n1", CHANGE, 10.0, FOUND) == FOUND

@@ -60,7 +60,10 @@ def samples(*values: float) -> Samples:
 
 @dataclass
 class Around:
-    """Metrics, alerts, pages and local commands as a test wants them. A ``RemoteError`` in an answer's place is raised."""
+    """Metrics, alerts, pages and local commands as a test wants them.
+
+    A ``RemoteError`` in an answer's place is raised.
+    """
 
     clock: Watch = field(default_factory=Watch)
     metrics: Callable[[str], Samples | RemoteError] = lambda _query: samples(1.0)

@@ -1,4 +1,4 @@
-"""``rollout check --kubelet-config`` as typed: one object a line, exit codes, nothing invented."""
+"""``rollout check --kubelet-config`` as typed: one object per line, exit codes, no invented verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that lifts cordons by hand, as the real kubectl reads it: of the run that is meant, and of no run at work."""
+"""The command that lifts cordons by hand, as the real kubectl reads it: of the selected run, and of no run in progress."""
 
 from __future__ import annotations
 

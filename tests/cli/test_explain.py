@@ -1,4 +1,4 @@
-"""`rollout explain` as people type it."""
+"""`rollout explain` as typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan file between who looked at it and who applies it: its digest, what it writes, and what it may not."""
+"""A plan file between its review and its apply: its digest, what it writes, and what it must not write."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_apply_shows_the_files_first_and_the_digest_accepts_only_this_plan(
     assert not any((site.node(name) / "var/lib/rollout").exists() for name in NODES)
 
     unsaid = site.rollout("apply", "p.json", "--digest", printed[:12].upper())
-    assert (unsaid.code, "[not-confirmed]" in unsaid.err) == (2, True), "only the question is left"
+    assert (unsaid.code, "[not-confirmed]" in unsaid.err) == (2, True), "only the confirmation is missing"
     done = site.rollout("apply", "p.json", "--digest", printed[:12], "--yes")
     assert done.code == 0, done.all
     for said in (unsaid.out.splitlines(), done.out.splitlines()):

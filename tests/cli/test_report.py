@@ -19,7 +19,7 @@ from tests.plays import Drive
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the journal of a halted run, and of one before it that went well."""
+    """A folder with the journal of a halted run, and of an earlier run that ended as done."""
     monkeypatch.chdir(tmp_path)
     write("r20261119-100000-0001", *journals.done(60))
     write("r20261120-160000-ab12", *journals.halted())

@@ -1,4 +1,4 @@
-"""``apply``, ``status``, ``resume`` and ``rollback`` as typed: the typed confirmation, what is told of runs, what is refused."""
+"""``apply``, ``status``, ``resume`` and ``rollback`` as typed: the confirmation, the reports, and what is refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONE = ("--cluster", "small", "--limit", "small-001")
 
 
 def typing(site: Site, text: str, *words: str) -> Done:
-    """The call with a terminal for standard input, on which somebody types ``text``."""
+    """The call with a terminal as standard input, where an operator types ``text``."""
     person, terminal = pty.openpty()
     try:
         os.write(person, f"{text}\n".encode())
@@ -103,7 +103,7 @@ def test_a_run_from_its_confirmation_to_its_later_reports(pair: Site) -> None:
 
 @contextmanager
 def asked(site: Site, *words: str) -> Iterator[Callable[[str], Done]]:
-    """The call, sitting at its prompt; what is given types an answer and waits for the end."""
+    """The call, waiting at its prompt. Yields a function that types an answer and waits for the end."""
     person, terminal = pty.openpty()
     with subprocess.Popen(
         site.command(*words),
@@ -135,7 +135,7 @@ def asked(site: Site, *words: str) -> Iterator[Callable[[str], Done]]:
 
 
 def test_unlock_checks_the_lease_again_after_the_confirmation(pair: Site) -> None:
-    """Somebody has begun a run on this machine while the operator sat at the prompt."""
+    """A run started on this machine while ``unlock`` waited at its prompt."""
     with (
         closing(SqlJournal(pair.folder / ".rollout")) as journal,
         asked(pair, "unlock", *ONE, "--reason", "that laptop was stolen") as answer,

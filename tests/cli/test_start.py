@@ -1,4 +1,4 @@
-"""A call loads what it needs and no more: who looks at a run, or halts one, is not kept waiting by what reaches nodes."""
+"""A call imports only what it needs: looking at a run, or halting it, does not wait for the import of the SSH stack."""
 
 from __future__ import annotations
 

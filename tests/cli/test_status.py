@@ -1,4 +1,4 @@
-"""`rollout status` says whether a controller is at work on a run that has not ended."""
+"""`rollout status` shows whether a run that has not ended has a live controller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADER = RunHeader("r1", "test", "apply", encode_order(make_order({"a": 3})), 1,
 
 @pytest.fixture
 def journal(tmp_path: Path) -> SqlJournal:
-    """A run that was begun and has not ended."""
+    """A run that has started and not ended."""
     made = SqlJournal(tmp_path / "state")
     made.begin(HEADER)
     return made
@@ -55,7 +55,7 @@ def test_a_run_without_a_controller_is_reported_with_the_command_to_continue(
     assert document(tmp_path, capsys) == {"alive": False, "host": "", "silent": None}
 
 
-def test_a_journal_that_was_changed_is_a_state_error(
+def test_an_impossible_event_in_the_journal_is_a_state_error(
     journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal.acquire("test", "r1")

@@ -1,4 +1,4 @@
-"""A run and its nodes from another terminal: watch, pause, continue, abort, promote; verify, unlock, forget, catch up."""
+"""A run and its nodes from another terminal: watch, pause, continue, abort, promote; verify, unlock, forget, recover."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ APPLY = ("apply", "--cluster", "small", "--limit", ALL, "--yes")
 
 
 def done(site: Site, *words: str) -> Done:
-    """A call that ends well."""
+    """A call that must exit with 0."""
     found = site.rollout(*words)
     assert found.code == 0, found.out + found.err
     return found
@@ -40,7 +40,7 @@ def test_a_wave_that_holds_is_promoted_from_another_terminal(few: Site) -> None:
     with begun(few, *APPLY) as process:
         until(lambda: where(few).get("paused"), PATIENCE, "the canary has passed and the run holds")
         assert new(few) == 1
-        assert "rollout continue" in few.rollout("status").out, "it says how to promote"
+        assert "rollout continue" in few.rollout("status").out, "it prints how to promote"
         done(few, "continue", "--reason", "all quiet")
         assert process.wait(PATIENCE) == 0, said(few)
     assert new(few) == 6
@@ -76,7 +76,7 @@ def test_an_aborted_run_reverts_the_selected_scope(few: Site, revert: str) -> No
     if revert == "run":
         assert few.everything(*FEW) == before
     else:
-        assert 2 <= new(few) < 6, "what was confirmed stays, nothing new was begun"
+        assert 2 <= new(few) < 6, "confirmed nodes stay, no other node was started"
     nothing_left(few, *FEW)
 
 
@@ -119,7 +119,7 @@ def test_the_canary_is_reverted_once_and_its_time_predicts_the_rest(few: Site) -
     assert "not yet rehearsed" in planned.out
     done(few, "apply", "p.json", "--yes")
     assert new(few) == 6
-    assert len(transactions(few, "small-001")) == 2, "forth, back, forth: two transactions"
+    assert len(transactions(few, "small-001")) == 2, "applied, reverted, applied again: two transactions"
     assert [len(transactions(few, name)) for name in FEW[1:]] == [1] * 5
     run = where(few)["run"]
     assert "rehearsal" in few.rollout("status").out
@@ -138,7 +138,7 @@ def verify(site: Site, *words: str) -> Done:
 
 
 def test_verify_finds_drift_since_the_confirm(few: Site) -> None:
-    assert verify(few).code == 0, "nothing of ours anywhere"
+    assert verify(few).code == 0, "no node has anything of rollout"
     assert apply(few, ALL).code == 0
     well = verify(few)
     assert (well.code, "6 nodes as they should be" in well.out) == (0, True), well.out
@@ -176,7 +176,7 @@ def test_forget_removes_everything_of_rollout_and_needs_an_ended_run(few: Site) 
     done(few, "apply", "p.json", "--yes")
 
 
-# ------------------------------------------------------------------------------------------------- unlock and catch up
+# -------------------------------------------------------------------------------------------------- unlock and recover
 
 
 def test_a_cluster_held_by_a_machine_that_no_longer_exists_is_unlocked(few: Site) -> None:
@@ -188,7 +188,7 @@ def test_a_cluster_held_by_a_machine_that_no_longer_exists_is_unlocked(few: Site
         process.wait()
     claimed = apply(few, ALL)
     assert claimed.code == 5, claimed.out + claimed.err
-    assert "unlock" in claimed.out + claimed.err, "it says what to do"
+    assert "unlock" in claimed.out + claimed.err, "it prints what to do"
     silent = few.rollout("unlock", "--cluster", "small", "--limit", ALL, "--yes")
     assert (silent.code, "no-reason" in silent.err) == (2, True), silent.err
     freed = done(few, "unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "that laptop was stolen")

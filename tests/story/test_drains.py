@@ -1,6 +1,7 @@
 """A change that some nodes' pods would not survive: those nodes are emptied first, and left as they were found.
 
-Through the command line, on the lab: its API server takes cordons and evictions, and its pods go elsewhere as they would.
+Through the command line, on the lab: its API server takes cordons and evictions, and its pods go elsewhere as they
+would.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def nodes(site: Site) -> dict[str, LiveNode]:
 
 
 def going(site: Site, node: str) -> set[str]:
-    """The pods on a node that a drain makes go."""
+    """The pods on a node that a drain evicts."""
     with api(site) as cluster:
         return {pod.name for pod in cluster.leaving(node, SECONDS) if not pod.stays}
 
@@ -88,7 +89,7 @@ def run_of(site: Site) -> str:
     return run
 
 
-# There and back.
+# Draining and uncordoning.
 
 
 def test_a_node_that_would_lose_pods_is_drained_changed_confirmed_and_uncordoned_and_its_pods_run_elsewhere(
@@ -123,7 +124,7 @@ def test_a_canary_that_rehearses_is_drained_once_and_stays_empty_until_it_is_con
     assert cordons(few) == {}
 
 
-# Pods that do not go.
+# Pods that are not evicted.
 
 
 def test_a_budget_that_blocks_evictions_leaves_its_node_unchanged_and_the_others_are_changed(few: Site) -> None:
@@ -143,7 +144,7 @@ def test_a_budget_that_blocks_evictions_leaves_its_node_unchanged_and_the_others
 
 
 def test_a_slow_pod_is_waited_for_as_long_as_its_kubelet_may_take_and_is_named(few: Site) -> None:
-    """Kubelets 1.20 deduct the hook: its grace period of 12 s it may use, and 2 s more; it was given 4 s."""
+    """Kubelets 1.20 deduct the hook: the pod may use its grace period of 12 s and 2 s more. The playbook gives 4 s."""
     policy(few, "drain: 2m", "drain: 4s")
     few.fault(FIRST, "slow-termination", "--after", "12")
     (slow,) = going(few, FIRST)
@@ -179,7 +180,7 @@ def test_a_cordon_of_others_is_left_alone(few: Site) -> None:
 
 
 def test_a_node_that_should_keep_its_pods_is_not_changed_after_pods_of_a_drained_node_arrived(few: Site) -> None:
-    """All that fit when it was planned; then the first node's pods had nowhere else to go."""
+    """All pods fit when it was planned. Then the first node's pods could only move to this node."""
     policy(few, "perRack: 25%", "perRack: 1")
     few.fault("small-[003,061-063]", "cordoned")
     with api(few) as cluster:
@@ -198,7 +199,7 @@ def test_a_node_that_should_keep_its_pods_is_not_changed_after_pods_of_a_drained
     nothing_left(few, FIRST, "small-002")
 
 
-# Whatever ends a controller.
+# A controller that ends.
 
 
 def drained_now(site: Site) -> bool:
@@ -207,7 +208,7 @@ def drained_now(site: Site) -> bool:
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_can_be_resumed_after_its_controller_ends_in_a_drain(few: Site, signal_: signal.Signals) -> None:
-    """Killed, its cordon stays with the run's name on it; interrupted, it lifts that first."""
+    """If it is killed, its cordon stays with the run's mark. If it is interrupted, it lifts the cordon first."""
     few.fault(FIRST, "pdb-blocks")
     with begun(few, *APPLY) as process:
         until(lambda: drained_now(few) and cordons(few) == {FIRST: run_of(few)}, PATIENCE, "the canary is drained")
@@ -270,7 +271,7 @@ def test_a_cordon_that_cannot_be_lifted_is_reported_and_recover_lifts_it(few: Si
     caught = few.rollout("recover", run_of(few), "--yes")
     assert caught.code == 0, caught.out + caught.err
     assert cordons(few) == {}
-    assert few.is_new(FIRST), "nobody was at fault that it was left alone"
+    assert few.is_new(FIRST), "skipping it charged no node"
 
 
 def test_recover_lifts_the_cordons_of_a_halted_run(few: Site) -> None:
@@ -292,7 +293,7 @@ def test_recover_lifts_the_cordons_of_a_halted_run(few: Site) -> None:
     )
     assert cordons(few) == {}
     told = few.rollout("status", run).out
-    assert "may still be cordoned" not in told, "it is written down"
+    assert "may still be cordoned" not in told, "the journal records it"
     assert "cordons lifted later, " in few.rollout("report", run).out
     again = few.rollout("recover", run, "--yes")
     assert (again.code, f"rollout resume {run}" in again.err) == (5, True), "there is no cordon to lift any more"
@@ -318,7 +319,7 @@ def test_a_rollback_that_lifts_cordons_of_a_halted_run_records_that(few: Site) -
 
 
 def ended_halted(site: Site, run: str) -> None:
-    """Write down that the run halted and could not lift its cordon: what its controller would have written."""
+    """Journal that the run halted and could not lift its cordon, as its controller would have done."""
     with closing(SqlJournal(site.folder / site.state)) as journal, leased(journal, "small", run):
         state, at = replay(journal, run), 0.0
         events: list[str] = []
@@ -338,7 +339,7 @@ def ended_halted(site: Site, run: str) -> None:
 ANSWERS = {Verb.DRAIN: Trigger.DRAINING, Verb.UNCORDON: Trigger.STILL_CORDONED, Verb.CLEAN: Trigger.CLEANED}
 
 
-# Taken back by others.
+# Reverted by another run.
 
 
 def test_reverting_a_run_that_died_in_a_drain_lifts_its_cordons_even_without_its_journal(few: Site) -> None:

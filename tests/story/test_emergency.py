@@ -1,4 +1,5 @@
-"""An emergency at three in the morning: no journal, another machine, another operator, nodes away, controllers that die.
+"""An emergency at three in the morning: no journal, another machine, another operator, nodes away, controllers that
+die.
 
 What counts is what lies on the nodes at the end, byte for byte, and that every node is proven or named.
 """
@@ -81,7 +82,7 @@ class Elsewhere:
 
 
 def elsewhere(site: Site, host: str) -> Elsewhere:
-    """Copies of the inventory and of the key that sshd's on the nodes know: all that an operator carries along."""
+    """Copies of the inventory and of the SSH key of the nodes: all that an operator needs to bring."""
     home = Path("/tmp") / f"rollout-{site.folder.name}-{os.getpid()}-{host}"
     (home / "inventories").mkdir(parents=True)
     shutil.copy(site.folder / "inventories/small.yaml", home / "inventories")
@@ -133,7 +134,7 @@ def test_another_operator_on_another_machine_needs_the_inventory_and_a_key(few: 
     nothing_left(few, *FEW)
     lines = back.out.splitlines()
     claimed = next(at for at, line in enumerate(lines) if line.startswith("claimed"))
-    assert any(ABOUT.match(line) for line in lines[:claimed]), "the time is said before anything is touched"
+    assert any(ABOUT.match(line) for line in lines[:claimed]), "the time is printed before any node is touched"
     assert lines[-1].startswith("proof: 6 of 6 nodes read again"), "the proof comes last"
     status = subprocess.run(
         [*other.command("status", "-o", "json")[:-4], "--state", str(other.home / "state")],
@@ -192,7 +193,7 @@ def test_nodes_of_different_runs_are_reverted_one_run_at_a_time(few: Site, other
     assert f"stays: run {older} on 3 nodes small-[001-003]" in newest.out
     assert f"`rollout rollback {older} --cluster small --emergency` takes it back too" in newest.out
     again = other.rollout(*emergency())
-    assert (again.code, few.everything(*FEW)) == (0, between), "repeating it steps no further"
+    assert (again.code, few.everything(*FEW)) == (0, between), "repeating it reverts nothing older"
     assert "proof: 3 of 3 nodes read again" in again.out, "but proves it again"
     named = other.rollout(*emergency(older))
     assert named.code == 0, named.out + named.err
@@ -266,7 +267,7 @@ def ended_or_told(process: Process) -> bool:
 
 
 def test_a_ctrl_c_during_a_retry_ends_it_and_a_second_one_ends_it_at_once(few: Site, other: Elsewhere) -> None:
-    """Who hangs is waited for once more, and not asked again. Whoever presses it again does not wait for that either."""
+    """A hanging node is waited for once more, and not asked again. A second Ctrl-C does not wait for it either."""
     changed(few)
     took = {}
     few.fault("small-062", "refuse")
@@ -317,7 +318,7 @@ def _digest(path: Path) -> str:
 
 
 def test_the_predicted_time_is_based_on_the_last_measured_revert(few: Site, other: Elsewhere) -> None:
-    """That it is about what it takes is shown in virtual time: ``tests/app/test_emergencies.py``."""
+    """``tests/app/test_emergencies.py`` shows in virtual time that the prediction matches the duration."""
     changed(few)
     began = time.monotonic()
     first = other.rollout(*emergency())
@@ -350,7 +351,7 @@ def test_options_that_contradict_each_other_are_refused_before_anything_is_read(
 
 
 def test_a_run_in_progress_in_another_journal_is_taken_over(few: Site, other: Elsewhere) -> None:
-    """Its controller is fenced by every node; what it had armed goes back with the rest."""
+    """Every node fences its controller. The changes that it had armed are reverted with the rest."""
     before = few.everything(*FEW)
     path = few.folder / "playbooks/pulls.yaml"
     path.write_text(path.read_text().replace("soak: 600ms", "soak: 30s"))

@@ -1,4 +1,5 @@
-"""What goes wrong on the way and on the nodes, one kind after the other: who is charged, what halts, what every node ends with.
+"""What goes wrong on the way and on the nodes, one kind after the other: who is charged, what halts, what every node
+ends with.
 
 Only through the command line, on nodes with the real agent. The lab's faults are in ``rollout lab fault --help``.
 """
@@ -46,7 +47,7 @@ def policy(site: Site, old: str, new: str) -> None:
 
 
 def plan(site: Site, limit: str, *words: str, code: int = 0) -> dict[str, Any]:
-    """Plan into p.json, and what is in it."""
+    """Plan into p.json, and return its content."""
     done = site.rollout("plan", "--cluster", "small", "--limit", limit, "--out", "p.json", *words)
     assert done.code == code, done.err
     found: dict[str, Any] = json.loads((site.folder / "p.json").read_text())
@@ -58,19 +59,19 @@ def apply(site: Site, limit: str) -> Done:
 
 
 def begun(site: Site, *words: str) -> AbstractContextManager[Process]:
-    """A controller at work."""
+    """A running controller."""
     log = site.folder / f"{site.state}.out"
     log.unlink(missing_ok=True)
     return at_work(site.command(*words), site.folder, log)
 
 
 def said(site: Site) -> str:
-    """What the controller in the background has printed so far."""
+    """The output of the background controller so far."""
     return (site.folder / f"{site.state}.out").read_text()
 
 
 def where(site: Site) -> Any:
-    """The newest run, by its journal; nothing as long as there is none."""
+    """The newest run, by its journal; empty while there is none."""
     done = site.rollout("status", "-o", "json")
     if "[no-runs]" in done.err:
         return {"counts": {}}
@@ -79,13 +80,13 @@ def where(site: Site) -> Any:
 
 
 def transactions(site: Site, name: str) -> list[str]:
-    """What was ever begun on this node."""
+    """All transactions that were started on this node."""
     folder = site.node(name) / "var/lib/rollout/tx"
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
 def token(site: Site, name: str) -> list[str]:
-    """Counter, run, and ``live`` or ``ended``: the node's own word on who has it."""
+    """Counter, run, and ``live`` or ``ended``: the claim that the node reports."""
     return (site.node(name) / "var/lib/rollout/token").read_text().split()
 
 
@@ -112,8 +113,8 @@ def test_a_node_that_does_not_answer_the_plan_is_listed_with_the_reason_and_the_
     few.fault("small-001", "refuse")
     with silent(few, "small-062", "small-063") as silence:
         made = plan(few, "@all&small-[001-003,061-063]", "--save-snapshot", "s.json")
-    assert silence.most == 2, "hung nodes wait side by side"
-    assert sorted(silence.came) == ["small-062", "small-063"], "and nobody waits for them twice"
+    assert silence.most == 2, "hung nodes are waited for in parallel"
+    assert sorted(silence.came) == ["small-062", "small-063"], "and they are not waited for twice"
     left = {entry["name"]: (entry["standing"], entry["reference"]) for entry in made["left"]}
     assert left == {
         "small-001": ("unreachable", "connection-refused"),
@@ -123,7 +124,7 @@ def test_a_node_that_does_not_answer_the_plan_is_listed_with_the_reason_and_the_
     assert made["nodes"].keys() == {"small-002", "small-003", "small-061"}
 
     refused = few.rollout("apply", "p.json", "--yes")
-    assert refused.code == 2, "half the nodes are gone: a cluster that is sick already is left alone"
+    assert refused.code == 2, "half the nodes are unreachable: an unhealthy cluster is not changed"
     assert refused.err.count("\n") == 1
     assert "small-[001,062-063]" in refused.err
     assert "[preflight]" in refused.err
@@ -153,11 +154,11 @@ def test_a_node_that_does_not_answer_its_claim_is_charged_and_too_many_stop_the_
     few.fault("small-002", "refuse")
     with silent(few, "small-003") as silence:
         refused = few.rollout("apply", "p.json", "--yes")
-    assert silence.came == ["small-003"], "nobody waits for it twice"
+    assert silence.came == ["small-003"], "it is not waited for twice"
     assert refused.code == 2, refused.out
     assert "nothing was touched" in refused.out
     assert few.everything(*FEW) == before
-    assert [transactions(few, name) for name in FEW] == [[]] * 6, "not even begun"
+    assert [transactions(few, name) for name in FEW] == [[]] * 6, "not even started"
     nothing_left(few, "small-001", "small-061")
     for word in ("resume", "recover"):  # neither sends to the other for a run that touched nothing
         sent_on = few.rollout(word, "--yes")
@@ -177,7 +178,7 @@ def test_a_node_that_does_not_answer_its_claim_is_charged_and_too_many_stop_the_
     few.fault("small-[002-003]", "--clear")
     resumed = few.rollout("resume", "--yes")
     assert resumed.code == 4, resumed.out + resumed.err
-    assert [name for name in FEW if not few.is_new(name)] == ["small-003"], "who was sick is not tried again"
+    assert [name for name in FEW if not few.is_new(name)] == ["small-003"], "the unhealthy node is not tried again"
     found = where(few)
     assert found["counts"] == {"confirmed": 5, "reverted": 1}
     assert found["owed"] == ""
@@ -358,7 +359,7 @@ def test_nodes_of_a_controller_that_died_stay_claimed_until_resume_or_an_emergen
 
 
 def test_claims_of_an_ended_run_do_not_block_a_new_run(few: Site) -> None:
-    """The advice that is printed is followed to its end: nothing is owed, the claims are ended, and a new run goes through."""
+    """Follows the printed hints: no recovery is pending, the claims are ended, and a new run succeeds."""
     plan(few, ",".join(FEW))
     assert few.rollout("apply", "p.json", "--yes").code == 0
     run = where(few)["run"]

@@ -1,4 +1,4 @@
-"""What a user sees of gates: through the command line, on nodes with the real agent, the lab's API and servers of the test's own."""
+"""Gates as a user sees them: by the command line, with the real agent, the lab's API and servers of the test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def vector(value: float) -> Reply:
 
 
 def endpoints(site: Site, **said: str) -> None:
-    """Say in the inventory where what gates ask is found."""
+    """Set the endpoints of the gates in the inventory."""
     path = site.folder / "inventories/small.yaml"
     path.write_text(path.read_text() + f"endpoints: {json.dumps(said)}\n")
 
@@ -91,7 +91,7 @@ def test_an_unusable_api_stops_a_run_before_it_starts(few: Site, fault: str, sai
 
 
 def test_a_run_waits_for_an_api_that_becomes_unreachable(few: Site) -> None:
-    """The canary has passed and is held; whoever has no baseline then is not touched, not charged, and tried again."""
+    """The canary has passed and is held. A node without a baseline is then not touched, not charged, and retried."""
     with_api(few)
     policy(few, f"budgets: {PLENTY}", "budgets: {wave: 1, rack: 1, fleet: 1}")
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")

@@ -30,7 +30,7 @@ HURRIED = {
 
 @pytest.fixture
 def iad(tmp_path: Path) -> Iterator[Site]:
-    """Twenty-three nodes of every kind that iad has, under its shipped files; the playbook is only hurried."""
+    """Twenty-three nodes of every kind that iad has, with its shipped files and a faster playbook."""
     for name in ("inventories", "templates"):
         (tmp_path / name).symlink_to(ROOT / name)
     text = (ROOT / "playbooks/parallel-pulls.yaml").read_text()
@@ -66,7 +66,7 @@ def names(site: Site) -> list[str]:
 
 
 def is_parallel(site: Site, name: str) -> bool:
-    """Whether the node's configuration, wherever its layout has it, is the new one; half of it fails."""
+    """Whether the node's configuration is the new one, wherever its layout has it. A half change fails the test."""
     paths = [site.node(name) / place for place in ("var/lib/kubelet/config.yaml", "etc/kubernetes/kubelet-config.yaml")]
     (text,) = [path.read_text() for path in paths if path.exists()]
     said = {

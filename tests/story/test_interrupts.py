@@ -1,4 +1,7 @@
-"""Ctrl-C, as a terminal sends it: to the whole process group. The first drains and saves, the second stops; both resume."""
+"""Ctrl-C, as a terminal sends it: to the whole process group.
+
+The first drains and saves, the second stops; both resume.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +37,14 @@ def test_after_the_first_ctrl_c_nodes_in_flight_finish_and_the_run_can_be_resume
         assert process.wait(PATIENCE) == 130, said(few)
     told = said(few)
     assert "interrupted" in told
-    assert f"rollout resume {where(few)['run']}" in told, "it says how to go on"
+    assert f"rollout resume {where(few)['run']}" in told, "it prints how to continue"
     nothing_left(few, *FEW)
     found = where(few)
     assert (found["ending"], found["exit_code"]) == ("interrupted", 130)
     new = [name for name in FEW if few.is_new(name)]
-    assert {"small-001", "small-061"} <= set(new), "what was in flight was brought to its end"
+    assert {"small-001", "small-061"} <= set(new), "nodes in flight finished"
     assert found["counts"] == {"confirmed": len(new), "pending": len(FEW) - len(new)}
-    assert len(new) < len(FEW), "nothing new was begun"
+    assert len(new) < len(FEW), "no other node was started"
     old = [name for name in FEW if name not in new]
     assert few.everything(*old) == {k: v for k, v in before.items() if k.split("/")[0] in old}
     assert "interrupted" in few.rollout("status").out
@@ -82,7 +85,7 @@ def test_ctrl_c_during_a_rollback_reverts_no_more_until_resumed(few: Site) -> No
     new = [name for name in FEW if few.is_new(name)]
     assert found["ending"] == "interrupted"
     assert found["counts"] == {"confirmed": len(new), "reverted": len(FEW) - len(new)}
-    assert len(new) >= 3, "the rest was not begun"
+    assert len(new) >= 3, "the rest was not started"
     resumed = few.rollout("resume", "--yes")
     assert resumed.code == 0, resumed.out + resumed.err
     assert few.everything(*FEW) == before
@@ -90,7 +93,7 @@ def test_ctrl_c_during_a_rollback_reverts_no_more_until_resumed(few: Site) -> No
 
 
 def wave_gate(site: Site, script: str) -> Path:
-    """A wave gate that first notes for which wave it is asked."""
+    """A wave gate that first records the wave."""
     asked, gate = site.folder / "asked", site.folder / "gate.sh"
     gate.write_text(f'echo "$ROLLOUT_WAVE" >>{asked}\n{script}\n')
     policy(site, "soak: 600ms", f"gates: {{wave: [{{command: [sh, {gate}]}}]}}\nsoak: 600ms")
@@ -109,7 +112,7 @@ def test_a_wave_that_was_interrupted_in_its_gates_has_not_passed(few: Site) -> N
         assert process.wait(PATIENCE) == 130, said(few)
     found = where(few)
     assert (found["ending"], found["counts"]) == ("interrupted", {"confirmed": 1, "pending": 1})
-    assert few.is_new("small-001"), "an interruption takes nothing back"
+    assert few.is_new("small-001"), "an interrupt reverts nothing"
     patient.unlink()
     resumed = few.rollout("resume", "--yes")
     assert resumed.code == 0, resumed.out + resumed.err
@@ -150,4 +153,4 @@ def test_ctrl_c_while_nodes_are_read_does_not_wait_and_changes_nothing(few: Site
     assert few.everything(*FEW) == before
     assert all(transactions(few, name) == [] for name in FEW)
     assert not (few.node("small-001") / "var/lib/rollout").exists(), "not even claimed"
-    assert few.rollout("status").code == 2, "no run was written down"
+    assert few.rollout("status").code == 2, "no run was journaled"

@@ -1,4 +1,5 @@
-"""kill -9 of the controller at the journal writes of a small run, then resume: every node ends as planned, nothing is left.
+"""kill -9 of the controller at the journal writes of a small run, then resume: every node ends as planned, nothing is
+left.
 
 Law 1. Each death has nodes and a journal of its own, so that they can be tried side by side.
 """
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.process
 __all__ = ["few"]  # the fixture
 
 DRAWN = 4
-"""Deaths that are tried when it is not night."""
+"""Deaths that are tried outside of ``make night``."""
 
 
 def dying(site: Site, at: int, when: str, *words: str) -> Done:
@@ -53,7 +54,8 @@ def take_back(site: Site, mine: Site, number: int, before: dict[str, str]) -> No
 def die_and_resume(site: Site, number: int, at: int, when: str) -> None:
     """One death at write ``at``, then resume to the end, then everything back.
 
-    What comes at once is written at once: a run that wrote less often is taken back, and the next one dies a write before its end.
+    What comes at once is written at once: a run that wrote less often is taken back, and the next one dies a write
+    before its end.
     """
     names, mine = pair(number), site.apart(f"state-{number}")
     limit = ",".join(names)

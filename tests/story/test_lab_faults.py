@@ -1,6 +1,8 @@
-"""Broken disks, nodes that die and come back, rubbish for answers, wrong clocks, restless kubelets: what the run says, and where it ends.
+"""Broken disks, nodes that die and come back, rubbish for answers, wrong clocks, restless kubelets: what the run
+says, and where it ends.
 
-Each story ends with everything taken back: every file of every node as before, nothing of ours left (docs/lab.md lists the faults).
+Each story ends with everything taken back: every file of every node as before, nothing of ours left (docs/lab.md
+lists the faults).
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ def carried_out(site: Site) -> Done:
 
 
 def taken_back(site: Site, before: dict[str, str]) -> None:
-    """From what the nodes know alone; whatever became of them, they are then as they were."""
+    """An emergency rollback. Afterwards every node is as it was before, whatever happened to it."""
     site.fault("@all", "--clear")
     until(lambda: all(site.is_well(name) for name in FEW), PATIENCE, "kubelets that crashed are back")
     done = site.rollout("rollback", "--cluster", "small", "--emergency", "--yes", "--limit", ",".join(FEW))
@@ -72,7 +74,7 @@ def test_each_node_ends_by_its_own_fault_and_the_run_names_it(few: Site) -> None
     }
     assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, True]
     assert where(few)["counts"] == {"confirmed": 2, "refused": 2, "reverted": 2}
-    assert "left behind: small-003" in done.out, "what cannot be written cannot be tidied up, and that is said"
+    assert "left behind: small-003" in done.out, "a read-only disk cannot be cleaned up, and that is reported"
     still = {path: content for path, content in before.items() if path.startswith(("small-061", "small-062"))}
     assert few.everything("small-061", "small-062") == still, "to the byte, with a full disk and after a power cut"
     taken_back(few, before)
@@ -159,7 +161,7 @@ def test_a_node_with_invalid_answers_is_not_planned_and_has_a_pending_recovery_i
     assert done.code == 4, done.out + done.err
     assert troubles(few) == {"small-062": ("unreachable", reference)}
     assert words in done.out + done.err
-    assert not set("\x1b\x07\0") & set(done.out + done.err), "nothing it says reaches the terminal as it is"
+    assert not set("\x1b\x07\0") & set(done.out + done.err), "its output never reaches the terminal unfiltered"
     assert where(few)["owed"] == "small-062"
     assert "healthy yes" not in done.out
     assert [few.is_new(name) for name in FEW] == [True, True, True, True, False, True]
@@ -168,7 +170,7 @@ def test_a_node_with_invalid_answers_is_not_planned_and_has_a_pending_recovery_i
 
 @pytest.mark.night  # given up a minute after its guard must have fired
 def test_a_node_with_invalid_answers_during_an_apply_reverts_itself(few: Site) -> None:
-    """The guard does: the controller can neither see nor reach what there is. A lie that it is confirmed is not believed."""
+    """The guard reverts, because the controller cannot read the node. A false report of a confirm is not believed."""
     before = few.everything(*FEW)
     policy(few, BUDGETS, PLENTY)
     policy(few, "guard: 60s", "guard: 15s")  # it is waited for

@@ -1,4 +1,4 @@
-"""Nodes that pull images while a rollout comes by."""
+"""Nodes that pull images when a rollout reaches them."""
 
 from __future__ import annotations
 

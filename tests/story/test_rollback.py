@@ -1,4 +1,4 @@
-"""Taking back: a run by its journal, or by what the nodes alone know; foreign bytes; twice; in pieces; with deaths in between."""
+"""Rollbacks: by the journal, or by what the nodes report; foreign bytes; repeated; in parts; with killed controllers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_run_is_reverted_in_parts_and_repeating_it_reverts_nothing_older(few: 
     assert ["=7m" in few.flags(name) for name in FEW] == [True, False, True, True, True, True]
     rest = few.rollout("rollback", second, "--yes")
     assert rest.code == 0, rest.out + rest.err
-    assert few.everything(*FEW) == after_first, "one run back, no more"
+    assert few.everything(*FEW) == after_first, "only one run is reverted"
     for again in (("rollback", second, "--yes"), emergency(few)):
         repeated = few.rollout(*again)
         assert repeated.code == 0, repeated.out + repeated.err
@@ -49,7 +49,7 @@ def test_a_run_is_reverted_in_parts_and_repeating_it_reverts_nothing_older(few: 
 
     named = few.rollout("rollback", first, "--cluster", "small", "--emergency", "--yes", "--limit", ALL)
     assert named.code == 0, named.out + named.err
-    assert few.everything(*FEW) == after_first, "its nodes' newest transaction is another run's: left alone"
+    assert few.everything(*FEW) == after_first, "the newest transaction of its nodes is of another run: not touched"
     misspelt = few.rollout(*emergency(few), first[:-1] + "x")
     assert misspelt.code == 2, misspelt.out
     assert f"did you mean `{first}`?" in misspelt.err or f"did you mean `{second}`?" in misspelt.err
@@ -118,10 +118,10 @@ def test_a_killed_rollback_is_resumed_with_its_options(few: Site) -> None:
 
     until(lambda: all(few.is_well(name) for name in FEW), PATIENCE, "who was restarted is well")
     early = apply(few, ALL)
-    assert early.code == 5, "a rollback under way comes first"
+    assert early.code == 5, "a rollback in progress must end first"
     resumed = few.rollout("resume", "--yes")
     assert resumed.code == 0, resumed.out + resumed.err
-    assert few.everything(*FEW) == before, "--force, once said, holds for the run"
+    assert few.everything(*FEW) == before, "--force counts for the whole run"
     assert where(few)["counts"] == {"reverted": 6}
     nothing_left(few, *FEW)
 
@@ -141,14 +141,14 @@ def test_a_run_that_is_in_progress_or_died_is_reverted_from_any_state(few: Site)
     assert back.code == 0, back.out + back.err
     assert few.everything(*FEW) == before
     nothing_left(few, *FEW)
-    assert all(transactions(few, name) == [] for name in FEW[1:]), "who was not touched is only set free"
+    assert all(transactions(few, name) == [] for name in FEW[1:]), "on untouched nodes only the claim is ended"
     policy(few, "soak: 30s", "soak: 600ms")
     again = apply(few, "small-002")
     assert again.code == 0, again.out + again.err
 
 
 def test_a_run_is_reverted_although_another_was_resumed_since(few: Site) -> None:
-    """Found in use: the token that the resume had raised was not known to the rollback."""
+    """Found in use: the rollback did not know the token that the resume had raised."""
     drifted = FEW[1:]
     before = few.everything(*drifted)
     planned = few.rollout("plan", "--cluster", "small", "--limit", ALL, "--out", "again.json")

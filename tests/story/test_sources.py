@@ -1,4 +1,4 @@
-"""Clusters whose nodes are said elsewhere: by an Ansible inventory, by the API server; and what the API server knows."""
+"""Clusters with nodes from another source: an Ansible inventory or the API server; and what the API server knows."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def planned(site: Site) -> Any:
 
 
 def about_nodes(made: Any) -> list[Any]:
-    """The plan's remarks but for those on what its changes come to."""
+    """The plan's remarks, except those on the side effects of its changes."""
     return [each for each in made["remarks"] if each["reference"] not in ("kubeadm-rewrites", "pods-not-foreseen")]
 
 
@@ -101,7 +101,7 @@ def test_an_emergency_does_not_need_the_api_server_that_lists_the_nodes(small: S
     emergency = ("rollback", "--cluster", "small", "--emergency", "--yes")
     small.fault("api", "api-down")
     never = small.rollout(*emergency)
-    assert (never.code, "[not-reached]" in never.err) == (2, True), "nothing was ever heard of the nodes"
+    assert (never.code, "[not-reached]" in never.err) == (2, True), "no nodes were ever listed"
     small.fault("api", "--clear")
     assert small.rollout("apply", "--cluster", "small", "--yes").code == 0
     small.fault("api", "api-down")
@@ -114,7 +114,7 @@ def test_an_emergency_does_not_need_the_api_server_that_lists_the_nodes(small: S
 
 
 def test_commands_that_finish_or_revert_a_run_do_not_need_the_api_server_that_lists_the_nodes(small: Site) -> None:
-    """It is just then that it may be down; a plan needs it."""
+    """The API server may be down exactly then. A plan needs it."""
     describe(small, LIVE)
     policy(small, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     with begun(small, "apply", "--cluster", "small", "--yes") as run:
@@ -177,7 +177,7 @@ def test_cordoned_nodes_are_skipped_unless_the_playbook_includes_them(small: Sit
     (left,) = made["left"]
     assert (left["standing"], left["reference"], left["nodes"]) == ("skipped", "cordoned", "small-002")
     done = small.rollout("apply", "p.json", "--yes")
-    assert done.code == 0, "left alone on purpose is no failure"
+    assert done.code == 0, "skipping on purpose is no failure"
     playbook = small.folder / "playbooks/pulls.yaml"
     playbook.write_text(playbook.read_text() + "cordoned: true\n")
     assert planned(small)["changed"] == 1
