@@ -1,4 +1,4 @@
-"""Whether a plan can still be applied, looked at on its nodes without a claim."""
+"""Whether a plan can still be applied, checked on its nodes without a claim."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def found_by(site: Site) -> tuple[PlanDecision, list[str]]:
-    """The answer, and who was asked for it."""
+    """The answer, and the nodes that were asked for it."""
     asked = len(site.nodes.asked)
     found = look_before(SMALL, WAY, site.nodes, site.journal)
     said = site.nodes.asked[asked:]
@@ -56,7 +56,7 @@ def test_an_unreachable_node_never_counts_as_applied(site: Site) -> None:
 
 
 def test_a_plan_that_only_restarts_is_recognised_by_the_runs_that_confirmed_it(site: Site) -> None:
-    """Its files are the same before and after, so they tell nothing."""
+    """Its files are the same before and after, so they show no difference."""
     group = SMALL.groups[0]
     file = replace(group.change.files[0], after=group.change.files[0].before)
     plan = replace(SMALL, groups=(replace(group, change=replace(group.change, files=(file,))),))

@@ -1,4 +1,4 @@
-"""Back ends that nobody named say so, whatever they are asked: a gate over one is UNKNOWN, and never a pass."""
+"""A back end that is not set reports that for every request: its gate is UNKNOWN, never a pass."""
 
 from __future__ import annotations
 

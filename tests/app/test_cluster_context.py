@@ -1,4 +1,4 @@
-"""What is asked of the API server before a plan is made, and what is said where it does not answer."""
+"""What planning reads from the API server, and what it reports if there is no answer."""
 
 from __future__ import annotations
 

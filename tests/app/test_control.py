@@ -1,4 +1,4 @@
-"""A word to a run from another terminal: what became of it is told as it is, also when it comes too late."""
+"""A request to a run from another terminal: its result is reported correctly, also when it is too late."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.plays import Play
 
 
 class Controller:
-    """A run at work on simulated nodes, written into a real journal; ``hears`` is what it does while somebody waits."""
+    """A run on simulated nodes with a real journal. ``hears``: what it does while a request waits."""
 
     def __init__(self, folder: Path, run: str = "r1", cluster: str = "test") -> None:
         self.journal = SqlJournal(folder)
@@ -87,7 +87,7 @@ def test_a_run_that_ends_before_it_handles_a_request_is_not_waited_for(tmp_path:
 
 
 def test_a_request_that_is_recorded_after_the_runs_end_is_too_late(tmp_path: Path) -> None:
-    """It was at work when it was looked at; nobody was there any more to hear what was written then."""
+    """The run was in progress at the check, but had no controller any more when the request was recorded."""
     at_work = Controller(tmp_path)
     at_work.until(lambda s: s.phase is Phase.RUNNING)
 
@@ -118,7 +118,7 @@ def test_runs_of_several_clusters_can_be_in_progress(tmp_path: Path) -> None:
 
 
 def test_a_journal_of_another_version_is_refused_with_a_message(tmp_path: Path) -> None:
-    """It plays by other rules: its events lead to where this version says no node can be."""
+    """Its version has other rules: its events lead to node states that this version does not allow."""
     at_work = Controller(tmp_path)
     elsewhere = Answered(1.0, "a-1", 1, Verb.READ, Trigger.GATES_PASSED)
     at_work.journal.append("r1", [encode_event(elsewhere)])

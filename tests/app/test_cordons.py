@@ -1,4 +1,4 @@
-"""What is written down of cordons that were lifted after a run."""
+"""What the journal records about cordons that were lifted after a run."""
 
 from __future__ import annotations
 

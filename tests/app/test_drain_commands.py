@@ -1,4 +1,4 @@
-"""A drain as a worker does it: first the node is asked, then the API server; cordons that others are to lift."""
+"""A drain by the worker: it asks first the node, then the API server; and cordons that others must lift."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_node_that_briefly_does_not_answer_in_its_drain_is_kept_and_no_pod_is_
 
 
 class Freezing(Pods):
-    """The controller stands still in the middle of its cordon, for longer than a claim is believed."""
+    """The controller freezes during its cordon, for longer than a claim is trusted."""
 
     working: NodeWorker | None = None
 
@@ -112,12 +112,12 @@ def test_a_cordon_is_lifted_without_contacting_the_node() -> None:
     assert api.whose is Cordon.NONE
 
 
-# By others: whoever takes a run back.
+# Cordons lifted by others: by a rollback of the run.
 
 
 @dataclass
 class Marked(Pods):
-    """Nodes by the run whose mark they bear."""
+    """Nodes and the run of their mark."""
 
     marks: dict[str, str] = field(default_factory=dict)
     stuck: str = ""
@@ -150,12 +150,12 @@ def test_cordons_of_spared_runs_stay() -> None:
     assert api.marks == {"a": "", "b": "r2"}
 
 
-# Pods that came since.
+# Pods that arrived since.
 
 
 @dataclass
 class Placing(Pods):
-    """Says what is on the node when it is asked right before the change."""
+    """Reports the pods on the node right before the change."""
 
     there: tuple[PlacedPod, ...] = ()
     asked_for: int = 0

@@ -1,4 +1,4 @@
-"""One round of a drain: what is asked of the API server, what its answers mean, and when waiting has an end."""
+"""One round of a drain: the requests to the API server, what its answers mean, and when the wait ends."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_missing_drain_rights_are_reported_at_once() -> None:
 
 
 def test_a_failed_request_during_an_extended_wait_is_retried() -> None:
-    """Its pods end in their own time: one reset connection is no reason to have evicted them for nothing."""
+    """The pods still terminate in time. One reset connection must not make their evictions useless."""
     api, go = given(replace(DB, grace=3600))
     go(10.0)
     api.now += 20.0
@@ -227,7 +227,7 @@ def test_a_failed_request_during_an_extended_wait_is_retried() -> None:
 
 
 def test_pods_that_keep_coming_to_a_cordoned_node_end_its_drain() -> None:
-    """They tolerate the cordon: without them, and without an end, each round would evict what the round before let come."""
+    """The pods tolerate the cordon. Without a limit, each round would evict the pods that arrived after the last."""
     api, go = given(WEB)
     for number in range(MOST_NEWCOMERS):
         assert go(900.0).trigger is Trigger.DRAINING, number

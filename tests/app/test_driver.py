@@ -1,4 +1,4 @@
-"""The driver: an event is durable before anything that follows from it is begun."""
+"""The driver: an event is durable before anything that follows from it is started."""
 
 from __future__ import annotations
 

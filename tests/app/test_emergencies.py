@@ -1,4 +1,4 @@
-"""An emergency by what nodes say: which runs are meant, who is owed, for how long they are asked, and within which limits."""
+"""An emergency by what nodes report: selected runs, pending recoveries, retries and limits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SILENT = "no banner within 10 s"
 
 
 def said(name: str, *runs: str, state: str = "confirmed", live: str = "", token: int = 0) -> Report:
-    """A node that holds one transaction of each of these runs, newest first; run ``rN`` had token N.
+    """A node that has one transaction of each of these runs, newest first; run ``rN`` had token N.
 
     ``live``: who has a claim on it, with ``token``, or else with the token of its newest transaction.
     """
@@ -108,7 +108,7 @@ HONEST = tuple(said(name, "r3", "r2") for name in NODES[:5])
 
 
 def forged(*receipts: Receipt) -> Report:
-    """What the last node says, whose root is not us."""
+    """The answer of the last node, where an attacker is root."""
     return Report(
         NODES[5], "status", Outcome.DONE, receipts=receipts, token=Token(receipts[0].counter, "r0", live=False)
     )
@@ -119,7 +119,7 @@ def told(made: Emergency) -> str:
 
 
 def test_one_node_cannot_make_an_old_run_the_newest() -> None:
-    """Or a lie would take back what is good on every node, and leave what broke them."""
+    """Otherwise one false answer would revert a good change on every node and leave the broken one."""
     lie = forged(Receipt("r2-1", "r2", 999, ReceiptState.CONFIRMED))
     newest_on_all = found(RunsToRevert(), reports(*HONEST, lie))
     assert newest_on_all.picked == ("r3",)
@@ -129,7 +129,7 @@ def test_one_node_cannot_make_an_old_run_the_newest() -> None:
 
 @pytest.mark.parametrize("copies", [1, 50])
 def test_an_impossible_counter_is_shown_and_not_used(copies: int) -> None:
-    """However many receipts one node shows: it has one say."""
+    """One node counts once, however many receipts it shows."""
     lies = (Receipt(f"x-{at}", f"x{at}", 10**14 - at, ReceiptState.CONFIRMED) for at in range(copies))
     made = found(RunsToRevert(), reports(*HONEST, forged(*lies)))
     assert made.picked == ("r3",)
@@ -159,7 +159,7 @@ def test_without_any_credible_counter_the_run_must_be_named() -> None:
 
 @pytest.mark.parametrize("state", ["confirmed", "reverted"])
 def test_a_run_on_the_canary_alone_is_the_newest_with_a_warning_about_the_run_on_most_nodes(state: str) -> None:
-    """A forged receipt a little above all others looks the same: who is woken up decides, and must see it."""
+    """A forged receipt a little above all others looks the same. The operator decides, and must see it."""
     made = found(RunsToRevert(), reports(*HONEST, said(NODES[5], "r4", "r3", state=state)))
     assert made.picked == ("r4",)
     assert "newest run on the nodes: run r4 on 1 node;" in told(made)
@@ -179,7 +179,7 @@ def test_one_node_cannot_make_the_newest_run_look_old() -> None:
 
 
 def test_a_run_that_is_not_selected_keeps_its_claims() -> None:
-    """It was just said that it stays: only who holds what is meant, or what nobody knows of, is set free."""
+    """It was printed that this run stays. Only claims of selected or unknown runs are ended."""
     at_work = reports(
         said(NODES[0], "r3"),
         said(NODES[1], "r9", live="r9"),
@@ -217,14 +217,14 @@ def test_a_run_that_no_node_reports_is_refused_with_a_hint() -> None:
 
 
 def zoned(count: int, zones: int) -> Inventory:
-    """Racks of one node: a limit per rack alone would let all of them go at once."""
+    """Racks of one node: a limit per rack alone would allow all of them at once."""
     plain = inventory(count, per_rack=1)
     nodes = {name: replace(node, zone=f"z{at % zones}") for at, (name, node) in enumerate(plain.nodes.items())}
     return replace(plain, nodes=nodes)
 
 
 def most_away(of: Inventory, limits: Limits) -> Mapping[str, int]:
-    """Zone → the most of its nodes that were away at once while all of them were taken back."""
+    """Zone → the most of its nodes that were unavailable at once while all were reverted."""
     held = {name: said(name, "r1") for name in of.nodes}
     order = emergency(held, "new", ("r1",), of, limits, force=False).order
     play = confirmed_before(order)
@@ -252,7 +252,7 @@ def test_with_one_zone_only_racks_are_limited() -> None:
 
 
 BEFORE_A_RESTART = 0.16
-"""Seconds that a simulated node's revert takes besides its kubelet's start."""
+"""Seconds that a simulated node's revert takes in addition to its kubelet's start."""
 
 
 @pytest.mark.no_cover
@@ -288,7 +288,7 @@ def test_a_nodes_time_depends_on_its_restart_pause(pauses: tuple[str, ...], seco
 
 @dataclass
 class Script:
-    """Hands that do nothing: what nodes say in each reading, in turn, the last one again and again."""
+    """A fake ``EmergencyIO``: the answers of nodes for each reading, in turn; the last one repeats."""
 
     readings: list[Mapping[str, Report]]
     endings: list[Ending] = field(default_factory=list)
@@ -456,7 +456,7 @@ def test_a_stop_before_the_first_run_prints_nothing() -> None:
     ],
 )
 def test_a_node_that_another_run_holds_by_now_is_left_alone(came: Report, why: str) -> None:
-    """A command that was forgotten in some terminal must not take tomorrow's change back."""
+    """A command that was forgotten in a terminal must not revert tomorrow's change."""
     script = Script([reports(HERE, AWAY), reports(HERE, came)])
     assert go(script) == 0
     assert script.orders == [{NODES[0]: "r9-1"}]
@@ -465,7 +465,7 @@ def test_a_node_that_another_run_holds_by_now_is_left_alone(came: Report, why: s
 
 @pytest.mark.parametrize("token", [10, 13])
 def test_a_node_that_a_newer_run_holds_with_the_change_on_it_is_unknown(token: int) -> None:
-    """What becomes of it there is that run's matter; nobody has seen it back."""
+    """The newer run decides about the change. No reading has shown it reverted."""
     script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9", live="r13", token=token))])
     assert go(script) == 4
     assert script.orders == [{NODES[0]: "r9-1"}]
@@ -474,7 +474,7 @@ def test_a_node_that_a_newer_run_holds_with_the_change_on_it_is_unknown(token: i
 
 
 def test_a_node_with_the_claim_of_an_older_emergency_is_taken_over() -> None:
-    """Its controller was killed: nobody else would take that node back."""
+    """Its controller was killed, so nothing else would revert that node."""
     script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9", live="e-before", token=9))])
     assert go(script) == 0
     assert script.orders == [{NODES[0]: "r9-1"}, {NODES[1]: "r9-1"}]
@@ -505,7 +505,7 @@ def test_no_round_follows_a_run_that_did_not_end_as_done(ending: Ending, code: i
 
 
 def test_runs_that_still_hold_a_node_keep_their_cordons() -> None:
-    """Of those that are meant, of the dead ones it took over and of those that have ended none is needed any more."""
+    """Cordons of selected runs, of dead runs that it took over, and of ended runs are not needed any more."""
     at_work = reports(
         said(NODES[0], "r9"), said(NODES[1], "r3", live="r3"), said(NODES[2], "r2"), said(NODES[3], live="r5"),
         said(NODES[4], live="r9"), silent(NODES[5]),

@@ -1,4 +1,4 @@
-"""A claim of a run that this journal knows to have ended gives way; every other one is left to who has it."""
+"""A claim of a run that has ended, according to this journal, is taken over. Every other claim stays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOST = RemoteAnswer(
 
 @dataclass
 class BehindABastion(Agents):
-    """What is asked arrives; while ``lost``, its answer does not."""
+    """Requests arrive; while ``lost`` is set, their answers do not."""
 
     lost: bool = False
     out_of_reach: set[str] = field(default_factory=set)
@@ -48,7 +48,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def turned_away(site: Site) -> BehindABastion:
-    """Its claims arrived, and no answer came back."""
+    """A run with claims that arrived and answers that did not."""
     nodes = site.nodes
     assert isinstance(nodes, BehindABastion)
     nodes.lost = True
@@ -105,7 +105,7 @@ def test_a_run_that_has_not_ended_keeps_its_claim(site: Site) -> None:
 
 
 def of_another_version(site: Site, summary: RunSummary | None) -> None:
-    """What ``r1`` did was done by a version with other rules, and is known as ``r0``."""
+    """A version with other rules did the work of ``r1``; it is stored as ``r0``."""
     header = site.journal.header("r1")
     order = json.dumps(json.loads(header.order) | {"run": "r0", "rules": RULES - 1})
     site.journal.begin(replace(header, run="r0", order=order))

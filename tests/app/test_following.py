@@ -1,4 +1,4 @@
-"""Following a run, and the words that nobody would hear: they are refused, each with what to do instead."""
+"""Following a run; and requests that no controller could handle: each is refused with a hint."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_run_with_a_controller_is_followed_until_it_has_ended(journal: SqlJour
 
 
 def at_work_on(journal: SqlJournal, *words: RequestWord) -> None:
-    """A run in its middle, whose controller lives, has heard these words, and hears nothing more for now."""
+    """A run in progress with a live controller that has handled these requests and handles no more for now."""
     Site(journal).killed("n2", Verb.APPLY)
     at_work(journal, "r1")
     for word in words:
@@ -121,7 +121,7 @@ def test_a_run_may_be_paused_again_after_a_pause(journal: SqlJournal) -> None:
 
 
 class Restarting(SqlJournal):
-    """Its database is away for some looks."""
+    """Its database is unreachable for some reads."""
 
     away = 0
 

@@ -1,4 +1,4 @@
-"""What a plan will do besides what it is for: pods at stake, pulls under way, registries, caps."""
+"""The side effects of a plan: affected pods, pulls in progress, registries, caps."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What rollout itself fails on is one node's trouble: that node is refused, and everything goes on for the others.
+"""If rollout itself fails on one node, only that node is refused, and the other nodes continue.
 
-The failures are put in by hand: no content is known that causes one. ``tests/hostile/`` looks for such content.
+The failures are injected: no content is known that causes one. ``tests/hostile/`` looks for such content.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Kept:
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, error: type[BaseException] = ValueError) -> None:
-    """From now on the function fails on whatever holds the poison."""
+    """From now on the function fails on everything that contains the poison."""
     whole = getattr(module, name)
 
     def fails(*words: Any, **more: Any) -> Any:
@@ -91,7 +91,7 @@ PLACES = {
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_fleet_with_one_failing_node_is_planned(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """The others as they are planned without it; it is refused, is told where, and not what its file says."""
+    """The others are planned as without it. It is refused with the place of the failure, without its file's content."""
     known, poisoned, nodes = poisoned_fleet()
     kept = Kept()
     whole = planned(known, nodes, kept)
@@ -166,7 +166,7 @@ def answering(verb: str) -> Agents:
 
 
 def test_an_answer_that_rollout_fails_on_affects_only_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a plan's reading, a run's and an emergency's, and a verification's."""
+    """For the readings of a plan, a run, an emergency and a verification."""
     poison(monkeypatch, agent_answer, "read")
     kept = Kept()
     nodes = snapshot_fleet(inventory(2), way_to(*NODES), answering("snapshot"), Wall(), kept).nodes

@@ -1,4 +1,4 @@
-"""The driver while its journal is away: nothing is begun, answers are kept, and its patience has an end that is computed."""
+"""The driver with an unreachable journal: nothing is started, answers are kept, and the wait has a computed end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.orders import make_order
 
 
 class AwayLog(Log):
-    """Its writes fail from the ``after``-th on, until the clock says ``back`` (and then with ``then``, if that is given)."""
+    """Its writes fail from the ``after``-th on, until the clock reaches ``back`` (then with ``then``, if it is given)."""
 
     def __init__(self, order: Order, after: int, lasts: float, then: StateError | None = None) -> None:
         super().__init__(order)
@@ -79,7 +79,7 @@ def test_a_run_continues_when_its_journal_is_back() -> None:
 
 
 def test_an_unreachable_journal_does_not_end_a_run_that_has_nothing_to_write() -> None:
-    """Words of other terminals are read every second: nobody can leave one either."""
+    """Requests of other terminals are read every second. During an outage no terminal can record one either."""
     order = make_order({"a": 6})
     log = AwayLog(order, after=0, lasts=0.5)
     log.began = 3.4  # between two writes, at a moment when words are looked for
@@ -99,7 +99,7 @@ def test_the_journal_after_an_outage_replays_to_the_same_run() -> None:
 
 
 def test_answers_during_an_outage_are_not_lost() -> None:
-    """The verb was asked before; its answer is collected while the journal is away, and taken up once it is back."""
+    """The verb was sent before. Its answer is collected during the outage and handled afterwards."""
     order = make_order({"a": 4})
     log = AwayLog(order, after=2, lasts=5)
     collected: list[Event] = []

@@ -1,4 +1,4 @@
-"""What a controller that was killed has left in Alertmanager, as the journal alone tells it."""
+"""The silences that a killed controller has left in Alertmanager, from the journal alone."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_run_without_silences_has_left_none(journal: SqlJournal) -> None:
 def test_status_and_report_show_the_silence_of_a_dead_controller_until_it_expires(
     journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its journal's times are far in the future, so that this clock is before the silence's end; then far in the past."""
+    """The journal's times are far in the future, so that the silence has not expired; then far in the past."""
     for run_id, at, told in (("r1", 4e9, True), ("r2", 1000.0, False)):
         folder = tmp_path / run_id
         site = Silencing(SqlJournal(folder), at=at, runs=int(run_id[1:]) - 1)

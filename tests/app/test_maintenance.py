@@ -1,4 +1,4 @@
-"""Looking after nodes outside of runs: what differs from the receipts and the journal, forgetting, and unlocking."""
+"""Maintenance of nodes outside of runs: differences from the receipts and the journal, forget, and unlock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KNOWN = Known("r1", MACHINE, 1000.0, {CONFIG: digest(OLD)})
 
 
 def verified(*lines: str, machine: str = MACHINE) -> RemoteAnswer:
-    """What a node says that run r1 confirmed."""
+    """The answer of a node that run r1 confirmed."""
     expected = f"expected r1-1 confirmed {digest(NEW)} 644 0:0 {CONFIG}"
     return answer("verify", f"fact machine-id {machine}", expected, *lines, *well())
 
@@ -110,7 +110,7 @@ def freed(nodes: Agents, known: frozenset[str] = frozenset()) -> Freed:
 
 @pytest.mark.parametrize(("known", "claims"), [(frozenset({"r1"}), "r1"), (frozenset({"r9"}), "u1")])
 def test_a_claim_is_ended_in_the_name_of_its_run_if_our_journal_has_it(known: frozenset[str], claims: str) -> None:
-    """A run that our journal knows can be resumed with its next token; one of another journal never gets its nodes back."""
+    """A run of our journal can be resumed with its next token. A run of another journal never gets its nodes back."""
     nodes = Agents()
     assert freed(nodes, known) == Freed("n1", "r1")
     claim, clean = (words for _, words in nodes.asked)
@@ -131,6 +131,6 @@ def test_a_node_that_is_lost_after_its_claim_is_not_released() -> None:
 
 
 def test_leftovers_of_the_cleanup_are_reported() -> None:
-    """What is armed is left to its guard."""
+    """An armed change is left to its guard."""
     left = answer("cleanup", "left the guard of r1-1 is armed", "left a lock")
     assert freed(Agents({("n1", "cleanup"): left})).still == "the guard of r1-1 is armed; a lock"

@@ -1,4 +1,4 @@
-"""The node gates that ask the API server, over one that shows what a test wants: nothing unread or outdated passes."""
+"""The node gates that ask the API server, with a fake server: no missing or outdated answer passes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def unready(sight: Sight, message: str = "") -> Sight:
 
 @dataclass
 class Api(Absent):
-    """What each look shows, in turn, the last one again and again."""
+    """The result of each look, in turn; the last one repeats."""
 
     shows: list[Sight | RemoteError]
     looks: int = 0
@@ -148,7 +148,7 @@ def test_an_unreachable_api_server_is_unknown() -> None:
 
 @pytest.mark.parametrize("written", ["", "{", '{"v": 99}'])
 def test_without_a_baseline_nothing_passes(written: str) -> None:
-    """A controller that comes after has only what the journal kept, maybe of another version."""
+    """A later controller has only the journal, perhaps of another version."""
     made = asked(RENEWED)
     made.baseline = written
     trigger, _, evidence = made.now()
@@ -156,7 +156,7 @@ def test_without_a_baseline_nothing_passes(written: str) -> None:
 
 
 def test_an_outdated_list_of_pods_never_passes() -> None:
-    """An API server's cache may be behind: what it does not show yet may be the harm that is looked for."""
+    """An API server's cache may be outdated: the failure that the gate looks for may not be visible yet."""
     made = asked(SEEN, replace(RENEWED, pods_at=9), RENEWED, replace(RENEWED, pods_at=10)).before()
     assert "its cache is behind" in made.now()[2], "than the baseline"
     assert "its cache is behind" not in made.now()[2]

@@ -59,7 +59,7 @@ PLAN = Plan(
 
 
 class Outside:
-    """Nodes, local commands and clock as a test wants them; remembers what was asked."""
+    """Fake nodes, local commands and clock; records the requests."""
 
     def __init__(self, answers: list[RemoteAnswer], statuses: Mapping[str, int | None] | None = None) -> None:
         self.answers = answers
@@ -113,7 +113,7 @@ PROCESS = f"process {{}} {COMMAND_LINE}"
 
 
 def reading(**changes: str) -> RemoteAnswer:
-    """A healthy reading of the node, with some lines said otherwise."""
+    """A healthy reading of the node, with some lines replaced."""
     lines = {
         "receipt": RECEIPT.format("armed").strip(),
         "active": "unit kubelet.service ActiveState active",
@@ -195,7 +195,7 @@ def test_a_restart_between_two_readings_fails_the_process_gate() -> None:
 
 @pytest.mark.parametrize("verb", [Verb.APPLY, Verb.REVERT])
 def test_a_restart_that_rollout_did_does_not(verb: Verb) -> None:
-    """A canary's rehearsal applies, takes back and applies again."""
+    """A canary's rehearsal applies, reverts and applies again."""
     outside = Outside([reading(), ARMED, reading(pid="unit kubelet.service MainPID 8", process=PROCESS.format(8))])
     working = worker(outside)
     found = [working(ask(step)) for step in (Verb.MEASURE, verb, Verb.MEASURE)][-1]
@@ -244,7 +244,7 @@ READY = Gate(GateKind.NODE_READY, GateScope.NODE, "nodeReady", timeout=0.01)
 
 
 class Api:
-    """An API server that shows one node, or is away."""
+    """An API server that shows one node, or is unreachable."""
 
     def __init__(self, ready: str) -> None:
         self.ready = ready
@@ -323,7 +323,7 @@ def of_disruption(disruption: Disruption) -> Plan:
 
 
 def applied(plan: Plan, *answers: RemoteAnswer, regardless: bool = False) -> tuple[Answered, list[str], int]:
-    """What an apply brought, which verbs the node was asked for, how often its connection was given up."""
+    """The result of an apply, the verbs that the node got, and how often its connection was released."""
     outside = Outside(list(answers))
     found = worker(outside, plan)(replace(ask(Verb.APPLY), regardless=regardless))
     assert isinstance(found, Answered)

@@ -1,4 +1,4 @@
-"""What a worker does for each command of the machine, over agents in memory; and what a rollback's never does."""
+"""What a worker does for each command of the machine, with agents in memory; and what a rollback's worker never does."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_wave_gates_are_asked_by_the_controller_not_by_a_node() -> None:
     ],
 )
 def test_a_rollback_has_no_plan_and_does_nothing_that_needs_one(command: Ask | OpenWave | JudgeWave) -> None:
-    """That it is asked to is a fault of ours: it must not end as an answer of the node's."""
+    """Such a command is a bug in rollout: it must not become an answer of the node."""
     nodes = Agents()
     with pytest.raises(LookupError):
         worker(nodes, None)(command)
@@ -64,7 +64,7 @@ def test_a_node_without_a_planned_drain_is_not_drained() -> None:
 
 
 def test_a_claim_that_a_rollback_should_have_taken_over_is_refused_as_false() -> None:
-    """Believed, one forged answer would stop the rollback on all other nodes."""
+    """If it were believed, one forged answer would stop the rollback on all other nodes."""
     nodes = Agents({("n1", "status"): answer("status", "refused claimed run r9 has it")})
     read = Ask("n1", Verb.READ, 1, "r1-1", 3)
     over = worker(nodes, None)(read)
@@ -78,7 +78,7 @@ def test_a_claim_that_a_rollback_should_have_taken_over_is_refused_as_false() ->
 
 
 def test_an_impossible_token_is_refused_and_not_used() -> None:
-    """Believed, the next run's token would have to be higher still, until no agent takes it any more."""
+    """If it were believed, each next run would need a higher token, until no agent accepts it any more."""
     nodes = Agents({("n1", "status"): answer("status", f"token {10**14} r9 live", "refused fenced a newer run")})
     found = worker(nodes)(Ask("n1", Verb.READ, 1, "r1-1", 3))
     assert isinstance(found, Answered)

@@ -1,4 +1,4 @@
-"""A plan file that another program sealed does no more than a plan of rollout's own may do."""
+"""A plan file that another program sealed can do no more than a plan that rollout made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def plan() -> Plan:
 
 
 def refused(plan: Plan, edit: Callable[[dict[str, Any]], object]) -> InputError:
-    """Why the plan is not read with this edit of its first group's change, sealed anew."""
+    """The reason why the plan is refused after this edit of its first group's change and a new seal."""
     document = json.loads(plan_codec.encode(plan))
     document.pop("digest")
     document["blobs"][digest(CRON.encode())] = CRON

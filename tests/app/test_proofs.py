@@ -1,4 +1,4 @@
-"""The proof of a rollback: every node is read once more, and judged by what it says, not by what was done to it."""
+"""The proof of a rollback: every node is read again, and judged by what it reports, not by what was requested."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ELSEWHERE = "healthzPort: 10300\n"
 
 
 def read_again(*lines: str, state: str = "reverted", **changes: str) -> RemoteAnswer:
-    """What a node says that was taken back, with some lines of its kubelet's said otherwise."""
+    """The answer of a reverted node, with some lines of its kubelet replaced."""
     return answer("verify", receipt("r1-1", state), *(lines or BACK), *well(**changes))
 
 
@@ -58,7 +58,7 @@ def test_a_node_that_cannot_be_read_again_is_not_proven() -> None:
 
 
 class Moved(Agents):
-    """A node whose kubelet serves healthz at another port than 10248."""
+    """A node with a kubelet that serves healthz on another port than 10248."""
 
     def __init__(self, snapshot: RemoteAnswer, says_there: str = "healthz ok") -> None:
         super().__init__({("n1", "snapshot"): snapshot})

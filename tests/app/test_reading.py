@@ -1,4 +1,4 @@
-"""Reading a fleet: one round trip a node, and one node's trouble is data that holds up nobody."""
+"""Reading a fleet: one round trip per node. An error of one node is data and does not delay the others."""
 
 from __future__ import annotations
 

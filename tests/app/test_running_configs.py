@@ -1,4 +1,4 @@
-"""What running kubelets have of files that changed since they started: /configz, our own last transaction there, or nothing known."""
+"""What running kubelets loaded of files that changed since: from /configz, our last transaction, or unknown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WITH_API = replace(some_nodes(1), endpoints=Endpoints(kubeconfig="admin.conf", c
 
 
 class Api:
-    """Answers of ``/configz``; remembers whom it was asked as."""
+    """Answers of ``/configz``; records the kubeconfig of each request."""
 
     def __init__(self, answer: Mapping[str, Any] | Exception) -> None:
         self.answer = answer
@@ -47,7 +47,7 @@ class Api:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> SqlJournal:
-    """With one run, that wrote ``LOADED`` onto the node."""
+    """A journal with one run that wrote ``LOADED`` to the node."""
     (group,) = SMALL.groups
     file = replace(group.change.files[0], path=CONFIG, after=digest(LOADED.encode()))
     change = replace(group.change, files=(file,))
@@ -103,7 +103,7 @@ def test_otherwise_the_last_transaction_counts(journal: SqlJournal, api: Api) ->
 
 
 def test_otherwise_it_is_unknown(journal: SqlJournal) -> None:
-    """No transaction of this journal started the kubelet: of none, of another journal's run, of a run that is gone."""
+    """The kubelet was started by no transaction, by a run of another journal, or by a run that is gone."""
     here = replace(WITH_API, endpoints=Endpoints())
     for node in (edited(), edited(**{"loaded.kubelet.service": "r9-1"})):
         assert known(node, journal, Api({}), here).running == ""
@@ -112,7 +112,7 @@ def test_otherwise_it_is_unknown(journal: SqlJournal) -> None:
 
 
 def test_a_file_with_the_loaded_content_is_not_stale(journal: SqlJournal) -> None:
-    """Somebody saved it again, or undid an edit."""
+    """The file was saved again, or an edit was undone."""
     same = replace(kubeadm(NAME, config=LOADED), stale=STALE, facts=OURS, receipts=edited().receipts)
     assert known(same, journal, Api({"maxPods": 110}), WITH_API).stale == ()
 

@@ -1,4 +1,4 @@
-"""Which run may be gone on with, and what is looked at again under the lease: others act while an operator is asked."""
+"""Which run may be resumed, and what is checked again under the lease: others may act during the confirmation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Desk:
         )
 
     def begin(self, run: str) -> RunState:
-        """What a plan finds on its nodes is what it changes."""
+        """A plan changes what it finds on its nodes."""
         for node in self.play.nodes.values():
             node.files = OLD
         self.play.carry_out(replace(self.order, run=run))
@@ -57,7 +57,7 @@ class Desk:
         return go_on(self.play.order, unasked, self.tools())
 
     def owing(self, run: str) -> RunState:
-        """A run that ends, and owes something to one node, which is there again."""
+        """A run that ended with a pending recovery of one node that answers again."""
         self.play.cut_off("a-3")
         end = self.begin(run)
         assert (end.ending, end.nodes["a-3"].owed) == (Ending.DONE, True)
@@ -71,7 +71,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def test_a_request_that_was_not_handled_before_the_end_does_not_end_a_recovery(desk: Desk) -> None:
-    """Whoever said it was told that it came too late, or that nobody had heard."""
+    """The sender was told that it was too late, or not handled."""
     end = desk.owing("r1")
     desk.journal.ask("r1", "abort", "anna@laptop", "slow pulls", "run")
     caught_up = desk.go_on("r1")
@@ -95,7 +95,7 @@ def test_a_run_that_was_superseded_during_the_confirmation_is_not_resumed(desk: 
 
 @pytest.mark.parametrize("acts", [False, True])
 def test_only_a_run_that_touched_nothing_is_skipped(desk: Desk, acts: bool) -> None:
-    """Another journal's run takes over: at once, or when the first node was changed."""
+    """A run of another journal takes over: at once, or after the first node was changed."""
     desk.owing("r1")
 
     def take_over(*_: object) -> None:

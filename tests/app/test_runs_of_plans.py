@@ -1,4 +1,4 @@
-"""Runs of a plan from their beginning: what is written down first, who may begin, resume or roll back, and what is left."""
+"""Runs of a plan: what is journaled first, which runs may start, be resumed or be rolled back, and what remains."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Locked(SqlJournal):
 
 
 def test_a_cluster_is_locked_while_a_controller_is_alive(site: Site, tmp_path: Path) -> None:
-    """That says more than that the run has not ended: who has it, and that it goes on."""
+    """``locked`` is more precise than ``run-unfinished``: it names the holder, and the run is in progress."""
     site.killed("n2", Verb.APPLY)
     with pytest.raises(StateError) as raised:
         Site(Locked(tmp_path)).apply()
@@ -122,7 +122,7 @@ def test_a_cluster_is_locked_while_a_controller_is_alive(site: Site, tmp_path: P
 
 
 def test_a_run_of_another_version_does_not_block_a_new_run(site: Site) -> None:
-    """Nobody here can tell whether it has ended; the nodes' own claims do."""
+    """This version cannot know whether it has ended. The claims on the nodes show it."""
     site.killed("n1", Verb.READ)
     elsewhere = Answered(1.0, "n1", 1, Verb.READ, Trigger.GATES_PASSED)
     with leased(site.journal, CLUSTER, "r1"):
@@ -131,7 +131,7 @@ def test_a_run_of_another_version_does_not_block_a_new_run(site: Site) -> None:
 
 
 class Broken(SqlJournal):
-    """Somebody changed what was written, or it cannot be read now."""
+    """The journal was changed, or it cannot be read now."""
 
     def events(self, run: str, after: int = 0) -> tuple[str, ...]:
         raise StateError("journal-broken", "event 3 is not as it was written")
@@ -145,7 +145,7 @@ def test_no_run_starts_with_a_broken_journal(site: Site, tmp_path: Path) -> None
 
 
 class Unreleasing(SqlJournal):
-    """The lease cannot be given back."""
+    """The lease cannot be released."""
 
     def __init__(self, folder: Path, reference: str) -> None:
         super().__init__(folder)
@@ -157,7 +157,7 @@ class Unreleasing(SqlJournal):
 
 
 def test_a_lease_that_cannot_be_released_is_no_failure(tmp_path: Path) -> None:
-    """It is free when it has been silent for a while."""
+    """It expires without heartbeats."""
     assert Site(Unreleasing(tmp_path, "journal-away")).apply().ending is Ending.DONE
 
 
@@ -227,7 +227,7 @@ def test_a_run_that_has_not_ended_is_resumed_and_not_recovered(site: Site) -> No
 
 
 def test_a_request_to_a_node_counts_as_done_even_without_an_answer(site: Site) -> None:
-    """The controller died in it, and its successor was turned away before it did anything itself."""
+    """The controller died during the request, and its successor was refused before it did anything."""
     site.killed("n1", Verb.APPLY)
     assert has_acted(site.journal, "r1")
     site.nodes.says |= {(name, "status"): answer("status", "refused fenced token 9 is newer") for name in NAMES}
@@ -277,7 +277,7 @@ def test_a_run_is_rolled_back_over_its_own_claims(site: Site) -> None:
 
 @pytest.mark.parametrize(("node", "verb"), [("n1", Verb.READ), ("n2", Verb.REVERT)])
 def test_a_killed_rollback_is_resumed_and_still_takes_over_claims(site: Site, node: str, verb: Verb) -> None:
-    """The run that it takes back still holds the nodes that the rollback had not come to."""
+    """The run that it reverts still holds the nodes that the rollback had not reached."""
     site.killed("n3", Verb.APPLY)
     site.dies_at = (node, verb)
     with pytest.raises(KilledError):
@@ -321,7 +321,7 @@ def test_a_node_that_a_later_run_did_not_touch_keeps_its_confirmed_state(site: S
 
 
 def test_nothing_older_than_an_unreadable_run_counts(site: Site) -> None:
-    """It may have taken back whatever is older."""
+    """It may have reverted any older change."""
     site.apply()
     header: RunHeader = replace(site.journal.header("r1"), run="r9", order="{}")
     site.journal.begin(header)

@@ -1,4 +1,4 @@
-"""The effective-config gate asks ``/configz`` where it may, and can do without."""
+"""The effective-config gate reads ``/configz`` if it may, and works without it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FOUND = (Verdict.PASS, "command line and 1 file as planned")
 
 
 class Api:
-    """An API server that shows this, or says why not."""
+    """An API server that shows this configuration, or an error."""
 
     def __init__(self, answer: Mapping[str, Any] | RemoteError) -> None:
         self.answer = answer

@@ -1,4 +1,4 @@
-"""What plan must refuse because of a template or a setting, found by check before any node is read."""
+"""``check`` finds what ``plan`` must refuse because of a template or a setting, before any node is read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def complaints(
     fleet: FleetSnapshot | None = None,
     **templates: str,
 ) -> list[str]:
-    """``config``, ``flags`` and ``drop_in`` in the place of the templates that are shipped."""
+    """``config``, ``flags`` and ``drop_in`` replace the shipped templates."""
     files = {"inventories/c.yaml": inventory, "playbooks/p.yaml": f"name: p\nsettings: {{{settings}}}\n{playbook}"}
     said = {CONFIG: "config", FLAGS: "flags", DROP_IN: "drop_in"}
     texts = {path: templates.get(said[path], text) for path, text in TEMPLATES.items()}
@@ -153,7 +153,7 @@ def test_a_setting_that_has_no_home_anywhere() -> None:
 
 
 def test_a_playbook_that_no_inventory_names_may_be_for_any_cluster() -> None:
-    """So what only some kinds refuse is no mistake, what all refuse is one."""
+    """So a refusal by some kinds is no mistake, and a refusal by all kinds is one."""
     unnamed = INVENTORY.replace("playbook: p\n", "")
     assert complaints("seccompDefault: true", inventory=unnamed.replace("v1.30.2", "v1.25.0")) == []
     assert len(complaints("evictionHard: {memory: 1Gi}", inventory=unnamed)) == 1
@@ -168,7 +168,7 @@ def test_control_plane_nodes_are_tried_if_the_playbook_includes_them() -> None:
 
 
 def test_a_snapshot_narrows_to_what_the_nodes_have() -> None:
-    """A node whose own file says the grace period of a soft threshold takes the threshold alone."""
+    """A node with the grace period of a soft threshold in its own file accepts the threshold alone."""
     text = nodes.CONFIG_TEXT + "evictionSoftGracePeriod: {memory.available: 1m}\n"
     read = {"n1": nodes.kubeadm("n1", "1.29.1", "containerd", config=text), "n2": nodes.plain("n2", "1.29.1", "crio")}
     soft = "evictionSoft: {memory.available: 10%}"

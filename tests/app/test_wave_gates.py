@@ -1,6 +1,6 @@
-"""The wave gates over back ends that say what a test wants: three verdicts, baselines, the control group, silences.
+"""The wave gates with fake back ends: three verdicts, baselines, the control group, silences.
 
-The same over real HTTP is in tests/adapters; here is what each answer of a back end means for the wave.
+tests/adapters tests the same over real HTTP. Here: what each answer of a back end means for the wave.
 """
 
 from __future__ import annotations
@@ -323,7 +323,7 @@ def test_in_the_last_wave_the_wave_itself_before_its_change_is_the_control(befor
 
 @pytest.mark.parametrize("baseline", ["", "{", "[]", "{}", '{"rate": "old"}'])
 def test_without_a_baseline_nothing_is_compared_and_nothing_passes(baseline: str) -> None:
-    """Nobody wrote one down, or what was written cannot be read."""
+    """There is none, or it cannot be read."""
     around = Around()
     assert one(around, metric(COMPARED), baseline, control=())[0] is UNKNOWN
     assert one(around, alerts(), baseline) == (UNKNOWN, "which alerts fired before the wave is not known")
@@ -397,7 +397,7 @@ def test_a_silence_that_cannot_be_set_is_unknown_and_the_others_are_journaled() 
 
 
 def test_names_with_too_little_in_common_are_unknown_and_set_no_silence() -> None:
-    """A query that is cut short would be asked of other nodes."""
+    """A shortened query would match other nodes."""
     many = tuple(f"{at * 7919 % 100_003:x}-{at * 104_729 % 1_000_003:x}" for at in range(12_000))
     around = Around()
     gates = Asked(around, (alerts(SILENCING),)).of()
@@ -407,7 +407,7 @@ def test_names_with_too_little_in_common_are_unknown_and_set_no_silence() -> Non
 
 
 def test_silences_are_lifted_including_one_that_was_not_journaled() -> None:
-    """A controller that dies after it has set one, and before it has written that down, leaves it to whoever comes next."""
+    """A controller that dies after it has set a silence, but before it journals that, leaves it to the next one."""
     around = Around()
     asked = Asked(around, (alerts(SILENCING),))
     written = asked.open().silences
@@ -490,7 +490,7 @@ def test_a_value_beyond_its_bound_fails_even_if_series_vanished() -> None:
 
 @pytest.mark.parametrize("baseline", ["", "{}", '{"rate": {}}', '{"rate": [1.0]}', '{"rate": {"nodes": "n["}}'])
 def test_without_a_baseline_no_query_passes(baseline: str) -> None:
-    """Whether nodes fell silent cannot be told."""
+    """It is unknown whether nodes stopped reporting."""
     said = (UNKNOWN, "which nodes had samples before the wave is not known")
     assert one(Around(), metric(BELOW_TEN), baseline) == said
 
@@ -499,7 +499,7 @@ KINDS = {"n1": "g1", "n2": "g2", "n3": "g1", "n4": "g2"}
 
 
 def by_name(**values: float) -> Callable[[str], Samples]:
-    """A back end that answers for the nodes that the query's pattern names."""
+    """A back end that answers for the nodes in the query's pattern."""
 
     def answer(query: str) -> Samples:
         pattern = query.partition('"')[2].rpartition('"')[0]

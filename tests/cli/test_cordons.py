@@ -1,4 +1,4 @@
-"""The command that lifts cordons by hand, as the real kubectl reads it: of the selected run, and of no run in progress."""
+"""The command that lifts cordons by hand, as the real kubectl reads it: of the selected run, of no active run."""
 
 from __future__ import annotations
 

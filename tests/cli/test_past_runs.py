@@ -1,4 +1,4 @@
-"""Runs of another version of rollout: ``status`` and ``report`` show what is stored of them, and they are never resumed."""
+"""Runs of another version of rollout: ``status`` and ``report`` show what is stored; they are never resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run and its nodes from another terminal: watch, pause, continue, abort, promote; verify, unlock, forget, recover."""
+"""A run from another terminal: watch, pause, continue, abort, promote; verify, unlock, forget, recover."""
 
 from __future__ import annotations
 

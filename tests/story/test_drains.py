@@ -1,7 +1,6 @@
-"""A change that some nodes' pods would not survive: those nodes are emptied first, and left as they were found.
+"""A change that some nodes' pods would not survive: those nodes are drained first, and restored afterwards.
 
-Through the command line, on the lab: its API server takes cordons and evictions, and its pods go elsewhere as they
-would.
+By the command line, on the lab: its API server accepts cordons and evictions, and its pods move to other nodes.
 """
 
 from __future__ import annotations
@@ -275,7 +274,7 @@ def test_a_cordon_that_cannot_be_lifted_is_reported_and_recover_lifts_it(few: Si
 
 
 def test_recover_lifts_the_cordons_of_a_halted_run(few: Site) -> None:
-    """As if the API server had been away for the two minutes at its end: the Node bears the run's mark, the journal knows it."""
+    """As after two minutes without an API server at the run's end: the Node has the run's mark, the journal knows it."""
     few.fault(FIRST, "pdb-blocks")
     with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "it is drained")

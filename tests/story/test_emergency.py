@@ -1,7 +1,6 @@
-"""An emergency at three in the morning: no journal, another machine, another operator, nodes away, controllers that
-die.
+"""An emergency: no journal, another machine, another operator, unreachable nodes, controllers that die.
 
-What counts is what lies on the nodes at the end, byte for byte, and that every node is proven or named.
+The tests compare the nodes' files at the end, byte for byte, and check that every node is proven or named.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ __all__ = ["few"]
 
 ALL = ",".join(FEW)
 READS = "--inh-caps=+dac_read_search --ambient-caps=+dac_read_search"
-"""The interpreter and the program may lie in root's home: this user may read them there, and write nowhere but at home."""
+"""The interpreter and the program may be in root's home. This user may read them there, and write only to its home."""
 ABOUT = re.compile(r"(\d+) nodes? to take back, about (?:(\d+) min ?)?(?:([0-9.]+) s)?")
 
 

@@ -1,7 +1,6 @@
-"""What goes wrong on the way and on the nodes, one kind after the other: who is charged, what halts, what every node
-ends with.
+"""Faults of connections and nodes, kind by kind: which nodes are charged, what halts, how every node ends.
 
-Only through the command line, on nodes with the real agent. The lab's faults are in ``rollout lab fault --help``.
+Only by the command line, on nodes with the real agent. The lab's faults are in ``rollout lab fault --help``.
 """
 
 from __future__ import annotations

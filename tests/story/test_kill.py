@@ -1,7 +1,6 @@
-"""kill -9 of the controller at the journal writes of a small run, then resume: every node ends as planned, nothing is
-left.
+"""kill -9 of the controller at the journal writes of a small run, then resume: every node ends as planned.
 
-Law 1. Each death has nodes and a journal of its own, so that they can be tried side by side.
+Nothing is left behind. Law 1. Each death has nodes and a journal of its own, so that they can run in parallel.
 """
 
 from __future__ import annotations

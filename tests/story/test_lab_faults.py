@@ -1,7 +1,6 @@
-"""Broken disks, nodes that die and come back, rubbish for answers, wrong clocks, restless kubelets: what the run
-says, and where it ends.
+"""Broken disks, nodes that die and return, garbage answers, wrong clocks, flapping kubelets: reports and endings.
 
-Each story ends with everything taken back: every file of every node as before, nothing of ours left (docs/lab.md
+Each story ends with everything reverted: every file of every node as before, nothing of rollout left (docs/lab.md
 lists the faults).
 """
 

@@ -1,4 +1,4 @@
-"""Rollbacks: by the journal, or by what the nodes report; foreign bytes; repeated; in parts; with killed controllers."""
+"""Rollbacks: by the journal or by what the nodes report; foreign bytes; repeated; in parts; killed controllers."""
 
 from __future__ import annotations
 

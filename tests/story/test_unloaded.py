@@ -1,4 +1,4 @@
-"""A file that was edited but not loaded: reported by plan, verify and explain, and brought into force only if accepted."""
+"""A file that was edited but not loaded: plan, verify and explain report it; it is loaded only if accepted."""
 
 from __future__ import annotations
 
