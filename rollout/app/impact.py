@@ -74,7 +74,7 @@ class Foresight:
         if not lost:
             return None
         if self.policy.disruption is not Disruption.DRAIN_AND_RESTART:
-            reason = f"{consequences.lost_text(lost)}; drain it first, or say `disruption: drain-and-restart`"
+            reason = f"{consequences.lost_text(lost)}; drain it first, or set `disruption: drain-and-restart`"
             return ExcludedNode(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
         return self._drain(node, snapshot, proposal)
 
@@ -84,7 +84,7 @@ class Foresight:
         minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
         left_over = rejected(self.live[node.name], staying, minor, proposal.before, proposal.after)
         if left_over:
-            reason = f"{consequences.lost_text(left_over)}; a drain leaves them where they are"
+            reason = f"{consequences.lost_text(left_over)}; a drain does not evict them"
             return ExcludedNode(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
         kept = [said for pod in going if (said := kept_back(pod, self.policy.drain.evict_too))]
         if kept:
@@ -175,7 +175,7 @@ class Foresight:
         if unsaid:
             yield Remark(
                 NOT_FORESEEN,
-                "the API server does not say enough of them to tell whether pods would not be admitted again",
+                "the API server reports too little about them to know whether their pods would be admitted again",
                 unsaid,
             )
 

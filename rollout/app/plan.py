@@ -56,8 +56,8 @@ def _foreign(plan: Plan, group: ChangeGroup, file: str) -> Iterator[Problem]:
 
 
 NOTHING_KNOWN = Around()
-_CONTROL_PLANE = "a node of the control plane; the playbook does not say `controlPlane: true`"
-_CORDONED = "cordoned by others; the playbook does not say `cordoned: true`"
+_CONTROL_PLANE = "a node of the control plane; the playbook does not set `controlPlane: true`"
+_CORDONED = "cordoned by others; the playbook does not set `cordoned: true`"
 
 
 def build_plan(
@@ -144,8 +144,8 @@ def _passed_over(
 def _cordoned(run: str) -> str:
     if not run:
         return _CORDONED
-    how = f"`rollout resume` of that run does, or once that is over `{BY_HAND}`"
-    return f"run {printable(run, 60)} has cordoned it and not lifted that: {how}"
+    how = f"`rollout resume` of that run lifts the cordon, or after its end `{BY_HAND}`"
+    return f"run {printable(run, 60)} cordoned it and has not lifted that: {how}"
 
 
 def _remarks(
@@ -179,7 +179,7 @@ def _seen(
 def _look(foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str, Setting]) -> _Seen:
     snapshot = foresight.fleet.nodes.get(node.name)
     if snapshot is None:
-        why = "the snapshot does not hold this node"
+        why = "the snapshot does not contain this node"
         left = ExcludedNode(node.name, node.rack, Standing.UNREACHABLE, "not-in-snapshot", why)
         return _Seen(left, foresight.asking_as_before(node))
     if isinstance(snapshot, Unread):

@@ -72,7 +72,7 @@ def test_a_node_that_would_lose_pods_is_refused_and_the_rest_of_the_plan_stands(
     assert (left.name, left.standing, left.reference) == (NAMES[0], Standing.REFUSED, "pods-would-be-rejected")
     assert left.reason == (
         f"2 pods would be rejected after the change: shop/{NAMES[0]}-50 (OutOfpods), shop/{NAMES[0]}-51 (OutOfpods);"
-        " drain it first, or say `disruption: drain-and-restart`"
+        " drain it first, or set `disruption: drain-and-restart`"
     )
     assert tuple(made.nodes) == NAMES[1:]
 
@@ -134,7 +134,7 @@ def test_pods_that_a_drain_leaves_are_no_reason_to_drain() -> None:
     there = [ending(pod, stays="daemon-set") for pod in pods(NAMES[0], 51)]
     (left,) = plan(around(*there), policy=LET).left
     assert (left.name, left.reference) == (NAMES[0], "pods-would-be-rejected")
-    assert left.reason.endswith("; a drain leaves them where they are")
+    assert left.reason.endswith("; a drain does not evict them")
     some = [ending(pod, stays="daemon-set" if at < 3 else "") for at, pod in enumerate(pods(NAMES[0], 51))]
     drain = plan(around(*some), policy=LET).nodes[NAMES[0]].drain
     assert drain is not None
@@ -163,7 +163,7 @@ def test_a_node_that_a_run_left_cordoned_is_reported_with_the_run() -> None:
     live = tuple(replace(node(name), unschedulable=True, cordoned_by="r7" * (name == NAMES[0])) for name in NAMES[:2])
     left = plan(replace(around(), live=live)).left
     assert [entry.reference for entry in left] == ["cordoned", "cordoned"]
-    assert left[0].reason.startswith("run r7 has cordoned it and not lifted that: ")
+    assert left[0].reason.startswith("run r7 cordoned it and has not lifted that: ")
     assert left[1].reason.startswith("cordoned by others; ")
 
 

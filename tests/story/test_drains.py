@@ -112,7 +112,7 @@ def test_without_drain_and_restart_the_same_nodes_are_refused_and_no_pod_is_touc
     policy(few, "disruption: drain-and-restart\n", "")
     done, made = plan(few, 4)
     assert {entry["reference"] for entry in made["left"]} == {"pods-would-be-rejected"}
-    assert "drain it first, or say `disruption: drain-and-restart`" in done.out
+    assert "drain it first, or set `disruption: drain-and-restart`" in done.out
 
 
 def test_a_canary_that_rehearses_is_drained_once_and_stays_empty_until_it_is_confirmed_again(few: Site) -> None:
