@@ -1,4 +1,4 @@
-"""Every error a user can meet: one root, four families, a stable reference each.
+"""Every error that a user can see: one root, four families, a stable reference each.
 
 A *reference* is a kebab-case word that never changes once released; users search for it. The family decides the exit
 code; ``cli.main`` is the only place that turns an error into one.
@@ -24,7 +24,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake in what was given to us: what, where, and what to do next."""
+    """One mistake in an input: what, where, and what to do next."""
 
     reference: str
     message: str
@@ -57,13 +57,13 @@ class RolloutError(Exception):
 
 
 class UsageError(RolloutError):
-    """The command line asks for something that cannot be meant."""
+    """The command line is invalid or contradicts itself."""
 
     exit_code = 2
 
 
 class InputError(RolloutError):
-    """A file that people wrote is wrong; carries every mistake found, never only the first."""
+    """A file that a person wrote is wrong. Carries every mistake found, not only the first."""
 
     exit_code = 2
 
@@ -78,7 +78,7 @@ class InputError(RolloutError):
 
 
 class RemoteError(RolloutError):
-    """A node or a back end could not be talked to, or answered nonsense. Usually becomes data, not an exit."""
+    """A node or a back end was unreachable, or its answer is invalid. Usually becomes data, not an exit."""
 
     exit_code = 4
 
@@ -90,4 +90,4 @@ class StateError(RolloutError):
 
 
 class AwayError(RemoteError):
-    """A back end did not answer this time; asked again, it may."""
+    """A back end did not answer this time; a retry may succeed."""

@@ -1,6 +1,6 @@
 """What an API server last said of a cluster's nodes, kept for the day when it cannot be asked.
 
-What brings nodes to their end must not need the API server: ways back, ``resume``, ``catch-up``, ``verify``. A plan does. The
+What brings nodes to their end must not need the API server: ways back, ``resume``, ``recover``, ``verify``. A plan does. The
 files are 0600 in the journal's folder, one for each kubeconfig and context; it is said how old they are.
 """
 

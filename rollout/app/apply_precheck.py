@@ -1,4 +1,4 @@
-"""Whether a plan can still be applied: looked at on its nodes before a run begins, so that a second time is not a failure."""
+"""Checks on the nodes, before a run starts, whether a plan can still be applied. So applying twice is not a failure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from rollout.kubelet.agent.agent_call import Measure
 
 
 def look_before(plan: Plan, way: NodeAccess, nodes: Nodes, journal: Journal, keep: Keep = keep_nothing) -> Standings:
-    """How nodes stand to the plan. Claims nothing, changes nothing. ``keep``: for the trace of an answer that rollout fails on.
+    """The state of nodes relative to the plan. Claims and changes nothing.
 
-    The first wave answers for most plans: the others are only asked where no node of it can be applied.
+    The first wave is enough for most plans. The other waves are read only if no node of the first can be applied.
+    ``keep`` stores the trace of an answer that rollout fails on.
     """
     runs = _runs_of(journal, plan)
     first = stand(plan, _read(plan, way, nodes, plan.waves[0].nodes if plan.waves else (), keep), runs)
@@ -39,7 +40,7 @@ def runs_that_applied(journal: Journal, plan: Plan) -> tuple[str, ...]:
 
 
 def _runs_of(journal: Journal, plan: Plan) -> frozenset[str]:
-    """The runs that applied this very plan, where only they can tell: a change that only restarts leaves its files alike."""
+    """The runs that applied this plan. Needed only for changes that only restart: their files show no difference."""
     if not any(only_restarts(group.change) for group in plan.groups):
         return frozenset()
     digest = plan_codec.digest(plan)

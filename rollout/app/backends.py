@@ -1,4 +1,4 @@
-"""The back ends that gates ask, as one value; one that was not named answers that it was not named."""
+"""The back ends of gates, as one value. A back end that is not set raises ``no-endpoint``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERY = 1.0
 
 
 class Absent:
-    """Stands for every back end that nobody named."""
+    """Stands for every back end that is not set."""
 
     def nodes(self) -> tuple[LiveNode, ...]:
         _absent("kubeconfig")
@@ -80,7 +80,7 @@ def _absent(what: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """What gates ask. ``wait`` passes that many seconds between two tries."""
+    """The back ends of gates. ``wait`` sleeps that many seconds between two tries."""
 
     cluster: Cluster = field(default_factory=Absent)
     metrics: Metrics = field(default_factory=Absent)
@@ -92,7 +92,7 @@ class Backends:
 def patiently(
     ask: Callable[[float], Said], timeout: float, now: Callable[[], float], wait: Callable[[float], None]
 ) -> Said:
-    """Ask, with the time that is left, until there is an answer or ``timeout`` seconds are over; then the last error."""
+    """Ask, with the time that is left, until there is an answer. After ``timeout`` seconds, raise the last error."""
     until = now() + timeout
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Every mistake in every inventory, playbook and template. Reads files and asks for nodes, never one of them."""
+"""Finds every mistake in every inventory, playbook and template. Reads files and lists of nodes, but no node."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from rollout.kubelet import homes, own_values
 Loaded = TypeVar("Loaded")
 
 _ANY = dict.fromkeys({*rendering.KUBELET_CONFIG, *rendering.FLAGS_ENV, *rendering.DROP_IN})
-"""What any template may use; a playbook that names a template checks it against exactly what it will be given."""
+"""The variables of any template. A playbook that names a template checks it against the exact variables it will get."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What was found wrong, in order of file and place, and what is right."""
+    """The mistakes, in order of file and place, and the files without mistakes."""
 
     problems: tuple[Problem, ...]
     inventories: tuple[Inventory, ...]
     playbooks: tuple[Policy, ...]
     templates: tuple[str, ...]
-    not_asked: tuple[str, ...] = ()  # inventories whose nodes an API server was to say, and why it did not
+    not_asked: tuple[str, ...] = ()  # inventories with nodes of an API server that was not read, and why
 
 
 def check(
@@ -51,10 +51,10 @@ def check(
     why_not_run: Callable[[str], str] = lambda _program: "",
     fleet: FleetSnapshot | None = None,
 ) -> CheckResult:
-    """Never raises for a mistake in a file. An API server that cannot be asked for nodes is no mistake.
+    """Never raises for a mistake in a file. An API server that cannot be read is no mistake.
 
-    ``why_not_run`` says of a wave gate's program why it cannot be run here, ``""`` if it can. ``fleet``: nodes of one
-    cluster as they were read; those of others are tried as what they can be.
+    ``why_not_run`` returns why a wave gate's program cannot run here, ``""`` if it can. ``fleet``: nodes of one cluster
+    as they were read. The nodes of other clusters are tried as models of what they can be.
     """
     problems: list[Problem] = []
     templates = _try(partial(load_templates, files), problems) or {}
@@ -115,14 +115,14 @@ def _check_programs(files: Files, path: str, why_not_run: Callable[[str], str], 
 
 
 def _unknown_playbook(inventory: Inventory, known: Iterable[str]) -> Problem:
-    message = f"the inventory names the playbook `{inventory.playbook}`, and {PLAYBOOK_FOLDER} has none of that name"
+    message = f"the inventory names the playbook `{inventory.playbook}`, but {PLAYBOOK_FOLDER} has no such file"
     return Problem(
         "playbook-missing", message, inventory.playbook_place, suggest.did_you_mean(inventory.playbook, known)
     )
 
 
 def _nothing_there(files: Files) -> list[Problem]:
-    """An empty folder would check as faultless; it is rather the wrong directory."""
+    """An empty folder would have no mistakes, but it is more likely the wrong directory."""
     if any(names_in(files, folder) for folder in (INVENTORY_FOLDER, PLAYBOOK_FOLDER)):
         return []
     message = f"there is no {INVENTORY_FOLDER}/*.yaml and no {PLAYBOOK_FOLDER}/*.yaml here"

@@ -1,4 +1,4 @@
-"""A word to a run from another terminal: written into the journal, heard by the controller within seconds."""
+"""Requests to a run from another terminal: written into the journal, handled by the controller within seconds."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rollout.core.run.state import Phase, RunState
 from rollout.errors import StateError
 
 PATIENCE = 10.0
-"""Seconds to wait until the controller has heard."""
+"""Seconds to wait until the controller has handled a request."""
 
 STEP = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class RequestStatus:
-    """Where the run stood when the word was heard, or last seen; ``heard`` false: it is written down and waits."""
+    """The state of the run when the request was handled, or else the last one seen. ``heard`` false: it still waits."""
 
     state: RunState
     heard: bool
@@ -30,7 +30,7 @@ class RequestStatus:
 def ask(
     journal: Journal, run: str, word: RequestWord, who: str, reason: str, revert: str, wait: Callable[[float], None]
 ) -> RequestStatus:
-    """Leave ``word`` for the controller of ``run`` and wait until it has heard. Raises where nobody could hear it."""
+    """Record a request for the controller of ``run`` and wait until it is handled. Raises if none can handle it."""
     follower = Follower(journal, run)
     follower.catch_up()
     _check(journal, follower.state, word)
@@ -42,7 +42,7 @@ def ask(
         follower.catch_up()
     found = RequestStatus(follower.state, follower.state.heard >= number)
     if not found.heard and found.state.phase is Phase.ENDED:
-        journal.withdraw(number)  # who goes on with the run another day must not do what is told here as not done
+        journal.withdraw(number)  # a later resume must not do what is reported here as not done
         _too_late(found.state, word)
     if found.heard and _in_vain(found.state, word):
         _too_late(found.state, word)
@@ -50,7 +50,7 @@ def ask(
 
 
 def _in_vain(state: RunState, word: RequestWord) -> bool:
-    """A run that was ending by itself when it heard has not done it."""
+    """Whether the run was already ending by itself, so that it has not done the request."""
     if word is RequestWord.ABORT:
         return state.halt is None
     over = state.halt is not None or state.phase in (Phase.CLOSING, Phase.ENDED)
@@ -59,8 +59,8 @@ def _in_vain(state: RunState, word: RequestWord) -> bool:
 
 def _too_late(state: RunState, word: RequestWord) -> NoReturn:
     now = state.halt.message if state.halt else f"{state.ending or state.phase}"
-    hint = f"`rollout rollback {state.order.run}` takes it back" if word is RequestWord.ABORT else ""
-    raise StateError("too-late", f"run {state.order.run} was ending already when it heard: {now}", hint=hint)
+    hint = f"`rollout rollback {state.order.run}` reverts it" if word is RequestWord.ABORT else ""
+    raise StateError("too-late", f"run {state.order.run} was already ending when it got the request: {now}", hint=hint)
 
 
 def _check(journal: Journal, state: RunState, word: RequestWord) -> None:
@@ -76,6 +76,6 @@ def _check(journal: Journal, state: RunState, word: RequestWord) -> None:
     if word is RequestWord.CONTINUE and state.paused is None:
         raise StateError("not-paused", f"run {run} is neither paused nor held")
     if word is RequestWord.PAUSE and state.paused is not None:
-        raise StateError("paused-already", f"run {run} waits already: {state.paused.reason or 'no reason given'}")
+        raise StateError("paused-already", f"run {run} is already paused: {state.paused.reason or 'no reason given'}")
     if state.halt is not None:
-        raise StateError("halting-already", f"run {run} is halting already: {state.halt.message}")
+        raise StateError("halting-already", f"run {run} is already halting: {state.halt.message}")

@@ -1,4 +1,4 @@
-"""Cordons that a run of ours left on nodes: found by their mark, and lifted, by whoever takes its changes back."""
+"""Finds the cordons that a run left on nodes, by their mark, and lifts them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ASK_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """Nodes whose cordon was lifted, and those where it could not be, each with why."""
+    """The nodes that were uncordoned, and the nodes where that failed, each with the reason."""
 
     nodes: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
 
     def without(self, names: Collection[str]) -> tuple[str, ...]:
-        """Those of ``names``, all of which were asked about, that have no such cordon now."""
+        """The nodes of ``names`` that have no such cordon now. All of them must have been asked about."""
         still = dict(self.failed)
         return tuple(name for name in names if name not in still)
 
@@ -32,7 +32,10 @@ class Lifted:
 def lift_cordons(
     cluster: Cluster, names: Collection[str], run: str = "", spared: Collection[str] = frozenset()
 ) -> Lifted:
-    """Lift what bears the mark of ``run`` (``""``: of any run but the ``spared``), whatever its token, from nodes of these names; ``RemoteError`` when they cannot be listed."""
+    """Lift cordons with the mark of ``run`` (``""``: of every run except ``spared``) and any token from these nodes.
+
+    ``RemoteError`` if the nodes cannot be listed.
+    """
     ours = [
         node
         for node in cluster.nodes()
@@ -54,7 +57,7 @@ def lift_cordons(
 def write_down_lifted(
     journal: Journal, state: RunState, names: tuple[str, ...], at: float, who: str, reason: str
 ) -> None:
-    """Into the journal of a run that has ended, under the cluster's lease: its next reader does not look for these cordons."""
+    """Record in the journal of an ended run, under the cluster's lease, that these cordons are lifted."""
     event = as_journaled(state, CordonsLifted(at, names, who, reason))
     if names and event is not None:
         journal.append(state.order.run, [encode_event(event)])

@@ -1,9 +1,10 @@
-"""One round of draining a node through the API server, and the lifting of its cordon.
+"""One round of draining a node through the API server, and lifting its cordon.
 
-A round: cordon the node if it is not yet, evict every pod that is to go and is not ending already, and say who is still there.
-Budgets are the API server's matter; what it accepts is not gone, and a node is empty only when its pods are *gone*. Pods that a
-drain leaves (of daemon sets, static ones, those that are over) stay. The wait has an end: the playbook's, and beyond it only
-where all that is left are pods that end already and whose kubelet may still take that long, by its own arithmetic.
+A round cordons the node if needed, evicts every pod that must leave and is not already terminating, and reports the
+pods that remain. The API server enforces the disruption budgets. An accepted eviction is not enough: a node is empty
+only when its pods are *gone*. Pods that a drain leaves (daemon set pods, static pods, finished pods) stay. The wait
+ends at the playbook's time. It is extended only if all remaining pods are terminating and their kubelet may still
+take that long, by its own arithmetic.
 """
 
 from __future__ import annotations
@@ -21,32 +22,35 @@ from rollout.errors import AwayError, RemoteError
 from rollout.kubelet.restarts.termination import Termination, budget, kept_back
 
 ASK_SECONDS = 10.0
-"""Seconds for one question."""
+"""Seconds for one request."""
 
 ROUND_SECONDS = 20.0
-"""Seconds after which a round asks for no more evictions: the next one does."""
+"""Seconds after which a round requests no more evictions. The next round does."""
 
 SOON, LATER = 2.0, 5.0
-"""Seconds until the next round, while pods end; while some may not go."""
+"""Seconds until the next round: while pods terminate; while evictions are blocked."""
 
 LATEST = 30.0
-"""Seconds until the next round at most, whatever a budget asks to wait."""
+"""Most seconds until the next round, whatever wait a budget requests."""
 
 SLACK = 15.0
-"""Seconds from the end of a pod's last container until the API server has it gone, with time to spare."""
+"""Seconds from the end of a pod's last container until the API server has removed it, with a margin."""
 
 MOST_NEWCOMERS = 10
-"""Pods that come to a cordoned node and are evicted again, before its drain is given up: they would come for ever."""
+"""Most pods that may come to a cordoned node and be evicted again.
+
+Then the drain is given up: they would keep coming.
+"""
 
 _FINAL = frozenset({"forbidden", "no-endpoint", "no-such-node", "not-found"})
-"""References of errors that asking again does not mend."""
+"""References of errors that a retry does not fix."""
 
 SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class DrainRound:
-    """How a round went: ``message`` is what it waits for or why it is over, ``again`` the seconds until the next."""
+    """The result of a round. ``message``: what it waits for or why it is over. ``again``: seconds until the next."""
 
     trigger: Trigger
     message: str = ""
@@ -58,7 +62,7 @@ class DrainRound:
 
 
 class NotOursError(Exception):
-    """Whether the node is still this controller's is not so, or not known: ``refused`` says which."""
+    """The node no longer belongs to this controller (``refused``), or that is unknown."""
 
     def __init__(self, *, refused: bool) -> None:
         super().__init__("not ours")
@@ -69,13 +73,14 @@ class NotOursError(Exception):
 class Drains:
     """The drains of one run. Called on many threads, on one at a time for a node.
 
-    ``ending`` is since when a pod, by its uid, is known to end; ``latest``, of a node all of whose pods end, until when the last of
-    them may; ``found`` are the uids of its first round, ``newcomers`` how many others were evicted since.
+    ``ending``: pod uid → since when the pod is known to terminate. ``latest``: node → until when its last pod may
+    terminate, if all its pods terminate. ``found``: the pod uids of its first round. ``newcomers``: how many others
+    were evicted since.
     """
 
     run: str
     policy: Drain
-    over_others: bool  # others' cordons are no reason to leave a node alone
+    over_others: bool  # a cordon of others does not stop the drain
     cluster: Cluster
     clock: Clock
     ending: dict[str, float] = field(default_factory=dict)
@@ -84,8 +89,10 @@ class Drains:
     newcomers: dict[str, int] = field(default_factory=dict)
 
     def round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> DrainRound:
-        """``counter``: of the token; ``left``: seconds that the pods still have. ``check`` raises ``NotOursError``; it is asked
-        after the cordon and before each eviction: a controller that was frozen in between has been taken over, and its cordon is lifted again.
+        """``counter``: of the token. ``left``: seconds that the pods still have. ``check`` raises ``NotOursError``.
+
+        ``check`` is called after the cordon and before each eviction: a controller that was frozen in between has
+        been taken over. Its cordon is then lifted again.
         """
         try:
             said = self._round(node, minor, counter, left, check)
@@ -101,7 +108,7 @@ class Drains:
         return said
 
     def may_wait(self, node: str, left: float) -> bool:
-        """Whether a question that was not answered is one to ask again: its pods have time, or are in their own."""
+        """Whether to repeat a request without an answer: the drain has time left, or its pods may still terminate."""
         return bool(left) or self.clock.now() < self.latest.get(node, 0.0)
 
     def _round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> DrainRound:
@@ -127,7 +134,7 @@ class Drains:
         return went
 
     def _note_latest(self, node: str, pods: Sequence[LeavingPod], minor: int) -> None:
-        """As long as a pod does not end yet, or may for ever, there is no such time."""
+        """0 while a pod does not terminate yet, or has no bound on its termination."""
         ends = [self._left(pod, budget(pod, minor)) for pod in pods if pod.uid in self.ending]
         bounded = [end for end in ends if end is not None]
         self.latest[node] = self.clock.now() + max(bounded) if len(bounded) == len(pods) else 0.0
@@ -137,7 +144,10 @@ class Drains:
             self.ending.setdefault(pod.uid, self.clock.now())
 
     def _evict(self, node: str, pods: Sequence[LeavingPod], minor: int, check: Callable[[], None]) -> DrainRound:
-        """Ask for those that do not end yet, within the round's time; a pod that may never go ends the drain."""
+        """Evict the pods that do not terminate yet, within the round's time.
+
+        A pod that can never leave ends the drain.
+        """
         until = self.clock.now() + ROUND_SECONDS
         blocked: list[str] = []
         wait = SOON
@@ -167,7 +177,10 @@ class Drains:
         return DrainRound(Trigger.DRAINING, "; ".join(waits), wait)
 
     def _ask_to_go(self, pod: LeavingPod) -> EvictionAnswer:
-        """A 429 without a budget is of this pod only (an admission webhook), or of a busy server: either way others are asked, too."""
+        """A 429 without a budget: a webhook refuses only this pod, or the server is busy.
+
+        Other pods are evicted too.
+        """
         try:
             return self.cluster.evict(pod, ASK_SECONDS)
         except AwayError as error:
@@ -176,13 +189,13 @@ class Drains:
             return EvictionAnswer(Eviction.BLOCKED, error.message)
 
     def _comes_for_ever(self, node: str, pod: LeavingPod) -> bool:
-        """Whether it is one too many of those that came after the cordon."""
+        """Whether too many pods came after the cordon."""
         if pod.uid not in self.found.get(node, ()):
             self.newcomers[node] = self.newcomers.get(node, 0) + 1
         return self.newcomers.get(node, 0) > MOST_NEWCOMERS
 
     def _slowest(self, pods: Sequence[LeavingPod], minor: int) -> str:
-        """The one that may take longest still."""
+        """The pod that may take longest to terminate."""
         ends = [(self._left(pod, found), pod, found) for pod in pods for found in (budget(pod, minor),)]
         bounded = [each for each in ends if each[0] is not None]
         if len(bounded) < len(ends):
@@ -194,13 +207,16 @@ class Drains:
         return f"pod {pod.name} may take {seconds_text(left or 0.0)} more to end ({found.text})"
 
     def _left(self, pod: LeavingPod, found: Termination) -> float | None:
-        """Seconds its kubelet may still take; ``None``: without a bound."""
+        """Seconds that its kubelet may still take; ``None``: no bound."""
         if found.seconds is None:
             return None
         return max(0.0, self.ending[pod.uid] + found.seconds + SLACK - self.clock.now())
 
     def _overtime(self, pods: Sequence[LeavingPod], minor: int) -> DrainRound:
-        """Their time is over. Deletion that is slow but in time is waited for; nothing else is."""
+        """The drain's time is over.
+
+        Only a deletion that is slow, but within its kubelet's time, is still waited for.
+        """
         there = [pod for pod in pods if pod.deletion_grace is None]
         if there:
             return DrainRound(Trigger.NOT_DRAINED, f"in time {_still(there)} could not go: {_listed(_names(there))}")
@@ -211,7 +227,7 @@ class Drains:
         return DrainRound(Trigger.DRAINING, said, SOON)
 
     def _beyond(self, pod: LeavingPod, found: Termination) -> str:
-        """Why a pod that ends is not waited for any longer; ``""``: it still may take its time."""
+        """Why a terminating pod is not waited for any longer; ``""``: it still has time."""
         since = seconds_text(self.clock.now() - self.ending[pod.uid])
         left = self._left(pod, found)
         if left is None:
@@ -222,7 +238,7 @@ class Drains:
         return f"pod {pod.name} ends for {since}, where its kubelet may take {seconds_text(found.seconds or 0.0)}{held}"
 
     def uncordon(self, node: str, counter: int) -> DrainRound:
-        """Lift the cordon that bears this run's mark and no newer token; others' are not looked at twice."""
+        """Lift the cordon with this run's mark and no newer token. Cordons of others stay."""
         try:
             whose = self.cluster.uncordon(node, self.run, counter, ASK_SECONDS)
         except RemoteError as error:

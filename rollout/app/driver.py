@@ -1,8 +1,8 @@
-"""The driver: journal the event, step the machine, run its commands, feed the answers back. Decides nothing.
+"""The driver: journals the event, steps the machine, runs its commands, feeds the answers back. Decides nothing.
 
-The order is the safety: an event is durable before any command that follows from it is begun. While the journal is away
-nothing is begun (see ``journal_away``); when it stays away the driver stops: armed nodes take themselves back, and
-reading them says so.
+The order gives the safety: an event is durable before any command that follows from it is started. While the journal is
+unreachable, nothing is started (see ``journal_away``). If it stays unreachable, the driver stops: armed nodes revert
+themselves, and reading them shows that.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ HEARTBEAT = 5.0
 
 
 LISTEN = 1.0
-"""Seconds between two looks at what other terminals ask."""
+"""Seconds between two looks for requests of other terminals."""
 
 LATE = 0.1
-"""Seconds from a decision to its acts that the pace does not notice."""
+"""Seconds between a decision and its commands that the pace tolerates."""
 
 _RESTARTS = (Verb.APPLY, Verb.REVERT)
 
 
 class Driver:
-    """One run from where it stands to its end."""
+    """Drives one run from its current state to its end."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Driver:
         self._interrupted = interrupted
 
     def run(self, state: RunState, commands: tuple[Command, ...], events: Sequence[Event] = ()) -> RunState:
-        """Do ``commands``, then go on until the run has ended. ``events`` led to ``state`` and are journaled first."""
+        """Do ``commands``, then continue until the run ends. ``events`` led to ``state`` and are journaled first."""
         run, cluster = state.order.run, state.order.cluster
         if events:
             self._write(state, [encode_event(event) for event in events])
@@ -71,7 +71,7 @@ class Driver:
         while state.phase is not Phase.ENDED:
             answers = (*self._patience.take_answers(), *self._engine.collect(TICK))
             asked = self._interrupted() and not state.interrupted
-            # First the interruption: the same Ctrl-C may have ended a wave gate's command, which is no verdict.
+            # The interrupt comes first: the same Ctrl-C may have ended a wave gate's command, which is no verdict.
             batch: list[Event] = [InterruptAsked(self._clock.now())] if asked else []
             batch += [*answers, *self._requests(state), *self._ticks()]
             state = self._take(state, batch)
@@ -83,7 +83,7 @@ class Driver:
         return state
 
     def _requests(self, state: RunState) -> Sequence[Event]:
-        """What other terminals have asked since, looked for once a second."""
+        """New requests of other terminals, looked for once a second."""
         now = self._clock.now()
         if now - self._listened < LISTEN:
             return ()
@@ -93,7 +93,7 @@ class Driver:
         except StateError as error:
             if error.reference != AWAY:
                 raise
-            return ()  # whoever asks cannot write it down either; the next write waits for it
+            return ()  # other terminals cannot write either; the next write waits for the journal
         return [asked(request, now) for request in found if is_known(request)]
 
     def _ticks(self) -> Sequence[Event]:
@@ -101,7 +101,7 @@ class Driver:
         return [Ticked(now)] if now >= self._ticks_again else []
 
     def _take(self, state: RunState, batch: Sequence[Event]) -> RunState:
-        """Step through a batch, write down what changed anything in one durable go, then act."""
+        """Step through a batch, journal the events that changed something in one durable write, then act."""
         lines: list[str] = []
         commands: list[Command] = []
         told: list[tuple[Event, RunState, RunState]] = []
@@ -126,12 +126,12 @@ class Driver:
         return state
 
     def _write(self, state: RunState, lines: Sequence[str]) -> None:
-        """Events that led to ``state``, durable, and the run's summary with those that end it."""
+        """Journal the events that led to ``state``. The events that end a run are written with its summary."""
         ended = run_summary(state) if state.phase is Phase.ENDED else None
         self._patience.write(state, lambda: self._journal.append(state.order.run, lines, ended))
 
     def _keep_the_pace(self, order: Order, commands: Sequence[Command], late: float) -> None:
-        """Restarts that were written down, or given out, late begin late: those of the next tick keep their distance from them."""
+        """Restarts that were journaled or submitted late start late. The next tick's restarts keep their distance."""
         if late > LATE and any(isinstance(command, Ask) and command.verb in _RESTARTS for command in commands):
             burst = max(1, int(order.limits.pace))
             self._ticks_again = self._clock.now() + burst / order.limits.pace
@@ -142,7 +142,7 @@ class Driver:
 
 
 def _changed(before: RunState, after: RunState) -> bool:
-    """Whether anything but the time is different."""
+    """Whether anything except the time is different."""
     return before.nodes is not after.nodes or bool(_watched(before) != _watched(after))
 
 

@@ -1,7 +1,8 @@
-"""An emergency from the first look to the proof: read, say, take back, prove; and again for those who did not answer.
+"""An emergency rollback: reads nodes, reports, reverts and proves; and repeats this for unreachable nodes.
 
-Every round is a run of its own with a newer token, made of what the nodes say at that moment. Nothing is carried over but
-which runs are meant and who is still owed, and both are printed: whoever repeats the command elsewhere goes on.
+Every round is a run of its own with a newer token, made from what the nodes report at that moment. Only the selected
+runs and the pending recoveries are carried over. Both are printed, so the command can be repeated and continued
+elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rollout.core.presentation.rollback_time import TimeBack
 from rollout.core.run.state import Ending, NodeState, RunState
 
 WAITS = (5.0, 10.0, 20.0, 40.0, 60.0)
-"""Seconds between two looks at who is owed: longer each time nobody of them came back."""
+"""Seconds between two tries of nodes with a pending recovery: longer after each try without an answer."""
 
 CUT = "it was stopped before anybody saw it back"
 
@@ -31,7 +32,10 @@ _AWAY = frozenset({NodeState.UNREACHABLE, NodeState.UNKNOWN})
 
 @dataclass(frozen=True, slots=True)
 class EmergencyOptions:
-    """What the operator said. ``at_most``: seconds to keep trying for (``None``: until none is owed; 0: not at all)."""
+    """The operator's options.
+
+    ``at_most``: seconds to keep retrying (``None``: until no recovery is pending; 0: never).
+    """
 
     inventory: Inventory
     wanted: RunsToRevert
@@ -42,7 +46,7 @@ class EmergencyOptions:
 
 @dataclass(frozen=True, slots=True)
 class EmergencyReadings:
-    """What nodes said of their transactions, and in how many seconds all of those spoke who did."""
+    """What nodes report about their transactions, and the seconds until all nodes that answered had answered."""
 
     reports: Mapping[str, Report]
     seconds: float
@@ -50,7 +54,10 @@ class EmergencyReadings:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What came of one run: its end (``None``: there was none), the proofs of its nodes, and who it could not begin with."""
+    """The result of one run: its end (``None``: there was no run) and the proofs of its nodes.
+
+    ``kept``: node → why the run could not start with it.
+    """
 
     state: RunState | None
     proofs: tuple[NodeProof, ...]
@@ -59,7 +66,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Who is still owed, each with why, and in how many seconds they are asked again."""
+    """The nodes with a pending recovery, each with the reason, and the seconds until the next try."""
 
     owed: Mapping[str, str]
     seconds: float
@@ -67,14 +74,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class LeftTo:
-    """Nodes that came back and are no longer this emergency's matter, each with why."""
+    """Nodes that answer again and that this emergency leaves alone, each with the reason."""
 
     nodes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """It ends with nodes still owed, or was stopped; the same command goes on from anywhere."""
+    """It ends with pending recoveries, or was stopped. The same command continues from anywhere."""
 
     picked: tuple[str, ...]
     owed: Mapping[str, str]
@@ -84,7 +91,7 @@ Told = Emergency | TimeBack | Waiting | LeftTo | Unfinished
 
 
 class EmergencyIO(Protocol):
-    """What an emergency does with nodes and says to people; wired by the command line.
+    """What an emergency does with nodes and prints; wired by the command line.
 
     Any of it raises ``KeyboardInterrupt`` when the operator stops it at once.
     """
@@ -101,9 +108,9 @@ class EmergencyIO(Protocol):
 
     def prove(self, proofs: Sequence[NodeProof]) -> None: ...
 
-    def wait(self, seconds: float) -> bool: ...  # as ``stopped``, and ends early then
+    def wait(self, seconds: float) -> bool: ...  # returns ``stopped``, and early if it is true
 
-    def stopped(self) -> bool: ...  # whether the operator has asked to stop, ever since the first run was begun
+    def stopped(self) -> bool: ...  # whether the operator has requested a stop since the first run started
 
     def now(self) -> float: ...
 
@@ -112,10 +119,10 @@ class EmergencyIO(Protocol):
 
 @dataclass(slots=True)
 class EmergencyRollback:
-    """One call of the command. ``owed``: node → why it could not be taken back yet.
+    """One call of the command. ``owed``: node → why it is not reverted yet.
 
-    ``known`` runs were on any node that was read; ``claims``: node → who had it when it was last read, until it is ours;
-    ``counter`` is the highest of our runs; ``cut``: a run was stopped in its middle.
+    ``known``: runs found on any node that was read. ``claims``: node → the run that held it when it was last read,
+    until it is ours. ``counter``: the highest of our runs. ``cut``: a run was stopped in progress.
     """
 
     asked: EmergencyOptions
@@ -132,7 +139,7 @@ class EmergencyRollback:
     cut: bool = False
 
     def run(self, names: Sequence[str]) -> int:
-        """The exit code: 0 all back and proven · 4 not all · 5 claimed by others · 130 stopped, to be repeated."""
+        """The exit code: 0 all reverted and proven · 4 not all · 5 claimed by others · 130 stopped, to be repeated."""
         began = self.hands.now()
         heard = self._read(names)
         self.picked = pick(on_nodes(heard.reports), self.asked.wanted)
@@ -151,11 +158,11 @@ class EmergencyRollback:
 
     @property
     def has_them(self) -> bool:
-        """Whether our runs had their nodes: none was turned away, or stopped before it may have had them."""
+        """Whether our runs held their nodes: none was refused, or stopped before it may have held them."""
         return not self.cut and self.ended in (Ending.DONE, Ending.INTERRUPTED)
 
     def others(self) -> frozenset[str]:
-        """Runs that are not meant and have a node, by what was read last."""
+        """Runs that are not selected and hold a node, according to the last reading."""
         return frozenset(self.claims.values()) - self.ours - set(self.picked)
 
     def _read(self, names: Sequence[str]) -> EmergencyReadings:
@@ -194,11 +201,14 @@ class EmergencyRollback:
             self.claims.pop(name, None)
 
     def _count(self, counter: int) -> None:
-        """One node alone can make a later run's counter any number: that makes no claim of others an older one."""
+        """One node alone can raise a later run's counter to any number.
+
+        That must not make claims of others look older.
+        """
         self.counter = highest_believed((counter,), self.counter)
 
     def _until_done(self, began: float) -> None:
-        """Ask those who are owed again and again; who comes back is taken back at once."""
+        """Retry nodes with a pending recovery. A node that answers is reverted at once."""
         tries = 0
         try:
             while self.owed and self.ended is Ending.DONE and (left := self._seconds_left(began)) > 0:
@@ -212,7 +222,7 @@ class EmergencyRollback:
             self.ended = Ending.INTERRUPTED
 
     def _try_again(self) -> bool:
-        """Whether anybody came back."""
+        """Whether any node answered."""
         heard = self._read(tuple(self.owed))
         if self.hands.stopped():
             self.ended = Ending.INTERRUPTED
@@ -234,13 +244,16 @@ class EmergencyRollback:
         return bool(reports or left)
 
     def _mean_older_runs(self, reports: Mapping[str, Report]) -> None:
-        """Every run is meant, also one that only nodes know of which were away at the first look; none that began since."""
+        """With ``every``: also select older runs that only nodes report which were unreachable at first.
+
+        No newer runs.
+        """
         newest = (report.receipts[0] for report in reports.values() if report.receipts)
         older = dict.fromkeys(receipt.run for receipt in newest if receipt.counter < self.counter)
         self.picked += tuple(run for run in older if run not in self.ours.union(self.picked))
 
     def _spoken(self, reports: Mapping[str, Report]) -> tuple[Mapping[str, Report], Mapping[str, str]]:
-        """Of nodes that were away: those that answer and are to be taken back, and those that are others' matter by now."""
+        """Of nodes that were unreachable: those that answer and must be reverted, and those that others hold by now."""
         back: dict[str, Report] = {}
         left: dict[str, str] = {}
         for name, report in reports.items():
@@ -256,8 +269,8 @@ class EmergencyRollback:
     def _others_matter(self, report: Report) -> str:
         """Why a node that answers is not ours any more, or ``""``.
 
-        A claim that is older than our own is one of those that were taken over at the first look: whoever made it is dead,
-        or is fenced by every other node.
+        A claim older than our own counts as one that was taken over at the first look: its controller is dead, or every
+        other node fences it.
         """
         token, newest = report.token, report.receipts[0].run if report.receipts else ""
         mine = self.ours.union(self.picked)
@@ -271,7 +284,7 @@ class EmergencyRollback:
         return f"its newest transaction is of run {newest}" if newest else "it holds no transaction of ours"
 
     def _holds(self, report: Report) -> bool:
-        """Whether a change that is meant is still on a node."""
+        """Whether a selected change is still on a node."""
         newest = report.receipts[0] if report.receipts else None
         return newest is not None and newest.run in self.picked and newest.state is not ReceiptState.REVERTED
 
@@ -280,7 +293,7 @@ class EmergencyRollback:
         return inf if most is None else began + most - self.hands.now()
 
     def _all_proofs(self) -> tuple[NodeProof, ...]:
-        """Who is owed is unknown, whatever was read of it before."""
+        """A node with a pending recovery is unknown, whatever was read from it before."""
         away = {name: NodeProof(name, Proven.UNKNOWN, (f"owed: {why}",)) for name, why in self.owed.items()}
         return tuple({**self.proofs, **away}.values())
 
@@ -292,7 +305,7 @@ class EmergencyRollback:
 
 
 def still_owed(state: RunState) -> dict[str, str]:
-    """Who could not be reached. Nodes that refuse to go back are told; asking them again would change nothing."""
+    """Nodes that were unreachable. Nodes that refuse a revert are reported elsewhere: a retry would change nothing."""
     return {
         name: f"{record.message} [{record.reference}]" if record.message else record.reference or "did not answer"
         for name, record in state.nodes.items()
@@ -301,7 +314,7 @@ def still_owed(state: RunState) -> dict[str, str]:
 
 
 def _as_it_is(report: Report, why: str) -> NodeProof:
-    """Others have it, and nobody has seen it back."""
+    """The proof of a node that others hold and that was not seen reverted."""
     evidence = f"{why}; the change of run {report.receipts[0].run} was still on it"
     return NodeProof(report.node, Proven.UNKNOWN, (evidence,))
 

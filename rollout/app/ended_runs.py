@@ -1,4 +1,4 @@
-"""Runs of which this journal knows that they have ended: a claim that one of them has left on a node is nobody's any more."""
+"""Which runs have ended, according to this journal. A claim that an ended run left on a node is void."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def none_has_ended(_run: str) -> bool:
 
 
 class EndedRuns:
-    """Asked from many threads, for a run that a node names; each is replayed once. Unknown here: it has not ended."""
+    """Called on many threads with the run that a node names. Replays each run once. An unknown run has not ended."""
 
     def __init__(self, journal: Journal, cluster: str) -> None:
         self._journal = journal
@@ -43,9 +43,10 @@ class EndedRuns:
 
 
 def gives_way(looked: Report, has_ended: HasEnded) -> bool:
-    """Whether the claim on a node, looked at without one of ours, is of a run that has ended and left nothing armed there.
+    """Whether the claim on a node belongs to a run that has ended and left nothing armed there.
 
-    A newer token then takes the node over: what that run may still send is refused by its older one.
+    ``looked``: read without a claim of ours. A newer token then takes the node over. The node refuses anything that the
+    ended run may still send, because its token is older.
     """
     if looked.token is None or not looked.token.live or not has_ended(looked.token.run):
         return False

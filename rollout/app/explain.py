@@ -1,4 +1,4 @@
-"""Explaining a setting on one node: the node as it was read, and what its running kubelet shows."""
+"""Explains a setting on one node: from the node as it was read, and from what its running kubelet shows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NO_KUBECONFIG = "no kubeconfig is named"
 
 
 def explain_on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation, keep: Keep = keep_nothing) -> OnNode:
-    """The setting on a node of ``fleet``; ``InputError`` where the node was not read or is not understood.
+    """The setting on a node of ``fleet``. ``InputError`` if the node was not read or not understood.
 
-    ``keep``: for the trace of what rollout fails on.
+    ``keep`` stores the trace of what rollout fails on.
     """
 
     def failed(why: str) -> OnNode:
@@ -33,13 +33,15 @@ def explain_on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation, 
 def _on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation) -> OnNode:
     snapshot = fleet.nodes.get(node.name)
     if snapshot is None:
-        raise _error("not-in-snapshot", f"{node.name}: the snapshot does not hold this node")
+        raise _error("not-in-snapshot", f"{node.name}: the snapshot does not contain this node")
     if isinstance(snapshot, Unread):
         raise _error(snapshot.reference, f"{node.name}: {snapshot.message}")
     version = versions.parse(snapshot.kubelet_version)
     if version is None or version.minor not in fields.known_minors():
         said = snapshot.kubelet_version
-        words = f"rollout does not know kubelets of version {said!r}" if said else "no kubelet on it says its version"
+        words = (
+            f"rollout does not know kubelets of version {said!r}" if said else "no kubelet on it reports its version"
+        )
         raise _error("kubelet-version-unknown", f"{node.name}: {words}")
     try:
         return on_node(sources.find(snapshot, version, node), explanation)
@@ -48,7 +50,7 @@ def _on_node(node: Node, fleet: FleetSnapshot, explanation: Explanation) -> OnNo
 
 
 def shown_by(here: OnNode, inventory: Inventory, sources: ApiSources, kubeconfig: str = "") -> ConfigzAnswer:
-    """What the running kubelet says is in force, where a kubeconfig may read it."""
+    """What is in force according to the running kubelet, if a kubeconfig may read it."""
     if not here.field:
         return ConfigzAnswer()
     endpoints = inventory.endpoints

@@ -1,4 +1,4 @@
-"""Following a run from its journal alone, event by event: what ``status``, ``watch`` and ``resume`` see."""
+"""Follows a run event by event, only from its journal: for ``status``, ``watch`` and ``resume``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rollout.errors import InputError, StateError, UsageError
 
 
 def newest_plan(journal: Journal, cluster: str) -> Plan:
-    """The plan of the cluster's newest run that has one; ``UsageError`` ``no-plan`` where there is none."""
+    """The plan of the cluster's newest run that has one. ``UsageError`` ``no-plan`` if there is none."""
     header = next((each for each in journal.runs(cluster) if each.plan), None)
     if header is None:
         raise UsageError("no-plan", f"no run of {cluster} has a plan", hint="name a plan file")
@@ -46,14 +46,14 @@ LOOK_EVERY = 0.5
 """Seconds between two looks into the journal of a run that is followed."""
 
 AWAY_SECONDS = 90.0
-"""For how long a journal that is away is asked again: longer than a controller waits for it at the least."""
+"""Seconds to retry an unreachable journal: longer than the least time that a controller waits for it."""
 
 LOOK_BACK = 5
-"""Runs of a cluster that are looked at for what taking a node back took."""
+"""Most runs of a cluster that are searched for the time that reverting a node took."""
 
 
 class Follower:
-    """``state`` is where the run stood after the events read so far; none is read before the first ``catch_up``."""
+    """``state``: the run after the events read so far. No event is read before the first ``catch_up``."""
 
     def __init__(self, journal: Journal, run: str) -> None:
         header = journal.header(run)
@@ -63,7 +63,7 @@ class Follower:
         self.state, _ = opening(order_of(header), header.counter, header.at)
 
     def catch_up(self) -> Sequence[Step]:
-        """Read what has been written since: each event with the state before and after it."""
+        """Read the new events, each with the state before and after it."""
         seen = []
         for text in self._journal.events(self._run, self._read):
             event, before = decode_event(text), self.state
@@ -84,7 +84,7 @@ class Follower:
 
 
 def order_of(header: RunHeader) -> Order:
-    """What a run was to do; ``StateError`` ``another-version`` says who can go on with it, and what can be done without."""
+    """The order of a run. ``StateError`` ``another-version`` names the version that can continue it."""
     rules = rules_of(header.order)
     if rules == RULES:
         return decode_order(header.order)
@@ -106,7 +106,7 @@ def replay(journal: Journal, run: str) -> RunState:
 
 
 def replay_if_readable(journal: Journal, run: str) -> RunState | None:
-    """The same where the answer only helps: a run that is broken or of another version does not stand in the way."""
+    """The same, but ``None`` for a run that is broken or of another version: for callers that can do without it."""
     try:
         return replay(journal, run)
     except StateError:
@@ -114,11 +114,11 @@ def replay_if_readable(journal: Journal, run: str) -> RunState | None:
 
 
 _ACTS = frozenset({Verb.DRAIN, Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
-"""What may change something on a node."""
+"""Verbs that may change something on a node."""
 
 
 def has_acted(journal: Journal, run: str) -> bool:
-    """Whether a run has asked any node for what may change it, answered or not."""
+    """Whether a run has sent any node a verb that may change it, answered or not."""
     follower = Follower(journal, run)
     unanswered: list[RunState] = []
     for event, before, _ in follower.catch_up():
@@ -131,10 +131,10 @@ def has_acted(journal: Journal, run: str) -> bool:
 
 
 def follow(journal: Journal, run: str, wait: Callable[[float], None]) -> Iterator[Sequence[Step]]:
-    """Batches of what happens to a run as it is written down, until it has ended or nobody is at work on it any more.
+    """Batches of a run's events as they are journaled, until the run has ended or has no controller any more.
 
-    The first batch is all that happened so far. ``wait`` sleeps; an empty batch says that time has passed. A journal that is
-    away is asked again for as long as its controller would wait for it.
+    The first batch contains all events so far. ``wait`` sleeps. An empty batch only means that time has passed. An
+    unreachable journal is retried for at least as long as a controller waits for it.
     """
     follower = Follower(journal, run)
     away = 0.0
@@ -157,7 +157,7 @@ def follow(journal: Journal, run: str, wait: Callable[[float], None]) -> Iterato
 
 
 def rolled_back_since(journal: Journal, run: str) -> Mapping[str, tuple[str, ...]]:
-    """Later rollback → the nodes from which it took this run's change back, oldest first, as far as this journal knows."""
+    """Later rollback → the nodes where it reverted this run's change, oldest first, as far as this journal knows."""
     header = journal.header(run)
     found: dict[str, tuple[str, ...]] = {}
     for later in journal.runs(header.cluster):
@@ -171,7 +171,7 @@ def rolled_back_since(journal: Journal, run: str) -> Mapping[str, tuple[str, ...
 
 
 def _reverted(journal: Journal, rollback: str, run: str) -> tuple[str, ...]:
-    """The nodes on which a rollback reverted a run's change: by its events, or its summary where another version wrote them."""
+    """The nodes where a rollback reverted a run's change: by its events, or by the summary of another version."""
     state = replay_if_readable(journal, rollback)
     if state is not None:
         return reverted(state).get(run, ())
@@ -180,13 +180,13 @@ def _reverted(journal: Journal, rollback: str, run: str) -> tuple[str, ...]:
 
 
 def is_at_work(journal: Journal, cluster: str, run: str) -> bool:
-    """Whether a controller that may still be alive has this run."""
+    """Whether a controller that may still be alive holds this run."""
     holder = journal.holder(cluster)
     return holder is not None and holder.run == run and holder.alive
 
 
 def attendance(journal: Journal, cluster: str, run: str) -> Attendance:
-    """Which controller is at work on a run, or was last."""
+    """The controller of a run, or its last one."""
     holder = journal.holder(cluster)
     if holder is None or holder.run != run:
         return Attendance(alive=False)
@@ -194,13 +194,13 @@ def attendance(journal: Journal, cluster: str, run: str) -> Attendance:
 
 
 def silences_left(journal: Journal, run: str, now: float) -> tuple[LeftSilence, ...]:
-    """What a run that no controller is at work on has left in Alertmanager, of which ``now`` nothing has ended it yet."""
+    """The silences that a run without a controller left in Alertmanager and that have not expired at ``now``."""
     plan = plan_of(journal.header(run))
     return left_silences(Follower(journal, run).catch_up(), plan, now) if plan else ()
 
 
 def afterwards(journal: Journal, state: RunState, now: float) -> Afterwards:
-    """What the events of a run, replayed to this state, do not say of it."""
+    """What the events of a run, replayed to this state, do not contain."""
     run = state.order.run
     controller = attendance(journal, state.order.cluster, run)
     alone = state.phase is not Phase.ENDED and not controller.alive
@@ -209,12 +209,12 @@ def afterwards(journal: Journal, state: RunState, now: float) -> Afterwards:
 
 
 def runs_at_work(journal: Journal) -> tuple[str, ...]:
-    """Runs, of whatever cluster, that a controller may be at work on."""
+    """Runs of any cluster that may have a live controller."""
     holders = (journal.holder(cluster) for cluster in dict.fromkeys(header.cluster for header in journal.runs()))
     return tuple(holder.run for holder in holders if holder is not None and holder.alive)
 
 
 def last_way_back(journal: Journal, cluster: str) -> WayBack | None:
-    """The newest of the last few runs of a cluster that took a node back, and how long that took."""
+    """How long reverting a node took, from the newest of the last few runs that reverted one."""
     states = (replay_if_readable(journal, header.run) for header in journal.runs(cluster)[:LOOK_BACK])
     return next((found for state in states if state and (found := measured(state))), None)

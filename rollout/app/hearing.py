@@ -1,4 +1,4 @@
-"""What nodes answered, as values. An answer that rollout itself fails on is that node's trouble, and the others are heard."""
+"""Turns answers of nodes into values. An answer that rollout itself fails on is an error of that node only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def snapshot_of(node: str, answer: RemoteAnswer, keep: Keep) -> Snapshot | Unrea
 
 
 def report_of(node: str, verb: str, answer: RemoteAnswer, seconds: float, keep: Keep) -> Report:
-    """What cannot be read is lost: the verb may have been carried out."""
+    """An answer that cannot be read counts as lost: the verb may have been carried out."""
     return attempt(
         node,
         lambda: parse_report(node, verb, answer, seconds),

@@ -1,7 +1,8 @@
-"""What a plan will do besides what it is for: to the pods on its nodes, and to the registries they pull from.
+"""The side effects of a plan: on the pods of its nodes, and on the registries that they pull from.
 
-A node that would lose pods is refused, or, where the playbook lets a change be of class ``drain-and-restart``, drained first:
-then the plan says which pods go, and which of them may take longest to end. A plan that asks more of a registry than the playbook's caps allow is refused as a whole.
+A node that would lose pods is refused. If the playbook allows class ``drain-and-restart``, the node is drained first:
+then the plan names how many pods leave, and which of them may take longest to terminate. A plan that requests more of
+a registry than the playbook's caps allow is refused as a whole.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ NOT_FORESEEN = "pods-not-foreseen"
 
 @dataclass(frozen=True, slots=True)
 class ChangeImpact:
-    """What the change of one node does besides: what is at stake ``here``, and ``said`` of it; kubeadm would have it ``rewritten``."""
+    """The side effects of one node's change.
+
+    ``here``: what is affected; ``said``: its texts; ``rewritten``: by kubeadm.
+    """
 
     here: NodeImpact
     said: tuple[Said, ...]
@@ -43,7 +47,7 @@ class ChangeImpact:
 
 @dataclass(frozen=True)
 class Foresight:
-    """What is known for looking ahead. ``assumed`` as in ``app.plan.build_plan``."""
+    """What is known for predicting side effects. ``assumed`` as in ``app.plan.build_plan``."""
 
     inventory: Inventory
     policy: Policy
@@ -65,22 +69,22 @@ class Foresight:
         return placed
 
     def for_its_pods(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | PlannedDrain | None:
-        """What is done for pods that would not survive the change: the node is left alone or drained; ``None``: there are none."""
+        """Refuses or drains a node with pods that would not survive the change; ``None``: it has no such pods."""
         lost = self._lost(node, snapshot, proposal)
         if not lost:
             return None
         if self.policy.disruption is not Disruption.DRAIN_AND_RESTART:
-            reason = f"{consequences.lost_text(lost)}; drain it first, or say `disruption: drain-and-restart`"
+            reason = f"{consequences.lost_text(lost)}; drain it first, or set `disruption: drain-and-restart`"
             return ExcludedNode(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
         return self._drain(node, snapshot, proposal)
 
     def _drain(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | PlannedDrain:
-        """A drain must be able to empty the node, and what it leaves there must fit."""
+        """A drain must be able to empty the node, and the pods that stay must fit."""
         staying, going = by_drain(self.pods.get(node.name, ()))
         minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
         left_over = rejected(self.live[node.name], staying, minor, proposal.before, proposal.after)
         if left_over:
-            reason = f"{consequences.lost_text(left_over)}; a drain leaves them where they are"
+            reason = f"{consequences.lost_text(left_over)}; a drain does not evict them"
             return ExcludedNode(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
         kept = [said for pod in going if (said := kept_back(pod, self.policy.drain.evict_too))]
         if kept:
@@ -91,7 +95,7 @@ class Foresight:
         return planned(going, minor)
 
     def less_room(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> LessRoom | None:
-        """What the change takes from its pods, for those that come there until it is made; ``None``: nothing, or it is not known."""
+        """The room that the change takes from pods, to check later arrivals; ``None``: nothing, or not known."""
         live = self.live.get(node.name)
         now = room_now(live) if live is not None and self.around.pods is not None else None
         if live is None or now is None or UNIT not in proposal.change.units:
@@ -104,9 +108,10 @@ class Foresight:
         return less if is_less(now, less) else None
 
     def on(self, plan: Plan, foreseen: Mapping[str, ChangeImpact], asking: Iterable[Asking]) -> Plan:
-        """The plan with what it will do; ``InputError`` ``registry-cap`` when that is more than the playbook allows.
+        """The plan with its side effects. ``InputError`` ``registry-cap`` if they exceed what the playbook allows.
 
-        ``foreseen`` is that of each of its nodes, ``asking`` that of every node of its selection, those that it leaves alone too.
+        ``foreseen``: the impact on each node of the plan. ``asking``: the pulls of every selected node, also of those
+        that the plan does not change.
         """
         loads = registry_loads(asking)
         problems = tuple(beyond_caps(loads, self.policy.caps))
@@ -121,16 +126,16 @@ class Foresight:
         )
 
     def of_change(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ChangeImpact:
-        """What the change of one node does besides."""
+        """The side effects of one node's change."""
         here = self._at_stake(node, snapshot, proposal)
         return ChangeImpact(here, tuple(consequences.of_node(here)), managers.rewrites(snapshot, proposal.change))
 
     def asking_anew(self, node: Node, proposal: Proposal) -> Asking:
-        """What a node that is changed may ask of its registry."""
+        """The pulls that a changed node may request of its registry."""
         return Asking(node, pull_rates.rate_of(proposal.before), pull_rates.rate_of(proposal.after))
 
     def asking_as_before(self, node: Node) -> Asking:
-        """What a node that is left alone may."""
+        """The pulls that an unchanged node may request."""
         snapshot = self.fleet.nodes.get(node.name)
         now = pull_rates.rate_now(snapshot, node, self.assumed) if isinstance(snapshot, Snapshot) else None
         return Asking(node, now, now)
@@ -170,7 +175,7 @@ class Foresight:
         if unsaid:
             yield Remark(
                 NOT_FORESEEN,
-                "the API server does not say enough of them to tell whether pods would not be admitted again",
+                "the API server reports too little about them to know whether their pods would be admitted again",
                 unsaid,
             )
 
@@ -182,7 +187,7 @@ def _by_kubeadm(plan: Plan, foreseen: Mapping[str, ChangeImpact]) -> Iterator[Re
 
 
 def _consequences(plan: Plan, foreseen: Mapping[str, ChangeImpact]) -> Iterator[Consequence]:
-    """Group by group; what holds for all nodes of a group names none."""
+    """Group by group. A side effect on all nodes of a group names no nodes."""
     for group in plan.groups:
         members = {name: foreseen[name] for name, node in plan.nodes.items() if node.group == group.name}
         said: dict[Said, list[str]] = {}
@@ -207,7 +212,7 @@ def _of_group(group: str, members: Mapping[str, NodeImpact]) -> Iterator[Consequ
 
 
 def by_drain(pods: Iterable[PlacedPod]) -> tuple[list[PlacedPod], list[LeavingPod]]:
-    """The pods that a drain leaves on their node, and those that it makes go."""
+    """The pods that a drain leaves on their node, and those that it evicts."""
     staying, going = [], []
     for pod in pods:
         if pod.ends is None or pod.ends.stays:

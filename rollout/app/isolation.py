@@ -1,7 +1,7 @@
-"""What is raised for one node stays that node's: it becomes what is said of that node, and the others go on.
+"""Keeps an error with one node to that node: it becomes that node's result, and the other nodes continue.
 
-Three kinds of error are not a node's and pass: those that people are told of what they wrote (``RolloutError``: a playbook, a
-template), those of this machine (``OSError``, ``MemoryError``), and whatever ends a program.
+Three kinds of error do not belong to a node and pass: errors about a person's input (``RolloutError``: a playbook, a
+template), errors of this machine (``OSError``, ``MemoryError``), and everything that ends a program.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rollout.errors import RolloutError
 
 T = TypeVar("T")
 Keep = Callable[[str, str], str]
-"""Keeps a node's trace and says where, in one sentence."""
+"""Stores a node's trace and returns where, in one sentence."""
 
 
 def keep_nothing(_node: str, _trace: str) -> str:
@@ -24,18 +24,18 @@ def keep_nothing(_node: str, _trace: str) -> str:
 
 
 def attempt(node: str, work: Callable[[], T], on_failure: Callable[[str], T], keep: Keep = keep_nothing) -> T:
-    """What ``work`` makes of one node, or what ``on_failure`` makes of the place where it failed."""
+    """The result of ``work`` for one node, or of ``on_failure`` with the place where ``work`` failed."""
     try:
         return work()
     except (RolloutError, OSError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever one node holds, the others are not kept by it
+    except Exception as error:  # noqa: BLE001 - one node's content must not stop the others
         return on_failure(_told(node, error, keep))
 
 
 def _told(node: str, error: Exception, keep: Keep) -> str:
-    """Where it failed is told, but not the error's own words: they may hold what a file of the node holds."""
+    """Reports the place of the failure, but not the error's text: that may contain a file of the node."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{type(error).__name__} in {PurePath(frame.filename).name}:{frame.lineno}"
     kept = keep(node, "".join(traceback.format_exception(error)))
-    return f"rollout itself failed on what this node holds ({place}); please report it{kept and f'. {kept}'}"
+    return f"rollout itself failed on the data of this node ({place}); please report it{kept and f'. {kept}'}"

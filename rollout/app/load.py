@@ -24,9 +24,9 @@ TEMPLATE_SUFFIX = ".j2"
 
 
 def load_cluster(files: Files, sources: NodeSources, cluster: str, instead: str = "") -> Inventory:
-    """The inventory of a cluster, its nodes asked for where they are said elsewhere. ``instead``: the kubeconfig that ``sources``
-    use in the place of the inventory's; errors name the one that was used.
+    """The inventory of a cluster, with the nodes of its source if it names one.
 
+    ``instead``: the kubeconfig that ``sources`` use in place of the inventory's. Errors name the one that was used.
     Raises ``UsageError`` for an unknown name, ``InputError`` for a wrong file and for a source that does not answer.
     """
     try:
@@ -36,7 +36,7 @@ def load_cluster(files: Files, sources: NodeSources, cluster: str, instead: str 
 
 
 def ask_for_cluster(files: Files, sources: NodeSources, cluster: str, instead: str = "") -> Inventory:
-    """``load_cluster`` for those who go on without an API server: that it cannot be asked is a ``RemoteError``."""
+    """``load_cluster`` for callers that continue without an API server: if it does not answer, ``RemoteError``."""
     path = _path(files, INVENTORY_FOLDER, cluster, "cluster")
     draft = draft_of(files.read(path), path)
     inventory = finish(draft, _found(draft, sources, instead))
@@ -75,7 +75,7 @@ def load_templates(files: Files) -> dict[str, str]:
 
 
 def names_in(files: Files, folder: str) -> tuple[str, ...]:
-    """The clusters or playbooks there are."""
+    """The names of the clusters or playbooks in a folder."""
     return tuple(name.removesuffix(SUFFIX) for name in files.list(folder, SUFFIX))
 
 
@@ -91,7 +91,7 @@ def _path(files: Files, folder: str, name: str, what: str) -> str:
 
 
 def _check_name(key: str, said: str, name: str, path: str) -> None:
-    """A copied file that still carries the old name would act on the wrong cluster, or in the wrong name."""
+    """A copied file that still contains the old name would act on the wrong cluster, or under the wrong name."""
     if said != name:
         message = f"`{key}` is {said}, but the file is {path}"
         raise InputError((Problem("wrong-name", message, Place(path, 1, 1), "rename one of them"),))

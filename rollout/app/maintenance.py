@@ -1,4 +1,4 @@
-"""Looking after nodes outside of runs: what has drifted, what holds them, and forgetting them."""
+"""Maintenance of nodes outside of runs: drift, claims, and removing what rollout keeps on them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from rollout.kubelet.agent.agent_call import Claim
 
 FORGET_SECONDS = 60.0
 MOST_RUNS = 20
-"""Runs of a cluster that are looked at for what was confirmed last."""
+"""Most runs of a cluster that are searched for what was confirmed last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """What the journal last recorded of a node: confirmed in ``run`` on the machine ``machine_id``.
 
-    ``at`` is when the run began, in seconds since the epoch; ``replaced`` is path → the digest of what its change replaced.
+    ``at`` is when the run began, in seconds since the epoch; ``replaced`` is path → the digest of what its change
+    replaced.
     """
 
     run: str
@@ -40,7 +41,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """What became of one node that another run held: ``still`` says why it is not free."""
+    """The result for one node that another run had claimed. ``still``: why the claim remains."""
 
     node: str
     run: str
@@ -48,12 +49,12 @@ class Freed:
 
 
 def last_confirmed(journal: Journal, cluster: str) -> Mapping[str, Known]:
-    """Node → the newest run of the journal that left it confirmed; nodes that were taken back since are not in it."""
+    """Node → the newest run of the journal that left it confirmed, without nodes that were reverted since."""
     found: dict[str, Known | None] = {}
     for header in journal.runs(cluster)[:MOST_RUNS]:
         state = replay_if_readable(journal, header.run)
         if state is None:
-            break  # it may have taken back whatever is older
+            break  # it may have reverted any older change
         plan = plan_of(header)
         for name, record in state.nodes.items():
             if name in found or record.state in (NodeState.PENDING, NodeState.SKIPPED, NodeState.REFUSED):
@@ -74,9 +75,9 @@ def _known(header: RunHeader, plan: Plan, name: str) -> Known | None:
 def verify_fleet(
     way: NodeAccess, nodes: Nodes, known: Mapping[str, Known], keep: Keep = keep_nothing
 ) -> tuple[Mapping[str, tuple[Drift, ...]], tuple[Unread, ...]]:
-    """Node → how it differs from what its receipts and the journal say; and who could not be asked. Changes nothing.
+    """Node → its differences from its receipts and the journal; and the nodes that were not read. Changes nothing.
 
-    ``keep``: for the trace of an answer that rollout fails on.
+    ``keep`` stores the trace of an answer that rollout fails on.
     """
 
     def read(target: Target) -> tuple[Drift, ...] | Unread:
@@ -100,7 +101,7 @@ def _compared(node: str, said: RemoteAnswer, known: Known | None) -> tuple[Drift
 
 
 def _named(answer: Verification, known: Known | None) -> tuple[Drift, ...]:
-    """The differences from the node's own receipts, with who made them as far as that can be told."""
+    """The differences from the node's own receipts, with their author if it is known."""
     found = drifts(answer)
     return by_kubeadm(found, answer, Undone(known.run, known.at, known.replaced)) if known else found
 
@@ -112,7 +113,7 @@ def _against_journal(answer: Verification, known: Known | None) -> tuple[Drift, 
         text = f"another machine than the one run {known.run} confirmed (other machine-id)"
         return (Drift("machine-replaced", "node", text),)
     if not answer.receipts:
-        text = f"run {known.run} confirmed it, but the node holds no receipt any more"
+        text = f"run {known.run} confirmed it, but the node has no receipt any more"
         return (Drift("receipts-gone", "node", text),)
     return ()
 
@@ -120,7 +121,7 @@ def _against_journal(answer: Verification, known: Known | None) -> tuple[Drift, 
 def forget_fleet(
     way: NodeAccess, nodes: Nodes, run: str, counter: int, keep: Keep = keep_nothing
 ) -> Mapping[str, Report]:
-    """Remove what we keep on every node of ``way``; a node where a transaction is under way refuses."""
+    """Remove what rollout keeps on every node of ``way``. A node with a transaction in progress refuses."""
 
     def remove(target: Target) -> Report:
         command = agent_call.forget(
@@ -140,10 +141,10 @@ def set_free(
     counter: int,
     keep: Keep = keep_nothing,
 ) -> tuple[Freed, ...]:
-    """Take the claims of other runs (``held``: node → run) off nodes. What is armed there is left to its guard.
+    """End the claims of other runs (``held``: node → run) on nodes. An armed change is left to its guard.
 
-    A run that is ``known`` to our journal gives its nodes up itself, and so can be resumed with its next token; claims of all
-    others are taken as run ``new``.
+    The claim of a run that is ``known`` to our journal is ended in its own name, so that it can be resumed with its
+    next token. All other claims are taken over as run ``new``.
     """
 
     def free(target: Target) -> Freed:
@@ -162,7 +163,7 @@ def set_free(
 
 
 def held_by(reports: Mapping[str, Report], run: str) -> Mapping[str, str]:
-    """Node → ``run``, where that has a live claim and nothing armed is left to a guard."""
+    """Node → ``run``, where ``run`` has a live claim and no guard is armed."""
     moving = under_way(reports)
     return {name: holder for name, holder in holders(reports).items() if holder == run and name not in moving}
 
@@ -173,6 +174,6 @@ def holders(reports: Mapping[str, Report]) -> Mapping[str, str]:
 
 
 def under_way(reports: Mapping[str, Report]) -> tuple[str, ...]:
-    """Nodes with a transaction that is armed or going back."""
+    """Nodes with a transaction that is armed or being reverted."""
     moving = (ReceiptState.ARMED, ReceiptState.REVERTING)
     return tuple(name for name, report in reports.items() if any(r.state in moving for r in report.receipts))

@@ -1,9 +1,9 @@
-"""The gates that are asked of metrics: every sample within its bounds, no node's samples gone, no kind worse than its control.
+"""The metric gates: every sample is within its bounds, no node's samples are gone, no kind is worse than its control.
 
-The baseline that is taken before the wave holds the nodes that had samples, and each kind's samples. A kind is a change
-group: nodes of two kinds measure differently, and a canary is one node of each kind, where a median over all of them would
-hide a kind that went bad. Each kind is asked for by its nodes' names. A query for ``$nodes`` whose samples name none of them
-is UNKNOWN: it may add up fewer nodes than were asked for.
+The baseline is taken before the wave. It contains the nodes that had samples, and each kind's samples. A kind is a
+change group. Nodes of two kinds measure differently, and a canary is one node of each kind: a median over all of them
+would hide a kind that became unhealthy. Each kind is queried by its nodes' names. A query for ``$nodes`` whose
+samples name none of them is UNKNOWN: it may add up fewer nodes than were requested.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rollout.errors import RemoteError
 
 NODES = "$nodes"
 MOST_KEPT = 500
-"""Samples of one kind's baseline that are written down; of more, every so many in order of size."""
+"""Most samples of one kind's baseline that are journaled. Of more, an even selection in order of size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class MetricGates:
     backends: Backends
 
     def before(self, gate: Gate, query: PrometheusQuery, nodes: Sequence[str]) -> tuple[Verdict, str, Any]:
-        """Before the wave: is it fit to begin, and the baseline to compare with."""
+        """Before the wave: whether it may start, and the baseline to compare with."""
         answer = self._query(gate, query, nodes)
         verdict, said = judge_samples(query, answer)
         if verdict is not Verdict.PASS:
@@ -74,7 +74,7 @@ class MetricGates:
         return verdict, f"{seen(now, command.touched)}{said}"
 
     def _compared(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, answer: Samples, past: _Past) -> Judged:
-        """Each kind with its own control group: nodes not touched yet; where there are none, the same before the wave."""
+        """Compare each kind with its control group: nodes not touched yet, or else the same nodes before the wave."""
         controls = self._by_kind(command.control)
         said: dict[str, Judged] = {}
         for kind, found in self._kinds_of(gate, query, command.touched, answer).items():
@@ -98,7 +98,7 @@ class MetricGates:
         return verdict, f"{len(those)} of {counted(len(said), 'kind')}: {named}"
 
     def _whole(self, gate: Gate, query: PrometheusQuery, nodes: Sequence[str], whose: str) -> Samples:
-        """An answer that may be believed."""
+        """An answer without doubt; otherwise ``RemoteError``."""
         answer = self._query(gate, query, nodes)
         if doubted := doubt(answer):
             raise RemoteError("doubtful", f"{whose} answer: {doubted}")
@@ -107,7 +107,7 @@ class MetricGates:
     def _kinds_of(
         self, gate: Gate, query: PrometheusQuery, nodes: Sequence[str], whole: Samples
     ) -> Mapping[str, Samples]:
-        """An answer for each kind of the nodes; of one kind, it is the one that is there."""
+        """One answer for each kind of the nodes. With only one kind, ``whole`` is that answer."""
         kinds = self._by_kind(nodes)
         if len(kinds) == 1:
             return dict.fromkeys(kinds, whole)
@@ -130,14 +130,14 @@ class MetricGates:
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """A baseline as it was written down: the nodes that had samples, and the samples of each kind."""
+    """A journaled baseline: the nodes that had samples, and the samples of each kind."""
 
     nodes: frozenset[str]
     kinds: Mapping[str, Any]
 
     @staticmethod
     def read(written: Any) -> _Past | None:
-        """``None``: nobody wrote one down, or it cannot be read."""
+        """``None``: there is none, or it cannot be read."""
         if not isinstance(written, dict) or not isinstance(written.get("kinds", {}), dict):
             return None
         nodes = written.get("nodes")

@@ -1,6 +1,7 @@
-"""Pods that came to a node since it was planned, or since it was emptied: looked for right before its change.
+"""Looks right before a node's change for pods that arrived since it was planned, or since it was drained.
 
-Who is drained sends its pods to others, and these may be planned to keep all of theirs: what came there since is counted again.
+A drained node's pods move to other nodes, and the plan of those nodes may not expect them. So the pods are counted
+again.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from rollout.errors import RemoteError
 from rollout.kubelet.restarts.consequences import lost_text
 from rollout.kubelet.restarts.readmission import rejected_with
 
-# What a node pulls right before its change, and whether that is asked at all.
+# What a node pulls right before its change, and whether the node is asked at all.
 
 
 MOST_IMAGES = 10
-"""So many images are named; an answer goes into the journal each time."""
+"""Most images that are named: each answer goes into the journal."""
 
 
 def asks_for_pulls(pulls: PullsInFlight, change: Change) -> bool:
-    """Only a restart cancels pulls; and where any are overridden at once nothing is asked."""
+    """Only a restart cancels pulls. If the playbook overrides all pulls at once, the node is not asked."""
     return change.disruption.restarts and pulls != PullsInFlight(0.0, Busy.OVERRIDE)
 
 
 def images_of(report: Report) -> tuple[str, ...] | None:
-    """The images being pulled, the first ten by name; ``None``: the node cannot tell."""
+    """The images being pulled, the first ten by name; ``None``: the node does not know."""
     said = report.measurement.pulls if report.measurement else None
     if said is None:
         return None
@@ -46,7 +47,7 @@ ASK_SECONDS = 10.0
 
 
 def why_not_now(node: PlannedNode, cluster: Cluster, clock: Clock, wait: Callable[[float], None]) -> str:
-    """Why the node is left alone as it is now; ``""``: no pod on it would be lost. What cannot be asked is a reason, too."""
+    """Why the node is not changed now; ``""``: no pod on it would be lost. A missing answer is also a reason."""
     if node.drain is None and node.less_room is None:
         return ""
     try:

@@ -1,7 +1,7 @@
-"""The node gates: what the agent measured and what the API server says, judged together. The worst verdict counts.
+"""The node gates: judges what the agent measured and what the API server reports. The worst verdict counts.
 
-The API gates compare with a baseline taken right before the node's change. It travels in the answer to the apply and is
-journaled, so that a controller that comes after still has it; without one these gates are UNKNOWN, never a pass.
+The API gates compare with a baseline taken right before the node's change. It is part of the answer to the apply and is
+journaled, so that a later controller still has it. Without a baseline these gates are UNKNOWN, never a pass.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from rollout.kubelet.health_gates.cluster_gates import (
 )
 from rollout.kubelet.health_gates.expectations import Judged, judge, shown_as_planned
 
-# What a node's kubelet shows of its configuration through the API server, where that can be asked.
+# The configuration that a node's kubelet shows through the API server, if that can be read.
 #
-# The effective-config gate goes by the node's files and the kubelet's command line. Where there is a kubeconfig
-# that may read ``nodes/proxy``, ``/configz`` must show what was planned, too. Where it cannot be read the gate
-# stands without it, and its evidence says so: not everybody may be given nodes/proxy, which allows to run
-# commands in every pod of the node.
+# The effective-config gate uses the node's files and the kubelet's command line. With a kubeconfig that may read
+# ``nodes/proxy``, ``/configz`` must also show what was planned. If it cannot be read, the gate decides without it,
+# and its evidence reports that: not every operator may get nodes/proxy, which allows running commands in every pod
+# of the node.
 
 
 _FOR_GOOD = frozenset({"unauthorized", "forbidden", "no-endpoint"})
-"""Answers that stay what they are for the whole run."""
+"""Answers that do not change during a run."""
 
 MOST_FAILURES = 3
-"""So often an API server may not answer before it is no longer asked: this gate can do without, and each try takes time."""
+"""Failed tries before the API server is no longer asked: this gate works without it, and each try takes time."""
 
 
 @dataclass(slots=True)
 class ShownConfig:
-    """Of one run. Called on many threads; who may not ask does not ask again."""
+    """``/configz`` in one run. Called on many threads. After a refusal it does not ask again."""
 
     backends: Backends
     refused: str = ""
     failures: int = 0
 
     def judged(self, node: str, change: Change, timeout: float, found: Judged) -> Judged:
-        """``found`` is what the gate says without ``/configz``; what it shows counts besides."""
+        """``found``: the verdict without ``/configz``. What ``/configz`` shows is judged in addition."""
         verdict, evidence = found
         if verdict is not Verdict.PASS or not change.effective:
             return found
@@ -80,17 +80,17 @@ class ShownConfig:
 
 
 AGAIN_READY = 2 * STATUS_EVERY
-"""Seconds to wait for a node that we restarted before to be Ready again."""
+"""Seconds to wait until a node that we restarted is Ready again."""
 
 BASELINE_UNKNOWN = "baseline-unknown"
-"""The reference of a baseline that could not be taken, maybe only now."""
+"""The reference of a baseline that could not be taken, perhaps only for now."""
 
 Judgement = tuple[Trigger, str, str]
 """What an answer means for the node, with its reference and message."""
 
 
 class UntouchableError(Exception):
-    """The node is not to be touched: no baseline, or one that it could not pass its gates with."""
+    """The node must not be touched: it has no baseline, or one that cannot pass the gates."""
 
     def __init__(self, reference: str, message: str) -> None:
         super().__init__(message)
@@ -100,7 +100,7 @@ class UntouchableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
-    """A transaction's node since it was first read after its restart."""
+    """A node's transaction since the first reading after its restart."""
 
     tx: str
     at: float
@@ -118,20 +118,20 @@ class NodeGates:
     before: dict[str, Measurement] = field(default_factory=dict)
     watched: dict[str, _Watched] = field(default_factory=dict)
     restarted: set[str] = field(default_factory=set)
-    newest_at: dict[str, int] = field(default_factory=dict)  # the newest list of its pods that was judged
+    newest_at: dict[str, int] = field(default_factory=dict)  # node → version of the newest pod list that was judged
     shown: ShownConfig = field(init=False)
 
     def __post_init__(self) -> None:
         self.shown = ShownConfig(self.backends)
 
     def forget(self, node: str) -> None:
-        """A restart by our own doing is not held against the node."""
+        """A restart that rollout did must not count against the node."""
         self.before.pop(node, None)
         self.watched.pop(node, None)
         self.restarted.add(node)
 
     def baseline(self, node: str) -> str:
-        """What the API says of a node before its change; ``""`` when no gate needs it."""
+        """What the API server reports about a node before its change; ``""`` if no gate needs it."""
         kinds = {gate.kind for gate in self._api_gates()}
         if not kinds:
             return ""

@@ -1,7 +1,7 @@
-"""Carries one of the machine's commands to a node and brings back what it means.
+"""Carries one of the machine's commands to a node and returns what the answer means.
 
-A node's trouble is an event, never an exception. What is asked of the node is built, and its answer parsed, by the pure
-functions in ``kubelet``; what it means for the run is decided by the machine.
+An error of a node is an event, never an exception. The pure functions in ``kubelet`` build the request to the node and
+parse its answer. The machine decides what the answer means for the run.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ READ_SECONDS = 30.0
 CONFIRM_SECONDS = 40.0
 REVERT_SECONDS = 180.0
 CLAIM_AGAIN = 15.0
-"""Seconds after which a node that is drained is claimed again: who was taken over, or was frozen, evicts nobody any more."""
+"""Seconds until a draining node is claimed again: a controller that was taken over must evict no more pods."""
 
 APPLY_MARGIN = 30.0
-"""Seconds beyond the guard's time that an apply may take: staging happens before the guard is armed."""
+"""Seconds that an apply may take in addition to the guard's time: staging happens before the guard is armed."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAccess:
-    """How nodes are reached: the program that does a node's work, whether through sudo, and where each node is."""
+    """How nodes are reached: the agent program, whether it runs through sudo, and the address of each node."""
 
     program: str
     targets: Mapping[str, Target]
@@ -54,7 +54,7 @@ class NodeAccess:
 
 @dataclass(slots=True)
 class NodeWorker:
-    """Does the commands of one run. ``plan`` is ``None`` for a rollback, which needs only what lies on the nodes."""
+    """Does the commands of one run. ``plan``: ``None`` for a rollback, which needs only what is stored on the nodes."""
 
     run: str
     way: NodeAccess
@@ -62,15 +62,15 @@ class NodeWorker:
     local: Local
     clock: Clock
     plan: Plan | None = None
-    take_over: bool = False  # claim nodes that another run still holds (rollback, emergency)
-    force: bool = False  # revert over bytes that others wrote since: the operator's word
+    take_over: bool = False  # take over the claims of another run (rollback, emergency)
+    force: bool = False  # revert over bytes that others wrote since (the operator's --force)
     backends: Backends = field(default_factory=Backends)
     who: str = ""
-    has_ended: HasEnded = none_has_ended  # of a run that a node names: its claim gives way then
+    has_ended: HasEnded = none_has_ended  # whether a run that a node names has ended: its claim is void then
     keep: Keep = keep_nothing
     kept: set[str] = field(default_factory=set)
-    claimed: dict[str, float] = field(default_factory=dict)  # when nodes that are being drained were claimed last
-    not_ours: dict[str, Answered] = field(default_factory=dict)  # what a node said that was found taken over in a round
+    claimed: dict[str, float] = field(default_factory=dict)  # node that is being drained → when it was last claimed
+    not_ours: dict[str, Answered] = field(default_factory=dict)  # answers of nodes found taken over in a round
     _node_gates: NodeGates | None = None
     _drains: Drains | None = None
 
@@ -91,7 +91,7 @@ class NodeWorker:
         return _DOING.get(command.verb, NodeWorker._answered)(self, command)
 
     def _drain(self, ask: Ask) -> Answered:
-        """No pod goes for a node that does not answer, that another run has, or that could not pass its gates."""
+        """No pod is evicted from a node that does not answer, that another run holds, or that cannot pass its gates."""
         answer = self._before_draining(ask)
         if answer is not None:
             return answer
@@ -107,9 +107,10 @@ class NodeWorker:
         return self._of_drain(ask, said)
 
     def _before_draining(self, ask: Ask) -> Answered | None:
-        """Claimed once more every now and then, and looked at first: what it says unless it is untouched and well.
+        """Claim and read the node again every ``CLAIM_AGAIN`` seconds. Returns its answer unless it is untouched and
+        healthy.
 
-        Who does not answer in the middle of a drain is not given up for that, but nothing is done meanwhile.
+        A node that does not answer during a drain is not given up for that, but nothing is done meanwhile.
         """
         last = self.claimed.get(ask.node)
         if last is not None and self.clock.now() - last < CLAIM_AGAIN:
@@ -160,9 +161,10 @@ class NodeWorker:
         )
 
     def _apply(self, ask: Ask) -> Answered:
-        """First the node's baseline, as late as can be: without it nothing could be told by, so nothing is touched.
+        """Takes the node's baseline first, as late as possible. Without it there is nothing to compare, so nothing is
+        touched.
 
-        And later still its pulls: between that answer and the restart nothing else is waited for.
+        The pulls are read even later: nothing else is waited for between that answer and the restart.
         """
         try:
             baseline = self._gates.baseline(ask.node)
@@ -200,7 +202,7 @@ class NodeWorker:
         return replace(self._event(ask, report), baseline=baseline, pulls=pulls)
 
     def _read(self, ask: Ask) -> Report:
-        """With a claim. A refusal does not tell what the node holds: it is looked at without one."""
+        """Read with a claim. A refusal does not contain the node's state, so the node is then read without a claim."""
         report = self._ask(ask)
         if report.reference == "fenced" and report.token is None:
             return replace(report, token=self._look(ask).token)
@@ -209,7 +211,7 @@ class NodeWorker:
         return report
 
     def _keep_or_release(self, ask: Ask, report: Report) -> None:
-        """The connection of an apply is kept until its confirm; every other one is for one verb."""
+        """The connection of an apply is kept until its confirm. Every other connection serves one verb."""
         if report.outcome is Outcome.DONE and ask.verb is Verb.APPLY:
             self.kept.add(ask.node)
         elif report.outcome is not Outcome.DONE or ask.verb is not Verb.MEASURE or ask.node not in self.kept:
@@ -240,7 +242,7 @@ class NodeWorker:
         )  # fmt: skip
 
     def _judged(self, ask: Ask, report: Report) -> Judgement:
-        """Its gates' verdict. Of a measurement that rollout itself fails on it is unknown, and never a pass."""
+        """The verdict of the node's gates. If rollout itself fails on the measurement, it is unknown, never a pass."""
         return attempt(
             ask.node,
             lambda: self._gates.judged(ask, report, self._change(ask.node)),
@@ -249,13 +251,13 @@ class NodeWorker:
         )
 
     def _look(self, ask: Ask) -> Report:
-        """What the node says without a claim."""
+        """Read the node without a claim."""
         sudo = self.way.sudo[ask.node]
         command = agent_call.status(self.way.program, tx=ask.tx, sudo=sudo, deadline=READ_SECONDS)
         return report_of(ask.node, "status", self.nodes.run(self.way.targets[ask.node], command), 0.0, self.keep)
 
     def _falsehood(self, ask: Ask, report: Report, reference: str) -> tuple[str, str] | None:
-        """What an honest agent would never say, and what would stop the run on all other nodes if it were believed."""
+        """An answer that no correct agent gives, and that would stop the run on all other nodes if it were believed."""
         if report.token is not None and is_beyond_belief(report.token.counter, ask.counter):
             return "false-token", f"it names token {report.token.counter}, which no run can have"
         if self.take_over and report.outcome is Outcome.REFUSED and reference == "claimed":

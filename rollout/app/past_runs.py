@@ -1,6 +1,7 @@
-"""Runs that went by the rules of another version of rollout: they are shown by their summaries, never resumed.
+"""Runs that followed the rules of another version of rollout: their summaries are shown, and they are never resumed.
 
-Their events would tell another story by this version's rules, so nobody reads them; that none was changed is checked.
+Under this version's rules their events would have another meaning, so they are not replayed. Only their hashes are
+checked.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from rollout.core.run.state import RULES
 
 
 def past_run(journal: Journal, run: str) -> PastRun | None:
-    """What is kept of a run of another version; ``None``: this version can read it. ``StateError`` ``journal-broken``."""
+    """What is stored of a run of another version; ``None``: this version can read it.
+
+    ``StateError`` ``journal-broken``.
+    """
     header = journal.header(run)
     rules = rules_of(header.order)
     if rules == RULES:
         return None
-    journal.events(run)  # refused where one is not as it was written
+    journal.events(run)  # raises if an event was changed
     return PastRun(
         run=run,
         cluster=header.cluster,

@@ -1,4 +1,4 @@
-"""Planning: inventory, playbook and snapshot in, a frozen plan out. Nothing is read or written here."""
+"""Planning: turns inventory, playbook and snapshot into a frozen plan. Reads and writes nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rollout.kubelet.node import fitness, managers
 from rollout.kubelet.node.fitness import SICK
 from rollout.kubelet.node.managers import Said
 
-# A plan file as it came: whoever sealed it, it may do no more than a plan that rollout makes.
+# Reading a plan file: whoever sealed it, it may do no more than a plan that rollout makes.
 
 
 MOST_PROBLEMS = 12
@@ -35,7 +35,10 @@ _AGAIN = "make the plan again with `rollout plan`; a plan of rollout's own has n
 
 
 def read_plan(data: bytes, file: str) -> Plan:
-    """The plan in a file, or ``InputError``: no plan of ours, or one that writes or restarts what holds no settings."""
+    """The plan in a file.
+
+    ``InputError`` if it is not a plan, or if it writes or restarts what is no home of settings.
+    """
     plan = plan_codec.decode(data, file)
     problems = tuple(problem for group in plan.groups for problem in _foreign(plan, group, file))
     if problems:
@@ -53,8 +56,8 @@ def _foreign(plan: Plan, group: ChangeGroup, file: str) -> Iterator[Problem]:
 
 
 NOTHING_KNOWN = Around()
-_CONTROL_PLANE = "a node of the control plane; the playbook does not say `controlPlane: true`"
-_CORDONED = "cordoned by others; the playbook does not say `cordoned: true`"
+_CONTROL_PLANE = "a node of the control plane; the playbook does not set `controlPlane: true`"
+_CORDONED = "cordoned by others; the playbook does not set `cordoned: true`"
 
 
 def build_plan(
@@ -71,8 +74,8 @@ def build_plan(
 ) -> Plan:
     """The plan for the selected nodes (names of the inventory). Mistakes in settings are one ``InputError``.
 
-    ``assumed``: the minor (37 is 1.37) that kubelets newer than every known one are taken for; ``None``: they are refused.
-    ``trace`` keeps the trace of what went wrong inside rollout with one node, and says where.
+    ``assumed``: kubelets newer than every known one are treated as this minor (37 is 1.37); ``None``: they are refused.
+    ``trace`` stores the trace of an error inside rollout with one node, and returns where.
     """
     _check_fleet(inventory, fleet)
     _check_settings(settings, selection, homes.check_accepted(policy.accepted, policy.name))
@@ -101,7 +104,7 @@ def build_plan(
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """A node that is to be changed: how, by which contents, and what that does besides."""
+    """A node that will be changed: its change, the contents, and the side effects."""
 
     decided: Decided
     blobs: Mapping[str, bytes]
@@ -110,23 +113,23 @@ class _Changed:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """All that a plan takes from one node: nothing of a node is looked at after this is made."""
+    """Everything that a plan uses of one node. Nothing else of the node is read afterwards."""
 
     found: _Changed | ExcludedNode
     asking: Asking
-    taken: tuple[Said, ...] = ()  # what its version is taken for, to be remarked
+    taken: tuple[Said, ...] = ()  # remarks on the version it is treated as
     managed: tuple[Said, ...] = ()  # who else configures it
 
 
 def check_preflight(plan: Plan) -> Preflight:
-    """Was the cluster already too sick to begin?"""
+    """Whether the cluster is already too unhealthy to start."""
     return preflight(plan, SICK)
 
 
 def _passed_over(
     inventory: Inventory, policy: Policy, selection: tuple[str, ...], around: Around
 ) -> Mapping[str, ExcludedNode]:
-    """Nodes to be left alone whatever their state is."""
+    """Nodes that are skipped whatever their state is."""
     cordoned = {} if policy.cordoned else history.cordoned(around.live)
     found: dict[str, ExcludedNode] = {}
     for name in selection:
@@ -141,8 +144,8 @@ def _passed_over(
 def _cordoned(run: str) -> str:
     if not run:
         return _CORDONED
-    how = f"`rollout resume` of that run does, or once that is over `{BY_HAND}`"
-    return f"run {printable(run, 60)} has cordoned it and not lifted that: {how}"
+    how = f"`rollout resume` of that run lifts the cordon, or after its end `{BY_HAND}`"
+    return f"run {printable(run, 60)} cordoned it and has not lifted that: {how}"
 
 
 def _remarks(
@@ -176,7 +179,7 @@ def _seen(
 def _look(foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str, Setting]) -> _Seen:
     snapshot = foresight.fleet.nodes.get(node.name)
     if snapshot is None:
-        why = "the snapshot does not hold this node"
+        why = "the snapshot does not contain this node"
         left = ExcludedNode(node.name, node.rack, Standing.UNREACHABLE, "not-in-snapshot", why)
         return _Seen(left, foresight.asking_as_before(node))
     if isinstance(snapshot, Unread):

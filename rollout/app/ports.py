@@ -1,4 +1,4 @@
-"""The doors to the outside: small protocols that adapters implement and tests fake."""
+"""The ports to the outside: small protocols that adapters implement and tests fake."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rollout.core.run.state import RunState
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a node is: what SSH is given. ``ssh_config`` may map the address further."""
+    """The address of a node for SSH. ``ssh_config`` may map it further."""
 
     name: str
     address: str
@@ -28,7 +28,7 @@ class Target:
 
 
 class Nodes(Protocol):
-    """Runs commands on nodes. Thread-safe; one node's trouble never raises, it is in the answer.
+    """Runs commands on nodes. Thread-safe. An error of a node never raises: it is in the answer.
 
     A connection is kept between calls for the same node until ``release``.
     """
@@ -41,7 +41,7 @@ class Nodes(Protocol):
 
 
 class Clock(Protocol):
-    """``now`` is seconds that never go back within a process; ``wall`` is ISO 8601 UTC for display."""
+    """``now``: monotonic seconds within a process. ``wall``: ISO 8601 UTC for display."""
 
     def now(self) -> float: ...
 
@@ -60,9 +60,9 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a command of ours ended (``status`` below 0: by that signal), and the end of what it printed.
+    """How a local command ended (``status`` below 0: by that signal), and the end of its output.
 
-    ``None``: it could not be run or did not end in time, and ``why``.
+    ``status`` ``None``: it could not be run or did not end in time, for the reason ``why``.
     """
 
     status: int | None
@@ -71,13 +71,16 @@ class Ran:
 
 
 class Local(Protocol):
-    """Runs a wave's ``command`` gate where the controller runs: bounded in time and in what it keeps."""
+    """Runs a wave's ``command`` gate on the controller: bounded in time and in stored output."""
 
     def run(self, command: tuple[str, ...], environment: Mapping[str, str], timeout: float) -> Ran: ...
 
 
 class Cluster(Protocol):
-    """Looks at nodes through the API server. Thread-safe, bounded in time; what cannot be asked is a ``RemoteError``."""
+    """Reads nodes and drains them through the API server.
+
+    Thread-safe, bounded in time. Without an answer: ``RemoteError``.
+    """
 
     def nodes(self) -> tuple[LiveNode, ...]:
         """Every Node, in the API's order."""
@@ -88,52 +91,54 @@ class Cluster(Protocol):
         ...
 
     def configz(self, node: str, timeout: float) -> Mapping[str, Any]:
-        """Field → value as the node's kubelet says it is in force."""
+        """Field → value in force, according to the node's kubelet."""
         ...
 
     def missing_rights(self) -> tuple[str, ...]:
-        """What ``nodes`` and ``look`` need and may not do: "get nodes", … ``()``: everything is allowed."""
+        """The rights that ``nodes`` and ``look`` lack: "get nodes", … ``()``: everything is allowed."""
         ...
 
     def missing_to_drain(self) -> tuple[str, ...]:
-        """The same of the four below."""
+        """The same for draining."""
         ...
 
     def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:
-        """Make a Node unschedulable with the mark and the token of the run, in one compare-and-swap; whose cordon is on it now.
+        """Make a Node unschedulable with the mark and the token of the run, in one compare-and-swap.
 
-        A cordon of the run with an older token gets this one. Anything but ``OURS``: it was cordoned already, and nothing was changed.
+        Returns whose cordon is on it now. A cordon of the run with an older token gets this token. Anything except
+        ``OURS``: it was already cordoned, and nothing was changed.
         """
         ...
 
     def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:
-        """Lift the cordon that bears the run's mark (``run`` ``""``: any run's) and no newer token (``None``: whatever token),
-        mark and token with it; whose cordon is on it now.
+        """Lift the cordon with the run's mark (``run`` ``""``: any run's) and no newer token (``None``: any token).
+
+        Removes mark and token too. Returns whose cordon is on it now.
         """
         ...
 
     def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:
-        """The pods of a node, those too that a drain leaves; read from the store, not from a cache."""
+        """The pods of a node, including those that a drain leaves; read from the store, not from a cache."""
         ...
 
     def placed(self, node: str, timeout: float) -> tuple[LiveNode, tuple[PlacedPod, ...]]:
-        """A Node, and the pods on it that have not ended: what its kubelet would admit anew, or not."""
+        """A Node, and the pods on it that have not ended: its kubelet admits or rejects them again after a restart."""
         ...
 
     def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:
-        """Ask for a pod's eviction, only if it is still the one with this uid. Budgets are respected by the API server."""
+        """Evict a pod, only if it still has this uid. The API server enforces the disruption budgets."""
         ...
 
 
 class Metrics(Protocol):
-    """Instant queries. ``RemoteError`` when there is no answer; ``AwayError`` when there may be one a second later."""
+    """Instant queries. ``RemoteError`` without an answer; ``AwayError`` if a retry a second later may succeed."""
 
     def query(self, url: str, query: str, timeout: float) -> Samples: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """What to silence for how many seconds: alerts whose ``label`` matches the regular expression ``pattern``."""
+    """A silence of ``seconds`` for alerts with a ``label`` that matches the regular expression ``pattern``."""
 
     label: str
     pattern: str
@@ -146,11 +151,11 @@ class Alerts(Protocol):
     """Firing alerts and silences. Errors as with ``Metrics``."""
 
     def firing(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:
-        """Those that match all of ``matchers``, without the silenced and the inhibited."""
+        """Firing alerts that match all of ``matchers``, without silenced and inhibited alerts."""
         ...
 
     def known(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:
-        """Those, and the silenced and inhibited too."""
+        """The same, with silenced and inhibited alerts."""
         ...
 
     def silence(self, url: str, silence: Silence, timeout: float) -> str:
@@ -158,51 +163,52 @@ class Alerts(Protocol):
         ...
 
     def standing(self, url: str, comment: str, timeout: float) -> tuple[str, ...]:
-        """The silences that have not ended and whose comment begins so."""
+        """The silences that have not ended, with comments that begin with ``comment``."""
         ...
 
     def lift(self, url: str, silence: str, timeout: float) -> None:
-        """End a silence; one that is over or gone is fine."""
+        """End a silence. A silence that has expired or is gone is fine."""
         ...
 
 
 class Pages(Protocol):
-    """Plain HTTP GET; redirects are answers like others. Errors as with ``Metrics``."""
+    """Plain HTTP GET. A redirect is an answer like any other. Errors as with ``Metrics``."""
 
     def get(self, url: str, timeout: float) -> Page: ...
 
 
 class NodeSources(Protocol):
-    """Where an inventory's nodes may come from besides its own file."""
+    """Other sources of an inventory's nodes than its own file."""
 
     def ansible(self, path: str) -> str:
-        """What an Ansible inventory prints for ``--list``; ``InputError`` when it does not, bounded in time and size."""
+        """The output of an Ansible inventory for ``--list``, bounded in time and size. ``InputError`` if it fails."""
         ...
 
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
-        """Every Node of a kubeconfig's API server; context ``""``: the current one. ``InputError`` for a kubeconfig that is
-        wrong, ``RemoteError`` for a server that cannot be asked.
+        """Every Node of a kubeconfig's API server; context ``""``: the current one.
+
+        ``InputError`` for a wrong kubeconfig, ``RemoteError`` for a server that does not answer.
         """
         ...
 
 
 class ApiSources(NodeSources, Protocol):
-    """The same, and what else of the nodes an API server is asked for when planning."""
+    """The same, and what else planning reads from an API server about nodes."""
 
     def pods(self, kubeconfig: str, context: str, nodes: Collection[str]) -> tuple[PlacedPod, ...]:
         """The pods on these nodes that have not ended. Errors as with ``live``."""
         ...
 
     def configz(self, kubeconfig: str, context: str, node: str) -> Mapping[str, Any]:
-        """Field → value as a node's kubelet says it is in force. Errors as with ``live``."""
+        """Field → value in force, according to a node's kubelet. Errors as with ``live``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RunHeader:
-    """What is fixed about a run when it is written down, before anything is done. ``plan`` is the plan file's bytes.
+    """The fixed part of a run, journaled before anything is done. ``plan``: the bytes of the plan file.
 
-    ``version`` is the version of rollout that began the run; ``""``: one that did not write it down.
+    ``version``: the version of rollout that started the run; ``""``: a version that did not record it.
     """
 
     run: str
@@ -219,7 +225,7 @@ class RunHeader:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has a cluster's lease: since ``silent`` seconds without a heartbeat; ``alive`` if it may still act."""
+    """The holder of a cluster's lease. ``silent``: seconds since its last heartbeat; ``alive``: it may still act."""
 
     run: str
     host: str
@@ -230,7 +236,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that was done to a cluster outside of its runs. ``at`` is seconds since the epoch."""
+    """An action on a cluster outside of its runs. ``at``: seconds since the epoch."""
 
     at: float
     who: str
@@ -238,25 +244,25 @@ class Note:
 
 
 class Journal(Protocol):
-    """Append-only events of runs, hash-chained, and the lease that lets one run per cluster go on at a time.
+    """Append-only events of runs, hash-chained, and the lease that allows one active run per cluster.
 
-    Every method that writes returns only when the write is durable, and raises ``StateError`` when it is not.
+    Every method that writes returns only when the write is durable, and raises ``StateError`` if it is not.
     """
 
     def begin(self, header: RunHeader) -> None: ...
 
     def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
-        """``ended``: with these events the run has ended; its summary is written down in the same go."""
+        """``ended``: with these events the run has ended; its summary is part of the same write."""
         ...
 
     def summary(self, run: str) -> RunSummary | None:
-        """How a run ended. ``None``: it has not, it went on since, or a version ran it that wrote no summaries."""
+        """How a run ended. ``None``: it has not ended, it continued since, or its version wrote no summaries."""
         ...
 
     def header(self, run: str) -> RunHeader: ...
 
     def events(self, run: str, after: int = 0) -> tuple[str, ...]:
-        """All but the first ``after``; ``StateError`` ``journal-broken`` when one is not as it was written."""
+        """All events except the first ``after``. ``StateError`` ``journal-broken`` if one was changed."""
         ...
 
     def head(self, run: str) -> tuple[int, str]:
@@ -270,11 +276,11 @@ class Journal(Protocol):
     def highest_counter(self, cluster: str) -> int: ...
 
     def acquire(self, cluster: str, run: str) -> None:
-        """Take the cluster's lease, or raise ``StateError`` ``locked`` naming who has it."""
+        """Take the cluster's lease, or raise ``StateError`` ``locked`` that names its holder."""
         ...
 
     def renew(self, cluster: str, run: str) -> None:
-        """Heartbeat; raises ``StateError`` ``lease-lost`` when another has taken it."""
+        """Heartbeat. Raises ``StateError`` ``lease-lost`` if another controller has taken the lease."""
         ...
 
     def release(self, cluster: str, run: str) -> None: ...
@@ -282,7 +288,7 @@ class Journal(Protocol):
     def holder(self, cluster: str) -> Holder | None: ...
 
     def unlock(self, cluster: str, note: Note) -> None:
-        """Take the cluster's lease away from whoever has it, and write down who did and why."""
+        """Take the cluster's lease away from its holder, and record who did it and why."""
         ...
 
     def note(self, cluster: str, note: Note) -> None: ...
@@ -290,7 +296,7 @@ class Journal(Protocol):
     def notes(self, cluster: str) -> tuple[Note, ...]: ...
 
     def ask(self, run: str, word: str, who: str, reason: str, revert: str) -> int:
-        """Leave a request for the controller of a run; its number."""
+        """Record a request for the controller of a run. Returns its number."""
         ...
 
     def requests(self, run: str, after: int) -> tuple[Request, ...]:
@@ -298,12 +304,12 @@ class Journal(Protocol):
         ...
 
     def withdraw(self, request: int) -> None:
-        """Nobody is to hear this request any more. Its number is not given again."""
+        """Withdraw a request, so that no controller handles it. Its number is not reused."""
         ...
 
 
 class Observer(Protocol):
-    """Told of every journaled event and the state after it. Must not raise."""
+    """Receives every journaled event and the state after it. Must not raise."""
 
     def on_event(self, event: Event, before: RunState, after: RunState) -> None: ...
 
@@ -311,13 +317,13 @@ class Observer(Protocol):
 
 
 class Worker(Protocol):
-    """Does one command and says how it ended. Called on a thread of the engine."""
+    """Does one command and returns how it ended. Called on a thread of the engine."""
 
     def __call__(self, command: Command) -> Event: ...
 
 
 class Engine(Protocol):
-    """Runs commands side by side, bounded; ``collect`` waits at most ``timeout`` seconds for answers."""
+    """Runs commands in parallel, bounded. ``collect`` waits at most ``timeout`` seconds for answers."""
 
     def submit(self, worker: Worker, command: Command) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The proof of a rollback: every node of it is read again, and judged by its own receipts."""
+"""The proof of a rollback: reads every node again and judges it by its own receipts."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def prove(
     left: Mapping[str, tuple[str, ...]],
     keep: Keep = keep_nothing,
 ) -> tuple[NodeProof, ...]:
-    """Each node of ``way``. ``transactions``: node → what was taken back there; ``left``: what cleaning up could not remove.
+    """Prove each node of ``way``. ``transactions``: node → what was reverted; ``left``: what cleanup could not remove.
 
-    ``keep``: for the trace of an answer that rollout fails on: that node is not proven.
+    ``keep`` stores the trace of an answer that rollout fails on. That node is not proven.
     """
 
     def judged(target: Target, found: Verification | Unread) -> NodeProof:
@@ -55,7 +55,7 @@ def _found(way: NodeAccess, nodes: Nodes, target: Target) -> Verification | Unre
 
 
 def _asked_where_it_is(way: NodeAccess, nodes: Nodes, target: Target, found: Verification) -> Verification | Unread:
-    """Its kubelet may serve healthz elsewhere: its files say where."""
+    """The kubelet may serve healthz on another port: its files contain the port."""
     command = agent_call.snapshot(way.program, unit=UNIT, sudo=way.sudo[target.name], deadline=READ_SECONDS)
     snapshot = parse_snapshot(target.name, nodes.run(target, command))
     if isinstance(snapshot, Unread):

@@ -1,4 +1,4 @@
-"""Reading many nodes side by side: one round trip each, bounded, whoever hangs holds up nobody."""
+"""Reads many nodes in parallel: one round trip each, bounded. A node that hangs does not delay others."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Measure
 
 WIDTH = 96
-"""Nodes read side by side; handshakes have a gate of their own in the SSH adapter."""
+"""Nodes read in parallel. The SSH adapter limits handshakes separately."""
 
 SAMPLE_SECONDS = 10.0
-"""For what only makes an estimate better."""
+"""Deadline of readings that only improve an estimate."""
 
 T = TypeVar("T")
 
 
 def way_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> NodeAccess:
-    """How the inventory says that these nodes are reached."""
+    """How these nodes are reached, according to the inventory."""
     chosen = [inventory.nodes[name] for name in names]
     return NodeAccess(
         program=program,
@@ -46,7 +46,10 @@ def only(way: NodeAccess, names: Iterable[str]) -> NodeAccess:
 def snapshot_fleet(
     inventory: Inventory, way: NodeAccess, nodes: Nodes, clock: Clock, keep: Keep = keep_nothing
 ) -> FleetSnapshot:
-    """Every node of ``way`` as it is now; changes nothing. ``keep``: for the trace of an answer that rollout fails on."""
+    """Every node of ``way`` as it is now.
+
+    Changes nothing. ``keep`` stores the trace of an answer that rollout fails on.
+    """
     taken = clock.wall()
 
     def read(target: Target) -> Snapshot | Unread:
@@ -63,9 +66,9 @@ def read_receipts(
     heard: Callable[[str], None] = lambda _: None,
     keep: Keep = keep_nothing,
 ) -> Mapping[str, Report]:
-    """What every node says of its transactions and its token; claims nothing, changes nothing.
+    """The transactions and the token that every node reports. Claims and changes nothing.
 
-    ``heard`` is told of each that answered, as it does; ``keep`` as in ``snapshot_fleet``.
+    ``heard`` is called with each node as it answers; ``keep`` as in ``snapshot_fleet``.
     """
 
     def read(target: Target) -> Report:
@@ -79,7 +82,7 @@ def read_receipts(
 
 
 def restart_pauses(way: NodeAccess, nodes: Nodes) -> tuple[str, ...]:
-    """RestartSec of the kubelet's unit, as systemd on these nodes says it; who does not answer says nothing."""
+    """RestartSec of the kubelet's unit, as systemd on these nodes reports it, without nodes that do not answer."""
 
     def read(target: Target) -> str:
         sudo = way.sudo[target.name]
@@ -103,4 +106,4 @@ def each(way: NodeAccess, nodes: Nodes, read: Callable[[Target], T], width: int 
     try:
         return dict(zip(way.targets, pool.map(one, way.targets.values()), strict=True))
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # after a Ctrl-C nobody waits for who hangs
+        pool.shutdown(wait=False, cancel_futures=True)  # after a Ctrl-C, do not wait for nodes that hang

@@ -1,4 +1,4 @@
-"""What is to be taken back: a run by its journal, or the runs that the nodes alone know of."""
+"""What a rollback reverts: a run by its journal, or runs by what the nodes alone report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
 
 EMERGENCY_ZONE = Share(percent=50.0)
-"""How much of a zone may be away at once where nothing else is said, and where there is more than one zone."""
+"""The default share of a zone that may be unavailable at once, if there is more than one zone."""
 
 _HOLDING = frozenset(
     {
@@ -34,9 +34,9 @@ _HOLDING = frozenset(
 def rollback_order(
     state: RunState, run: str, chosen: frozenset[str], inventory: Inventory, limits: Limits, *, force: bool
 ) -> Order:
-    """The order that takes a run back from those of its nodes that may hold its change.
+    """The order that reverts a run on those of its nodes that may have its change.
 
-    A run that has not ended holds all its nodes: who was not touched yet is only set free.
+    A run that has not ended has claimed all its nodes. On nodes that it has not touched, only the claim is ended.
     """
     claimed = state.phase is not Phase.ENDED
     transactions = {
@@ -81,7 +81,7 @@ def _revert_order(
 
 @dataclass(frozen=True, slots=True)
 class RunsToRevert:
-    """Which runs an emergency is to take back: those named, ``every`` one (each node's newest), or else the newest."""
+    """Which runs an emergency reverts: the named runs, ``every`` run (each node's newest), or else the newest run."""
 
     runs: tuple[str, ...] = ()
     every: bool = False
@@ -89,13 +89,13 @@ class RunsToRevert:
 
 @dataclass(frozen=True, slots=True)
 class Emergency:
-    """What the nodes alone say: which runs are meant, who is to be taken back, who is back already, who did not answer."""
+    """What the nodes alone report: selected runs, and nodes to revert, already reverted, and without an answer."""
 
     picked: tuple[str, ...]
     order: Order
     counter: int
     seen: OnNodes
-    already: Mapping[str, str]  # node → its transaction, taken back already
+    already: Mapping[str, str]  # node → its transaction, already reverted
 
 
 def emergency(
@@ -108,12 +108,13 @@ def emergency(
     force: bool,
     known: frozenset[str] = frozenset(),
 ) -> Emergency:
-    """Take back the ``picked`` runs from those nodes only whose newest transaction is in them.
+    """Revert the ``picked`` runs, only on nodes with their newest transaction in these runs.
 
-    Taking it back makes that transaction ``reverted``, still the newest: repeating steps no further back. Nodes that a
-    run holds and has not touched are set free: asked for a transaction that they do not have. So are those that took
-    their change back by themselves, while nobody could reach them. Not those that a run holds which is on nodes and
-    stays: it was said so. (An emergency that died is on none.) ``known``: runs that were on nodes read before.
+    A revert makes that transaction ``reverted``, and it stays the newest: a repeated emergency reverts nothing older.
+    Claims are also ended on nodes that a run holds and has not touched: those nodes are asked for a transaction that
+    they do not have. The same is done for nodes that reverted themselves while they were unreachable. Claims of runs
+    that are on nodes and stay, as it was printed, are kept. (An emergency that died is on no node.) ``known``: runs
+    on nodes that were read before.
     """
     seen = on_nodes(reports)
     others = (known | seen.known_runs).difference(picked)
@@ -135,10 +136,10 @@ def emergency(
 
 
 def pick(seen: OnNodes, wanted: RunsToRevert) -> tuple[str, ...]:
-    """The runs that are meant, by what the nodes that answered know of. Raises ``UsageError``.
+    """The selected runs, from what the nodes that answered report. Raises ``UsageError``.
 
-    Where none is said, the newest that can be one. It may be on few nodes, or on one: a rollout that has reached its canary
-    looks so, and a forged receipt too; ``seen_lines`` says then what most nodes hold.
+    If none is named: the newest credible run. It may be on few nodes or only one. A rollout that has just reached its
+    canary looks like this, but so does a forged receipt; ``seen_lines`` then prints which run most nodes have.
     """
     if not seen.newest:
         away = [
@@ -147,15 +148,13 @@ def pick(seen: OnNodes, wanted: RunsToRevert) -> tuple[str, ...]:
         ]
         raise UsageError(
             "nothing-to-take-back",
-            "no node that answered holds a transaction of ours",
+            "no node that answered has a transaction of rollout",
             hint=printable("; ".join(away), 600),
         )
     for run in wanted.runs:
         if not seen.known(run):
             hint = did_you_mean(run, [each.run for each in seen.runs])
-            raise UsageError(
-                "no-such-run", f"no node that answered holds a transaction of `{printable(run)}`", hint=hint
-            )
+            raise UsageError("no-such-run", f"no node that answered has a transaction of `{printable(run)}`", hint=hint)
     if wanted.every:
         return tuple(each.run for each in seen.runs)
     if wanted.runs:
@@ -163,13 +162,16 @@ def pick(seen: OnNodes, wanted: RunsToRevert) -> tuple[str, ...]:
     if seen.newest_run is None:
         raise UsageError(
             "false-counters",
-            "what the nodes say of their runs cannot be true, so none of them is known to be the newest",
-            hint="say RUN, or --every-run: " + printable(", ".join(each.run for each in seen.runs), 300),
+            "the counters that the nodes report cannot be true, so the newest run is not known",
+            hint="give RUN, or --every-run: " + printable(", ".join(each.run for each in seen.runs), 300),
         )
     return (seen.newest_run.run,)
 
 
 def held_by(report: Report, others: Collection[str]) -> str:
-    """The run that still has a claim on a node, unless it is one of ``others``, who keep theirs; or ``""``."""
+    """The run that still has a claim on a node, or ``""``.
+
+    The runs in ``others`` keep their claims and do not count.
+    """
     token = report.token
     return token.run if token is not None and token.live and token.run not in others else ""

@@ -15,7 +15,7 @@ from rollout.errors import InputError, StateError
 
 
 def tell_run(journal: Journal, run: str) -> Story:
-    """Read a run and fold it. A plan that this version cannot read any more is left out: the rest still tells."""
+    """Read a run into its story. A plan that this version cannot read is left out."""
     header = journal.header(run)
     plan: Plan | None = None
     if header.plan:

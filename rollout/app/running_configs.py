@@ -1,4 +1,4 @@
-"""What the processes of nodes have of files that changed after they started: asked of ``/configz``, or known by our last run there."""
+"""What processes loaded of files that changed after their start: from ``/configz``, or from our last run there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rollout.kubelet import in_force
 from rollout.kubelet.node import unloaded
 
 WIDTH = 16
-"""Kubelets asked side by side, through one API server."""
+"""Kubelets asked in parallel, through one API server."""
 
 Asked = Callable[[str], Mapping[str, Value]]
 
@@ -32,9 +32,10 @@ def with_running(
     kubeconfig: str = "",
     keep: Keep = keep_nothing,
 ) -> FleetSnapshot:
-    """The same fleet; where files changed after the process that reads them started, with what is known of that process.
+    """The same fleet. If files changed after the start of the process that reads them, with what that process has
+    loaded.
 
-    ``keep``: for the trace of what rollout fails on in one node; that one is unread.
+    ``keep`` stores the trace of what rollout fails on in one node. That node becomes unread.
     """
     edited = {name: node for name, node in fleet.nodes.items() if isinstance(node, Snapshot) and node.stale}
     if not edited:
@@ -63,7 +64,7 @@ def _configz(inventory: Inventory, sources: ApiSources, kubeconfig: str) -> Aske
 
 
 def _shown(node: Snapshot, ask: Asked | None) -> str:
-    """Canonical JSON of what its kubelet shows; ``""``: nobody may ask, or there is nothing to ask."""
+    """Canonical JSON of what its kubelet shows; ``""``: it cannot be read, or there is nothing to read."""
     if ask is None or not unloaded.is_asked_for(node):
         return ""
     try:
@@ -73,7 +74,7 @@ def _shown(node: Snapshot, ask: Asked | None) -> str:
 
 
 def _resolved(node: Snapshot, loaded: Mapping[str, bytes], shown: str) -> Snapshot:
-    """Files that hold what was loaded did not change for those who read them."""
+    """A file that contains what was loaded is not stale for its reader."""
     stale = tuple(entry for entry in node.stale if _content(node, entry.path) != loaded.get(entry.path))
     known = replace(node, stale=stale)
     return replace(known, running=shown or unloaded.effective(known, loaded))
@@ -92,7 +93,7 @@ class _Plans:
         self._known: dict[str, Plan | None] = {}
 
     def loaded(self, node: Snapshot) -> Mapping[str, bytes]:
-        """Path → the bytes that the running process read there, of files that a run of this journal wrote."""
+        """Path → the bytes that the running process loaded, for files that a run of this journal wrote."""
         found: dict[str, bytes] = {}
         for key, tx in node.facts.items():
             if key.startswith(unloaded.LOADED):

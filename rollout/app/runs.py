@@ -1,4 +1,4 @@
-"""Beginning, resuming and taking back runs: everything between a decision and the driver."""
+"""Starts, resumes and reverts runs: everything between a decision and the driver."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rollout.errors import InputError, Problem, StateError, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a run needs of the outside, wired by the composition root."""
+    """The ports that a run needs, wired by the composition root."""
 
     journal: Journal
     engine: Engine
@@ -44,8 +44,8 @@ class Tools:
     reason: str
     new_run_id: Callable[[], str]
     backends: Backends = field(default_factory=Backends)
-    notice: Callable[[str], None] = lambda _words: None  # told what holds a run up, for people
-    keep: Keep = keep_nothing  # for the trace of an answer that rollout fails on
+    notice: Callable[[str], None] = lambda _words: None  # tells the operator what delays a run
+    keep: Keep = keep_nothing  # stores the trace of an answer that rollout fails on
 
 
 def check_plan(plan: Plan, inventory: Inventory, file: str) -> None:
@@ -63,7 +63,7 @@ def check_plan(plan: Plan, inventory: Inventory, file: str) -> None:
 
 
 def check_nothing_unfinished(journal: Journal, cluster: str) -> None:
-    """The newest run of a cluster that did anything must have ended (or be taken back) before another may begin."""
+    """The newest run of a cluster that acted must have ended, or be reverted, before another may start."""
     headers = journal.runs(cluster)
     if not headers:
         return
@@ -71,11 +71,11 @@ def check_nothing_unfinished(journal: Journal, cluster: str) -> None:
         state = last_that_acted(journal, cluster, or_else=headers[-1].run)
     except StateError as error:
         if error.reference in _UNTOLD:
-            return  # the nodes' own claims tell whether a run of another version still has them
+            return  # claims on the nodes show whether a run of another version still holds them
         raise
     run = state.order.run
     if state.phase is not Phase.ENDED:
-        journal.acquire(cluster, run)  # while its controller lives: locked, and by whom
+        journal.acquire(cluster, run)  # raises ``locked``, with the holder, while its controller is alive
         journal.release(cluster, run)
         raise StateError(
             "run-unfinished",
@@ -89,7 +89,7 @@ _UNTOLD = frozenset({"another-version", "journal-unreadable"})
 
 
 def start_apply(plan: Plan, way: NodeAccess, tools: Tools) -> RunState:
-    """Carry a plan out from the beginning."""
+    """Start a run that applies a plan."""
     check_nothing_unfinished(tools.journal, plan.cluster)
     order = apply_order(tools.new_run_id(), plan)
     counter = max(plan.counter, highest_counter(tools.journal, plan.cluster)) + 1
@@ -101,7 +101,7 @@ def start_apply(plan: Plan, way: NodeAccess, tools: Tools) -> RunState:
 
 
 def start_revert(order: Order, counter: int, way: NodeAccess, tools: Tools) -> RunState:
-    """Take transactions back, over claims of the run that made them."""
+    """Start a run that reverts transactions. It takes over the claims of the run that made them."""
     worker = NodeWorker(
         order.run, way, tools.nodes, tools.local, tools.clock, take_over=True, force=order.force, keep=tools.keep
     )
@@ -109,7 +109,7 @@ def start_revert(order: Order, counter: int, way: NodeAccess, tools: Tools) -> R
 
 
 def begin(order: Order, counter: int, plan: bytes, worker: Worker, tools: Tools) -> RunState:
-    """Write an order down and carry it out, under the cluster's lease."""
+    """Journal an order and carry it out, under the cluster's lease."""
     with leased(tools.journal, order.cluster, order.run):
         at = tools.clock.now()
         tools.journal.begin(
@@ -132,7 +132,7 @@ def begin(order: Order, counter: int, plan: bytes, worker: Worker, tools: Tools)
 
 @contextmanager
 def leased(journal: Journal, cluster: str, run: str) -> Iterator[None]:
-    """Under the cluster's lease. One that cannot be given back is free when it has been silent: that is no reason to fail."""
+    """Hold the cluster's lease. If it cannot be released, it expires without heartbeats, so that is no failure."""
     journal.acquire(cluster, run)
     try:
         yield
@@ -149,7 +149,7 @@ def _driver(worker: Worker, tools: Tools) -> Driver:
 
 
 def highest_counter(journal: Journal, cluster: str) -> int:
-    """The highest token of the newest runs, also those that a resume or a second claim raised. Nodes may know higher."""
+    """The highest token of the newest runs, also if a resume or a second claim raised it. Nodes may know higher."""
     newest = (_highest_seen(journal, header.run) for header in journal.runs(cluster)[:3])
     return max(journal.highest_counter(cluster), *newest, 0)
 
@@ -167,26 +167,26 @@ def resumable(journal: Journal, run: str) -> RunState:
     state = _newest(journal, run)
     if state.phase is Phase.ENDED and state.ending in (Ending.DONE, Ending.PREFLIGHT):
         owed = state.ending is Ending.DONE and any(record.owed for record in state.nodes.values())
-        hint = f"`rollout catch-up {run}` for the nodes it owes" if owed else "plan again"
+        hint = f"`rollout recover {run}` does its pending recoveries" if owed else "plan again"
         raise StateError("nothing-to-resume", f"run {run} has ended: {state.ending}", hint=hint)
     return state
 
 
 def owing(journal: Journal, run: str) -> RunState:
-    """The state of a run that has ended and still owes something to nodes, or the reason why it is not one."""
+    """The state of a run that has ended with pending recoveries. ``StateError`` if it is not such a run."""
     state = _newest(journal, run)
     if state.ending is Ending.PREFLIGHT:
         raise StateError("nothing-owed", f"run {run} has touched no node", hint="plan again")
     if state.phase is not Phase.ENDED or state.ending is not Ending.DONE:
-        hint = f"`rollout resume {run}` asks the nodes it owes too"
-        raise StateError("not-done", f"run {run} has not ended as it should: {state.ending or state.phase}", hint=hint)
+        hint = f"`rollout resume {run}` also does its pending recoveries"
+        raise StateError("not-done", f"run {run} has not ended as done: {state.ending or state.phase}", hint=hint)
     if not any(record.owed for record in state.nodes.values()):
-        raise StateError("nothing-owed", f"run {run} owes nothing to any node")
+        raise StateError("nothing-owed", f"run {run} has no pending recovery")
     return state
 
 
 def _newest(journal: Journal, run: str) -> RunState:
-    """A run that no other has followed."""
+    """The state of a run. ``StateError`` if a newer run has acted since."""
     newest = last_that_acted(journal, journal.header(run).cluster, or_else=run)
     if newest.order.run != run:
         other = newest.order.run
@@ -195,7 +195,7 @@ def _newest(journal: Journal, run: str) -> RunState:
 
 
 def last_that_acted(journal: Journal, cluster: str, *, or_else: str) -> RunState:
-    """The newest run of a cluster that was not turned away before it touched a node (``or_else``: enough of looking back)."""
+    """The newest run of a cluster that was not refused before it touched a node. The search ends at ``or_else``."""
     for header in journal.runs(cluster):
         state = replay(journal, header.run)
         if header.run == or_else or not _was_turned_away(journal, state):
@@ -204,12 +204,12 @@ def last_that_acted(journal: Journal, cluster: str, *, or_else: str) -> RunState
 
 
 def _was_turned_away(journal: Journal, state: RunState) -> bool:
-    """Whether it has touched nothing. One that was resumed, or taken over in its middle, may have before it ended so."""
+    """Whether it has touched nothing. A run that was resumed or taken over may have acted before it ended like this."""
     return state.ending in (Ending.CLAIMED, Ending.PREFLIGHT) and not has_acted(journal, state.order.run)
 
 
 def resume(state: RunState, way: NodeAccess, tools: Tools) -> RunState:
-    """Go on with a run: a new token, every node read back, then on from where they really stand."""
+    """Resume a run: take a new token, read every node, and continue from the state that the nodes report."""
     order = state.order
     plan = _plan_of(tools.journal, order.run)
     take_over = order.goal is Goal.REVERT
@@ -221,7 +221,7 @@ def resume(state: RunState, way: NodeAccess, tools: Tools) -> RunState:
 
 
 def go_on(order: Order, worker: Worker, tools: Tools) -> RunState:
-    """From where the journal says the run stands, under the cluster's lease: others may have acted while somebody was asked."""
+    """Continue a run under the lease, from a fresh replay: others may have acted while the operator was asked."""
     with leased(tools.journal, order.cluster, order.run):
         state = _newest(tools.journal, order.run)
         if state.phase is Phase.ENDED and state.ending is Ending.DONE:
@@ -232,13 +232,13 @@ def go_on(order: Order, worker: Worker, tools: Tools) -> RunState:
 
 
 def _withdraw_unheard(journal: Journal, state: RunState) -> None:
-    """What was said to a run and not heard before it was done was said to what is over: it does not end a catch-up."""
+    """Withdraw requests that a run did not handle before it was done. They must not end a later ``recover``."""
     for request in journal.requests(state.order.run, state.heard):
         journal.withdraw(request.number)
 
 
 def needs_of_run(journal: Journal, run: str) -> Needs:
-    """What going on with a run will ask of back ends; a rollback asks nothing."""
+    """What a resumed run needs of back ends. A rollback needs nothing."""
     return needs_of(_plan_of(journal, run))
 
 
@@ -252,7 +252,7 @@ def _plan_of(journal: Journal, run: str) -> Plan | None:
 
 
 def check_in_inventory(names: Iterable[str], inventory: Inventory, hint: str) -> None:
-    """Only the inventory says how a node is reached."""
+    """``UsageError`` for nodes that are not in the inventory: only the inventory defines how a node is reached."""
     gone = [name for name in names if name not in inventory.nodes]
     if gone:
         raise UsageError("not-in-inventory", f"the inventory no longer has {printable(fold(gone), 300)}", hint=hint)

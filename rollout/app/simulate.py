@@ -1,4 +1,4 @@
-"""What a rehearsal of a plan foresees: how long, how many away at once and where, where it halts, what goes back, what is owed."""
+"""The forecast of a rehearsed plan: duration, most nodes unavailable at once, halt, reverts and pending recoveries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The most nodes of a place that were away at once, first at ``at``; ``limit`` is what the plan allows."""
+    """The most nodes of a place that were unavailable at once, first at ``at``. ``limit``: what the plan allows."""
 
     kind: str  # "fleet", "zone", "rack"
     name: str
@@ -34,7 +34,7 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class ForecastMoment:
-    """Something worth telling, ``at`` seconds from the beginning."""
+    """An event of the forecast, ``at`` seconds from the start."""
 
     at: float
     words: str
@@ -42,7 +42,7 @@ class ForecastMoment:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """How a plan goes on model nodes. ``exit_code`` is what ``rollout apply`` would exit with; ``None``: it did not end."""
+    """The result of a plan on model nodes. ``exit_code``: that of ``rollout apply``; ``None``: the run did not end."""
 
     cluster: str
     nodes: int
@@ -63,7 +63,7 @@ class Forecast:
 def foresee(
     state: RunState, began: float, seconds: float, away: Mapping[str, Sequence[Span]], moments: Sequence[ForecastMoment]
 ) -> Forecast:
-    """Fold the end of a run; ``away`` are a node's times away, in seconds from the beginning."""
+    """The forecast from the end of a run. ``away``: when each node was unavailable, in seconds from the start."""
     order, halt = state.order, state.halt
     return Forecast(
         cluster=order.cluster,
@@ -88,7 +88,7 @@ def _those(state: RunState, wanted: NodeState) -> str:
 
 
 def peaks(order: Order, away: Mapping[str, Sequence[Span]]) -> Iterator[Peak]:
-    """Of the fleet, of each zone, of each rack, against the limits."""
+    """The peaks of the fleet, each zone and each rack, with their limits."""
     limits = order.limits
     yield _peak("fleet", "", order.nodes, away, limits.in_flight)
     zones, racks = _by(order, "zone"), _by(order, "rack")
@@ -111,7 +111,7 @@ def _peak(kind: str, name: str, names: Iterable[str], away: Mapping[str, Sequenc
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """One node is away once, however many reasons it has."""
+    """Joins overlapping times: one node counts once, whatever the reasons."""
     found: list[Span] = []
     for begin, end in sorted(spans):
         if found and begin <= found[-1][1]:
@@ -122,7 +122,7 @@ def joined(spans: Iterable[Span]) -> list[Span]:
 
 
 def most_at_once(spans: Sequence[Span]) -> tuple[int, float]:
-    """How many overlap at most, and since when. Who comes in the moment that another goes does not meet it."""
+    """The most overlapping spans, and since when. A span that begins when another ends does not overlap it."""
     edges = sorted([(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans])
     most, since, here = 0, 0.0, 0
     for at, change in edges:
@@ -136,17 +136,17 @@ def most_at_once(spans: Sequence[Span]) -> tuple[int, float]:
 
 
 def foreseen_lines(found: Forecast) -> Iterator[str]:
-    """As text."""
+    """The forecast as text."""
     for moment in found.moments:
         yield f"{seconds_text(moment.at):>14}  {printable(moment.words, 300)}"
     yield f"{counted(found.nodes, 'node')} of {found.cluster}: {found.ending} after {seconds_text(found.seconds)}"
     if found.halted_at is not None:
         yield f"halts after {seconds_text(found.halted_at)} in wave {found.halted_in}: {printable(found.halt, 400)}"
     yield "nodes: " + ", ".join(f"{count:,} {state}" for state, count in sorted(found.counts.items()))
-    for title, names in (("taken back", found.reverted), ("failed", found.failed), ("owed", found.owed)):
+    for title, names in (("reverted", found.reverted), ("failed", found.failed), ("pending recovery", found.owed)):
         if names:
             yield f"{title}: {printable(names, 2000)}"
-    yield "most away at once:"
+    yield "most unavailable at once:"
     for peak in _worth_showing(found.peaks):
         yield f"  {peak}"
     if found.exit_code is not None:
@@ -154,12 +154,12 @@ def foreseen_lines(found: Forecast) -> Iterator[str]:
 
 
 def _worth_showing(found: Sequence[Peak]) -> Iterator[Peak]:
-    """The fleet, the zones, and of the racks those with most away."""
+    """The fleet, the zones, and the racks with most unavailable nodes."""
     racks = sorted((peak for peak in found if peak.kind == "rack"), key=lambda peak: -peak.most)
     yield from (peak for peak in found if peak.kind != "rack")
     yield from racks[:_MOST_SHOWN]
 
 
 def foreseen_document(found: Forecast) -> dict[str, Any]:
-    """As JSON."""
+    """The forecast as JSON."""
     return {"version": 1, **asdict(found)}

@@ -1,7 +1,7 @@
-"""Every playbook tried on each kind of node that its clusters can have, by the planner itself.
+"""Tries every playbook, with the planner itself, on each kind of node that its clusters can have.
 
-What the planner must refuse there because of a template or a setting is a mistake in a file. It is told once, with the
-kinds of nodes that it concerns.
+If the planner refuses a node because of a template or a setting, that is a mistake in a file. It is reported once, with
+the kinds of nodes that it concerns.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from rollout.kubelet.kinds.model_node import model_node
 from rollout.kubelet.node.layout import UNIT, VARIABLE
 
 _SETTINGS_FAULT = frozenset({"kubelet-would-not-start", "setting-without-effect"})
-"""What is the fault of a setting. The other refusals hang on what is on a node."""
+"""Refusals that a setting causes. The other refusals depend on what is on a node."""
 
 _WITHOUT_HOME = "setting-unsupported"
-"""A setting without a home on some nodes is what ``plan`` shows; on every node it can only be a mistake."""
+"""``plan`` shows a setting that has no home on some nodes. If it has no home on any node, it is a mistake."""
 
 _PROBE = Setting("--v", 3, source="a flag that every kubelet has")
-"""So that the templates of flags are tried where there are no flags among the settings."""
+"""Makes the templates of flags run even if the settings contain no flags."""
 
 _OF_MODELS = "judged by nodes as kubeadm leaves them; with --snapshot FILE by your nodes' own files"
 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """A node with its settings, and what it is: a model of a kind that it can be (``kind``), or as it was read."""
+    """A node with its settings, either as a model of a kind that it can be (``kind``), or as it was read."""
 
     node: Node
     settings: Mapping[str, Setting]
@@ -52,9 +52,9 @@ class _Subject:
 
 @dataclass(slots=True)
 class _Trial:
-    """A playbook on one cluster: all that was tried, and of each mistake what was refused for it.
+    """A playbook on one cluster: everything that was tried, and for each mistake what was refused because of it.
 
-    ``meant``: some inventory names the playbook, so it is not a guess that it is for this cluster.
+    ``meant``: some inventory names the playbook, so it is certainly for this cluster.
     """
 
     cluster: str
@@ -67,10 +67,10 @@ class _Trial:
 def mistakes(
     inventories: Iterable[Inventory], playbooks: Iterable[Policy], fleet: FleetSnapshot | None = None
 ) -> tuple[Problem, ...]:
-    """What is wrong with playbooks and templates for the nodes of these clusters. ``fleet``: one of them as it was read.
+    """The mistakes in playbooks and templates for the nodes of these clusters. ``fleet``: one cluster as it was read.
 
-    A playbook is tried on the clusters whose inventory names it. One that no inventory names may be meant for any of
-    them, so of its settings only what is refused everywhere is told.
+    A playbook is tried on every cluster with an inventory that names it. A playbook that no inventory names may be
+    for any cluster, so of its settings only those are reported that are refused everywhere.
     """
     clusters = tuple(inventories)
     named = {inventory.playbook for inventory in clusters}
@@ -95,7 +95,7 @@ def _tried(inventory: Inventory, policy: Policy, fleet: FleetSnapshot | None, *,
 
 
 def _distinct(trials: Iterable[_Trial]) -> Mapping[int, Mapping[str, Setting]]:
-    """Each mapping of settings once, by its identity."""
+    """Each distinct mapping of settings, by its identity."""
     return {id(each.settings): each.settings for trial in trials for each in trial.tried}
 
 
@@ -125,7 +125,7 @@ def _is_control_plane(node: Node) -> bool:
 
 
 def _settings(inventory: Inventory, policy: Policy) -> Mapping[str, Mapping[str, Setting]]:
-    """Of every node; nodes with the same settings share one mapping."""
+    """The settings of every node. Nodes with the same settings share one mapping."""
     probed: dict[int, Mapping[str, Setting]] = {}
     found = settings_of(inventory, policy, {})
     for mine in found.values():
@@ -136,7 +136,7 @@ def _settings(inventory: Inventory, policy: Policy) -> Mapping[str, Mapping[str,
 
 
 def _look(templates: Templates, settings: Mapping[str, Setting], node: Node) -> str:
-    """What the templates make of this node, apart from its names: nodes for which that is the same are tried once."""
+    """What the templates render for this node, without its names. Nodes with the same result are tried once."""
     fields: dict[str, Value] = {name: each.value for name, each in settings.items() if not name.startswith("--")}
     flags: dict[str, Value] = {"variable": VARIABLE, "arguments": ["--v=3"]}
     command: dict[str, Value] = {"exec_start": "/usr/bin/kubelet", "unit": UNIT}
@@ -172,7 +172,7 @@ def _refused(subject: _Subject, policy: Policy, alike: Alike) -> tuple[Problem, 
 
 
 def _place(made: LeftAlone, subject: _Subject, policy: Policy) -> Place:
-    """Where the setting is said that it is about, or where a template says it."""
+    """The place of the setting that it is about, in a playbook or inventory, or else in a template."""
     about = made.about or tuple(name for name in subject.settings if re.search(rf"{re.escape(name)}\b", made.reason))
     said = [place for name in about if (setting := subject.settings.get(name)) and (place := setting.place)]
     if said:
@@ -206,7 +206,7 @@ def _of(trial: _Trial, problems: Iterable[Problem]) -> list[_Subject]:
 
 
 def _counts(reference: str, trial: _Trial, found: Iterable[tuple[_Trial, list[_Subject]]]) -> bool:
-    """Whether what some nodes of this trial refuse is a mistake. What a template does is one wherever it does it."""
+    """Whether a refusal on some nodes of this trial is a mistake. A refusal caused by a template always is."""
     if reference not in {*_SETTINGS_FAULT, _WITHOUT_HOME} or (trial.meant and reference in _SETTINGS_FAULT):
         return True
     asked = [

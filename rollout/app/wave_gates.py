@@ -1,7 +1,7 @@
-"""The wave gates: asked once before a wave (what they say then is the baseline), then in every round of its soak.
+"""The wave gates: asked once before a wave (these answers are the baseline), then in every round of its soak.
 
-The worst verdict counts. A back end that does not answer is asked again inside the gate's own ``timeout``; what could
-not be asked by then is UNKNOWN, and UNKNOWN is never a pass.
+The worst verdict counts. A back end that does not answer is retried within the gate's own ``timeout``. Without an
+answer by then the gate is UNKNOWN, and UNKNOWN is never a pass.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from rollout.errors import RemoteError
 LIFT_SECONDS = 10.0
 LAST_LINES = 5
 MOST_OUTPUT = 400
-"""Of a command that did not pass, so many lines and characters at most are evidence. It must not print secrets."""
+"""Most lines and characters of a failed command's output that become evidence. It must not print secrets."""
 
 Said = TypeVar("Said")
 
 
 @dataclass(frozen=True, slots=True)
 class WaveGates:
-    """Asks the wave gates of one run. ``who`` is named in silences."""
+    """Asks the wave gates of one run. Silences name ``who``."""
 
     run: str
     plan: Plan
@@ -46,7 +46,10 @@ class WaveGates:
     who: str = ""
 
     def open(self, command: OpenWave) -> WaveOpened:
-        """Is it fit to begin? Command gates are not run for that; silences are set last, when everything else is well."""
+        """Whether the wave may start.
+
+        Command gates are not run here. Silences are set last, if all other gates pass.
+        """
         baseline: dict[str, Any] = {}
         readings = [
             self._opened(gate, command, baseline) for gate in self._gates() if gate.kind is not GateKind.COMMAND
@@ -66,17 +69,18 @@ class WaveGates:
         return WaveJudged(self.clock.now(), command.wave, worst(readings), evidence(readings), readings)
 
     def lift(self, command: LiftSilences) -> SilencesLifted:
-        """End the run's silences; one that is over is fine, one that stays ends by itself and is told.
+        """End the run's silences. An expired silence is fine. A silence that cannot be ended is reported and will
+        expire.
 
-        A controller that died after it had set one, and before that was written down, has left one that only its comment
-        tells of.
+        A controller that died after it had set a silence, but before that was journaled, has left a silence that is
+        found only by its comment.
         """
         left = self._lifted(command.silences)
         left += self._lifted([found for found in self._forgotten(command.silences) if found not in command.silences])
         return SilencesLifted(self.clock.now(), tuple(left))
 
     def _lifted(self, silences: Sequence[str]) -> list[str]:
-        """What could not be ended, each with why."""
+        """The silences that could not be ended, each with the reason."""
         left = []
         for silence in silences:
             identity, _, url = silence.partition(" ")
@@ -87,7 +91,7 @@ class WaveGates:
         return left
 
     def _forgotten(self, known: Sequence[str]) -> list[str]:
-        """Silences of this run that nobody wrote down. Where that cannot be asked they end by themselves."""
+        """Silences of this run that were not journaled. If they cannot be listed, they expire by themselves."""
         found = []
         for url in dict.fromkeys(silence.partition(" ")[2] for silence in known):
             with suppress(RemoteError):
@@ -96,7 +100,7 @@ class WaveGates:
         return found
 
     def _comment(self) -> str:
-        """With this begin the comments of all silences of this run."""
+        """The prefix of the comments of all silences of this run."""
         return f"rollout {self.run}, wave "
 
     def _gates(self) -> Sequence[Gate]:
@@ -119,7 +123,7 @@ class WaveGates:
         return Reading(gate.name, verdict, said)
 
     def _alerts_before(self, gate: Gate, query: AlertQuery) -> tuple[Verdict, str, list[str]]:
-        """Alerts that are silenced now are known too: a silence that ends during the run brings nothing new."""
+        """The baseline includes silenced alerts: the end of a silence during the run must not look like a new alert."""
         known = self._asked(partial(self.backends.alerts.known, query.url, query.matchers), gate.timeout)
         return Verdict.PASS, f"{len(known)} fire already", sorted({alert.fingerprint for alert in known})
 
@@ -167,7 +171,7 @@ class WaveGates:
         return judge_page(query, self._asked(partial(self.backends.pages.get, query.url), gate.timeout))
 
     def _command(self, gate: Gate, command: JudgeWave) -> tuple[Verdict, str]:
-        """Where the controller runs; one that could not be run, hangs or is killed has measured nothing: UNKNOWN."""
+        """Runs on the controller. A command that cannot be run, hangs or is killed has measured nothing: UNKNOWN."""
         wave = self.plan.waves[command.wave]
         environment = {"ROLLOUT_RUN": self.run, "ROLLOUT_WAVE": wave.name, "ROLLOUT_CLUSTER": self.plan.cluster}
         ran = self.local.run(gate.command, environment, gate.timeout)
@@ -190,12 +194,12 @@ class WaveGates:
 
 
 def worst(readings: Sequence[Reading]) -> Verdict:
-    """The worst verdict; PASS where nothing was asked."""
+    """The worst verdict; PASS if nothing was asked."""
     return max((reading.verdict for reading in readings), key=SEVERITY.__getitem__, default=Verdict.PASS)
 
 
 def evidence(readings: Sequence[Reading]) -> str:
-    """What to say of a set of readings: the first of the worst, unless all is well."""
+    """The evidence of a set of readings: the first one with the worst verdict; ``""`` if all pass."""
     verdict = worst(readings)
     if verdict is Verdict.PASS:
         return ""
@@ -208,7 +212,7 @@ def _unanswered(error: RemoteError) -> tuple[Verdict, str]:
 
 
 def _last_words(output: str) -> str:
-    """The last lines that a command printed, as one: bounded, and fit for a screen."""
+    """The last lines that a command printed, as one line: bounded and printable."""
     lines = [shown for line in output[-MOST_OUTPUT:].splitlines() if (shown := printable(line, MOST_OUTPUT))]
     said = " | ".join(lines[-LAST_LINES:])
     return f": {said[-MOST_OUTPUT:]}" if said else ""

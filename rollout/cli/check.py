@@ -27,17 +27,17 @@ _LONGEST_LINE = 1000
 
 
 @click.command()
-@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to print the result.")
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.option("--ssh-config", type=click.Path(path_type=Path), default=None, help="Instead of ~/.ssh/config.")
 @click.option(
     "--snapshot",
     type=click.Path(path_type=Path),
     default=None,
-    help="Try the nodes of this file, not what they can be.",
+    help="Check with the nodes of this snapshot instead of model nodes.",
 )
 @click.option("--kubelet-config", multiple=True, metavar="FILE...", help="Check these kubelet configurations instead.")
-@click.option("--kubelet", default="", metavar="VERSION", help="The kubelet that would read them.")
-@click.option("--config-dir", default="", metavar="DIR", help="Its drop-ins.")
+@click.option("--kubelet", default="", metavar="VERSION", help="The version of the kubelet that would read them.")
+@click.option("--config-dir", default="", metavar="DIR", help="The folder of its drop-ins.")
 @click.option("--flags", default="", metavar="'...'", help="Its other flags, as one text.")
 @click.argument("files", nargs=-1, metavar="")
 @click.pass_context
@@ -51,16 +51,16 @@ def check(
     files: tuple[str, ...],
     **kubelet: str,
 ) -> None:
-    """Check inventories, playbooks and templates, and the ways in that ssh_config says; no node is read.
+    """Check inventories, playbooks, templates and the SSH access that ssh_config defines. Reads no node.
 
-    With --kubelet-config: whether a kubelet would start from such a file, what it would ignore, and what would be in force.
+    With --kubelet-config: whether a kubelet would start with the file, what it would ignore, what would be in force.
     """
     if kubelet_config:
         asked_of = asked(kubelet["kubelet"], kubelet["config_dir"], kubelet["flags"])
         context.exit(tell(answers((*kubelet_config, *files), asked_of), output))
     if files or any(kubelet.values()):
         raise UsageError(
-            "no-kubelet-config", "this says something of a kubelet's file, but no --kubelet-config names one"
+            "no-kubelet-config", "these options describe a kubelet's file, but --kubelet-config is missing"
         )
     checked = check_files(FolderFiles(Path()), RealSources(), why_not_run, saved_fleet(snapshot) if snapshot else None)
     checked = replace(checked, problems=(*checked.problems, *_ways_in(ssh_config, checked.inventories)))

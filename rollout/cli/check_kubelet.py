@@ -1,4 +1,4 @@
-"""``rollout check --kubelet-config``: what a kubelet would make of files, apart from any cluster."""
+"""``rollout check --kubelet-config``: how a kubelet would read files, without any cluster."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LONGEST_LINE = 1000
 
 @dataclass(frozen=True, slots=True)
 class AssumedKubelet:
-    """The kubelet that every file is put to, and what it has besides the file.
+    """The kubelet that every file is checked for, and its other sources.
 
-    ``environment``: the one variable that a kubelet of 1.28 or 1.29 looks for, if it is set here.
+    ``environment``: the one variable that a kubelet of 1.28 or 1.29 reads, if it is set here.
     """
 
     version: versions.Version
@@ -35,7 +35,7 @@ class AssumedKubelet:
     environment: Mapping[str, str]
 
     def sources(self, file: File) -> Sources:
-        """Everything that this kubelet would start from."""
+        """All sources that this kubelet would start with."""
         return Sources(config=file, drop_ins=self.drop_ins, flags=self.flags, environment=self.environment)
 
 
@@ -49,7 +49,7 @@ class KubeletVerdict:
 
     @property
     def is_right(self) -> bool:
-        """The kubelet starts, and nothing in it is a mistake of the kind that kubelets let pass."""
+        """The kubelet starts, and the file has no mistake of a kind that kubelets accept."""
         found = self.outcome
         return (
             found is not None
@@ -59,9 +59,9 @@ class KubeletVerdict:
 
 
 def asked(kubelet: str, config_dir: str, flags: str) -> AssumedKubelet:
-    """Options as typed; ``UsageError`` for a version we know nothing of and for quotes that do not close."""
+    """The kubelet that the options describe. ``UsageError`` for an unknown version and for quotes that do not close."""
     if not kubelet:
-        raise UsageError("no-kubelet", "--kubelet is missing: which version would read it?", hint="--kubelet 1.31")
+        raise UsageError("no-kubelet", "--kubelet is missing: give the version of the kubelet", hint="--kubelet 1.31")
     version = versions.parse(kubelet)
     if version is None:
         raise UsageError(
@@ -78,7 +78,7 @@ def asked(kubelet: str, config_dir: str, flags: str) -> AssumedKubelet:
 
 
 def answers(paths: Iterable[str], asked_of: AssumedKubelet) -> Iterator[KubeletVerdict]:
-    """One after the other, in the order in which they were named."""
+    """One verdict per file, in the given order."""
     for path in paths:
         try:
             file = configuration_file(path)
@@ -89,7 +89,7 @@ def answers(paths: Iterable[str], asked_of: AssumedKubelet) -> Iterator[KubeletV
 
 
 def tell(found: Iterable[KubeletVerdict], output: str) -> int:
-    """Print each answer as it comes; the exit code."""
+    """Print each verdict as it comes. Returns the exit code."""
     told = wrong = 0
     for answer in found:
         told += 1

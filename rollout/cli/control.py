@@ -1,4 +1,4 @@
-"""``watch``, ``pause``, ``continue`` and ``abort``: a run, from another terminal."""
+"""``watch``, ``pause``, ``continue`` and ``abort``: control a run from another terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ run_argument = click.argument("run", required=False, default="")
 @run_argument
 @session_options
 def watch(session: Session, run: str) -> int:
-    """See a run (without RUN the one at work, or the newest) go on, as its own terminal does; leaves with its exit code."""
+    """Follow a run as its own terminal shows it, and exit with its exit code.
+
+    Without RUN: the run in progress, or else the newest.
+    """
     journal = session.past()
     name = _meant(session, journal, run)
     state = None
@@ -46,7 +49,7 @@ def watch(session: Session, run: str) -> int:
 
 
 def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> None:
-    """Where the run stands that nobody carries on, when its controller was last heard of, and how it is continued."""
+    """Print the state of a run without a controller, the last heartbeat, and how to continue the run."""
     summary = summarize(state)
     found = attendance(journal, summary.cluster, summary.run)
     if session.output == "json":
@@ -60,9 +63,9 @@ def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> 
 @reason_option
 @session_options
 def pause(session: Session, run: str) -> int:
-    """Release nothing more for now; what is in flight ends. `rollout continue` goes on."""
+    """Start no more nodes for now; nodes in flight finish. `rollout continue` continues."""
     asked = _ask(session, run, RequestWord.PAUSE)
-    return _told(session, asked, "paused", "`rollout continue` goes on, `rollout abort` ends it")
+    return _told(session, asked, "paused", "`rollout continue` continues it, `rollout abort` ends it")
 
 
 @click.command("continue")
@@ -70,8 +73,8 @@ def pause(session: Session, run: str) -> int:
 @reason_option
 @session_options
 def continue_(session: Session, run: str) -> int:
-    """Go on after a pause, or promote after a wave that holds."""
-    return _told(session, _ask(session, run, RequestWord.CONTINUE), "goes on", "")
+    """Continue after a pause, or promote after a wave that holds."""
+    return _told(session, _ask(session, run, RequestWord.CONTINUE), "continues", "")
 
 
 @click.command()
@@ -80,20 +83,20 @@ def continue_(session: Session, run: str) -> int:
     "--revert",
     type=click.Choice([scope.value for scope in RevertScope]),
     default=None,
-    help="What goes back: only sick nodes, the wave or the whole run; without it, as the playbook says.",
+    help="What to revert: only unhealthy nodes, the wave or the whole run. Default: the playbook's choice.",
 )
 @reason_option
 @session_options
 def abort(session: Session, run: str, revert: str | None) -> int:
-    """End a run as a halt would: in-flight nodes end, what is to go back goes back."""
+    """End a run as a halt does: nodes in flight finish, nodes that must be reverted are reverted."""
     return _told(session, _ask(session, run, RequestWord.ABORT, revert or ""), "is halting", "`rollout watch` shows it")
 
 
 def _meant(session: Session, journal: Journal, run: str) -> str:
-    """Without a name the run that is at work: a word must not reach another cluster because its run is newer."""
+    """Without a name, the run in progress. A newer run of another cluster must not get the request."""
     at_work = () if run else runs_at_work(journal)
     if len(at_work) > 1:
-        raise UsageError("which-run", f"several runs are at work: {', '.join(sorted(at_work))}", hint="say which")
+        raise UsageError("which-run", f"several runs are in progress: {', '.join(sorted(at_work))}", hint="name one")
     return known_run(session, journal.runs(), run or "".join(at_work))
 
 
@@ -106,7 +109,9 @@ def _ask(session: Session, run: str, word: RequestWord, revert: str = "") -> Req
 def _told(session: Session, asked: RequestStatus, done: str, then: str) -> int:
     run = asked.state.order.run
     if not asked.heard:
-        click.echo(f"run {run}: written down, but its controller has not heard yet; see `rollout status`", err=True)
+        click.echo(
+            f"run {run}: request recorded, but its controller has not handled it yet; see `rollout status`", err=True
+        )
         return 5
     if session.output == "text":
         click.echo(f"run {run} {done}" + (f": {then}" if then else ""))

@@ -1,4 +1,4 @@
-"""What a rollback does about cordons that the run before it left: lifted where the API server can be asked, else told how."""
+"""Lifts the cordons that an earlier run left. Without an API server, the command that lifts them is printed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rollout.errors import RolloutError, StateError
 
 
 def by_hand(run: str, spared: Collection[str]) -> str:
-    """The command that lifts the cordons of ``run`` (``""``: of any run but the ``spared``, which may be at work)."""
+    """The command that lifts the cordons of ``run`` (``""``: of every run except ``spared``, which may be active)."""
     others = " ".join(f'(ne . "{each}")' for each in sorted(spared))
     ours = f'eq . "{run}"' if run else f"and . {others}".strip()
     return (
@@ -41,7 +41,10 @@ def lift_and_tell(
     known: Collection[str] = (),
     spared: Collection[str] = frozenset(),
 ) -> Lifted | None:
-    """Of ``run`` (``""``: of any run but the ``spared``). ``known``: nodes that the journal says are cordoned. ``None``: nobody was asked."""
+    """Lift the cordons of ``run`` (``""``: of every run except ``spared``). ``None``: the API server was not asked.
+
+    ``known``: nodes that are cordoned according to the journal.
+    """
     lifted, why = Lifted(), "no kubeconfig is named" if known else ""
     try:
         with cluster_of(inventory, session.kubeconfig) as cluster:
@@ -63,7 +66,7 @@ def lift_and_tell(
 def lift_those_of(
     session: Session, journal: Journal, inventory: Inventory, state: RunState, names: Collection[str]
 ) -> Lifted | None:
-    """Of one run, on these nodes; of a run that has ended it is written down, as ``state`` is its journal's."""
+    """Lift the cordons of one run on these nodes. If the run has ended (``state``), record that in its journal."""
     run = state.order.run
     known = tuple(name for name, record in state.nodes.items() if record.cordoned)
     lifted = lift_and_tell(session, inventory, names, run, known)
@@ -72,8 +75,8 @@ def lift_those_of(
         try:
             with leased(journal, state.order.cluster, run):
                 write_down_lifted(journal, state, gone, SystemClock().now(), operator(), session.reason)
-        except StateError as error:  # the nodes are free all the same
-            click.echo(f"that cordons of run {run} are lifted was not written down: {error}", err=True)
+        except StateError as error:  # the cordons are lifted all the same
+            click.echo(f"cordons of run {run} are lifted, but the journal does not record it: {error}", err=True)
     return lifted
 
 
@@ -84,6 +87,6 @@ def _lines(lifted: Lifted, why: str, known: Collection[str], command: str) -> It
         yield f"{name} is still cordoned by rollout: {printable(said, 200)}"
     if why:
         which = f" ({printable(fold(known), 200)})" if known else ""
-        yield f"whether nodes are still cordoned by rollout{which} was not asked: {printable(why, 200)}"
+        yield f"cordons by rollout{which} were not checked: {printable(why, 200)}"
     if why or lifted.failed:
-        yield f"  by hand: {command}"
+        yield f"  lift them by hand: {command}"

@@ -1,4 +1,4 @@
-"""``rollout explain``: what a setting is."""
+"""``rollout explain``: explains a setting."""
 
 from __future__ import annotations
 
@@ -36,15 +36,17 @@ _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 @click.option("--kubelet", default="", metavar="V", help="Only what holds for this kubelet: 1.33, 1.20.15.")
 @click.option("--runtime", default="", metavar="R", help="Only what holds for this runtime: crio, containerd-1.7.24.")
 @click.option(
-    "--node", "node_name", default="", metavar="NODE", help="And its value on this node: who says it, who wins."
+    "--node", "node_name", default="", metavar="NODE", help="Also its value there: all sources, and which wins."
 )
-@click.option("--cluster", default="", help="Whose node.")
-@click.option("--snapshot", type=click.Path(path_type=Path), default=None, help="From this file; no node is read.")
+@click.option("--cluster", default="", help="With --node: the cluster.")
+@click.option(
+    "--snapshot", type=click.Path(path_type=Path), default=None, help="With --node: read this file, not the node."
+)
 @session_options
 def explain(
     session: Session, name: str, kubelet: str, runtime: str, node_name: str, cluster: str, snapshot: Path | None
 ) -> None:
-    """What a setting does, its versions, defaults and traps, where it lives; with --node also where its value comes from."""
+    """Explain a setting: effect, versions, defaults, traps, home; with --node also where its value comes from."""
     found = explanation_of(name, _minor(kubelet), *_runtime(runtime))
     lines, document = explanation_lines(found), explanation_document(found)
     if node_name:
@@ -52,7 +54,7 @@ def explain(
         lines = (line for part in (lines, on_node_lines(here, shown)) for line in part)
         document["onNode"] = on_node_document(here, shown)
     elif cluster or snapshot:
-        raise UsageError("no-node", "--cluster and --snapshot are for --node", hint="say which node")
+        raise UsageError("no-node", "--cluster and --snapshot need --node", hint="name a node")
     if session.output == "json":
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
@@ -63,7 +65,7 @@ def _on_node(
     session: Session, cluster: str, name: str, found: Explanation, snapshot: Path | None
 ) -> tuple[OnNode, ConfigzAnswer]:
     if not cluster:
-        raise UsageError("no-cluster", f"whose node is {name}?", hint="say --cluster")
+        raise UsageError("no-cluster", f"--node {name} needs a cluster", hint="add --cluster")
     inventory = session.inventory(cluster)
     if name not in inventory.nodes:
         hint = did_you_mean(name, inventory.nodes)
@@ -78,7 +80,7 @@ def _minor(kubelet: str) -> int | None:
         return None
     found = versions.parse(kubelet)
     if found is None:
-        raise UsageError("kubelet-unknown", f"--kubelet {kubelet!r} is no version of a kubelet", hint="such as 1.33")
+        raise UsageError("kubelet-unknown", f"--kubelet {kubelet!r} is not a kubelet version", hint="such as 1.33")
     return found.minor
 
 
@@ -93,10 +95,10 @@ def _runtime(wanted: str) -> tuple[Runtime | None, RuntimeVersion | None]:
     if runtime is None or runtime is Runtime.UNKNOWN or (version and known_version is None):
         known = ", ".join(each.value for each in Runtime if each is not Runtime.UNKNOWN)
         hint = f"one of {known}; with a version: containerd-1.7.24"
-        raise UsageError("runtime-unknown", f"rollout knows no runtime {wanted!r}", hint=hint)
+        raise UsageError("runtime-unknown", f"unknown runtime {wanted!r}", hint=hint)
     return runtime, known_version
 
 
 def _plain(name: str) -> str:
-    """``CRI-O``, ``crio`` and ``cri-o`` are one."""
+    """``CRI-O``, ``crio`` and ``cri-o`` are the same."""
     return name.casefold().replace("-", "")

@@ -1,4 +1,4 @@
-"""``rollout export``: what others must know so that they do not undo a change."""
+"""``rollout export``: what other tools need so that they do not undo a change."""
 
 from __future__ import annotations
 
@@ -27,18 +27,21 @@ from rollout.errors import InputError, Problem, UsageError
 
 @click.group()
 def export() -> None:
-    """What others must know so that they do not undo a change."""
+    """Export what other tools need so that they do not undo a change."""
 
 
 @export.command()
 @click.argument("plan", required=False, default="")
 @click.option("--cluster", default="", help="Without a plan: that of this cluster's newest run.")
 @click.option(
-    "--patches", type=click.Path(path_type=Path, file_okay=False), default=None, help="Write patch files here."
+    "--patches",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="Write patch files into this folder.",
 )
 @session_options
 def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> None:
-    """What the ConfigMap kubelet-config, or kubeadm's --patches, must hold so that an upgrade keeps a plan's change."""
+    """Show what ConfigMap kubelet-config or kubeadm's --patches must contain to keep a plan's change in an upgrade."""
     found = kubeadm_patches(_plan(session, plan, cluster))
     if patches is not None:
         _write(patches, found)
@@ -50,14 +53,14 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
 
 def _plan(session: Session, path: str, cluster: str) -> Plan:
     if bool(path) == bool(cluster):
-        raise UsageError("which-plan", "say a plan file, or --cluster for the plan of its newest run")
+        raise UsageError("which-plan", "give a plan file, or --cluster for the plan of its newest run")
     if cluster:
         return newest_plan(session.past(), cluster)
     return plan_in(Path(path))
 
 
 def _write(folder: Path, patches: Sequence[KubeadmPatch]) -> None:
-    """One patch right there; of several each in a folder of its own, for kubeadm takes all that are in one."""
+    """One patch goes into the folder itself. Several get a folder each: kubeadm applies every patch in a folder."""
     for at, patch in enumerate(patches, 1):
         path = (folder if len(patches) == 1 else folder / str(at)) / PATCH_FILE
         try:

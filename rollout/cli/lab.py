@@ -1,4 +1,4 @@
-"""``rollout lab``: an embedded fleet on this machine's loopback, under the names of an inventory."""
+"""``rollout lab``: a test fleet on this machine's loopback, with the node names of an inventory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rollout.lab.spec import LabSpec, NodeSpec, addresses
 
 DEFAULT = Path(".rollout/lab")
 API = "api"
-"""What stands for the API server where nodes are named."""
+"""Names the API server in place of a nodeset."""
 
 _directory = click.option(
     "--dir",
@@ -26,20 +26,22 @@ _directory = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     default=DEFAULT,
     show_default=True,
-    help="Where the lab lives.",
+    help="Folder of the lab.",
 )
-_output = click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+_output = click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 
 
 @click.group()
 def lab() -> None:
-    """A fleet to try things on: served from one process, on loopback only, with the real agent and real SSH."""
+    """Run a test fleet: one process, on loopback only, with the real agent and real SSH."""
 
 
 @lab.command()
-@click.option("--cluster", required=True, help="Whose nodes to serve.")
+@click.option("--cluster", required=True, help="Serve the nodes of this cluster.")
 @limit_option
-@click.option("--nodes", "count", type=click.IntRange(1), default=None, help="Only the first so many nodes.")
+@click.option(
+    "--nodes", "count", type=click.IntRange(1), default=None, help="Serve only this many nodes, the first ones."
+)
 @click.option(
     "--restart-sec",
     type=click.FloatRange(0.1, 600),
@@ -66,7 +68,7 @@ def up(cluster: str, limit: str, count: int | None, restart_sec: float, director
 @lab.command()
 @_directory
 def down(directory: Path) -> None:
-    """End the lab and remove its directory."""
+    """Stop the lab and remove its directory."""
     launch.down(directory)
     click.echo("The lab has ended.")
 
@@ -75,7 +77,7 @@ def down(directory: Path) -> None:
 @_output
 @_directory
 def status(output: str, directory: Path) -> None:
-    """What the nodes' kubelets do and which faults are set."""
+    """Show the state of the kubelets, and the faults that are set."""
     found = control.ask(directory, {"op": "status"})
     if output == "json":
         click.echo(json.dumps({"version": 1, **found}, indent=2))
@@ -91,16 +93,18 @@ def status(output: str, directory: Path) -> None:
 @lab.command()
 @click.argument("nodeset")
 @click.argument("kind", required=False, metavar="[KIND]", type=click.Choice((*faults.KINDS, *api.KINDS)))
-@click.option("--after", type=float, default=None, help="Seconds; what from depends on the fault.")
-@click.option("--for", "lasting", type=click.FloatRange(0), default=None, help="Seconds; then it mends itself.")
+@click.option("--after", type=float, default=None, help="Seconds; each fault defines their start.")
+@click.option(
+    "--for", "lasting", type=click.FloatRange(0), default=None, help="Seconds until the fault ends by itself."
+)
 @click.option(
     "--at",
     type=click.Choice(faults.MOMENTS),
     default=faults.NOW,
     help="Strike at this moment of the node's next transaction.",
 )
-@click.option("--add", is_flag=True, help="Keep the nodes' faults of other parts; else this one takes their place.")
-@click.option("--clear", is_flag=True, help="Mend the nodes instead.")
+@click.option("--add", is_flag=True, help="Keep the nodes' faults of other parts. Default: replace them.")
+@click.option("--clear", is_flag=True, help="Remove the nodes' faults instead.")
 @_directory
 def fault(
     nodeset: str,
@@ -112,18 +116,18 @@ def fault(
     clear: bool,  # noqa: FBT001
     directory: Path,
 ) -> None:
-    """Break nodes, or mend them; NODESET api is the API server. KIND is one of (docs/lab.md has more):
+    """Break nodes, or repair them. NODESET api is the API server. KIND is one of (docs/lab.md has more):
 
     \b
     refuse              connections are refused
-    hang-before-banner  connections are taken and nothing is said
+    hang-before-banner  connections are accepted and nothing is sent
     drop-mid-apply      the connection is cut --after seconds into an apply, which goes on
     host-key-change     the node shows another host key
-    garbage-output      rubbish in place of what commands print
-    endless-output      what commands print never ends
-    never-healthy       the kubelet exits with any configuration but the present one
-    sick-in-soak        … --after seconds after a confirm
-    deaf-in-soak        … and not the kubelet exits, its /healthz falls silent
+    garbage-output      commands print garbage
+    endless-output      the output of commands never ends
+    never-healthy       the kubelet exits with any configuration except the current one
+    sick-in-soak        the same, but only --after seconds after a confirm
+    deaf-in-soak        the same, but /healthz stops answering and the kubelet stays up
     flapping-kubelet    the kubelet exits --after seconds after each start, with any configuration
     reboot              a power cut; the node is back after --after seconds
     dies-and-returns    the same; it is back after --for seconds (5), and may happen --at a moment
@@ -133,14 +137,14 @@ def fault(
     clock-step          the wall clock is --after seconds (a day; may be negative) off
     not-ready           the API shows the node as not ready
     pod-rejected        with another configuration a pod is not admitted again (OutOfpods)
-    container-restarted … a container is made anew
-    pull-failing        … a container's image cannot be pulled
+    container-restarted with another configuration a container is created again
+    pull-failing        with another configuration a container's image cannot be pulled
     pulling             an image is being pulled, until the runtime or the kubelet restarts
     cordoned            the API shows the node as unschedulable
     pdb-blocks          evictions from the node are refused: a budget allows none
-    two-pdbs            … two budgets match its pod, which no API server evicts then
-    slow-termination    an evicted pod takes all that its kubelet gives it, with a grace period of --after seconds (3)
-    finalizer           an evicted pod ends and stays: something holds it
+    two-pdbs            the same: two budgets match its pod, and no API server evicts such a pod
+    slow-termination    an evicted pod ends as late as its kubelet allows, with a grace period of --after seconds (3)
+    finalizer           an evicted pod ends, but a finalizer keeps it
     api-down            (of api) connections are refused
     api-slow            (of api) each answer takes --after seconds (5)
     api-forbidden       (of api) the user has no rights
@@ -148,7 +152,7 @@ def fault(
     if clear == (kind is not None):
         raise UsageError("lab-fault", "give a kind of fault, or --clear")
     if after is not None and after < 0 and kind != faults.CLOCK:
-        raise UsageError("lab-fault", "only clock-step goes back in time: --after 0 or more")
+        raise UsageError("lab-fault", "--after must be 0 or more: only clock-step takes negative seconds")
     if (nodeset == API) != (kind in api.KINDS if kind else nodeset == API):
         raise UsageError("lab-fault", f"{', '.join(api.KINDS)} are faults of {API}, and all others of nodes")
     if nodeset == API:
@@ -172,7 +176,7 @@ def fault(
 @_output
 @_directory
 def list_faults(output: str, directory: Path) -> None:
-    """Every fault that is set, as it was ordered."""
+    """List every fault that is set."""
     found = control.ask(directory, {"op": "status"})
     orders = cast("list[dict[str, Any]]", found["orders"])
     if output == "json":
@@ -189,7 +193,7 @@ def list_faults(output: str, directory: Path) -> None:
 
 
 def specification(inventory: Inventory, names: list[str], restart_sec: float) -> LabSpec:
-    """The lab that serves these nodes of an inventory."""
+    """The specification of a lab that serves these nodes of an inventory."""
     nodes = [inventory.nodes[name] for name in names]
     served = tuple(
         NodeSpec(node.name, node.address, address, dict(node.labels))

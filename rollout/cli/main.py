@@ -1,4 +1,4 @@
-"""The command line: parse, hand over, show, exit. The one place where errors become exit codes."""
+"""The command line: parses arguments, calls the command and exits. Only this module turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ INTERRUPTED = 130
 COMMANDS = {
     "abort": "control:abort",
     "apply": "runs:apply",
-    "catch-up": "runs:catch_up",
     "check": "check:check",
     "continue": "control:continue_",
     "explain": "explain:explain",
@@ -30,6 +29,7 @@ COMMANDS = {
     "lab": "lab:lab",
     "pause": "control:pause",
     "plan": "plan:plan",
+    "recover": "runs:recover",
     "report": "report:report",
     "resume": "runs:resume",
     "rollback": "rollback:rollback",
@@ -40,22 +40,26 @@ COMMANDS = {
     "verify": "upkeep:verify",
     "watch": "control:watch",
 }
-"""Name → module of this package and the command in it: only the one that is called is loaded, with all that it needs."""
+"""Name → module of this package and the command in it. Only the command that is called is imported."""
+
+ALIASES = {"catch-up": "recover"}
+"""Old name → the command that it still calls. ``--help`` does not list old names."""
 
 
 class Commands(click.Group):
-    """The table above as a group."""
+    """The commands of ``COMMANDS``, imported on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        module, _, attribute = COMMANDS[name].partition(":")
         found = getattr(import_module(f"rollout.cli.{module}"), attribute)
         if not isinstance(found, click.Command):
-            raise TypeError(COMMANDS[cmd_name])
+            raise TypeError(COMMANDS[name])
         return found
 
 
@@ -66,10 +70,10 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run and leave with the exit code; threads of hung nodes do not hold the process up."""
+    """Run and exit at once. Threads that wait for hung nodes must not keep the process alive."""
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # closed, broken or never there
+        with suppress(OSError, ValueError, AttributeError):  # closed, broken or missing
             stream.flush()
     os._exit(code)
 
@@ -88,11 +92,11 @@ def run(arguments: list[str]) -> int:
             click.echo(f"error: {printable(line, 1000)}", err=True)
         return exc.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("stopped; nothing was begun", err=True)
+        click.echo("interrupted; nothing was started", err=True)
         return INTERRUPTED
     except BrokenPipeError:
         return 0
-    except Exception:  # noqa: BLE001 - a bug of ours: said in full, with its exit code
+    except Exception:  # noqa: BLE001 - a bug in rollout: print the whole traceback
         traceback.print_exc()
         return INTERNAL
     return code if isinstance(code, int) else 0

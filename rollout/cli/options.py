@@ -19,11 +19,11 @@ from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.kubelet.agent.sudo import Secret
 
-# Which run is meant, where a command may leave it out.
+# Which run a command means when its argument is omitted.
 
 
 def known_run(session: Session, headers: Sequence[RunHeader], run: str) -> str:
-    """The run that is meant: the newest, where none is named."""
+    """The named run, or else the newest."""
     if not headers:
         raise UsageError("no-runs", f"the journal in {session.place} holds no run yet")
     names = [header.run for header in headers]
@@ -33,40 +33,40 @@ def known_run(session: Session, headers: Sequence[RunHeader], run: str) -> str:
     return run or names[0]
 
 
-# The password for sudo on the nodes: typed, or from a private file. Never an argument, never the environment.
+# The sudo password of the nodes: typed, or from a private file. Never an argument, never the environment.
 
 
 _LONGEST = 1024
 
 sudo_options: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
-    click.option("--ask-sudo-password", is_flag=True, help="Ask once for the password that sudo wants on the nodes."),
+    click.option("--ask-sudo-password", is_flag=True, help="Ask once for the sudo password of the nodes."),
     click.option(
         "--sudo-password-file",
         type=click.Path(path_type=Path),
         default=None,
-        help="Read it from here: a file that only you can read, or a pipe such as <(pass show sudo).",
+        help="Read the sudo password from a file that only you can read, or a pipe such as <(pass show sudo).",
     ),
 )
 
 
 def given_password(file: Path | None, *, ask: bool) -> Secret | None:
-    """What the two options say; raises ``UsageError``."""
+    """The password that the two options select; ``None`` without either. Raises ``UsageError``."""
     if ask and file is not None:
-        raise UsageError("two-passwords", "--ask-sudo-password and --sudo-password-file say the same thing; take one")
+        raise UsageError("two-passwords", "use --ask-sudo-password or --sudo-password-file, not both")
     if file is not None:
         return _checked(_read(file), str(file))
-    return _checked(_typed(), "what was typed") if ask else None
+    return _checked(_typed(), "the typed text") if ask else None
 
 
 def _typed() -> str:
     if not sys.stdin.isatty():
-        hint = "say --sudo-password-file where nobody can type"
+        hint = "use --sudo-password-file when not interactive"
         raise UsageError("no-terminal", "--ask-sudo-password needs a terminal", hint=hint)
     return str(click.prompt("sudo password", hide_input=True, err=True))
 
 
 def _read(file: Path) -> str:
-    """Checked on the open file, so that it cannot be another one by then."""
+    """Checks the open file, so that nobody can replace the file after the check."""
     try:
         with file.open("rb", buffering=0) as stream:
             _private(os.fstat(stream.fileno()), file)
@@ -78,7 +78,7 @@ def _read(file: Path) -> str:
 
 
 def _all(read: Callable[[int], bytes | None]) -> bytes:
-    """A pipe gives what it has; one byte more than can be is enough to know."""
+    """Read until the end, or until the text is longer than any password. A pipe may return less than requested."""
     found = b""
     while len(found) <= _LONGEST and (more := read(_LONGEST + 1)):
         found += more
@@ -90,12 +90,14 @@ def _private(status: os.stat_result, file: Path) -> None:
         return
     if status.st_mode & 0o077 or status.st_uid not in (os.geteuid(), 0):
         hint = f"chmod 600 {file}"
-        raise UsageError("password-not-private", f"others can read {file}, or it is not yours", hint=hint)
+        raise UsageError("password-not-private", f"other users can read {file}, or you do not own it", hint=hint)
 
 
 def _checked(word: str, where: str) -> Secret:
     if not word or len(word) > _LONGEST or any(char in word for char in "\n\r\0"):
-        raise UsageError("password-unusable", f"{where} is no password: empty, too long, or more than one line")
+        raise UsageError(
+            "password-unusable", f"{where} is not a usable password: empty, too long, or more than one line"
+        )
     return Secret(word)
 
 
@@ -105,11 +107,11 @@ _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         type=click.Path(path_type=Path),
         default=None,
         envvar="ROLLOUT_SSH_CONFIG",
-        help="Instead of ~/.ssh/config.",
+        help="SSH configuration to use instead of ~/.ssh/config.",
     ),
-    click.option("--accept-new", is_flag=True, help="Trust and remember host keys that are not known yet."),
+    click.option("--accept-new", is_flag=True, help="Trust and store unknown host keys."),
     *sudo_options,
-    click.option("--kubeconfig", type=click.Path(), default="", help="For gates, instead of the inventory's."),
+    click.option("--kubeconfig", type=click.Path(), default="", help="Kubeconfig to use instead of the inventory's."),
     click.option(
         "--state",
         type=click.Path(path_type=Path),
@@ -123,19 +125,19 @@ _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         default="",
         metavar="URL",
         envvar="ROLLOUT_JOURNAL",
-        help="A PostgreSQL that several machines share, instead: postgresql://user@host/database.",
+        help="Shared PostgreSQL journal to use instead of a file: postgresql://user@host/database.",
     ),
-    click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to print it."),
+    click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="Output format."),
 )
 
-yes_option = click.option("--yes", is_flag=True, help="Do not ask for the cluster's name.")
-reason_option = click.option("--reason", default="", help="Why; goes into the journal.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+reason_option = click.option("--reason", default="", help="Reason to record in the journal.")
 
 
 def given_limit(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
-    """An empty one is a mistake, such as a shell variable that is not set; it never means every node."""
+    """An empty limit is a mistake, such as an unset shell variable. It never means every node."""
     if value is not None and not value.strip():
-        raise UsageError("empty-limit", "--limit is empty", hint="leave it out to mean every node")
+        raise UsageError("empty-limit", "--limit is empty", hint="omit it to select every node")
     return value or ""
 
 
@@ -145,7 +147,7 @@ limit_option = click.option(
 
 
 def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the shared options and hands the command a ``Session`` as its first argument."""
+    """Adds the shared options and passes a ``Session`` to the command as its first argument."""
 
     @wraps(command)
     def call(ssh_config: Path | None, accept_new: bool, state: Path, output: str, **rest: Any) -> Any:  # noqa: FBT001 (click)
@@ -164,11 +166,11 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def typed_confirmation(cluster: str, what: str, *, yes: bool) -> None:
-    """The cluster's name, typed: the last chance to notice that it is the wrong one."""
+    """The operator types the cluster's name: the last chance to notice a wrong cluster."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise UsageError("not-confirmed", f"confirmation required: {what}", hint="use --yes when not interactive")
-    typed = click.prompt(f"{what}. Type the cluster's name to go on", default="", show_default=False)
+    typed = click.prompt(f"{what}. Type the cluster's name to continue", default="", show_default=False)
     if typed.strip() != cluster:
         raise UsageError("not-confirmed", f"{typed.strip()!r} is not {cluster!r}; nothing was done")

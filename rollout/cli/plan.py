@@ -1,4 +1,4 @@
-"""``rollout plan``: read the nodes, change nothing, write down exactly what would happen."""
+"""``rollout plan``: reads the nodes, changes nothing, and writes exactly what a run would do."""
 
 from __future__ import annotations
 
@@ -31,15 +31,21 @@ NOT_PLANNED = 4
 
 
 @click.command()
-@click.option("--cluster", required=True, help="Whose nodes.")
-@click.option("--playbook", default="", help="Which playbook, if not the inventory's.")
-@click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="One more setting, over all others.")
+@click.option("--cluster", required=True, help="The cluster.")
+@click.option("--playbook", default="", help="Playbook to use instead of the inventory's.")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="NAME=VALUE", help="Additional setting; overrides all others."
+)
 @limit_option
 @click.option("--snapshot", type=click.Path(path_type=Path), default=None, help="Plan from this file; no node is read.")
-@click.option("--save-snapshot", type=click.Path(path_type=Path), default=None, help="Keep what was read of the nodes.")
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Instead of CLUSTER-….plan.json here.")
 @click.option(
-    "--assume-kubelet", default="", metavar="1.N", help="What kubelets newer than rollout knows are taken for."
+    "--save-snapshot", type=click.Path(path_type=Path), default=None, help="Write what was read to this file."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=None, help="File to write instead of CLUSTER-….plan.json."
+)
+@click.option(
+    "--assume-kubelet", default="", metavar="1.N", help="Treat kubelets newer than rollout knows as this version."
 )
 @click.option("--exit-code", is_flag=True, help="Exit with 10 when there is something to do.")
 @session_options
@@ -60,7 +66,7 @@ def plan(
     files = session.files()
     inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
-    # From a file no machine is asked: then whether one may ask the back ends is seen when applying.
+    # A plan from a file contacts no machine: apply then checks the rights at the back ends.
     needs = needs_to_plan(inventory, policy, session.kubeconfig)
     (check_backends if snapshot else ask_backends)(inventory, needs, session.kubeconfig)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
@@ -75,7 +81,7 @@ def plan(
 
 
 def _exit_code(made: Plan, with_changes: int) -> int:
-    """A plan that changes nothing because its nodes could not be read or planned is not a plan that is carried out already."""
+    """A plan that changes nothing because nodes could not be read or planned is not a plan that is already applied."""
     if made.nodes:
         return with_changes
     return NOT_PLANNED if made.left_out else 0
@@ -95,7 +101,7 @@ def _assumed(text: str) -> int | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """0600: plans and snapshots hold file contents of nodes."""
+    """Mode 0600, because plans and snapshots contain files of nodes."""
     write_privately(path, content)
 
 

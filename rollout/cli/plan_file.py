@@ -1,4 +1,4 @@
-"""A plan file that somebody names on the command line."""
+"""A plan file that is named on the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DIGEST = re.compile(r"[0-9a-f]{12,64}")
 
 
 def _given_digest(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
-    """An empty one is a mistake, such as a shell variable that is not set; it never means any plan."""
+    """An empty digest is a mistake, such as an unset shell variable. It never means any plan."""
     if value is None:
         return ""
     if not _DIGEST.fullmatch(value.lower()):
@@ -32,16 +32,16 @@ digest_option = click.option(
     default=None,
     metavar="HEX",
     callback=_given_digest,
-    help="Only this plan: its digest as `rollout plan` printed it, at least 12 digits.",
+    help="Accept only the plan with this digest, as `rollout plan` printed it (at least 12 digits).",
 )
 
 
 def check_digest(plan: Plan, digest: str, path: Path) -> None:
-    """``UsageError`` where the file holds another plan than the one that ``digest`` (its beginning; ``""``: any) names."""
+    """``UsageError`` if the file contains another plan than ``digest`` names (a prefix is enough; ``""``: any plan)."""
     found = plan_codec.digest(plan)
     if not found.startswith(digest):
         raise UsageError(
             "plan-digest",
             f"nothing was touched: {path} is the plan {found}, not the plan {digest} that --digest names",
-            hint="apply the file that was looked at, or look at this one",
+            hint="apply the file that was reviewed, or review this one",
         )

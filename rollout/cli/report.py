@@ -1,4 +1,4 @@
-"""``rollout report``: what a run did, as text, as a document, or as one page to read, print and hand on."""
+"""``rollout report``: what a run did, as text, as JSON, or as one HTML page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from rollout.core.presentation.summary import summarize
 )
 @session_options
 def report(session: Session, run: str, file: Path | None) -> int:
-    """Tell a run (the newest, without RUN) from its journal: what happened, why it halted, who went wrong, what is next."""
+    """Report on a run: events, reason of a halt, failed nodes, next steps (without RUN: the newest)."""
     journal = session.past()
     named = known_run(session, journal.runs(), run)
     past = past_run(journal, named)

@@ -1,4 +1,4 @@
-"""``rollback``: a run by its journal, or, in an emergency, by what the nodes alone know."""
+"""``rollback``: reverts a run by its journal, or, in an emergency, by what the nodes alone report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rollout.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Emergencies:
-    """The options that only an emergency has."""
+    """The options that belong to ``--emergency``."""
 
     cluster: str
     from_nodes: bool
@@ -43,17 +43,26 @@ class Emergencies:
 
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--cluster", default="", help="With --emergency: whose nodes.")
-@click.option("--emergency", "from_nodes", is_flag=True, help="From what the nodes know alone: the newest run on them.")
-@click.option("--every-run", is_flag=True, help="With --emergency: each node's newest transaction, of whichever run.")
-@click.option("--until-done", is_flag=True, help="With --emergency: ask those who do not answer until none is owed.")
-@click.option("--at-most", default="", metavar="TIME", help="With --until-done: stop trying after so long, e.g. 2h.")
+@click.option("--cluster", default="", help="With --emergency: the cluster.")
+@click.option(
+    "--emergency", "from_nodes", is_flag=True, help="Use only what the nodes report: revert their newest run."
+)
+@click.option("--every-run", is_flag=True, help="With --emergency: each node's newest transaction, of any run.")
+@click.option("--until-done", is_flag=True, help="With --emergency: retry unreachable nodes until all are reverted.")
+@click.option(
+    "--at-most", default="", metavar="TIME", help="With --until-done: stop retrying after this time, e.g. 2h."
+)
 @limit_option
-@click.option("--pace", type=click.FloatRange(0.1), default=None, help="Restarts a second; 30 if not said.")
-@click.option("--per-rack", type=click.IntRange(1, 100), default=None, help="Percent of a rack at once; 50.")
-@click.option("--per-zone", type=click.IntRange(1, 100), default=None, help="Percent of a zone at once; 50 of several.")
-@click.option("--in-flight", type=click.IntRange(1, 2000), default=None, help="Nodes at once; 200.")
-@click.option("--force", is_flag=True, help="Also where others have written since; their bytes are kept on the node.")
+@click.option("--pace", type=click.FloatRange(0.1), default=None, help="Restarts per second (default: 30).")
+@click.option("--per-rack", type=click.IntRange(1, 100), default=None, help="Percent of a rack at once (default: 50).")
+@click.option(
+    "--per-zone",
+    type=click.IntRange(1, 100),
+    default=None,
+    help="Percent of a zone at once (default: 50 if there are several zones).",
+)
+@click.option("--in-flight", type=click.IntRange(1, 2000), default=None, help="Nodes in flight at once (default: 200).")
+@click.option("--force", is_flag=True, help="Also where others changed files since; their bytes are kept on the node.")
 @yes_option
 @reason_option
 @session_options
@@ -69,7 +78,10 @@ def rollback(
     yes: bool,  # noqa: FBT001
     **emergency: Any,
 ) -> int:
-    """Take a run back: RUN by the journal, or --cluster C --emergency by the nodes alone (RUN... then picks among theirs)."""
+    """Revert a run: RUN by the journal, or --cluster C --emergency by what the nodes report.
+
+    With --emergency, RUN... selects from the runs on the nodes.
+    """
     asked = _checked(runs, Emergencies(**emergency))
     limits = replace(
         EMERGENCY_LIMITS,
@@ -90,7 +102,7 @@ def rollback(
 
 
 def _emergency(session: Session, asked: EmergencyOptions, hands: EmergencyTerminal, names: Sequence[str]) -> int:
-    """The exit code. Cordons are lifted once the nodes are ours: those of runs that still have some are left to them."""
+    """Returns the exit code. Once we hold the nodes, cordons are lifted, except those of runs that still hold nodes."""
     work = EmergencyRollback(asked, hands)
     try:
         code = work.run(names)
@@ -99,7 +111,7 @@ def _emergency(session: Session, asked: EmergencyOptions, hands: EmergencyTermin
     except KeyboardInterrupt:
         if not hands.rounds:
             raise
-        click.echo("stopped at once; the same command goes on", err=True)
+        click.echo("stopped at once; run the same command again to continue", err=True)
         return 130
     return code
 
@@ -107,19 +119,19 @@ def _emergency(session: Session, asked: EmergencyOptions, hands: EmergencyTermin
 def _checked(runs: tuple[str, ...], asked: Emergencies) -> Emergencies:
     if asked.from_nodes != bool(asked.cluster) or (not asked.from_nodes and len(runs) != 1):
         raise UsageError(
-            "run-or-emergency", "say RUN, or --cluster CLUSTER --emergency (RUN then picks one of its runs)"
+            "run-or-emergency", "give RUN, or --cluster CLUSTER --emergency (RUN then selects one of its runs)"
         )
     if not asked.from_nodes and (asked.every_run or asked.until_done):
-        raise UsageError("only-in-an-emergency", "--every-run and --until-done go with --emergency")
+        raise UsageError("only-in-an-emergency", "--every-run and --until-done need --emergency")
     if asked.every_run and runs:
-        raise UsageError("run-or-every-run", "say RUN or --every-run, not both")
+        raise UsageError("run-or-every-run", "give RUN or --every-run, not both")
     if asked.at_most and not asked.until_done:
-        raise UsageError("only-until-done", "--at-most goes with --until-done")
+        raise UsageError("only-until-done", "--at-most needs --until-done")
     return asked
 
 
 def _patience(asked: Emergencies) -> float | None:
-    """Seconds to keep trying for: none at all unless asked to."""
+    """Seconds to keep retrying: 0 without ``--until-done``, ``None`` without ``--at-most``."""
     if not asked.until_done:
         return 0.0
     try:
@@ -139,13 +151,14 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
             click.echo(line)
         if source.silences:
             click.echo(
-                "its silences are not lifted, they end by themselves: " + printable(", ".join(source.silences), 300)
+                "the run's silences are not lifted; they expire by themselves: "
+                + printable(", ".join(source.silences), 300)
             )
     if not order.nodes:
         lift_those_of(session, journal, inventory, source, chosen)
         return 0
     typed_confirmation(
-        order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be taken back", yes=yes
+        order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be reverted", yes=yes
     )
     counter = max(highest_counter(journal, order.cluster), source.counter, source.highest) + 1
     with session.tools(journal, limits.in_flight) as tools:

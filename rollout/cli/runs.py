@@ -1,4 +1,4 @@
-"""``apply``, ``resume`` and ``catch-up``."""
+"""``apply``, ``resume`` and ``recover``."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ from rollout.errors import StateError, UsageError
 
 @click.command()
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path))
-@click.option("--cluster", default="", help="Plan and apply in one go, instead of a plan file.")
-@click.option("--playbook", default="", help="With --cluster: which playbook.")
-@click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="With --cluster: one more setting.")
+@click.option("--cluster", default="", help="Plan and apply in one step, without a plan file.")
+@click.option("--playbook", default="", help="With --cluster: the playbook.")
+@click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="With --cluster: an additional setting.")
 @limit_option
 @digest_option
 @yes_option
@@ -75,15 +75,15 @@ def apply(
     digest: str,
     yes: bool,  # noqa: FBT001 - click's flag
 ) -> int:
-    """Carry a plan out: canary, growing waves, gates; halts and takes back by itself."""
+    """Apply a plan: canary, growing waves, gates. Halts and reverts by itself."""
     if (plan_file is None) == (not cluster):
-        raise UsageError("plan-or-cluster", "say either a plan file or --cluster")
+        raise UsageError("plan-or-cluster", "give either a plan file or --cluster")
     if plan_file is not None and (playbook or overrides or limit):
         raise UsageError(
-            "plan-is-fixed", "a plan file is applied as it is: --playbook, --set and --limit go with --cluster"
+            "plan-is-fixed", "a plan file is applied unchanged: --playbook, --set and --limit need --cluster"
         )
     if plan_file is None and digest:
-        raise UsageError("plan-is-made-now", "--digest names a plan that was made before: it goes with a plan file")
+        raise UsageError("plan-is-made-now", "--digest needs a plan file: with --cluster the plan is made now")
     if plan_file is not None:
         plan, inventory = _read_plan(session, plan_file, digest)
     else:
@@ -114,7 +114,7 @@ def _read_plan(session: Session, path: Path, digest: str) -> tuple[Plan, Invento
 
 
 def _is_applied(session: Session, plan: Plan, inventory: Inventory) -> bool:
-    """Whether every node has the plan's bytes. ``UsageError``: no node can be applied any more."""
+    """Whether every node already has the plan's bytes. ``UsageError``: the plan fits no node any more."""
     nodes = session.nodes()
     try:
         found = look_before(plan, session.way(inventory, tuple(plan.nodes)), nodes, session.past(), session.traces.keep)
@@ -127,14 +127,14 @@ def _is_applied(session: Session, plan: Plan, inventory: Inventory) -> bool:
 
 
 def _stale(found: Standings) -> str:
-    """Why a plan fits no node."""
+    """The reason why the plan fits no node."""
     said = (
         (Now.DRIFTED, "changed since the plan"),
-        (Now.AS_PLANNED, "as planned already"),
+        (Now.AS_PLANNED, "already as planned"),
         (Now.UNREAD, "could not be read"),
     )
     parts = [f"{what}: {printable(fold(names), 300)}" for now, what in said if (names := found.named(now))]
-    return f"nothing was touched: no node can be applied; {'; '.join(parts)}"
+    return f"nothing was touched: the plan fits no node any more; {'; '.join(parts)}"
 
 
 def _plan_now(
@@ -168,24 +168,24 @@ def _tell(session: Session, nothing: NothingToDo) -> int:
 @reason_option
 @session_options
 def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa: FBT001 - click's flags
-    """Go on with a run (the newest, without RUN) that was interrupted, halted or lost its controller."""
+    """Resume a run that was interrupted, halted or lost its controller (without RUN: the newest)."""
     journal = session.past()
     state = resumable(journal, known_run(session, journal.runs(), run))
     waiting = journal.requests(state.order.run, state.heard)
-    _show(session, waiting, "not heard yet")
+    _show(session, waiting, "request not handled yet")
     promote = promote and bool(state.paused is not None or waiting)
     return _go_on(session, journal, state, " after its halt" if state.halt else "", yes=yes, promote=promote)
 
 
-@click.command("catch-up")
+@click.command()
 @click.argument("run", required=False, default="")
 @yes_option
 @reason_option
 @session_options
-def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
-    """Do what a run that has ended (the newest, without RUN) still owes to nodes that could not be reached.
+def recover(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
+    """Do the pending recoveries of a run that has ended, on nodes that were unreachable (without RUN: the newest run).
 
-    Of one that halted or was interrupted only its cordons are lifted; `rollout resume` does the rest.
+    For a run that halted or was interrupted, only its cordons are lifted. `rollout resume` does the rest.
     """
     journal = session.past()
     named = known_run(session, journal.runs(), run)
@@ -197,13 +197,17 @@ def catch_up(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cl
         if error.reference == "not-done" and (lifted := _lift(session, journal, named)) is not None:
             return lifted
         raise
-    _show(session, journal.requests(state.order.run, state.heard), "not heard before its end, and not done now")
+    _show(
+        session,
+        journal.requests(state.order.run, state.heard),
+        "request not handled before the run ended, and ignored now",
+    )
     owed = fold(name for name, record in state.nodes.items() if record.owed)
-    return _go_on(session, journal, state, f" for who is owed: {owed}", yes=yes)
+    return _go_on(session, journal, state, f" to recover {owed}", yes=yes)
 
 
 def _release(session: Session, journal: Journal, run: str) -> int | None:
-    """End the claims that a run which has ended left on nodes; ``None``: there is none. Nothing else is done to a node."""
+    """End the claims that an ended run left on nodes. Changes nothing else there. ``None``: there are no claims."""
     state = replay(journal, run)
     inventory = session.inventory(state.order.cluster)
     way = session.way(inventory, tuple(name for name in state.order.nodes if name in inventory.nodes))
@@ -221,26 +225,28 @@ def _release(session: Session, journal: Journal, run: str) -> int | None:
     if session.output == "text":
         for entry in still:
             click.echo(f"{entry.node}: {printable(entry.still, 300)}")
-        click.echo(f"run {run} owes nothing; its claim was ended on {counted(len(freed) - len(still), 'node')}")
+        click.echo(
+            f"run {run} has no pending recovery; its claim was ended on {counted(len(freed) - len(still), 'node')}"
+        )
     return 4 if still else 0
 
 
 def _lift(session: Session, journal: Journal, run: str) -> int | None:
-    """Lift the cordons that a run left which ended otherwise than done; ``None``: it left none, or has not ended."""
+    """Lift the cordons of a run that ended, but not as done. ``None``: it left none, or has not ended."""
     state = replay(journal, run)
     cordoned = tuple(name for name, record in state.nodes.items() if record.cordoned)
     if state.phase is not Phase.ENDED or not cordoned:
         return None
     inventory = session.inventory(state.order.cluster)
-    with leased(journal, state.order.cluster, run):  # whoever resumes it lifts them, and may be emptying nodes again
+    with leased(journal, state.order.cluster, run):  # a resumed run lifts them itself, and may drain again
         lifted = lift_those_of(session, journal, inventory, state, cordoned)
     if session.output == "text":
-        click.echo(f"run {run} ended {state.ending}; for anything else it owes: rollout resume {run}")
+        click.echo(f"run {run} ended {state.ending}; for its pending recoveries: rollout resume {run}")
     return 0 if lifted is not None and not lifted.failed else 4
 
 
 def _show(session: Session, waiting: Sequence[Request], heading: str) -> None:
-    """What other terminals have said to the run, before anybody confirms."""
+    """Print the requests of other terminals before the operator confirms."""
     for request in waiting if session.output == "text" else ():
         click.echo(f"{heading}: {printable(f'{request.word} by {request.who}: {request.reason}', 300)}")
 
@@ -248,10 +254,10 @@ def _show(session: Session, waiting: Sequence[Request], heading: str) -> None:
 def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes: bool, promote: bool = False) -> int:
     cluster = state.order.cluster
     inventory = session.inventory_or_remembered(cluster)
-    check_in_inventory(state.order.nodes, inventory, "the run has it: put it back, also if it does not answer any more")
+    check_in_inventory(state.order.nodes, inventory, "the run needs it: add it again, even if it is unreachable")
     with gate_backends(inventory, needs_of_run(journal, state.order.run), session.kubeconfig) as backends:
-        typed_confirmation(cluster, f"run {state.order.run} on {cluster} goes on{why}", yes=yes)
-        if promote:  # not before: who does not go on has not said it
+        typed_confirmation(cluster, f"run {state.order.run} on {cluster} will continue{why}", yes=yes)
+        if promote:  # only now: an operator who declines requests nothing
             journal.ask(state.order.run, RequestWord.CONTINUE, operator(), session.reason, "")
         with session.tools(journal, state.order.limits.in_flight, backends) as tools:
             state = resume_run(state, session.way(inventory, tuple(state.order.nodes)), tools)

@@ -1,4 +1,4 @@
-"""``simulate``: a plan rehearsed offline, one seed told as a story, or very many seeds counted."""
+"""``simulate``: rehearses a plan offline, prints the story of one seed, or counts the results of many seeds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rollout.simulator.rehearsal import PlanRehearsal
 from rollout.simulator.tally import Tally, page, played_on_all_cores, rows, smallest
 
 LAW_BROKEN = 70
-"""Exit code: a law that breaks is a bug of ours."""
+"""Exit code for a broken law, which is a bug in rollout."""
 
 
 @click.command()
@@ -31,11 +31,11 @@ LAW_BROKEN = 70
     "--fault", "faults", multiple=True, metavar="WHERE: WHAT", help="With PLAN: 'rack12: 3% unhealthy at 10m'."
 )
 @click.option("--exit-code", is_flag=True, help="With PLAN: exit as `rollout apply` would.")
-@click.option("--seed", type=int, default=None, help="Play this seed and tell its story.")
-@click.option("--seeds", type=click.IntRange(1), default=None, help="Play so many seeds on all cores and count.")
-@click.option("--first", type=int, default=0, show_default=True, help="With --seeds: the first one.")
+@click.option("--seed", type=int, default=None, help="Play this seed and print its story.")
+@click.option("--seeds", type=click.IntRange(1), default=None, help="Play this many seeds on all cores and count.")
+@click.option("--first", type=int, default=0, show_default=True, help="With --seeds: the first seed.")
 @click.option("--write", type=click.Path(path_type=Path), default=None, help="With --seeds: write the tables here.")
-@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def simulate(
     plan_file: Path | None,
     faults: tuple[str, ...],
@@ -46,11 +46,11 @@ def simulate(
     write: Path | None,
     output: str,
 ) -> int:
-    """Rehearse a saved PLAN offline on model nodes; or play drawn faults (--seed, --seeds) and ask every law."""
+    """Rehearse a saved PLAN offline on model nodes; or play random faults (--seed, --seeds) and check every law."""
     if sum(given is not None for given in (plan_file, seed, seeds)) != 1:
-        raise UsageError("plan-or-seed", "say a plan file, --seed or --seeds")
+        raise UsageError("plan-or-seed", "give a plan file, --seed or --seeds")
     if plan_file is None and (faults or exit_code):
-        raise UsageError("plan-or-seed", "--fault and --exit-code go with a plan file")
+        raise UsageError("plan-or-seed", "--fault and --exit-code need a plan file")
     if plan_file is not None:
         code = _rehearse(plan_file, faults, output)
         return code if exit_code else 0
@@ -72,7 +72,7 @@ def _rehearse(path: Path, said: tuple[str, ...], output: str) -> int:
 
 
 def _names(plan: Plan) -> Names:
-    """What a fault may speak of: the plan's nodes in the order of their release, its racks, zones, waves and groups."""
+    """What a fault may name: the plan's nodes in the order of their release, its racks, zones, waves and groups."""
     sets: dict[str, set[str]] = {wave.name: set(wave.nodes) for wave in plan.waves}
     for node in plan.nodes.values():
         for name in (node.rack, node.zone, node.group):
@@ -107,7 +107,7 @@ def _count(first: int, count: int, write: Path | None, output: str) -> int:
         for name, number in rows(tally):
             click.echo(f"{number:>12} {name}")
         for seed, law in sorted(tally.broken.items()):
-            click.echo(f"seed {seed}: {law}; `rollout simulate --seed {seed}` tells the story")
+            click.echo(f"seed {seed}: {law}; `rollout simulate --seed {seed}` prints the story")
     return LAW_BROKEN if tally.broken else 0
 
 
@@ -116,4 +116,4 @@ def _progress(tally: Tally) -> None:
 
 
 def _silent(_tally: Tally) -> None:
-    """Nobody looks."""
+    """No progress is shown."""

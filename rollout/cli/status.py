@@ -1,4 +1,4 @@
-"""``status``: where a run stands."""
+"""``status``: shows the state of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_OTHERS = 8
 @click.argument("run", required=False, default="")
 @session_options
 def status(session: Session, run: str) -> int:
-    """Where a run stands (the newest, without RUN), from its journal."""
+    """Show the state of a run from its journal (without RUN: the newest)."""
     journal = session.past()
     headers = journal.runs()
     named = known_run(session, headers, run)
@@ -60,7 +60,7 @@ def _chained(events: int, head: str) -> str:
 
 
 def _others(headers: Sequence[RunHeader], run: str) -> Iterator[str]:
-    """The runs around this one: ``headers`` are the newest first."""
+    """The runs before and after this one. ``headers``: the newest first."""
     at = next(index for index, header in enumerate(headers) if header.run == run)
     for word, some in (("later", headers[:at][-MOST_OTHERS:]), ("earlier", headers[at + 1 :][:MOST_OTHERS])):
         for header in some:

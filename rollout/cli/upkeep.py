@@ -31,7 +31,7 @@ from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError
 
 DRIFTED = 10
-cluster_option = click.option("--cluster", required=True, help="Whose nodes.")
+cluster_option = click.option("--cluster", required=True, help="The cluster.")
 
 
 @click.command()
@@ -39,7 +39,7 @@ cluster_option = click.option("--cluster", required=True, help="Whose nodes.")
 @limit_option
 @session_options
 def verify(session: Session, cluster: str, limit: str) -> int:
-    """Compare nodes with what was last confirmed on them; exits with 10 where something drifted. Changes nothing."""
+    """Compare nodes with what was last confirmed on them; exit with 10 on drift. Changes nothing."""
     way = _way(session, cluster, limit)
     known = last_confirmed(session.past(), cluster)
     nodes = session.nodes()
@@ -57,17 +57,19 @@ def verify(session: Session, cluster: str, limit: str) -> int:
 @click.command()
 @cluster_option
 @limit_option
-@click.option("--force", is_flag=True, help="Also from a controller that may still be alive elsewhere: it is fenced.")
+@click.option("--force", is_flag=True, help="Also if the controller may still be alive elsewhere: it is fenced.")
 @yes_option
 @reason_option
 @session_options
 def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -> int:  # noqa: FBT001 - click's flags
-    """Take a cluster from a run whose controller no longer exists: the journal's lease and the claims on its nodes.
+    """Release a cluster from a run whose controller is gone: the journal's lease and the claims on its nodes.
 
-    What is armed on a node is left to its guard. A controller that comes back is refused by every node.
+    A change that is armed on a node is left to its guard. Every node refuses a controller that comes back.
     """
     if not session.reason:
-        raise UsageError("no-reason", "unlock needs --reason", hint="it is written down with who and when")
+        raise UsageError(
+            "no-reason", "unlock needs --reason", hint="the journal records it with your name and the time"
+        )
     journal = session.journal()
     _check_holder(journal, cluster, force=force)
     way = _way(session, cluster, limit)
@@ -77,8 +79,8 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
         held = holders(reports)
         for line in _what_is_held(journal, cluster, reports, held):
             click.echo(line)
-        typed_confirmation(cluster, f"{cluster} will be unlocked, {counted(len(held), 'node')} set free", yes=yes)
-        _check_holder(journal, cluster, force=force)  # somebody may have begun a run while it was confirmed
+        typed_confirmation(cluster, f"{cluster} will be unlocked, {counted(len(held), 'node')} released", yes=yes)
+        _check_holder(journal, cluster, force=force)  # a run may have started before the confirmation
         journal.unlock(cluster, Note(time.time(), operator(), f"unlocked: {session.reason}"))
         counter = max(highest_token(reports), highest_counter(journal, cluster)) + 1
         known = {header.run for header in journal.runs(cluster)}
@@ -94,7 +96,9 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
         if report.outcome is not Outcome.DONE
     }
     free = sum(not entry.still for entry in freed)
-    click.echo(f"unlocked: {counted(free, 'node')} set free, {len(freed) - free} not, {len(silent)} did not answer")
+    click.echo(
+        f"unlocked: {counted(free, 'node')} released, {len(freed) - free} not released, {len(silent)} did not answer"
+    )
     for why, names in folded(silent).items():
         click.echo(
             f"  no answer from {counted(len(names), 'node')}  {printable(fold(names), 160)}: {printable(for_all(why, names), 300)}"
@@ -108,24 +112,24 @@ def _check_holder(journal: Journal, cluster: str, *, force: bool) -> None:
         return
     if holder.here:
         hint = f"`rollout abort {holder.run}`, or stop that process"
-        raise StateError("locked", f"run {holder.run} is at work on this very machine", hint=hint)
+        raise StateError("locked", f"run {holder.run} is in progress on this machine", hint=hint)
     if not force:
-        text = f"run {holder.run} on {holder.host} gave a sign of life {holder.silent:.0f} s ago"
-        raise StateError("locked", text, hint="wait half a minute; --force if that machine is known to be gone")
+        text = f"run {holder.run} on {holder.host} sent its last heartbeat {holder.silent:.0f} s ago"
+        raise StateError("locked", text, hint="wait 30 s, or use --force if that machine is known to be gone")
 
 
 def _what_is_held(
     journal: Journal, cluster: str, reports: Mapping[str, Report], held: Mapping[str, str]
 ) -> Sequence[str]:
     holder = journal.holder(cluster)
-    lines = [f"the lease: run {holder.run} of {holder.host}, silent for {holder.silent:.0f} s"] if holder else []
+    lines = [f"lease: run {holder.run} on {holder.host}, last heartbeat {holder.silent:.0f} s ago"] if holder else []
     for run in sorted(set(held.values())):
         names = [name for name, by in held.items() if by == run]
-        lines.append(f"run {run} holds {counted(len(names), 'node')}: {printable(fold(names), 160)}")
+        lines.append(f"run {run} has claimed {counted(len(names), 'node')}: {printable(fold(names), 160)}")
     armed = under_way(reports)
     if armed:
-        lines.append(f"armed or going back, left to their guards: {printable(fold(armed), 160)}")
-    return lines or ["nothing is held"]
+        lines.append(f"armed or being reverted, left to their guards: {printable(fold(armed), 160)}")
+    return lines or ["no lease and no claim"]
 
 
 @click.command()
@@ -135,10 +139,10 @@ def _what_is_held(
 @reason_option
 @session_options
 def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
-    """Remove /var/lib/rollout from nodes: receipts, copies, token. What it held can no longer be taken back."""
+    """Remove /var/lib/rollout from nodes: receipts, copies, token. Their changes can no longer be reverted."""
     check_nothing_unfinished(session.past(), cluster)
     way = _way(session, cluster, limit)
-    what = f"{counted(len(way.targets), 'node')} of {cluster} will forget what a rollback needs"
+    what = f"{counted(len(way.targets), 'node')} of {cluster} will lose what a rollback needs"
     typed_confirmation(cluster, what, yes=yes)
     nodes = session.nodes()
     try:

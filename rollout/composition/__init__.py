@@ -1,1 +1,1 @@
-"""Which adapter serves which port, and the use cases put together: what commands and pages are made from."""
+"""Connects adapters to ports, and combines use cases for commands and pages."""

@@ -1,4 +1,4 @@
-"""Which adapter answers the gates of one call, and drains its nodes: from the inventory's ``endpoints`` and ``--kubeconfig``."""
+"""Chooses the adapters for the gates and drains of one call, by the inventory's ``endpoints`` and ``--kubeconfig``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.playbook import Disruption, GateKind, Policy
 from rollout.errors import InputError, RemoteError, UsageError
 
-# ruff: noqa: PLC0415 - what asks over HTTP takes 0.1 s to import, and most calls ask nothing
+# ruff: noqa: PLC0415 - the HTTP adapters take 0.1 s to import, and most calls do not need them
 
 
 def check_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
-    """Everything that is needed is named, and the files are there and sound; nobody is asked yet. ``InputError``."""
+    """``InputError`` if a needed back end is not set, or a file is missing or invalid. Contacts no back end."""
     endpoints = _endpoints(inventory, kubeconfig)
     problems = unnamed(needs, endpoints, inventory.cluster)
     if problems:
@@ -27,20 +27,20 @@ def check_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
 
 
 def needs_to_plan(inventory: Inventory, policy: Policy, kubeconfig: str) -> Needs:
-    """Nodes can come to be drained by a playbook that says so; without a kubeconfig nobody knows which need it."""
+    """A playbook may have nodes drained. Without a kubeconfig it is unknown which nodes need it."""
     drains = policy.disruption is Disruption.DRAIN_AND_RESTART and _endpoints(inventory, kubeconfig).kubeconfig
     return Needs(policy.gates, PodNeeds.DRAINED if drains else PodNeeds.NOT_ASKED)
 
 
 def ask_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
-    """The same, and whether the API server lets us look: what is missing there is said when planning, not on the night."""
+    """The same, and checks the rights at the API server, so that ``plan`` reports missing rights, not the run."""
     with gate_backends(inventory, needs, kubeconfig):
         pass
 
 
 @contextmanager
 def gate_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> Iterator[Backends]:
-    """What a run asks, closed at the end; whether the API server lets us look is asked first, ``UsageError``."""
+    """The back ends of a run, closed at the end. ``UsageError`` if rights at the API server are missing."""
     check_backends(inventory, needs, kubeconfig)
     endpoints = _endpoints(inventory, kubeconfig)
     with ExitStack() as stack:
@@ -54,7 +54,7 @@ def gate_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> Iterat
 
 @contextmanager
 def cluster_of(inventory: Inventory, kubeconfig: str) -> Iterator[Cluster | None]:
-    """The API server; ``None``: nobody named one."""
+    """The API server; ``None``: none is set."""
     endpoints = _endpoints(inventory, kubeconfig)
     with ExitStack() as stack:
         yield _cluster(endpoints, stack) if endpoints.kubeconfig else None
@@ -89,7 +89,7 @@ def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
 
 
 def _looks(endpoints: Endpoints, needs: Needs) -> bool:
-    """Whether the API server is asked: about pods, by gates that need it, by the effective-config gate where there is one."""
+    """Whether the API server is needed: for pods, for API gates, or for the effective-config gate with a kubeconfig."""
     shows = any(gate.kind is GateKind.EFFECTIVE_CONFIG for gate in needs.gates)
     return needs.pods is not PodNeeds.NOT_ASKED or needs_cluster(needs.gates) or (shows and bool(endpoints.kubeconfig))
 
@@ -105,12 +105,12 @@ def _cluster(endpoints: Endpoints, stack: ExitStack) -> Cluster:
 
 
 def _check_rights(ask: Callable[[], tuple[str, ...]], kubeconfig: str, what: str) -> None:
-    """Before anything is touched: a gate that may not look is not found out node by node."""
+    """Runs before any node is touched, so that missing rights do not show up node by node."""
     try:
         missing = ask()
     except RemoteError as error:
         message = f"nothing was touched: the API server of {kubeconfig} cannot be asked: {error.message}"
         raise UsageError(f"api-{error.reference}", message, hint=error.hint) from None
     if missing:
-        message = f"nothing was touched: by {kubeconfig} one may not {', '.join(missing)}"
+        message = f"nothing was touched: {kubeconfig} lacks the right to {', '.join(missing)}"
         raise UsageError("kubeconfig-rights", message, hint=f"docs/gates.md has a ClusterRole with what {what}")

@@ -1,4 +1,4 @@
-"""The input and output of an emergency rollback: it reads nodes, carries a run out, prints and waits."""
+"""The input and output of an emergency rollback: reads nodes, does a run, prints and waits."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from rollout.core.text.terminal import counted
 from rollout.errors import StateError
 
 READERS = 256
-"""Nodes read side by side: a thousand that hang must not keep the others waiting for minutes."""
+"""Nodes read in parallel: a thousand nodes that hang must not delay the others for minutes."""
 
 MOST_SAMPLED = 16
 LOOK = 0.2
-"""Seconds between two looks at whether Ctrl-C was pressed."""
+"""Seconds between two checks for Ctrl-C."""
 
 _UNWRITTEN = frozenset({"journal-unusable", "journal-away"})
 
 
 @dataclass(slots=True)
 class EmergencyTerminal:
-    """Wires one emergency. ``rounds`` counts the runs that it began; ``journal`` is opened with the first.
+    """Wires one emergency. ``rounds`` counts the runs that it started; ``journal`` is opened with the first.
 
-    ``ask`` takes the cluster and what will be done; it raises ``UsageError`` where nobody agrees.
+    ``ask`` takes the cluster and what will be done; it raises ``UsageError`` if the operator does not confirm.
 
-    ``interrupts`` count from the first run on: before that Ctrl-C ends the command as any other.
+    ``interrupts`` count from the first run on: before that, Ctrl-C ends the command like any other.
     """
 
     session: Session
@@ -77,7 +77,7 @@ class EmergencyTerminal:
         return time_back(found.order, each, heard.seconds * len(found.order.nodes) / answered)
 
     def _node_time(self, order: Order) -> NodeTime:
-        """By the journal's last rehearsal, where there is one; else some nodes are asked how long they are watched."""
+        """From the journal's last measured revert. Without one, from RestartSec on a sample of nodes."""
         known = way_back_known(self.session, order.cluster)
         if known is not None or not order.nodes:
             return node_time(known)
@@ -91,10 +91,10 @@ class EmergencyTerminal:
 
     def confirm(self, count: int) -> None:
         cluster = self.inventory.cluster
-        self.ask(cluster, f"{counted(count, 'node')} of {cluster} will be taken back")
+        self.ask(cluster, f"{counted(count, 'node')} of {cluster} will be reverted")
 
     def carry_out(self, found: Emergency) -> Round:
-        """One run, and the proof of its nodes and of those that were back already."""
+        """Do one run, and prove its nodes and the nodes that were already reverted."""
         self.rounds += 1
         if self.rounds == 1:
             self.interrupts.install()
@@ -103,10 +103,10 @@ class EmergencyTerminal:
         try:
             return self._with_or_without(found, self.journal)
         except SecondInterruptError:
-            raise KeyboardInterrupt from None  # told with who is owed
+            raise KeyboardInterrupt from None  # reported with the pending recoveries
 
     def _with_or_without(self, found: Emergency, journal: Journal) -> Round:
-        """A journal that can be opened and not be written is one that is not there."""
+        """A journal that can be opened but not written counts as missing."""
         begun = _Begun()
         try:
             return self._carried_out(found, journal, begun)
@@ -194,7 +194,7 @@ class EmergencyTerminal:
 
 @dataclass(slots=True)
 class _Begun:
-    """Observes whether a run wrote anything down: before that it may begin once more, elsewhere."""
+    """Observes whether a run has journaled anything. Until then it may start again without the journal."""
 
     is_so: bool = False
 
@@ -202,11 +202,11 @@ class _Begun:
         self.is_so = True
 
     def on_end(self, _state: RunState) -> None:
-        """Said by then."""
+        """``is_so`` is set by then."""
 
 
 def to_be_proven(state: RunState) -> Mapping[str, str]:
-    """Node → transaction, of those that could be reached: the others are owed, and nothing is known of them."""
+    """Node → transaction, of nodes that were reached. The others have a pending recovery and an unknown state."""
     away = (NodeState.UNREACHABLE, NodeState.UNKNOWN)
     return {name: state.transaction(name) for name, record in state.nodes.items() if record.state not in away}
 
@@ -216,7 +216,7 @@ def left_behind(state: RunState | None) -> Mapping[str, tuple[str, ...]]:
 
 
 def tell_proofs(session: Session, proofs: Sequence[NodeProof]) -> None:
-    """A proof per node, last of all."""
+    """Print one proof per node, at the end."""
     if session.output == "json":
         for document in proof_documents(proofs):
             _print(json.dumps(document, sort_keys=True))
@@ -226,7 +226,7 @@ def tell_proofs(session: Session, proofs: Sequence[NodeProof]) -> None:
 
 
 def way_back_known(session: Session, cluster: str) -> WayBack | None:
-    """An emergency does not wait for a journal that cannot be read."""
+    """``None`` if the journal cannot be read: an emergency does not wait for it."""
     try:
         return last_way_back(session.past(), cluster)
     except StateError:
@@ -234,7 +234,7 @@ def way_back_known(session: Session, cluster: str) -> WayBack | None:
 
 
 def _print(line: str) -> None:
-    """Nobody may be listening any more: an emergency goes on without an audience."""
+    """Ignores a closed output: an emergency continues without a reader."""
     with suppress(OSError, ValueError):
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Planning as commands and pages begin it: read the nodes, the files and the journal, then plan."""
+"""Planning for commands and pages: reads the nodes, the files and the journal, then plans."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from rollout.core.text.nodesets import fold
 from rollout.errors import InputError, Problem, UsageError
 
 LARGEST = 2**30
-"""Bytes of a plan or a snapshot."""
+"""Most bytes of a plan or snapshot file."""
 
 
 def the_playbook(files: Files, inventory: Inventory) -> str:
-    """The inventory's, or the only one there is."""
+    """The inventory's playbook, or else the only one there is."""
     if inventory.playbook:
         return inventory.playbook
     names = names_in(files, PLAYBOOK_FOLDER)
     if len(names) != 1:
         raise UsageError(
             "which-playbook",
-            f"say which playbook with --playbook: {', '.join(names) or 'there is none'}",
-            hint=f"or, for always, `playbook:` in {INVENTORY_FOLDER}/{inventory.cluster}.yaml",
+            f"choose a playbook with --playbook: {', '.join(names) or 'there is none'}",
+            hint=f"or set `playbook:` in {INVENTORY_FOLDER}/{inventory.cluster}.yaml",
         )
     return names[0]
 
 
 def read_fleet(session: Session, inventory: Inventory, selection: Sequence[str]) -> FleetSnapshot:
-    """One round trip a node."""
+    """One round trip per node."""
     nodes = session.nodes()
     try:
         fleet = snapshot_fleet(inventory, session.way(inventory, selection), nodes, SystemClock(), session.traces.keep)
@@ -63,7 +63,7 @@ def make_plan(
     overrides: Sequence[str],
     assumed: int | None = None,
 ) -> Plan:
-    """``assumed``: the minor that kubelets newer than rollout knows are taken for."""
+    """``assumed``: kubelets newer than rollout knows are treated as this minor."""
     said = {setting.name: setting for setting in map(parse_override, overrides)}
     known = last_way_back(session.past(), inventory.cluster)
     around = look_around(inventory, session.past(), session.sources(), session.kubeconfig, selection)
@@ -72,12 +72,12 @@ def make_plan(
 
 
 def preflight_text(preflight: Preflight) -> str:
-    sick = f"{len(preflight.sick)} of {preflight.selected} nodes are sick or cannot be read"
+    sick = f"{len(preflight.sick)} of {preflight.selected} nodes are unhealthy or cannot be read"
     return f"{sick}, the playbook's preflight limit is {preflight.most}: {fold(preflight.sick)}"
 
 
 def saved_fleet(path: Path) -> FleetSnapshot:
-    """What ``--save-snapshot`` kept."""
+    """The snapshot that ``--save-snapshot`` wrote."""
     try:
         return snapshot_codec.decode(read_bounded(path), str(path))
     except OSError as exc:
@@ -85,7 +85,7 @@ def saved_fleet(path: Path) -> FleetSnapshot:
 
 
 def read_bounded(path: Path) -> bytes:
-    """A regular file of a size that one of ours may have."""
+    """The content of a plan or snapshot file: a regular file of at most ``LARGEST`` bytes."""
     if path.exists() and (not path.is_file() or path.stat().st_size > LARGEST):
         raise InputError(
             (

@@ -1,6 +1,6 @@
-"""The composition root: which adapter serves which port. The only place that knows them all.
+"""The composition root: connects adapters to ports. Only this module knows all adapters.
 
-An adapter is loaded where it is asked for: who looks at a run from another terminal does not wait for what reaches nodes.
+Adapters are imported where they are used: a command that only looks at a run does not import what reaches nodes.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class SecondInterruptError(RolloutError):
     exit_code = 130
 
     def __init__(self) -> None:
-        hint = "`rollout resume` goes on; nodes without a confirm take themselves back"
+        hint = "`rollout resume` continues; nodes without a confirm revert themselves"
         super().__init__("stopped", "stopped at once; nothing is lost", hint=hint)
 
 
 @dataclass(frozen=True)
 class Session:
-    """What the options of one call say about reaching nodes and keeping state."""
+    """The options of one call about reaching nodes and keeping state."""
 
     state: Path
     ssh_config: Path | None
@@ -73,7 +73,7 @@ class Session:
 
     @cached_property
     def traces(self) -> Traces:
-        """For what fails inside rollout on what a node holds or says."""
+        """Keeps the traces of errors inside rollout that a node's content or answer caused."""
         from rollout.adapters.private_files import Traces
 
         return Traces(self.state)
@@ -84,15 +84,13 @@ class Session:
         return FolderFiles(Path())
 
     def inventory(self, cluster: str) -> Inventory:
-        """The inventory of a cluster, its nodes asked for where they are said elsewhere."""
+        """The inventory of a cluster, with the nodes of its source if it names one."""
         from rollout.app.load import load_cluster
 
         return load_cluster(self.files(), self.sources(), cluster, self.kubeconfig)
 
     def inventory_or_remembered(self, cluster: str) -> Inventory:
-        """The same when the API server may be down, as what brings nodes to their end must not need it: then its nodes as it
-        last said them.
-        """
+        """The same for commands that must work without the API server. If it is down, the nodes of its last answer."""
         from rollout.adapters.remembered_nodes import RecallingSources
         from rollout.app.load import load_cluster
 
@@ -126,7 +124,7 @@ class Session:
             raise StateError("journal-unusable", f"{self.place}: {exc.strerror}") from exc
 
     def past(self) -> Journal:
-        """For looking only: a journal is not made by being asked for."""
+        """For reading only: creates no journal."""
         from rollout.adapters.journal import is_there
 
         return self.journal() if is_there(self.place) else NoJournal()
@@ -139,7 +137,10 @@ class Session:
             return without_journal(exc)
 
     def way(self, inventory: Inventory, names: Sequence[str]) -> NodeAccess:
-        """What ``ssh_config`` asks for and cannot be had is said now, for all of them; each is then told so as data."""
+        """Prints what ``ssh_config`` requests and rollout does not support.
+
+        Each such node later gets it as an error.
+        """
         from rollout.adapters.agent_program import agent_program
         from rollout.app.reading import way_to
 
@@ -148,12 +149,12 @@ class Session:
         for problem in problems[:_MOST_SAID]:
             _say(str(problem))
         if len(problems) > _MOST_SAID:
-            _say(f"… and {len(problems) - _MOST_SAID} more; `rollout check` says them all")
+            _say(f"… and {len(problems) - _MOST_SAID} more; `rollout check` lists them all")
         return way
 
     @contextmanager
     def observers(self) -> Iterator[tuple[Observer, ...]]:
-        """Who is told of a run. The live display gives the terminal back however the run ends."""
+        """The observers of a run. The live display restores the terminal however the run ends."""
         from rollout.adapters.live import LiveProgress, shows_live
         from rollout.adapters.progress import JsonProgress, PlainProgress
 
@@ -169,8 +170,8 @@ class Session:
     def tools(
         self, journal: Journal, width: int, backends: Backends | None = None, interrupts: Interrupts | None = None
     ) -> Iterator[Tools]:
-        """Everything a run needs, closed at the end. ``backends`` are what its gates ask (``None``: it has no such gates);
-        ``interrupts`` are those of a command that begins several runs (``None``: it begins one).
+        """Everything a run needs, closed at the end. ``backends``: what its gates ask (``None``: it has no such gates).
+        ``interrupts``: those of a command that starts several runs (``None``: it starts one).
         """
         from rollout.adapters.clock import SystemClock
         from rollout.adapters.engine import ThreadEngine
@@ -209,7 +210,7 @@ class Session:
 
 
 def cluster_here(cluster: str) -> Inventory:
-    """The inventory of a cluster by the files of this folder."""
+    """The inventory of a cluster, from the files in this folder."""
     from rollout.adapters.files import FolderFiles
     from rollout.adapters.node_sources import RealSources
     from rollout.app.load import load_cluster
@@ -227,7 +228,7 @@ def shared_journal(url: str) -> PostgresUrl | None:
 
 
 def refused_ways(resolver: Resolver, targets: Iterable[Target]) -> tuple[Problem, ...]:
-    """The ways in that are not supported, each with all the nodes behind it."""
+    """The ways to reach nodes that are not supported, each with all its nodes."""
     found = resolver.refused(targets)
     return tuple(
         Problem(reference, f"{printable(fold(names))}: {message}") for (reference, message), names in found.items()
@@ -235,8 +236,8 @@ def refused_ways(resolver: Resolver, targets: Iterable[Target]) -> tuple[Problem
 
 
 def without_journal(why: StateError) -> Journal:
-    """Said once, at once."""
-    _say(f"no journal ({why}); going on with what the nodes know")
+    """Warns once, at once."""
+    _say(f"no journal ({why}); continuing with what the nodes report")
     return NoJournal()
 
 

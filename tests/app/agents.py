@@ -1,6 +1,6 @@
-"""A fake of the port ``Nodes``: agents that keep a claim and one receipt in memory and speak the agent's protocol.
+"""A fake of the port ``Nodes``: agents that keep a claim and one receipt in memory and use the agent's protocol.
 
-A test may put an answer of its own in the place of an agent's (``says``), and sees what was asked of whom.
+A test may replace an agent's answer (``says``), and sees which node got which request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def answer(verb: str, *lines: str) -> RemoteAnswer:
 
 
 def well(**changes: str) -> tuple[str, ...]:
-    """The lines of a kubelet that runs and is healthy, some of them said otherwise (``""``: not said)."""
+    """The lines of a running, healthy kubelet, some of them replaced (``""``: left out)."""
     lines = {
         "active": "unit kubelet.service ActiveState active",
         "sub": "unit kubelet.service SubState running",
@@ -67,7 +67,7 @@ def _is_held_by_another(agent: _Agent, said: Mapping[str, str]) -> bool:
 
 @dataclass
 class Agents:
-    """``says``: (node, verb) → its answer. ``asked`` has (node, the verb's words), ``released`` who was let go."""
+    """``says``: (node, verb) → its answer. ``asked``: (node, the verb's words). ``released``: nodes after ``release``."""
 
     says: dict[tuple[str, str], RemoteAnswer] = field(default_factory=dict)
     asked: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Runs of a small plan over agents in memory, with a real journal: everything between a decision and the nodes is ours."""
+"""Runs of a small plan over agents in memory, with a real journal: the code between a decision and the nodes is real."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ SMALL = replace(
 
 
 class KilledError(BaseException):
-    """The controller dies. (No fault of ours may catch it.)"""
+    """The controller dies. (No handler in rollout may catch it.)"""
 
 
 @dataclass
 class Site:
-    """``dies_at``: the controller is killed when this node did this verb, before its answer is heard."""
+    """``dies_at``: the controller is killed after this node did this verb, before it reads the answer."""
 
     journal: Journal
     nodes: Agents = field(default_factory=Agents)
@@ -113,5 +113,5 @@ def fleet() -> Inventory:
 
 
 def at_work(journal: SqlJournal, run: str) -> None:
-    """A controller that lives has the run: it is this process."""
+    """A live controller holds the run: it is this process."""
     journal.acquire(SMALL.cluster, run)

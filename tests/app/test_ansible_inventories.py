@@ -100,7 +100,7 @@ def test_a_registry_is_a_variable_that_the_file_names() -> None:
     assert load(elsewhere, "registry: pulls_from", rest).digest != found.digest
 
 
-def test_the_file_s_own_groups_and_settings_speak_of_the_inventory_s() -> None:
+def test_the_files_own_groups_and_settings_apply_to_the_inventorys_nodes() -> None:
     inventory = load(rest="groups: {fast: {nodes: '@gpu', labels: {disk: nvme}, settings: {maxPods: 30}}}\n")
     assert inventory.nodes["n2"].labels == {"disk": "nvme"}
     assert inventory.levels[-1].nodes == frozenset({"n2"})
@@ -147,7 +147,7 @@ def test_a_changed_label_leaves_the_digest_and_a_changed_address_or_list_does_no
         (but(n1={}), "inventories/c.yaml:4:3: `n1` in no rack [no-rack]"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_it_is_named(printed: object, said: str) -> None:
+def test_mistakes_in_the_output_are_named(printed: object, said: str) -> None:
     assert complaint(printed) == said
 
 
@@ -164,11 +164,11 @@ def test_what_is_wrong_with_it_is_named(printed: object, said: str) -> None:
         ("rack: rack", "settings: {maxPods: }", "inventories/c.yaml:5:21: `maxPods` has no value (write one, or remove the line) [bad-setting]"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_the_file_is_named(more: str, rest: str, said: str) -> None:
+def test_mistakes_in_the_file_are_named(more: str, rest: str, said: str) -> None:
     assert complaint(HOSTS, more, rest) == said
 
 
-def test_the_same_mistake_on_many_nodes_is_not_said_a_thousand_times() -> None:
+def test_the_same_mistake_on_many_nodes_is_reported_once() -> None:
     hosts = [f"n{at}" for at in range(1000)]
     printed = {"_meta": {"hostvars": {host: {"ansible_port": 0} for host in hosts}}, "kube_node": hosts}
     lines = complaint(printed, "labels: x").splitlines()
@@ -176,7 +176,7 @@ def test_the_same_mistake_on_many_nodes_is_not_said_a_thousand_times() -> None:
     assert lines[-1] == "… and 980 more mistakes [more-mistakes]"
 
 
-def test_nobody_is_asked_when_the_file_is_wrong() -> None:
+def test_no_source_is_asked_if_the_file_is_wrong() -> None:
     sources = FakeSources(printed=json.dumps(HOSTS))
     files = FakeFiles({"inventories/c.yaml": FILE.format(more="rack: rack") + "apiServer2: x\n"})
     with pytest.raises(InputError):

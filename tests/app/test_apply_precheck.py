@@ -1,4 +1,4 @@
-"""Whether a plan can still be applied, looked at on its nodes without a claim."""
+"""Whether a plan can still be applied, checked on its nodes without a claim."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def found_by(site: Site) -> tuple[PlanDecision, list[str]]:
-    """The answer, and who was asked for it."""
+    """The answer, and the nodes that were asked for it."""
     asked = len(site.nodes.asked)
     found = look_before(SMALL, WAY, site.nodes, site.journal)
     said = site.nodes.asked[asked:]
@@ -31,32 +31,32 @@ def found_by(site: Site) -> tuple[PlanDecision, list[str]]:
     return found.answer(), sorted(name for name, _ in said)
 
 
-def test_a_plan_that_was_applied_is_known_by_its_nodes_and_its_run_by_the_journal(site: Site) -> None:
+def test_an_applied_plan_is_recognised_by_its_nodes_and_its_run_by_the_journal(site: Site) -> None:
     site.apply()
     assert found_by(site) == (PlanDecision.ALREADY_APPLIED, sorted(NAMES))
     assert runs_that_applied(site.journal, SMALL) == ("r1",)
 
 
-def test_one_node_of_the_first_wave_that_can_be_applied_answers_for_all(site: Site) -> None:
+def test_one_node_of_the_first_wave_that_can_be_applied_is_enough(site: Site) -> None:
     site.nodes.says["n1", "status"] = answer("status", *well(), holds(OLD))
     assert found_by(site) == (PlanDecision.BEGIN, ["n1"])
 
 
-def test_nodes_that_somebody_changed_since_need_a_new_plan(site: Site) -> None:
+def test_nodes_that_changed_since_need_a_new_plan(site: Site) -> None:
     for name in NAMES:
         site.nodes.says[name, "status"] = answer("status", *well(), holds(b"maxPods: 7\n"))
     assert found_by(site)[0] is PlanDecision.PLAN_AGAIN
 
 
-def test_a_silent_node_is_never_taken_for_applied(site: Site) -> None:
+def test_an_unreachable_node_never_counts_as_applied(site: Site) -> None:
     site.apply()
     site.nodes.says["n1", "status"] = SILENT
     assert found_by(site)[0] is PlanDecision.PLAN_AGAIN
     assert look_before(SMALL, WAY, site.nodes, site.journal).nodes["n1"] is Now.UNREAD
 
 
-def test_a_plan_that_only_restarts_is_known_by_the_runs_that_confirmed_it(site: Site) -> None:
-    """Its files are the same before and after, so they tell nothing."""
+def test_a_plan_that_only_restarts_is_recognised_by_the_runs_that_confirmed_it(site: Site) -> None:
+    """Its files are the same before and after, so they show no difference."""
     group = SMALL.groups[0]
     file = replace(group.change.files[0], after=group.change.files[0].before)
     plan = replace(SMALL, groups=(replace(group, change=replace(group.change, files=(file,))),))

@@ -1,4 +1,4 @@
-"""Back ends that nobody named say so, whatever they are asked: a gate over one is UNKNOWN, and never a pass."""
+"""A back end that is not set reports that for every request: its gate is UNKNOWN, never a pass."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SILENCE = Silence("node", "n1", 60.0, "me@here", "")
         (lambda: NOBODY.pages.get("http://here/", 1.0), "HTTP client"),
     ],
 )
-def test_a_back_end_that_nobody_named_says_which_one_that_is(ask: Callable[[], object], what: str) -> None:
+def test_a_back_end_that_is_not_set_is_named(ask: Callable[[], object], what: str) -> None:
     with pytest.raises(RemoteError) as raised:
         ask()
     assert (raised.value.reference, raised.value.message) == ("no-endpoint", f"no {what} was named")

@@ -36,16 +36,16 @@ def test_all_files_are_checked_whatever_is_wrong_with_one() -> None:
     assert [inventory.cluster for inventory in checked.inventories] == ["c"]
 
 
-def test_a_file_name_that_cannot_be_asked_for_is_a_mistake() -> None:
+def test_an_unusable_file_name_is_a_mistake() -> None:
     checked = check(FakeFiles({"inventories/a b.yaml": INVENTORY}), FakeSources())
     assert [problem.reference for problem in checked.problems] == ["unknown-cluster"]
 
 
-def test_the_wrong_directory_is_not_faultless() -> None:
+def test_the_wrong_directory_is_a_mistake() -> None:
     assert [problem.reference for problem in check(FakeFiles({}), FakeSources()).problems] == ["nothing-to-check"]
 
 
-def test_a_mistake_in_a_template_that_two_playbooks_use_is_told_once() -> None:
+def test_a_mistake_in_a_template_of_two_playbooks_is_reported_once() -> None:
     wrong = {**TEMPLATES, "templates/kubelet-flags.env.j2": "{{ varable }}\n"}
     playbooks = {"playbooks/p.yaml": PLAYBOOK, "playbooks/q.yaml": PLAYBOOK.replace("p", "q", 1)}
     problems = check(FakeFiles({**playbooks, **wrong}), FakeSources()).problems
@@ -54,12 +54,12 @@ def test_a_mistake_in_a_template_that_two_playbooks_use_is_told_once() -> None:
     ]
 
 
-def test_a_playbook_that_an_inventory_names_must_be_there() -> None:
+def test_a_playbook_that_an_inventory_names_must_exist() -> None:
     files = {"inventories/c.yaml": f"{INVENTORY}playbook: q\n", "playbooks/p.yaml": PLAYBOOK, **TEMPLATES}
     checked = check(FakeFiles(files), FakeSources())
     (problem,) = checked.problems
     assert (problem.reference, str(problem.place).partition(":")[0]) == ("playbook-missing", "inventories/c.yaml")
-    assert "the inventory names the playbook `q`, and playbooks has none of that name" in problem.message
+    assert "the inventory names the playbook `q`, but playbooks has no such file" in problem.message
     assert (
         check(FakeFiles({**files, "playbooks/q.yaml": PLAYBOOK.replace("name: p", "name: q")}), FakeSources()).problems
         == ()

@@ -1,4 +1,4 @@
-"""What is asked of the API server before a plan is made, and what is said where it does not answer."""
+"""What planning reads from the API server, and what it reports if there is no answer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_nodes_and_the_pods_on_those_that_are_planned() -> None:
     assert (found.not_asked, found.pods_not_asked) == ("", "")
 
 
-def test_a_kubeconfig_of_the_call_is_taken_before_the_inventorys() -> None:
+def test_the_kubeconfig_of_the_call_takes_precedence() -> None:
     api = Api()
     look_around(WITH_KUBECONFIG, NoJournal(), api, "mine")
     assert [asked[1:3] for asked in api.asked] == [("mine", ""), ("mine", "")]
@@ -74,13 +74,13 @@ def test_without_a_kubeconfig_nothing_is_asked() -> None:
 
 
 @pytest.mark.parametrize(("trouble", "nodes_known"), [("live", False), ("pods", True)])
-def test_who_may_list_nodes_may_still_not_list_pods(trouble: str, *, nodes_known: bool) -> None:
+def test_the_right_to_list_nodes_does_not_include_pods(trouble: str, *, nodes_known: bool) -> None:
     found = look_around(WITH_KUBECONFIG, NoJournal(), Api({trouble: FORBIDDEN}), "", NAMES)
     assert (found.live is not None, found.pods) == (nodes_known, None)
     assert found.pods_not_asked == "pods is forbidden [forbidden]"
 
 
-def test_what_the_kubelet_shows_is_asked_where_a_kubeconfig_may() -> None:
+def test_configz_is_read_if_the_kubeconfig_allows_it() -> None:
     snapshot = kubeadm(NAMES[0], "1.33.4", "containerd")
     here = explain_on_node(FOUND.nodes[NAMES[0]], fleet(FOUND, {NAMES[0]: snapshot}), explain("maxPods"))
     assert shown_by(here, FOUND, Api()) == ConfigzAnswer(not_asked="no kubeconfig is named")
@@ -99,7 +99,7 @@ def test_what_the_kubelet_shows_is_asked_where_a_kubeconfig_may() -> None:
         (replace(kubeadm(NAMES[0]), files={}), "layout-not-understood"),
     ],
 )
-def test_a_node_that_cannot_be_explained_says_why(found: Snapshot | Unread | None, reference: str) -> None:
+def test_a_node_that_cannot_be_explained_has_a_reason(found: Snapshot | Unread | None, reference: str) -> None:
     with pytest.raises(InputError) as error:
         explain_on_node(FOUND.nodes[NAMES[0]], fleet(FOUND, {NAMES[0]: found} if found else {}), explain("maxPods"))
     assert error.value.reference == reference

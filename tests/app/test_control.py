@@ -1,4 +1,4 @@
-"""A word to a run from another terminal: what became of it is told as it is, also when it comes too late."""
+"""A request to a run from another terminal: its result is reported correctly, also when it is too late."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.plays import Play
 
 
 class Controller:
-    """A run at work on simulated nodes, written into a real journal; ``hears`` is what it does while somebody waits."""
+    """A run on simulated nodes with a real journal. ``hears``: what it does while a request waits."""
 
     def __init__(self, folder: Path, run: str = "r1", cluster: str = "test") -> None:
         self.journal = SqlJournal(folder)
@@ -54,7 +54,7 @@ class Controller:
         return ask(self.journal, self.order.run, word, "me@here", "", "", wait or self.hears).state
 
 
-def test_a_word_that_is_heard_is_in_force(tmp_path: Path) -> None:
+def test_a_handled_request_is_in_force(tmp_path: Path) -> None:
     at_work = Controller(tmp_path)
     at_work.until(lambda s: s.phase is Phase.RUNNING)
     assert at_work.word(RequestWord.PAUSE).paused is not None
@@ -63,7 +63,7 @@ def test_a_word_that_is_heard_is_in_force(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", [RequestWord.ABORT, RequestWord.PAUSE])
-def test_a_word_that_comes_when_the_run_is_closing_is_not_told_as_done(tmp_path: Path, word: RequestWord) -> None:
+def test_a_request_to_a_closing_run_is_not_reported_as_done(tmp_path: Path, word: RequestWord) -> None:
     at_work = Controller(tmp_path)
     at_work.until(lambda s: s.phase is Phase.CLOSING)
     with pytest.raises(StateError) as raised:
@@ -71,7 +71,7 @@ def test_a_word_that_comes_when_the_run_is_closing_is_not_told_as_done(tmp_path:
     assert raised.value.reference == "too-late"
 
 
-def test_a_run_that_ends_before_it_hears_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_run_that_ends_before_it_handles_a_request_is_not_waited_for(tmp_path: Path) -> None:
     at_work = Controller(tmp_path)
     at_work.until(lambda s: s.phase is Phase.RUNNING)
     waited: list[float] = []
@@ -86,8 +86,8 @@ def test_a_run_that_ends_before_it_hears_is_not_waited_for(tmp_path: Path) -> No
     assert at_work.journal.requests("r1", 0) == (), "nobody is to hear it another day"
 
 
-def test_a_word_to_a_run_that_ended_before_it_was_written_down_is_too_late(tmp_path: Path) -> None:
-    """It was at work when it was looked at; nobody was there any more to hear what was written then."""
+def test_a_request_that_is_recorded_after_the_runs_end_is_too_late(tmp_path: Path) -> None:
+    """The run was in progress at the check, but had no controller any more when the request was recorded."""
     at_work = Controller(tmp_path)
     at_work.until(lambda s: s.phase is Phase.RUNNING)
 
@@ -103,13 +103,13 @@ def test_a_word_to_a_run_that_ended_before_it_was_written_down_is_too_late(tmp_p
     assert at_work.journal.requests("r1", 0) == ()
 
 
-def test_a_word_that_nobody_hears_says_so(tmp_path: Path) -> None:
+def test_a_request_that_no_controller_handles_is_reported(tmp_path: Path) -> None:
     at_work = Controller(tmp_path)
     at_work.until(lambda s: s.phase is Phase.RUNNING)
     assert not ask(at_work.journal, "r1", RequestWord.PAUSE, "me@here", "", "", lambda _: None).heard
 
 
-def test_runs_of_several_clusters_are_at_work_at_once(tmp_path: Path) -> None:
+def test_runs_of_several_clusters_can_be_in_progress(tmp_path: Path) -> None:
     Controller(tmp_path, "r1", "rno")
     second = Controller(tmp_path, "r2", "iad")
     assert set(runs_at_work(second.journal)) == {"r1", "r2"}
@@ -117,8 +117,8 @@ def test_runs_of_several_clusters_are_at_work_at_once(tmp_path: Path) -> None:
     assert runs_at_work(second.journal) == ("r1",)
 
 
-def test_a_journal_that_another_version_wrote_is_refused_in_words(tmp_path: Path) -> None:
-    """It plays by other rules: its events lead to where this version says no node can be."""
+def test_a_journal_of_another_version_is_refused_with_a_message(tmp_path: Path) -> None:
+    """Its version has other rules: its events lead to node states that this version does not allow."""
     at_work = Controller(tmp_path)
     elsewhere = Answered(1.0, "a-1", 1, Verb.READ, Trigger.GATES_PASSED)
     at_work.journal.append("r1", [encode_event(elsewhere)])

@@ -1,4 +1,4 @@
-"""What is written down of cordons that were lifted after a run."""
+"""What the journal records about cordons that were lifted after a run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rollout.core.run.state import Phase
 from tests.app.site import SMALL, Site
 
 
-def test_only_who_still_has_one_is_left_out() -> None:
+def test_only_nodes_that_are_still_cordoned_are_left_out() -> None:
     lifted = Lifted(("n1",), (("n2", "forbidden"),))
     assert lifted.without(("n1", "n2", "n3")) == ("n1", "n3"), "somebody has lifted that of n3 by hand"
 
 
-def test_it_is_the_runs_last_event_with_who_and_why_and_no_earlier_than_its_end(tmp_path: Path) -> None:
+def test_lifted_cordons_are_the_runs_last_event_with_operator_and_reason(tmp_path: Path) -> None:
     journal = SqlJournal(tmp_path)
     end = Site(journal).apply()
     with leased(journal, SMALL.cluster, "r1"):

@@ -1,4 +1,4 @@
-"""A drain as a worker does it: first the node is asked, then the API server; cordons that others are to lift."""
+"""A drain by the worker: it asks first the node, then the API server; and cordons that others must lift."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def asked(working: NodeWorker, verb: Verb = Verb.DRAIN) -> Answered:
     return found
 
 
-def test_a_node_is_claimed_once_more_before_its_first_round_and_only_then() -> None:
+def test_a_node_is_claimed_again_only_before_its_first_round() -> None:
     outside, api = Outside([UNTOUCHED]), Pods({WEB.uid: WEB})
     working = draining(outside, api)
     assert asked(working).trigger is Trigger.DRAINING
@@ -45,7 +45,7 @@ def test_a_node_is_claimed_once_more_before_its_first_round_and_only_then() -> N
     assert api.whose is Cordon.OURS
 
 
-def test_who_was_taken_over_while_it_drained_evicts_nobody_any_more() -> None:
+def test_a_controller_that_was_taken_over_in_a_drain_evicts_no_more_pods() -> None:
     refused = said("refused fenced run r9 has it\n", "status")
     outside, api = Outside([UNTOUCHED, refused]), Pods({WEB.uid: WEB})
     working = draining(outside, api)
@@ -57,7 +57,7 @@ def test_who_was_taken_over_while_it_drained_evicts_nobody_any_more() -> None:
     assert api.asked == []
 
 
-def test_who_does_not_answer_for_a_moment_while_it_is_drained_is_not_given_up_and_nobody_is_evicted_meanwhile() -> None:
+def test_a_node_that_briefly_does_not_answer_in_its_drain_is_kept_and_no_pod_is_evicted_meanwhile() -> None:
     silent = RemoteAnswer(None, b"", b"", started=False, reference="connection-refused", message="refused")
     api = Pods({WEB.uid: WEB})
     working = draining(Outside([UNTOUCHED, silent, UNTOUCHED]), api)
@@ -72,7 +72,7 @@ def test_who_does_not_answer_for_a_moment_while_it_is_drained_is_not_given_up_an
 
 
 class Freezing(Pods):
-    """The controller stands still in the middle of its cordon, for longer than a claim is believed."""
+    """The controller freezes during its cordon, for longer than a claim is trusted."""
 
     working: NodeWorker | None = None
 
@@ -82,7 +82,7 @@ class Freezing(Pods):
         return super().cordon(node, run, counter, timeout)
 
 
-def test_a_controller_that_thaws_in_its_cordon_lifts_it_again_and_evicts_nobody() -> None:
+def test_a_controller_that_was_frozen_in_its_cordon_lifts_it_again_and_evicts_no_pod() -> None:
     api = Freezing({WEB.uid: WEB})
     api.working = draining(Outside([UNTOUCHED, said("refused fenced run r1 token 9\n", "status")]), api)
     answer = asked(api.working)
@@ -90,7 +90,7 @@ def test_a_controller_that_thaws_in_its_cordon_lifts_it_again_and_evicts_nobody(
     assert (api.whose, api.asked) == (Cordon.NONE, [])
 
 
-def test_no_pod_goes_for_a_node_that_does_not_answer_or_that_another_run_has() -> None:
+def test_no_pod_is_evicted_from_a_node_that_does_not_answer_or_that_another_run_holds() -> None:
     refused = said("refused claimed run r9 has it\n", "status")
     silent = RemoteAnswer(None, b"", b"", started=False, reference="connection-refused", message="refused")
     for answer, trigger in ((silent, Trigger.UNREACHED), (refused, Trigger.REFUSED), (ARMED, Trigger.LOST)):
@@ -99,25 +99,25 @@ def test_no_pod_goes_for_a_node_that_does_not_answer_or_that_another_run_has() -
         assert (api.whose, api.asked) == (Cordon.NONE, [])
 
 
-def test_an_empty_node_is_asked_anew_when_it_is_to_be_drained_again() -> None:
+def test_an_empty_node_is_claimed_again_before_its_next_drain() -> None:
     outside, api = Outside([UNTOUCHED, UNTOUCHED]), Pods()
     working = draining(outside, api)
     assert [asked(working).trigger, asked(working).trigger] == [Trigger.DRAINED] * 2
     assert len(outside.sent) == 2
 
 
-def test_a_cordon_is_lifted_without_a_word_to_the_node() -> None:
+def test_a_cordon_is_lifted_without_contacting_the_node() -> None:
     outside, api = Outside([]), Pods(whose=Cordon.OURS)
     assert asked(draining(outside, api), Verb.UNCORDON).trigger is Trigger.UNCORDONED
     assert api.whose is Cordon.NONE
 
 
-# By others: whoever takes a run back.
+# Cordons lifted by others: by a rollback of the run.
 
 
 @dataclass
 class Marked(Pods):
-    """Nodes by the run whose mark they bear."""
+    """Nodes and the run of their mark."""
 
     marks: dict[str, str] = field(default_factory=dict)
     stuck: str = ""
@@ -137,25 +137,25 @@ def _node(name: str, mark: str) -> LiveNode:
     return LiveNode(name, name, "", (), {}, bool(mark), (), "v1.30.4", "", "", "True", cordoned_by=mark)
 
 
-def test_cordons_with_a_mark_are_lifted_from_the_nodes_that_are_meant_and_what_fails_is_named() -> None:
+def test_marked_cordons_are_lifted_from_the_selected_nodes_and_failures_are_named() -> None:
     api = Marked(marks={"a": "r1", "b": "", "c": "r2", "d": "r1"}, stuck="d")
     assert lift_cordons(api, {"a", "b", "d"}, "r1") == Lifted(("a",), (("d", "gone [not-reached]"),))
     assert api.marks == {"a": "", "b": "", "c": "r2", "d": "r1"}
     assert lift_cordons(api, {"c"}) == Lifted(("c",))
 
 
-def test_cordons_of_runs_that_are_to_be_spared_stay() -> None:
+def test_cordons_of_spared_runs_stay() -> None:
     api = Marked(marks={"a": "r1", "b": "r2"})
     assert lift_cordons(api, {"a", "b"}, spared=frozenset({"r2"})) == Lifted(("a",))
     assert api.marks == {"a": "", "b": "r2"}
 
 
-# Pods that came since.
+# Pods that arrived since.
 
 
 @dataclass
 class Placing(Pods):
-    """Says what is on the node when it is asked right before the change."""
+    """Reports the pods on the node right before the change."""
 
     there: tuple[PlacedPod, ...] = ()
     asked_for: int = 0
@@ -185,7 +185,7 @@ def changing(api: Placing, plan: Plan) -> tuple[Answered, Outside]:
     return asked(working, Verb.APPLY), outside
 
 
-def test_pods_that_came_since_the_plan_and_would_not_fit_after_it_leave_their_node_untouched_and_uncharged() -> None:
+def test_a_node_is_not_changed_or_charged_if_pods_that_arrived_since_the_plan_would_not_fit() -> None:
     answer, outside = changing(Placing(there=there("web-1", "web-2")), ONE_POD)
     assert (answer.trigger, outside.sent) == (Trigger.NOT_DRAINED, [])
     assert answer.message.startswith(
@@ -193,7 +193,7 @@ def test_pods_that_came_since_the_plan_and_would_not_fit_after_it_leave_their_no
     )
 
 
-def test_pods_that_fit_are_no_reason_and_where_nothing_gets_less_nobody_is_asked() -> None:
+def test_pods_that_fit_do_not_stop_a_change_and_without_less_room_no_server_is_asked() -> None:
     api = Placing(there=there("web-1"))
     assert changing(api, ONE_POD)[0].trigger is Trigger.ARMED
     assert api.asked_for == 1
@@ -201,13 +201,13 @@ def test_pods_that_fit_are_no_reason_and_where_nothing_gets_less_nobody_is_asked
     assert api.asked_for == 1
 
 
-def test_who_cannot_be_asked_for_its_pods_is_left_alone() -> None:
+def test_a_node_with_unknown_pods_is_not_changed() -> None:
     answer, outside = changing(Placing(trouble=RemoteError("forbidden", "pods is forbidden")), ONE_POD)
     assert (answer.trigger, outside.sent) == (Trigger.NOT_DRAINED, [])
     assert answer.message == "which pods are on it could not be asked: pods is forbidden [forbidden]"
 
 
-def test_pods_that_came_to_a_node_that_was_emptied_leave_it_untouched() -> None:
+def test_a_drained_node_with_new_pods_is_not_changed() -> None:
     answer, outside = changing(Placing({WEB.uid: WEB}), TO_DRAIN)
     assert (answer.trigger, outside.sent) == (Trigger.NOT_DRAINED, [])
     assert answer.message == "1 pod came to it since it was emptied, shop/web-1 among them"

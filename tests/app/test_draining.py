@@ -1,4 +1,4 @@
-"""One round of a drain: what is asked of the API server, what its answers mean, and when waiting has an end."""
+"""One round of a drain: the requests to the API server, what its answers mean, and when the wait ends."""
 
 from __future__ import annotations
 
@@ -107,14 +107,14 @@ def test_what_it_waits_for_names_the_pod_that_may_take_longest() -> None:
 
 
 @pytest.mark.parametrize("whose", [Cordon.OTHERS, Cordon.ANOTHER_RUN, Cordon.NEWER])
-def test_a_node_with_a_cordon_that_is_not_ours_is_left_alone(whose: Cordon) -> None:
+def test_a_node_with_a_cordon_of_others_is_not_drained(whose: Cordon) -> None:
     api, go = given(WEB, whose=whose)
     said = go(100.0)
     assert (said.trigger, said.reference) == (Trigger.NOT_DRAINED, "not-drained")
     assert api.asked == []
 
 
-def test_others_cordons_are_no_reason_where_the_playbook_says_so_but_another_runs_are() -> None:
+def test_cordons_of_others_do_not_stop_a_drain_if_the_playbook_allows_it_but_those_of_another_run_do() -> None:
     api, go = given(WEB, over_others=True, whose=Cordon.OTHERS)
     assert go(100.0).trigger is Trigger.DRAINING
     assert api.asked == [WEB.name]
@@ -123,7 +123,7 @@ def test_others_cordons_are_no_reason_where_the_playbook_says_so_but_another_run
         assert go(100.0).trigger is Trigger.NOT_DRAINED
 
 
-def test_a_budget_is_asked_again_as_late_as_it_says_within_reason() -> None:
+def test_a_budget_is_retried_after_its_own_delay_up_to_a_limit() -> None:
     for asks, waits in ((0.0, LATER), (12.0, 12.0), (3600.0, LATEST)):
         blocked = EvictionAnswer(Eviction.BLOCKED, "web needs 3 healthy pods", asks)
         _, go = given(WEB, answers={WEB.name: blocked})
@@ -132,7 +132,7 @@ def test_a_budget_is_asked_again_as_late_as_it_says_within_reason() -> None:
         assert "a budget keeps 1 pod: pod shop/web-1: web needs 3 healthy pods" in said.message
 
 
-def test_a_budget_that_gives_nothing_in_time_leaves_the_node_alone() -> None:
+def test_a_node_is_not_changed_if_a_budget_blocks_its_drain_until_the_time_is_over() -> None:
     api, go = given(WEB, answers={WEB.name: EvictionAnswer(Eviction.BLOCKED, "no")})
     go(1.0)
     said = go(0.0)
@@ -140,7 +140,7 @@ def test_a_budget_that_gives_nothing_in_time_leaves_the_node_alone() -> None:
     assert api.asked == [WEB.name], "when the time is over nobody is evicted any more"
 
 
-def test_an_eviction_that_is_refused_for_good_is_not_asked_again() -> None:
+def test_an_eviction_that_is_finally_refused_is_not_retried() -> None:
     _, go = given(WEB, answers={WEB.name: EvictionAnswer(Eviction.REFUSED, "more than one PodDisruptionBudget")})
     said = go(100.0)
     assert said.trigger is Trigger.NOT_DRAINED
@@ -163,7 +163,7 @@ def test_a_pod_that_would_be_lost_for_good_is_not_evicted_unless_it_is_named(pod
 # Waiting has an end.
 
 
-def test_deletion_that_is_slow_but_in_time_extends_the_wait_to_the_kubelets_own_arithmetic_and_says_so() -> None:
+def test_a_slow_deletion_within_the_kubelets_time_extends_the_wait_and_is_reported() -> None:
     slow = replace(DB, containers=(ContainerEnd("db", hook=True),))
     api, go = given(slow)
     go(10.0)
@@ -182,14 +182,14 @@ def test_deletion_that_is_slow_but_in_time_extends_the_wait_to_the_kubelets_own_
     assert said.message.startswith("deleted in time, and not gone: pod shop/db-0 ends for ")
 
 
-def test_a_pod_that_is_held_is_named_with_what_holds_it() -> None:
+def test_a_pod_with_a_finalizer_is_named_with_it() -> None:
     api, go = given(replace(WEB, held_by=("example.net/backup",)))
     go(10.0)
     api.now += 3600.0
     assert go(0.0).message.endswith("where its kubelet may take 30 s, held by example.net/backup")
 
 
-def test_a_kubelet_that_may_wait_for_ever_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unbounded_termination_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     endless = replace(budget(WEB, MINOR), seconds=None, text="docker then waits for ever")
     monkeypatch.setattr("rollout.app.draining.budget", lambda *_: endless)
     _, go = given(WEB)
@@ -200,7 +200,7 @@ def test_a_kubelet_that_may_wait_for_ever_is_not_waited_for(monkeypatch: pytest.
     assert said.message.endswith("and may for ever: docker then waits for ever")
 
 
-def test_an_api_server_that_is_away_is_waited_for_as_long_as_its_pods_have() -> None:
+def test_an_unreachable_api_server_is_waited_for_as_long_as_the_pods_have_time() -> None:
     api, go = given(WEB, trouble=AwayError("not-reached", "connection refused"))
     assert go(5.0) == DrainRound(
         Trigger.DRAINING, "the API server could not be asked: connection refused [not-reached]", LATER
@@ -210,13 +210,13 @@ def test_an_api_server_that_is_away_is_waited_for_as_long_as_its_pods_have() -> 
     assert go(5.0).trigger is Trigger.DRAINING
 
 
-def test_who_may_not_drain_is_told_at_once() -> None:
+def test_missing_drain_rights_are_reported_at_once() -> None:
     _, go = given(WEB, trouble=RemoteError("forbidden", "nodes is forbidden"))
     assert go(100.0).trigger is Trigger.NOT_DRAINED
 
 
-def test_a_question_that_fails_while_the_wait_is_extended_is_asked_again() -> None:
-    """Its pods end in their own time: one reset connection is no reason to have evicted them for nothing."""
+def test_a_failed_request_during_an_extended_wait_is_retried() -> None:
+    """The pods still terminate in time. One reset connection must not make their evictions useless."""
     api, go = given(replace(DB, grace=3600))
     go(10.0)
     api.now += 20.0
@@ -226,8 +226,8 @@ def test_a_question_that_fails_while_the_wait_is_extended_is_asked_again() -> No
     assert go(0.0).trigger is Trigger.NOT_DRAINED, "its time is over"
 
 
-def test_pods_that_come_to_a_cordoned_node_again_and_again_end_its_drain() -> None:
-    """They tolerate the cordon: without them, and without an end, each round would evict what the round before let come."""
+def test_pods_that_keep_coming_to_a_cordoned_node_end_its_drain() -> None:
+    """The pods tolerate the cordon. Without a limit, each round would evict the pods that arrived after the last."""
     api, go = given(WEB)
     for number in range(MOST_NEWCOMERS):
         assert go(900.0).trigger is Trigger.DRAINING, number
@@ -240,7 +240,7 @@ def test_pods_that_come_to_a_cordoned_node_again_and_again_end_its_drain() -> No
     assert len(api.asked) == 1 + MOST_NEWCOMERS + 1
 
 
-def test_a_pod_whose_eviction_a_webhook_puts_off_keeps_no_other_from_going() -> None:
+def test_a_webhook_that_delays_one_eviction_does_not_block_other_evictions() -> None:
     api, go = given(WEB, DB)
     evict = api.evict
 
@@ -259,7 +259,7 @@ def test_a_pod_whose_eviction_a_webhook_puts_off_keeps_no_other_from_going() -> 
 
 
 @pytest.mark.parametrize("whose", sorted(set(Cordon) - {Cordon.NEWER}))
-def test_only_what_could_not_be_lifted_is_still_there(whose: Cordon) -> None:
+def test_only_a_cordon_that_could_not_be_lifted_remains(whose: Cordon) -> None:
     api, _ = given(whose=whose)
     drains = Drains(RUN, Drain(), over_others=False, cluster=api, clock=Clock(api))
     assert drains.uncordon(NODE, TOKEN).trigger is Trigger.UNCORDONED
@@ -267,13 +267,13 @@ def test_only_what_could_not_be_lifted_is_still_there(whose: Cordon) -> None:
     assert drains.uncordon(NODE, TOKEN) == DrainRound(Trigger.STILL_CORDONED, "connection refused [not-reached]")
 
 
-def test_who_thaws_does_not_say_that_its_successors_cordon_was_lifted() -> None:
+def test_a_frozen_controller_does_not_report_its_successors_cordon_as_lifted() -> None:
     api, _ = given(whose=Cordon.NEWER)
     drains = Drains(RUN, Drain(), over_others=False, cluster=api, clock=Clock(api))
     assert drains.uncordon(NODE, TOKEN) == DrainRound(Trigger.STILL_CORDONED, "another controller of this run has it")
 
 
-def test_who_thaws_neither_evicts_a_pod_nor_lifts_the_cordon_where_its_successor_has_cordoned() -> None:
+def test_a_frozen_controller_neither_evicts_nor_uncordons_after_its_successor_has_cordoned() -> None:
     for refused in (False, True):
         api, _ = given(WEB, whose=Cordon.NEWER)
         drains = Drains(RUN, Drain(), over_others=False, cluster=api, clock=Clock(api))

@@ -1,4 +1,4 @@
-"""The driver: an event is durable before anything that follows from it is begun."""
+"""The driver: an event is durable before anything that follows from it is started."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def run(log: Log, order: Order, watcher: Watcher | None = None, *, interrupted: 
     return driver.run(state, commands)
 
 
-def test_a_run_goes_to_its_end_and_its_journal_replays_to_the_same_nodes() -> None:
+def test_a_run_ends_and_its_journal_replays_to_the_same_state() -> None:
     order = make_order({"a": 6, "b": 6})
     log, watcher = Log(order), Watcher()
     end = run(log, order, watcher)
@@ -138,14 +138,14 @@ def test_a_run_goes_to_its_end_and_its_journal_replays_to_the_same_nodes() -> No
     assert log.renewed > 0
 
 
-def test_how_it_ended_is_written_down_with_the_events_that_end_it() -> None:
+def test_the_summary_is_written_with_the_events_that_end_the_run() -> None:
     order = make_order({"a": 3})
     log = Log(order)
     end = run(log, order)
     assert log.ended == [run_summary(end)]
 
 
-def test_nothing_is_begun_before_its_event_is_durable() -> None:
+def test_nothing_is_started_before_its_event_is_durable() -> None:
     order = make_order({"a": 3})
     log = Log(order)
     run(log, order)
@@ -157,7 +157,7 @@ def test_nothing_is_begun_before_its_event_is_durable() -> None:
             assert "write" in log.entries[first:at]
 
 
-def test_when_the_journal_is_away_the_driver_stops_and_confirms_nothing() -> None:
+def test_with_an_unreachable_journal_the_driver_stops_and_confirms_nothing() -> None:
     order = make_order({"a": 3})
     log = Log(order, fail_at=3)
     with pytest.raises(StateError, match="no space left"):
@@ -166,7 +166,7 @@ def test_when_the_journal_is_away_the_driver_stops_and_confirms_nothing() -> Non
     assert not [found for found in receipts if found.state is ReceiptState.CONFIRMED]
 
 
-def test_time_that_changes_nothing_is_not_written_down() -> None:
+def test_ticks_that_change_nothing_are_not_journaled() -> None:
     order = make_order({"a": 1})
     log = Log(order)
     end = run(log, order)
@@ -182,7 +182,7 @@ def test_an_interrupt_is_an_event_like_any_other() -> None:
     assert sum('"InterruptAsked"' in line for line in log.lines) == 1
 
 
-def test_what_another_terminal_asks_is_heard_once_and_written_down() -> None:
+def test_a_request_of_another_terminal_is_handled_once_and_journaled() -> None:
     order = make_order({"a": 10})
     log = Log(order)
     log.ask(order.run, "pause", "ops@desk", "lunch", "")
@@ -195,7 +195,7 @@ def test_what_another_terminal_asks_is_heard_once_and_written_down() -> None:
     assert (end.ending, end.heard) == (Ending.DONE, 2)
 
 
-def test_a_word_of_a_newer_version_does_not_end_a_run() -> None:
+def test_a_request_of_a_newer_version_does_not_end_a_run() -> None:
     order = make_order({"a": 2})
     log = Log(order)
     log.ask("r1", "hasten", "me@here", "", "")

@@ -1,4 +1,4 @@
-"""An emergency by what nodes say: which runs are meant, who is owed, for how long they are asked, and within which limits."""
+"""An emergency by what nodes report: selected runs, pending recoveries, retries and limits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SILENT = "no banner within 10 s"
 
 
 def said(name: str, *runs: str, state: str = "confirmed", live: str = "", token: int = 0) -> Report:
-    """A node that holds one transaction of each of these runs, newest first; run ``rN`` had token N.
+    """A node that has one transaction of each of these runs, newest first; run ``rN`` had token N.
 
     ``live``: who has a claim on it, with ``token``, or else with the token of its newest transaction.
     """
@@ -83,7 +83,7 @@ def found(wanted: RunsToRevert, of: Mapping[str, Report] = MIXED) -> Emergency:
         (RunsToRevert(every=True), {NODES[0]: "r9-1", NODES[1]: "r9-1", NODES[2]: "r3-1"}, {NODES[3]: "r2-1"}),
     ],
 )
-def test_only_nodes_whose_newest_transaction_is_in_a_run_that_is_meant_are_touched(
+def test_only_nodes_with_their_newest_transaction_in_a_selected_run_are_touched(
     wanted: RunsToRevert, taken: dict[str, str], already: dict[str, str]
 ) -> None:
     made = found(wanted)
@@ -93,7 +93,7 @@ def test_only_nodes_whose_newest_transaction_is_in_a_run_that_is_meant_are_touch
     assert made.counter == 10, "above the highest token that any node knows"
 
 
-def test_other_runs_on_the_nodes_are_shown_with_the_command_that_takes_them_back() -> None:
+def test_other_runs_on_the_nodes_are_shown_with_the_command_that_reverts_them() -> None:
     made = found(RunsToRevert())
     lines = list(seen_lines(made.seen, made.picked, made.already, "rno"))
     assert lines == [
@@ -108,7 +108,7 @@ HONEST = tuple(said(name, "r3", "r2") for name in NODES[:5])
 
 
 def forged(*receipts: Receipt) -> Report:
-    """What the last node says, whose root is not us."""
+    """The answer of the last node, where an attacker is root."""
     return Report(
         NODES[5], "status", Outcome.DONE, receipts=receipts, token=Token(receipts[0].counter, "r0", live=False)
     )
@@ -118,8 +118,8 @@ def told(made: Emergency) -> str:
     return "\n".join(seen_lines(made.seen, made.picked, made.already, "rno"))
 
 
-def test_one_node_does_not_make_last_weeks_run_of_the_others_the_newest() -> None:
-    """Or a lie would take back what is good on every node, and leave what broke them."""
+def test_one_node_cannot_make_an_old_run_the_newest() -> None:
+    """Otherwise one false answer would revert a good change on every node and leave the broken one."""
     lie = forged(Receipt("r2-1", "r2", 999, ReceiptState.CONFIRMED))
     newest_on_all = found(RunsToRevert(), reports(*HONEST, lie))
     assert newest_on_all.picked == ("r3",)
@@ -128,8 +128,8 @@ def test_one_node_does_not_make_last_weeks_run_of_the_others_the_newest() -> Non
 
 
 @pytest.mark.parametrize("copies", [1, 50])
-def test_a_counter_that_no_run_can_have_is_shown_and_not_followed(copies: int) -> None:
-    """However many receipts one node shows: it has one say."""
+def test_an_impossible_counter_is_shown_and_not_used(copies: int) -> None:
+    """One node counts once, however many receipts it shows."""
     lies = (Receipt(f"x-{at}", f"x{at}", 10**14 - at, ReceiptState.CONFIRMED) for at in range(copies))
     made = found(RunsToRevert(), reports(*HONEST, forged(*lies)))
     assert made.picked == ("r3",)
@@ -139,13 +139,13 @@ def test_a_counter_that_no_run_can_have_is_shown_and_not_followed(copies: int) -
     assert NODES[5] in told(made)
 
 
-def test_a_doubted_run_can_still_be_named_and_is_taken_back_where_it_is() -> None:
+def test_a_run_with_an_impossible_counter_can_be_named_and_is_reverted() -> None:
     made = found(RunsToRevert(("x",)), reports(*HONEST, forged(Receipt("x-1", "x", 10**14, ReceiptState.CONFIRMED))))
     assert made.order.transactions == {NODES[5]: "x-1"}
     assert told(made).startswith("reverting: run x on 1 node;")
 
 
-def test_where_nothing_can_be_believed_the_run_is_asked_for() -> None:
+def test_without_any_credible_counter_the_run_must_be_named() -> None:
     lies = reports(*(
         Report(name, "status", Outcome.DONE, receipts=(Receipt(f"x{at}-1", f"x{at}", 10**15 - at, ReceiptState.CONFIRMED),))
         for at, name in enumerate(NODES[:2])
@@ -158,8 +158,8 @@ def test_where_nothing_can_be_believed_the_run_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("state", ["confirmed", "reverted"])
-def test_a_run_on_the_canary_alone_is_the_newest_and_what_most_nodes_hold_is_said_with_it(state: str) -> None:
-    """A forged receipt a little above all others looks the same: who is woken up decides, and must see it."""
+def test_a_run_on_the_canary_alone_is_the_newest_with_a_warning_about_the_run_on_most_nodes(state: str) -> None:
+    """A forged receipt a little above all others looks the same. The operator decides, and must see it."""
     made = found(RunsToRevert(), reports(*HONEST, said(NODES[5], "r4", "r3", state=state)))
     assert made.picked == ("r4",)
     assert "newest run on the nodes: run r4 on 1 node;" in told(made)
@@ -167,19 +167,19 @@ def test_a_run_on_the_canary_alone_is_the_newest_and_what_most_nodes_hold_is_sai
     assert "If r3 caused the failure: rollout rollback r3 --cluster rno --emergency" in told(made)
 
 
-def test_a_run_on_most_nodes_comes_without_a_warning() -> None:
+def test_a_run_on_most_nodes_has_no_warning() -> None:
     assert "WARNING" not in told(found(RunsToRevert(), reports(*HONEST, said(NODES[5], "r2"))))
     assert "WARNING" not in told(found(RunsToRevert(("r2",)), reports(*HONEST, said(NODES[5], "r2"))))
 
 
-def test_one_node_does_not_hide_the_newest_run_by_saying_that_it_is_old() -> None:
+def test_one_node_cannot_make_the_newest_run_look_old() -> None:
     canary = said(NODES[4], "r4", "r3")
     lie = forged(Receipt("r4-1", "r4", 0, ReceiptState.CONFIRMED))
     assert found(RunsToRevert(), reports(*HONEST[:4], canary, lie)).picked == ("r4",)
 
 
-def test_a_run_that_stays_keeps_the_nodes_it_has_a_claim_on() -> None:
-    """It was just said that it stays: only who holds what is meant, or what nobody knows of, is set free."""
+def test_a_run_that_is_not_selected_keeps_its_claims() -> None:
+    """It was printed that this run stays. Only claims of selected or unknown runs are ended."""
     at_work = reports(
         said(NODES[0], "r3"),
         said(NODES[1], "r9", live="r9"),
@@ -196,14 +196,14 @@ def test_a_run_that_stays_keeps_the_nodes_it_has_a_claim_on() -> None:
     assert newest == {NODES[1]: "r9-1", NODES[2]: "r9-1", NODES[3]: "r9-1", NODES[5]: "r5-1"}
 
 
-def test_repeating_it_for_every_run_steps_no_further() -> None:
+def test_repeating_every_run_reverts_nothing_older() -> None:
     back = reports(*(said(name, "r9", "r3", state="reverted") for name in NODES))
     again = found(RunsToRevert(every=True), back)
     assert not again.order.nodes
     assert again.already == dict.fromkeys(NODES, "r9-1")
 
 
-def test_a_run_that_nobody_who_answered_knows_is_refused_with_a_hint() -> None:
+def test_a_run_that_no_node_reports_is_refused_with_a_hint() -> None:
     with pytest.raises(UsageError, match="r10") as refused:
         found(RunsToRevert(("r10",)))
     assert refused.value.reference == "no-such-run"
@@ -217,14 +217,14 @@ def test_a_run_that_nobody_who_answered_knows_is_refused_with_a_hint() -> None:
 
 
 def zoned(count: int, zones: int) -> Inventory:
-    """Racks of one node: a limit per rack alone would let all of them go at once."""
+    """Racks of one node: a limit per rack alone would allow all of them at once."""
     plain = inventory(count, per_rack=1)
     nodes = {name: replace(node, zone=f"z{at % zones}") for at, (name, node) in enumerate(plain.nodes.items())}
     return replace(plain, nodes=nodes)
 
 
 def most_away(of: Inventory, limits: Limits) -> Mapping[str, int]:
-    """Zone → the most of its nodes that were away at once while all of them were taken back."""
+    """Zone → the most of its nodes that were unavailable at once while all were reverted."""
     held = {name: said(name, "r1") for name in of.nodes}
     order = emergency(held, "new", ("r1",), of, limits, force=False).order
     play = confirmed_before(order)
@@ -243,22 +243,22 @@ def most_away(of: Inventory, limits: Limits) -> Mapping[str, int]:
 
 
 @pytest.mark.parametrize(("limits", "most"), [(EMERGENCY_LIMITS, 4), (replace(EMERGENCY_LIMITS, per_zone=Share(2)), 2)])
-def test_never_more_of_a_zone_at_once_than_its_limit(limits: Limits, most: int) -> None:
+def test_a_zone_never_exceeds_its_limit(limits: Limits, most: int) -> None:
     assert most_away(zoned(16, zones=2), limits) == {"z0": most, "z1": most}
 
 
-def test_where_there_is_one_zone_only_racks_count() -> None:
+def test_with_one_zone_only_racks_are_limited() -> None:
     assert most_away(zoned(16, zones=1), EMERGENCY_LIMITS) == {"z0": 16}
 
 
 BEFORE_A_RESTART = 0.16
-"""Seconds that a simulated node's revert takes besides its kubelet's start."""
+"""Seconds that a simulated node's revert takes in addition to its kubelet's start."""
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("count", [12, 240, 600])
 @pytest.mark.parametrize("pace", [3.0, 30.0])
-def test_the_time_that_is_said_first_is_the_time_that_it_takes(count: int, pace: float) -> None:
+def test_the_predicted_time_is_the_time_that_it_takes(count: int, pace: float) -> None:
     """Over the real machine: its nodes answer at once, and a revert lasts a second."""
     of = inventory(count)
     held = {name: said(name, "r1") for name in of.nodes}
@@ -279,7 +279,7 @@ def test_the_time_that_is_said_first_is_the_time_that_it_takes(count: int, pace:
     ("pauses", "seconds"),
     [(("10s", "10s"), 14.0), (("100ms",), 3.11), (("1min 30s", "10s"), 102.0), (("infinity",), 20.0), ((), 20.0)],
 )
-def test_a_nodes_time_is_by_what_it_is_watched_for(pauses: tuple[str, ...], seconds: float) -> None:
+def test_a_nodes_time_depends_on_its_restart_pause(pauses: tuple[str, ...], seconds: float) -> None:
     assert node_time(None, pauses).seconds == pytest.approx(seconds)
 
 
@@ -288,7 +288,7 @@ def test_a_nodes_time_is_by_what_it_is_watched_for(pauses: tuple[str, ...], seco
 
 @dataclass
 class Script:
-    """Hands that do nothing: what nodes say in each reading, in turn, the last one again and again."""
+    """A fake ``EmergencyIO``: the answers of nodes for each reading, in turn; the last one repeats."""
 
     readings: list[Mapping[str, Report]]
     endings: list[Ending] = field(default_factory=list)
@@ -374,7 +374,7 @@ def go(
 HERE, AWAY = said(NODES[0], "r9"), silent(NODES[1])
 
 
-def test_who_is_owed_is_asked_again_ever_more_seldom_and_taken_back_when_it_is_there() -> None:
+def test_an_unreachable_node_is_retried_with_longer_waits_and_reverted_when_it_answers() -> None:
     apart = reports(HERE, AWAY)
     script = Script([apart] * 8 + [reports(HERE, said(NODES[1], "r9"))])
     assert go(script) == 0
@@ -383,21 +383,21 @@ def test_who_is_owed_is_asked_again_ever_more_seldom_and_taken_back_when_it_is_t
     assert script.proofs == dict.fromkeys(NODES[:2], Proven.PROVEN)
 
 
-def test_who_goes_away_while_being_taken_back_is_owed_too() -> None:
+def test_a_node_that_becomes_unreachable_in_its_revert_has_a_pending_recovery() -> None:
     both = reports(HERE, said(NODES[1], "r9"))
     script = Script([both], unreachable=[{NODES[1]}])
     assert go(script) == 0
     assert script.orders == [{NODES[0]: "r9-1", NODES[1]: "r9-1"}, {NODES[1]: "r9-1"}]
 
 
-def test_without_until_done_nobody_is_asked_twice_and_the_owed_are_named_unknown() -> None:
+def test_without_until_done_no_node_is_retried_and_pending_nodes_are_unknown() -> None:
     script = Script([reports(HERE, AWAY)])
     assert go(script, at_most=0.0) == 4
     assert script.proofs == {NODES[0]: Proven.PROVEN, NODES[1]: Proven.UNKNOWN}
     assert script.told[-1] == Unfinished(("r9",), {NODES[1]: f"{SILENT} [no-banner]"})
 
 
-def test_it_ends_when_the_time_that_was_given_is_over() -> None:
+def test_it_ends_after_at_most() -> None:
     script = Script([reports(HERE, AWAY)])
     assert go(script, at_most=100.0) == 4
     assert sum(script.waits()[:-1]) < 100.0 <= sum(script.waits())
@@ -409,14 +409,14 @@ def test_no_wait_is_longer_than_the_time_that_is_left() -> None:
     assert script.waits() == [5.0, 10.0, 3.0]
 
 
-def test_a_word_from_the_operator_ends_the_waiting_and_says_how_to_go_on() -> None:
+def test_ctrl_c_ends_the_wait_and_prints_how_to_continue() -> None:
     script = Script([reports(HERE, AWAY)], stop_at=20.0)
     assert go(script) == 130
     assert isinstance(script.told[-1], Unfinished)
     assert script.proofs[NODES[0]] is Proven.PROVEN, "what was done is proven all the same"
 
 
-def test_a_word_while_the_owed_are_read_is_heard_and_nothing_is_begun_after_it() -> None:
+def test_ctrl_c_during_a_retry_counts_and_nothing_is_started_after_it() -> None:
     script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9"))], asked_in=2)
     assert go(script) == 130
     assert script.orders == [{NODES[0]: "r9-1"}]
@@ -424,7 +424,7 @@ def test_a_word_while_the_owed_are_read_is_heard_and_nothing_is_begun_after_it()
 
 
 @pytest.mark.parametrize("where", ["wait", "read 2", "run 2"])
-def test_who_stops_it_at_once_after_nodes_went_back_is_told_how_to_go_on(where: str) -> None:
+def test_an_immediate_stop_after_reverts_prints_how_to_continue(where: str) -> None:
     script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9"))], cut_in=where)
     assert go(script) == 130
     last = script.told[-1]
@@ -433,7 +433,7 @@ def test_who_stops_it_at_once_after_nodes_went_back_is_told_how_to_go_on(where: 
     assert script.proofs == {NODES[0]: Proven.PROVEN, NODES[1]: Proven.UNKNOWN}
 
 
-def test_who_stops_it_at_once_in_its_first_run_is_told_whom_nobody_has_seen_back() -> None:
+def test_an_immediate_stop_in_the_first_run_lists_the_nodes_not_seen_reverted() -> None:
     script = Script([reports(HERE, AWAY)], cut_in="run 1")
     assert go(script) == 130
     last = script.told[-1]
@@ -441,7 +441,7 @@ def test_who_stops_it_at_once_in_its_first_run_is_told_whom_nobody_has_seen_back
     assert set(last.owed) == set(NODES[:2])
 
 
-def test_who_stops_it_before_anything_was_begun_is_told_nothing() -> None:
+def test_a_stop_before_the_first_run_prints_nothing() -> None:
     with pytest.raises(KeyboardInterrupt):
         go(Script([reports(HERE, AWAY)], cut_in="read 1"))
 
@@ -455,8 +455,8 @@ def test_who_stops_it_before_anything_was_begun_is_told_nothing() -> None:
         (said(NODES[1]), "it holds no transaction of ours"),
     ],
 )
-def test_a_node_that_came_back_as_another_runs_matter_is_left_to_it(came: Report, why: str) -> None:
-    """A command that was forgotten in some terminal must not take tomorrow's change back."""
+def test_a_node_that_another_run_holds_by_now_is_left_alone(came: Report, why: str) -> None:
+    """A command that was forgotten in a terminal must not revert tomorrow's change."""
     script = Script([reports(HERE, AWAY), reports(HERE, came)])
     assert go(script) == 0
     assert script.orders == [{NODES[0]: "r9-1"}]
@@ -464,8 +464,8 @@ def test_a_node_that_came_back_as_another_runs_matter_is_left_to_it(came: Report
 
 
 @pytest.mark.parametrize("token", [10, 13])
-def test_a_node_that_a_newer_run_has_with_the_change_still_on_it_is_unknown(token: int) -> None:
-    """What becomes of it there is that run's matter; nobody has seen it back."""
+def test_a_node_that_a_newer_run_holds_with_the_change_on_it_is_unknown(token: int) -> None:
+    """The newer run decides about the change. No reading has shown it reverted."""
     script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9", live="r13", token=token))])
     assert go(script) == 4
     assert script.orders == [{NODES[0]: "r9-1"}]
@@ -473,15 +473,15 @@ def test_a_node_that_a_newer_run_has_with_the_change_still_on_it_is_unknown(toke
     assert script.proofs == {NODES[0]: Proven.PROVEN, NODES[1]: Proven.UNKNOWN}
 
 
-def test_a_node_that_comes_back_with_the_claim_of_an_older_emergency_is_taken_over() -> None:
-    """Its controller was killed: nobody else would take that node back."""
+def test_a_node_with_the_claim_of_an_older_emergency_is_taken_over() -> None:
+    """Its controller was killed, so nothing else would revert that node."""
     script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9", live="e-before", token=9))])
     assert go(script) == 0
     assert script.orders == [{NODES[0]: "r9-1"}, {NODES[1]: "r9-1"}]
     assert script.proofs == dict.fromkeys(NODES[:2], Proven.PROVEN)
 
 
-def test_a_node_with_a_token_that_no_run_can_have_makes_no_claim_an_older_one() -> None:
+def test_an_impossible_token_does_not_make_other_claims_look_older() -> None:
     lie = said(NODES[1], "r9", token=10**13)
     script = Script(
         [
@@ -495,7 +495,7 @@ def test_a_node_with_a_token_that_no_run_can_have_makes_no_claim_an_older_one() 
 
 
 @pytest.mark.parametrize(("ending", "code"), [(Ending.INTERRUPTED, 130), (Ending.CLAIMED, 5)])
-def test_a_run_that_did_not_end_well_is_not_followed_by_another(ending: Ending, code: int) -> None:
+def test_no_round_follows_a_run_that_did_not_end_as_done(ending: Ending, code: int) -> None:
     script = Script([reports(HERE, AWAY)], endings=[ending])
     assert go(script) == code
     assert not script.waits()
@@ -504,8 +504,8 @@ def test_a_run_that_did_not_end_well_is_not_followed_by_another(ending: Ending, 
 # ------------------------------------------------------------------------------------------------------ others' cordons
 
 
-def test_runs_that_still_have_a_node_keep_their_cordons() -> None:
-    """Of those that are meant, of the dead ones it took over and of those that have ended none is needed any more."""
+def test_runs_that_still_hold_a_node_keep_their_cordons() -> None:
+    """Cordons of selected runs, of dead runs that it took over, and of ended runs are not needed any more."""
     at_work = reports(
         said(NODES[0], "r9"), said(NODES[1], "r3", live="r3"), said(NODES[2], "r2"), said(NODES[3], live="r5"),
         said(NODES[4], live="r9"), silent(NODES[5]),
@@ -520,7 +520,7 @@ def test_runs_that_still_have_a_node_keep_their_cordons() -> None:
 
 
 @pytest.mark.parametrize("ending", [Ending.CLAIMED, Ending.PREFLIGHT])
-def test_a_run_that_others_took_the_nodes_from_lifts_no_cordon(ending: Ending) -> None:
+def test_a_run_that_lost_its_nodes_lifts_no_cordon(ending: Ending) -> None:
     work = rollback(Script([reports(HERE, AWAY)], endings=[ending]))
     work.run(NODES[:2])
     assert not work.has_them
@@ -529,14 +529,14 @@ def test_a_run_that_others_took_the_nodes_from_lifts_no_cordon(ending: Ending) -
     assert not cut.has_them
 
 
-def test_every_run_is_also_that_of_a_node_which_was_away_when_the_others_were_read() -> None:
+def test_every_run_includes_runs_of_nodes_that_were_unreachable_at_first() -> None:
     script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r3"))])
     assert go(script, wanted=RunsToRevert(every=True)) == 0
     assert script.orders == [{NODES[0]: "r9-1"}, {NODES[1]: "r3-1"}]
     assert script.proofs == dict.fromkeys(NODES[:2], Proven.PROVEN)
 
 
-def test_every_run_is_none_that_began_after_the_emergency() -> None:
+def test_every_run_excludes_runs_that_started_after_the_emergency() -> None:
     script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r12"))])
     assert go(script, wanted=RunsToRevert(every=True)) == 0
     assert script.orders == [{NODES[0]: "r9-1"}]

@@ -1,4 +1,4 @@
-"""A claim of a run that this journal knows to have ended gives way; every other one is left to who has it."""
+"""A claim of a run that has ended, according to this journal, is taken over. Every other claim stays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOST = RemoteAnswer(
 
 @dataclass
 class BehindABastion(Agents):
-    """What is asked arrives; while ``lost``, its answer does not."""
+    """Requests arrive; while ``lost`` is set, their answers do not."""
 
     lost: bool = False
     out_of_reach: set[str] = field(default_factory=set)
@@ -48,7 +48,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def turned_away(site: Site) -> BehindABastion:
-    """Its claims arrived, and no answer came back."""
+    """A run with claims that arrived and answers that did not."""
     nodes = site.nodes
     assert isinstance(nodes, BehindABastion)
     nodes.lost = True
@@ -59,7 +59,7 @@ def turned_away(site: Site) -> BehindABastion:
     return nodes
 
 
-def test_what_a_run_that_was_turned_away_has_claimed_is_taken_by_the_next(site: Site) -> None:
+def test_the_next_run_takes_over_claims_of_a_refused_run(site: Site) -> None:
     turned_away(site)
     end = site.apply()
     assert end.ending is Ending.DONE
@@ -67,7 +67,7 @@ def test_what_a_run_that_was_turned_away_has_claimed_is_taken_by_the_next(site: 
     assert {agent.claim.split(" ")[1:] == ["r2", "ended"] for agent in site.nodes.agents.values()} == {True}
 
 
-def test_a_run_that_was_turned_away_owes_nothing(site: Site) -> None:
+def test_a_refused_run_has_no_pending_recovery(site: Site) -> None:
     turned_away(site)
     assert summarize(replay(site.journal, "r1")).owed == ""
 
@@ -82,7 +82,7 @@ def test_its_claims_can_be_ended_without_another_run(site: Site) -> None:
 
 
 @pytest.mark.parametrize("state", ["armed", "reverting"])
-def test_where_it_has_left_something_armed_the_claim_stands(site: Site, state: str) -> None:
+def test_the_claim_stays_while_a_change_is_armed(site: Site, state: str) -> None:
     nodes = turned_away(site)
     nodes.agents["n2"].tx, nodes.agents["n2"].state = "r1-1", state
     end = site.apply()
@@ -105,7 +105,7 @@ def test_a_run_that_has_not_ended_keeps_its_claim(site: Site) -> None:
 
 
 def of_another_version(site: Site, summary: RunSummary | None) -> None:
-    """What ``r1`` did was done by a version with other rules, and is known as ``r0``."""
+    """A version with other rules did the work of ``r1``; it is stored as ``r0``."""
     header = site.journal.header("r1")
     order = json.dumps(json.loads(header.order) | {"run": "r0", "rules": RULES - 1})
     site.journal.begin(replace(header, run="r0", order=order))
@@ -114,14 +114,14 @@ def of_another_version(site: Site, summary: RunSummary | None) -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["a summary", "no summary"])
-def test_a_run_of_another_version_has_ended_if_its_summary_says_so(site: Site, kept: bool) -> None:
+def test_a_run_of_another_version_has_ended_if_it_has_a_summary(site: Site, kept: bool) -> None:
     end = replace(run_summary(site.apply()), counter=17)
     of_another_version(site, end if kept else None)
     assert EndedRuns(site.journal, SMALL.cluster)("r0") == kept
     assert (highest_counter(site.journal, SMALL.cluster) == 17) == kept
 
 
-def test_a_run_written_by_a_run_says_how_it_ended_and_who_began_it(site: Site) -> None:
+def test_a_run_stores_its_summary_and_its_version(site: Site) -> None:
     end = site.apply()
     assert site.journal.summary("r1") == run_summary(end)
     assert site.journal.header("r1").version == __version__

@@ -1,4 +1,4 @@
-"""Following a run, and the words that nobody would hear: they are refused, each with what to do instead."""
+"""Following a run; and requests that no controller could handle: each is refused with a hint."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_a_run_that_has_ended_is_followed_to_its_end_at_once(journal: SqlJournal
     assert all(before == earlier for (_, _, earlier), (_, before, _) in itertools.pairwise(batch))
 
 
-def test_a_run_that_nobody_is_at_work_on_is_not_waited_for(journal: SqlJournal) -> None:
+def test_a_run_without_a_controller_is_not_waited_for(journal: SqlJournal) -> None:
     state = Site(journal).killed("n2", Verb.APPLY)
     (batch,) = follow(journal, "r1", nobody_waits)
     assert batch[-1][2] == state
     assert state.phase is not Phase.ENDED
 
 
-def test_a_run_that_somebody_is_at_work_on_is_followed_until_it_has_ended(journal: SqlJournal) -> None:
+def test_a_run_with_a_controller_is_followed_until_it_has_ended(journal: SqlJournal) -> None:
     site = Site(journal)
     killed = site.killed("n2", Verb.APPLY)
     at_work(journal, "r1")
@@ -64,7 +64,7 @@ def test_a_run_that_somebody_is_at_work_on_is_followed_until_it_has_ended(journa
 
 
 def at_work_on(journal: SqlJournal, *words: RequestWord) -> None:
-    """A run in its middle, whose controller lives, has heard these words, and hears nothing more for now."""
+    """A run in progress with a live controller that has handled these requests and handles no more for now."""
     Site(journal).killed("n2", Verb.APPLY)
     at_work(journal, "r1")
     for word in words:
@@ -99,7 +99,7 @@ def ended(journal: SqlJournal) -> None:
         (lambda it: at_work_on(it, RequestWord.ABORT), RequestWord.PAUSE, "halting-already", ""),
     ],
 )
-def test_a_word_that_cannot_be_followed_is_refused_and_not_written_down(
+def test_an_impossible_request_is_refused_and_not_recorded(
     journal: SqlJournal,
     given: Callable[[SqlJournal], None],
     word: RequestWord,
@@ -114,14 +114,14 @@ def test_a_word_that_cannot_be_followed_is_refused_and_not_written_down(
     assert journal.requests("r1", 0) == before
 
 
-def test_a_pause_that_is_over_may_be_asked_for_again(journal: SqlJournal) -> None:
+def test_a_run_may_be_paused_again_after_a_pause(journal: SqlJournal) -> None:
     at_work_on(journal, RequestWord.PAUSE, RequestWord.CONTINUE)
     assert not ask(journal, "r1", RequestWord.PAUSE, "me@here", "", "", lambda _: None).heard
     assert [request.word for request in journal.requests("r1", 2)] == ["pause"], "it waits for the controller"
 
 
 class Restarting(SqlJournal):
-    """Its database is away for some looks."""
+    """Its database is unreachable for some reads."""
 
     away = 0
 
@@ -132,7 +132,7 @@ class Restarting(SqlJournal):
         return super().holder(cluster)
 
 
-def test_a_journal_that_is_away_for_a_while_is_asked_again(tmp_path: Path) -> None:
+def test_an_unreachable_journal_is_retried(tmp_path: Path) -> None:
     journal = Restarting(tmp_path)
     end = Site(journal).apply()
     journal.away = 3
@@ -142,7 +142,7 @@ def test_a_journal_that_is_away_for_a_while_is_asked_again(tmp_path: Path) -> No
     assert last[-1][2] == replace(end, now=last[-1][2].now)
 
 
-def test_a_journal_that_stays_away_is_told(tmp_path: Path) -> None:
+def test_a_journal_that_stays_unreachable_is_reported(tmp_path: Path) -> None:
     journal = Restarting(tmp_path)
     Site(journal).apply()
     journal.away = 10**6
@@ -152,7 +152,7 @@ def test_a_journal_that_stays_away_is_told(tmp_path: Path) -> None:
     assert sum(waits) == AWAY_SECONDS
 
 
-def test_who_speaks_to_a_dead_controller_is_told_when_it_was_last_heard_of(journal: SqlJournal) -> None:
+def test_a_request_to_a_dead_controller_reports_its_last_heartbeat(journal: SqlJournal) -> None:
     state = Site(journal).killed("n2", Verb.APPLY)
     with pytest.raises(StateError) as raised:
         ask(journal, "r1", RequestWord.PAUSE, "me@here", "", "", nobody_waits)

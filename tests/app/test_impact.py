@@ -1,4 +1,4 @@
-"""What a plan will do besides what it is for: pods at stake, pulls under way, registries, caps."""
+"""The side effects of a plan: affected pods, pulls in progress, registries, caps."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_node_that_would_lose_pods_is_refused_and_the_rest_of_the_plan_stands(
     assert (left.name, left.standing, left.reference) == (NAMES[0], Standing.REFUSED, "pods-would-be-rejected")
     assert left.reason == (
         f"2 pods would be rejected after the change: shop/{NAMES[0]}-50 (OutOfpods), shop/{NAMES[0]}-51 (OutOfpods);"
-        " drain it first, or say `disruption: drain-and-restart`"
+        " drain it first, or set `disruption: drain-and-restart`"
     )
     assert tuple(made.nodes) == NAMES[1:]
 
@@ -85,7 +85,7 @@ def ending(pod: PlacedPod, **how: object) -> PlacedPod:
     return replace(pod, ends=replace(LeavingPod(pod.name, pod.name), **how))  # type: ignore[arg-type]
 
 
-def test_the_playbook_may_let_nodes_be_drained_then_the_plan_says_which_for_whom_and_how_long_that_may_take() -> None:
+def test_with_drain_and_restart_the_plan_names_drained_nodes_their_pods_and_the_time() -> None:
     there = [ending(pod) for pod in pods(NAMES[0], 55)]
     there[7] = ending(there[7], grace=60, containers=(ContainerEnd("web", hook=True),))
     made = plan(around(*there, *pods(NAMES[1], 50)), policy=LET)
@@ -109,7 +109,7 @@ def test_the_playbook_may_let_nodes_be_drained_then_the_plan_says_which_for_whom
     }
 
 
-def test_a_pod_without_a_bound_is_named_loudly() -> None:
+def test_a_pod_without_a_bound_is_named_with_a_warning() -> None:
     made = plan(around(*(ending(pod) for pod in pods(NAMES[0], 55))), policy=LET, version="1.20.15")
     assert "WITHOUT A BOUND" not in plan_text(made)
     endless = replace(made.nodes[NAMES[0]], drain=PlannedDrain(55, "shop/x", None, "docker then waits for ever", 20))
@@ -117,7 +117,7 @@ def test_a_pod_without_a_bound_is_named_loudly() -> None:
     assert f"WITHOUT A BOUND on 1 node  {NAMES[0]}: pod shop/x: docker then waits for ever (kubelet 1.20)" in text
 
 
-def test_the_expected_time_has_room_for_pods_that_end_slowly_and_no_more_than_they_are_given() -> None:
+def test_the_expected_time_includes_slow_pods_up_to_the_drain_timeout() -> None:
     def made(grace: int) -> Plan:
         return plan(around(*(ending(pod, grace=grace) for pod in pods(NAMES[0], 55))), policy=LET)
 
@@ -134,7 +134,7 @@ def test_pods_that_a_drain_leaves_are_no_reason_to_drain() -> None:
     there = [ending(pod, stays="daemon-set") for pod in pods(NAMES[0], 51)]
     (left,) = plan(around(*there), policy=LET).left
     assert (left.name, left.reference) == (NAMES[0], "pods-would-be-rejected")
-    assert left.reason.endswith("; a drain leaves them where they are")
+    assert left.reason.endswith("; a drain does not evict them")
     some = [ending(pod, stays="daemon-set" if at < 3 else "") for at, pod in enumerate(pods(NAMES[0], 51))]
     drain = plan(around(*some), policy=LET).nodes[NAMES[0]].drain
     assert drain is not None
@@ -159,27 +159,27 @@ def test_pods_that_are_lost_for_good_are_not_evicted_unless_the_playbook_names_t
     assert made.nodes[NAMES[0]].drain is not None
 
 
-def test_a_node_that_a_run_of_ours_left_cordoned_is_told_with_the_run() -> None:
+def test_a_node_that_a_run_left_cordoned_is_reported_with_the_run() -> None:
     live = tuple(replace(node(name), unschedulable=True, cordoned_by="r7" * (name == NAMES[0])) for name in NAMES[:2])
     left = plan(replace(around(), live=live)).left
     assert [entry.reference for entry in left] == ["cordoned", "cordoned"]
-    assert left[0].reason.startswith("run r7 has cordoned it and not lifted that: ")
+    assert left[0].reason.startswith("run r7 cordoned it and has not lifted that: ")
     assert left[1].reason.startswith("cordoned by others; ")
 
 
-def test_who_is_drained_is_of_another_kind_so_that_a_canary_shows_it() -> None:
+def test_drained_nodes_are_a_kind_of_their_own_so_that_a_canary_has_one() -> None:
     made = plan(around(*(ending(pod) for pod in pods(NAMES[2], 55))), policy=LET)
     assert NAMES[2] in made.waves[0].nodes
     assert len(made.waves[0].nodes) == 2
 
 
-def test_pods_that_any_restart_would_reject_are_told_apart() -> None:
+def test_pods_that_any_restart_would_reject_are_reported_separately() -> None:
     lost = replace(pods(NAMES[0], 1)[0], selector=(("disk", "ssd"),))
     (left,) = plan(around(lost), serializeImagePulls=False).left
     assert left.reason.startswith(f"1 pod would be rejected by any restart: shop/{NAMES[0]}-0 (NodeAffinity);")
 
 
-def test_what_was_not_asked_is_said() -> None:
+def test_what_was_not_checked_is_reported() -> None:
     made = plan(Around())
     said = {each.reference: each.text for each in made.remarks}
     assert said["pods-not-foreseen"] == ("pod re-admission not checked: no kubeconfig is named")
@@ -204,7 +204,7 @@ def test_a_node_without_probed_pods_does_not_flap() -> None:
     assert flap.nodes == (NAMES[0],)
 
 
-def test_pulls_under_way_are_named() -> None:
+def test_pulls_in_progress_are_named() -> None:
     nodes = {name: kubeadm(name, "1.30.4", "containerd") for name in NAMES}
     for name, image in ((NAMES[0], "registry/a:1"), (NAMES[2], "registry/b:2")):
         nodes[name] = replace(nodes[name], measurement=replace(nodes[name].measurement, pulls=(image,)))
@@ -247,7 +247,7 @@ def test_pulls_that_would_fail_rather_than_wait() -> None:
     assert "pull-qps" not in {*references(within), *references(without_limit)}
 
 
-def test_what_registries_may_be_asked_before_and_after() -> None:
+def test_the_load_on_registries_before_and_after() -> None:
     made = plan(around(), serializeImagePulls=False, maxParallelImagePulls=5)
     fleet_ = made.loads[0]
     assert (fleet_.parallel_before.total, fleet_.parallel_after.total, fleet_.nodes) == (4, 20, 4)
@@ -262,7 +262,7 @@ def test_what_registries_may_be_asked_before_and_after() -> None:
     }
 
 
-def test_who_is_left_alone_asks_the_registry_all_the_same() -> None:
+def test_unchanged_nodes_count_for_the_registry_load() -> None:
     nodes = {name: kubeadm(name, "1.30.4", "containerd") for name in NAMES}
     nodes[NAMES[3]] = replace(nodes[NAMES[3]], kubelet_version="1.99.0")
     made = plan(around(), snapshots=nodes, serializeImagePulls=False, maxParallelImagePulls=5)

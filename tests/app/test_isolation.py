@@ -1,6 +1,6 @@
-"""What rollout itself fails on is one node's trouble: that node is refused, and everything goes on for the others.
+"""If rollout itself fails on one node, only that node is refused, and the other nodes continue.
 
-The failures are put in by hand: no content is known that causes one. ``tests/hostile/`` looks for such content.
+The failures are injected: no content is known that causes one. ``tests/hostile/`` looks for such content.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Kept:
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, error: type[BaseException] = ValueError) -> None:
-    """From now on the function fails on whatever holds the poison."""
+    """From now on the function fails on everything that contains the poison."""
     whole = getattr(module, name)
 
     def fails(*words: Any, **more: Any) -> Any:
@@ -90,8 +90,8 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_fleet_with_one_poisonous_node_is_planned(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """The others as they are planned without it; it is refused, is told where, and not what its file says."""
+def test_a_fleet_with_one_failing_node_is_planned(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """The others are planned as without it. It is refused with the place of the failure, without its file's content."""
     known, poisoned, nodes = poisoned_fleet()
     kept = Kept()
     whole = planned(known, nodes, kept)
@@ -111,7 +111,7 @@ def test_a_fleet_with_one_poisonous_node_is_planned(monkeypatch: pytest.MonkeyPa
     assert plan_codec.decode(plan_codec.encode(made), "p") == made
 
 
-def test_a_node_that_is_left_alone_anyway_and_fails_besides_is_left_for_the_reason_it_had(
+def test_a_skipped_node_that_also_fails_keeps_its_first_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     known, poisoned, nodes = poisoned_fleet()
@@ -127,9 +127,7 @@ def test_a_node_that_is_left_alone_anyway_and_fails_besides_is_left_for_the_reas
 
 
 @pytest.mark.parametrize("error", [MemoryError, OSError, KeyboardInterrupt, SystemExit])
-def test_an_error_of_this_machine_or_an_end_is_nobodys_refusal(
-    monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
-) -> None:
+def test_errors_of_this_machine_and_exits_pass(monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> None:
     known, _, nodes = poisoned_fleet()
     poison(monkeypatch, sources, "find", error)
     with pytest.raises(error):
@@ -149,7 +147,7 @@ def test_a_template_that_fails_on_one_node_refuses_that_node() -> None:
     assert list(made.nodes) == others
 
 
-def test_a_mistake_in_what_people_wrote_is_an_error_of_all() -> None:
+def test_a_mistake_in_a_persons_input_is_an_error_of_the_whole_command() -> None:
     def wrong() -> str:
         raise InputError((Problem("template-failed", "a template"),))
 
@@ -167,8 +165,8 @@ def answering(verb: str) -> Agents:
     return Agents({("n1", verb): answer(verb, *SAID)})
 
 
-def test_an_answer_that_fails_in_our_hands_is_that_nodes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a plan's reading, a run's and an emergency's, and a verification's."""
+def test_an_answer_that_rollout_fails_on_affects_only_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the readings of a plan, a run, an emergency and a verification."""
     poison(monkeypatch, agent_answer, "read")
     kept = Kept()
     nodes = snapshot_fleet(inventory(2), way_to(*NODES), answering("snapshot"), Wall(), kept).nodes
@@ -191,7 +189,7 @@ def test_an_answer_that_fails_in_our_hands_is_that_nodes_alone(monkeypatch: pyte
     assert POISON in kept.traces["n1"]
 
 
-def test_in_a_run_such_an_answer_is_an_event_and_not_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_run_such_an_answer_is_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
     poison(monkeypatch, agent_answer, "read")
     outside = Outside([answer("status", *SAID)])
     event = worker(outside)(ask(Verb.READ))
@@ -208,7 +206,7 @@ def test_gates_that_fail_on_a_measurement_are_unknown_and_never_a_pass(monkeypat
     assert (event.trigger, event.reference) == (Trigger.GATES_UNKNOWN, "reading-failed")
 
 
-def test_an_explanation_that_fails_says_where_and_where_its_trace_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_explanation_names_the_place_and_the_trace_file(monkeypatch: pytest.MonkeyPatch) -> None:
     known, poisoned, nodes = poisoned_fleet()
     poison(monkeypatch, sources, "find")
     with pytest.raises(InputError) as error:

@@ -1,4 +1,4 @@
-"""The driver while its journal is away: nothing is begun, answers are kept, and its patience has an end that is computed."""
+"""The driver with an unreachable journal: nothing is started, answers are kept, and the wait has a computed end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.orders import make_order
 
 
 class AwayLog(Log):
-    """Its writes fail from the ``after``-th on, until the clock says ``back`` (and then with ``then``, if that is given)."""
+    """Its writes fail from the ``after``-th on, until the clock reaches ``back`` (then with ``then``, if it is given)."""
 
     def __init__(self, order: Order, after: int, lasts: float, then: StateError | None = None) -> None:
         super().__init__(order)
@@ -65,21 +65,21 @@ class AwayLog(Log):
         return Driver(self, self, unasked, self, (), asked, self.told.append).run(state, commands)
 
 
-def test_a_journal_that_comes_back_finds_the_run_where_it_was() -> None:
+def test_a_run_continues_when_its_journal_is_back() -> None:
     order = make_order({"a": 6})
     log = AwayLog(order, after=3, lasts=20)
     end = log.run(order)
     assert end.ending is Ending.DONE
     assert {record.state for record in end.nodes.values()} == {NodeState.CONFIRMED}
     first, last = log.entries.index("away"), len(log.entries) - log.entries[::-1].index("away")
-    assert set(log.entries[first:last]) == {"away"}, "nothing is begun that is not written down"
+    assert set(log.entries[first:last]) == {"away"}, "nothing is started that is not journaled"
     assert log.entries[last] == "write"
-    assert "nothing is begun until it can be" in log.told[0]
+    assert "nothing is started until it is back" in log.told[0]
     assert "the journal is back after" in log.told[1]
 
 
-def test_a_journal_that_is_away_when_nothing_is_to_be_written_does_not_end_the_run() -> None:
-    """Words of other terminals are read every second: nobody can leave one either."""
+def test_an_unreachable_journal_does_not_end_a_run_that_has_nothing_to_write() -> None:
+    """Requests of other terminals are read every second. During an outage no terminal can record one either."""
     order = make_order({"a": 6})
     log = AwayLog(order, after=0, lasts=0.5)
     log.began = 3.4  # between two writes, at a moment when words are looked for
@@ -87,7 +87,7 @@ def test_a_journal_that_is_away_when_nothing_is_to_be_written_does_not_end_the_r
     assert log.run(order).ending is Ending.DONE
 
 
-def test_what_is_written_down_afterwards_tells_the_same_run() -> None:
+def test_the_journal_after_an_outage_replays_to_the_same_run() -> None:
     order = make_order({"a": 6})
     log = AwayLog(order, after=4, lasts=20)
     end = log.run(order)
@@ -98,8 +98,8 @@ def test_what_is_written_down_afterwards_tells_the_same_run() -> None:
     assert len(log.lines) == len({*enumerate(log.lines)})
 
 
-def test_answers_that_come_meanwhile_are_not_lost() -> None:
-    """The verb was asked before; its answer is collected while the journal is away, and taken up once it is back."""
+def test_answers_during_an_outage_are_not_lost() -> None:
+    """The verb was sent before. Its answer is collected during the outage and handled afterwards."""
     order = make_order({"a": 4})
     log = AwayLog(order, after=2, lasts=5)
     collected: list[Event] = []
@@ -117,10 +117,10 @@ def test_answers_that_come_meanwhile_are_not_lost() -> None:
 
 
 @pytest.mark.parametrize(("guard", "least"), [(10.0, AWAY_SECONDS), (200.0, AWAY_SECONDS)])
-def test_patience_ends_when_no_guard_can_be_armed_any_more_and_not_before_a_minute(guard: float, least: float) -> None:
+def test_the_wait_ends_when_no_guard_can_be_armed_and_not_before_a_minute(guard: float, least: float) -> None:
     order = replace(make_order({"a": 4}), guard=guard)
     log = AwayLog(order, after=3, lasts=float("inf"))
-    with pytest.raises(StateError, match="nothing was begun meanwhile") as raised:
+    with pytest.raises(StateError, match="nothing was started meanwhile") as raised:
         log.run(order)
     assert (raised.value.reference, raised.value.exit_code) == ("journal-away", 5)
     assert f"rollout resume {order.run}" in raised.value.hint
@@ -129,7 +129,7 @@ def test_patience_ends_when_no_guard_can_be_armed_any_more_and_not_before_a_minu
     assert set(log.entries[log.entries.index("away") :]) == {"away"}, "nothing was begun, nothing confirmed"
 
 
-def test_how_long_is_waited_is_what_is_left_of_the_last_guard() -> None:
+def test_the_wait_is_the_remaining_time_of_the_last_guard() -> None:
     order = replace(make_order({"a": 2}), guard=120.0)
     state, _ = opening(order, 1, 0.0)
     first, second = state.nodes
@@ -142,7 +142,7 @@ def test_how_long_is_waited_is_what_is_left_of_the_last_guard() -> None:
     assert waits_until(replace(held, nodes={first: armed, second: later}), 1030.0) == 1020.0 + 120.0
 
 
-def test_a_way_back_is_told_that_it_can_do_without_a_journal() -> None:
+def test_a_rollback_gets_the_hint_that_it_works_without_a_journal() -> None:
     order = make_order({"a": 1})
     state = replace(opening(order, 1, 0.0)[0], order=replace(order, goal=Goal.REVERT))
     away = StateError("journal-away", "it does not answer")
@@ -152,7 +152,7 @@ def test_a_way_back_is_told_that_it_can_do_without_a_journal() -> None:
     )
 
 
-def test_a_lease_that_was_lost_meanwhile_ends_it_at_once() -> None:
+def test_a_lost_lease_ends_the_wait_at_once() -> None:
     order = make_order({"a": 4})
     lost = StateError("lease-lost", "another controller has taken this run over; this one stops")
     log = AwayLog(order, after=3, lasts=10, then=lost)
@@ -180,7 +180,7 @@ def test_other_errors_of_a_journal_are_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("after", range(1, 8))
-def test_restarts_that_were_written_down_late_keep_their_distance_from_the_next(after: int) -> None:
+def test_restarts_that_were_journaled_late_keep_the_pace(after: int) -> None:
     order = make_order(dict.fromkeys("abcd", 4))
     order = replace(order, limits=replace(order.limits, pace=0.25))
     log = AwayLog(order, after=after, lasts=10)

@@ -1,4 +1,4 @@
-"""What a controller that was killed has left in Alertmanager, as the journal alone tells it."""
+"""The silences that a killed controller has left in Alertmanager, from the journal alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ SECONDS = SILENCING.silence
 
 @dataclass
 class Silencing(Site):
-    """Its plan silences each wave's nodes. ``unheard``: it is killed when the silences are set, before that is written down."""
+    """Its plan silences each wave's nodes.
+
+    ``unheard``: it is killed when the silences are set, before that is written down.
+    """
 
     around: Around = field(default_factory=Around)
     unheard: bool = False
@@ -70,7 +73,7 @@ def test_a_silence_lasts_as_long_as_its_gate_says_from_when_it_was_set(journal: 
     assert said.endswith(f"silence s1 at {URL}; a resumed run lifts it at its end")
 
 
-def test_a_silence_that_nobody_wrote_down_is_told_as_what_may_be(journal: SqlJournal) -> None:
+def test_a_silence_that_was_not_journaled_is_reported_as_possible(journal: SqlJournal) -> None:
     site = Silencing(journal, unheard=True)
     with pytest.raises(KilledError):
         site.apply()
@@ -85,7 +88,7 @@ def test_a_silence_that_nobody_wrote_down_is_told_as_what_may_be(journal: SqlJou
     assert site.around.standing_now["s1"].comment.startswith("rollout r1, wave canary")
 
 
-def test_a_resumed_run_that_dies_too_has_left_what_both_of_its_controllers_set(journal: SqlJournal) -> None:
+def test_a_resumed_run_that_dies_has_left_the_silences_of_both_controllers(journal: SqlJournal) -> None:
     site = Silencing(journal, unheard=True)
     with pytest.raises(KilledError):
         site.apply()
@@ -96,23 +99,23 @@ def test_a_resumed_run_that_dies_too_has_left_what_both_of_its_controllers_set(j
     assert {each.identity for each in silences_left(journal, "r1", site.at)} == {"", "s2"}
 
 
-def test_a_run_that_has_ended_has_lifted_what_it_set(journal: SqlJournal) -> None:
+def test_an_ended_run_has_lifted_its_silences(journal: SqlJournal) -> None:
     site = Silencing(journal)
     assert site.apply().phase is Phase.ENDED
     assert site.around.standing_now == {}
     assert silences_left(journal, "r1", site.at) == ()
 
 
-def test_a_run_whose_plan_silences_nobody_has_left_nothing(journal: SqlJournal) -> None:
+def test_a_run_without_silences_has_left_none(journal: SqlJournal) -> None:
     site = Site(journal)
     site.killed("n1", Verb.CONFIRM)
     assert silences_left(journal, "r1", site.at) == ()
 
 
-def test_status_and_report_tell_of_a_dead_controllers_silence_and_not_of_one_that_is_over(
+def test_status_and_report_show_the_silence_of_a_dead_controller_until_it_expires(
     journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its journal's times are far in the future, so that this clock is before the silence's end; then far in the past."""
+    """The journal's times are far in the future, so that the silence has not expired; then far in the past."""
     for run_id, at, told in (("r1", 4e9, True), ("r2", 1000.0, False)):
         folder = tmp_path / run_id
         site = Silencing(SqlJournal(folder), at=at, runs=int(run_id[1:]) - 1)

@@ -98,7 +98,7 @@ def test_the_selector_and_the_address_chosen() -> None:
     assert {node.rack for node in inventory.nodes.values()} == {"none"}
 
 
-def test_kubeconfig_and_context_of_the_endpoints_where_none_is_said() -> None:
+def test_kubeconfig_and_context_default_to_the_endpoints() -> None:
     sources = FakeSources(live=NODES)
     text = FILE.format(source="selector: pool", rest="endpoints: {kubeconfig: k, context: rno}\n")
     load_cluster(FakeFiles({"inventories/c.yaml": text}), sources, "c")
@@ -127,11 +127,11 @@ def test_another_label_leaves_the_digest_and_another_node_does_not() -> None:
         ("kubeconfig: k, addres: Hostname", NODES, "inventories/c.yaml:3:41: unknown key `addres` (did you mean `address`?) [unknown-key]"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named(source: str, nodes: tuple[LiveNode, ...], said: str) -> None:
+def test_mistakes_are_named(source: str, nodes: tuple[LiveNode, ...], said: str) -> None:
     assert complaint(source, nodes) == said
 
 
-def test_an_api_server_that_cannot_be_asked_is_bad_input() -> None:
+def test_an_unreachable_api_server_is_an_input_error() -> None:
     sources = FakeSources(trouble=RemoteError("forbidden", "nodes is forbidden", hint="give it the right"))
     text = FILE.format(source="kubeconfig: k", rest="")
     with pytest.raises(InputError) as caught:
@@ -159,7 +159,7 @@ def in_a_cloud(count: int) -> tuple[LiveNode, ...]:
     )
 
 
-def test_two_thousand_nodes_with_names_of_a_cloud_cost_a_node_no_more_than_few() -> None:
+def test_two_thousand_nodes_with_cloud_names_cost_no_more_per_node() -> None:
     """Such names fold badly: they differ in several numbers."""
     words = "kubeconfig: k, rackLabel: example.net/rack"
     assert calls(lambda: load(words, nodes=in_a_cloud(2000))) < 5 * calls(lambda: load(words, nodes=in_a_cloud(500)))
@@ -189,11 +189,11 @@ LABELS = {"pool": "batch", "gpu": "", "zone": "a"}
         ("tier notin (b)", True),
     ],
 )
-def test_selectors_hold_as_the_api_server_has_it(selector: str, holds: bool) -> None:
+def test_selectors_match_as_in_the_api_server(selector: str, holds: bool) -> None:
     assert label_selectors.matches(label_selectors.parse(selector), LABELS) is holds
 
 
 @pytest.mark.parametrize("selector", ["a b", "a=b=c", "a in b", "in (a)", "a in (b c)", ",", "a,,b", "-a", "a=/"])
-def test_what_is_no_selector(selector: str) -> None:
+def test_invalid_selectors(selector: str) -> None:
     with pytest.raises(label_selectors.SelectorError):
         label_selectors.parse(selector)

@@ -21,7 +21,7 @@ PLAYBOOK = "name: p\nsettings: {maxPods: 3}\n"
 
 
 class FakeFiles:
-    """A folder in a dictionary."""
+    """A folder as a dictionary."""
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.texts = texts

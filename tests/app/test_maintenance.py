@@ -1,4 +1,4 @@
-"""Looking after nodes outside of runs: what differs from the receipts and the journal, forgetting, and unlocking."""
+"""Maintenance of nodes outside of runs: differences from the receipts and the journal, forget, and unlock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KNOWN = Known("r1", MACHINE, 1000.0, {CONFIG: digest(OLD)})
 
 
 def verified(*lines: str, machine: str = MACHINE) -> RemoteAnswer:
-    """What a node says that run r1 confirmed."""
+    """The answer of a node that run r1 confirmed."""
     expected = f"expected r1-1 confirmed {digest(NEW)} 644 0:0 {CONFIG}"
     return answer("verify", f"fact machine-id {machine}", expected, *lines, *well())
 
@@ -36,34 +36,34 @@ def found(said: RemoteAnswer, known: Known | None = KNOWN) -> list[tuple[str, st
 # --------------------------------------------------------------------------------------------------- verify
 
 
-def test_a_node_as_its_receipts_and_the_journal_say_has_not_drifted() -> None:
+def test_a_node_that_matches_its_receipts_and_the_journal_has_not_drifted() -> None:
     assert found(verified(CONFIRMED, holds(NEW))) == []
     assert found(verified(CONFIRMED, holds(NEW)), None) == []
 
 
-def test_a_file_that_somebody_wrote_since_has_drifted() -> None:
+def test_a_file_that_changed_since_has_drifted() -> None:
     assert found(verified(CONFIRMED, holds(OLD))) == [("content-differs", CONFIG)]
     assert found(verified(CONFIRMED, holds(OLD)), None) == [("content-differs", CONFIG)]
 
 
-def test_a_machine_that_was_exchanged_is_told_by_the_journal_alone() -> None:
+def test_a_replaced_machine_is_detected_by_the_journal() -> None:
     other = verified(CONFIRMED, holds(NEW), machine="1" * 32)
     assert found(other) == [("machine-replaced", "node")]
     assert found(other, None) == []
 
 
-def test_a_node_whose_receipts_were_removed_expects_nothing_but_the_journal_does() -> None:
+def test_removed_receipts_are_detected_by_the_journal() -> None:
     bare = answer("verify", f"fact machine-id {MACHINE}", *well())
     assert found(bare) == [("receipts-gone", "node")]
     assert found(bare, None) == []
 
 
-def test_kubeadm_is_named_where_it_wrote_the_file_anew_after_the_run() -> None:
+def test_kubeadm_is_named_if_it_rewrote_the_file_after_the_run() -> None:
     upgraded = "fact kubeadm-upgraded 2000 /etc/kubernetes/tmp/kept"
     assert found(verified(CONFIRMED, holds(OLD), upgraded)) == [("kubeadm-rewrote", CONFIG)]
 
 
-def test_nodes_that_cannot_be_asked_are_told_and_are_not_as_they_should_be() -> None:
+def test_unreachable_nodes_are_reported_and_do_not_count_as_correct() -> None:
     nodes = Agents({("n1", "verify"): SILENT, ("n2", "verify"): verified(CONFIRMED, holds(NEW))})
     drifts, unread = verify_fleet(way_to("n1", "n2"), nodes, {"n1": KNOWN, "n2": KNOWN})
     assert unread == (Unread("n1", "connect-timeout", "no answer in 10 s"),)
@@ -74,7 +74,7 @@ def test_nodes_that_cannot_be_asked_are_told_and_are_not_as_they_should_be() -> 
 # --------------------------------------------------------------------------------------------------- forget
 
 
-def test_forgetting_is_fenced_and_a_node_that_refuses_says_why() -> None:
+def test_forget_is_fenced_and_a_refusal_has_a_reason() -> None:
     busy = answer("forget", "refused under-way transaction r2-1 is armed")
     nodes = Agents({("n2", "forget"): busy, ("n3", "forget"): SILENT})
     reports = forget_fleet(way_to("n1", "n2", "n3"), nodes, "u1", 7)
@@ -86,7 +86,7 @@ def test_forgetting_is_fenced_and_a_node_that_refuses_says_why() -> None:
 
 
 @pytest.mark.parametrize(("state", "moving"), [("armed", True), ("reverting", True), ("confirmed", False)])
-def test_a_node_is_under_way_while_its_receipt_may_still_change(state: str, *, moving: bool) -> None:
+def test_a_transaction_is_in_progress_while_its_receipt_may_change(state: str, *, moving: bool) -> None:
     said = answer("status", "token 1 r1 live", receipt("r1-1", state))
     reports = read_receipts(way_to("n1", "n2"), Agents({("n1", "status"): said}))
     assert under_way(reports) == (("n1",) if moving else ())
@@ -95,7 +95,7 @@ def test_a_node_is_under_way_while_its_receipt_may_still_change(state: str, *, m
 # --------------------------------------------------------------------------------------------------- unlock
 
 
-def test_a_node_is_held_by_the_run_whose_claim_lives() -> None:
+def test_a_node_is_held_by_the_run_with_a_live_claim() -> None:
     live, ended = answer("status", "token 3 r1 live"), answer("status", "token 3 r1 ended")
     says = {("n1", "status"): live, ("n2", "status"): ended, ("n3", "status"): SILENT}
     reports = read_receipts(way_to("n1", "n2", "n3"), Agents(says))
@@ -109,10 +109,8 @@ def freed(nodes: Agents, known: frozenset[str] = frozenset()) -> Freed:
 
 
 @pytest.mark.parametrize(("known", "claims"), [(frozenset({"r1"}), "r1"), (frozenset({"r9"}), "u1")])
-def test_a_claim_is_taken_over_and_ended_as_the_run_itself_where_its_journal_is_ours(
-    known: frozenset[str], claims: str
-) -> None:
-    """A run that our journal knows can be resumed with its next token; one of another journal never gets its nodes back."""
+def test_a_claim_is_ended_in_the_name_of_its_run_if_our_journal_has_it(known: frozenset[str], claims: str) -> None:
+    """A run of our journal can be resumed with its next token. A run of another journal never gets its nodes back."""
     nodes = Agents()
     assert freed(nodes, known) == Freed("n1", "r1")
     claim, clean = (words for _, words in nodes.asked)
@@ -121,18 +119,18 @@ def test_a_claim_is_taken_over_and_ended_as_the_run_itself_where_its_journal_is_
     assert nodes.agents["n1"].claim == f"7 {claims} ended"
 
 
-def test_a_node_that_refuses_the_claim_is_not_cleaned_up_and_says_why_it_is_not_free() -> None:
+def test_a_node_that_refuses_the_claim_is_not_cleaned_up_and_reports_the_reason() -> None:
     nodes = Agents({("n1", "status"): answer("status", "refused fenced token 9 is newer")})
     assert freed(nodes) == Freed("n1", "r1", "token 9 is newer [fenced]")
     assert nodes.verbs("n1") == ["status"]
 
 
-def test_a_node_that_is_lost_after_it_was_claimed_is_not_free() -> None:
+def test_a_node_that_is_lost_after_its_claim_is_not_released() -> None:
     nodes = Agents({("n1", "cleanup"): SILENT})
     assert freed(nodes).still == "no answer in 10 s [connect-timeout]"
 
 
-def test_what_cleaning_up_left_behind_is_told() -> None:
-    """What is armed is left to its guard."""
+def test_leftovers_of_the_cleanup_are_reported() -> None:
+    """An armed change is left to its guard."""
     left = answer("cleanup", "left the guard of r1-1 is armed", "left a lock")
     assert freed(Agents({("n1", "cleanup"): left})).still == "the guard of r1-1 is armed; a lock"

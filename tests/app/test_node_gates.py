@@ -1,4 +1,4 @@
-"""The node gates that ask the API server, over one that shows what a test wants: nothing unread or outdated passes."""
+"""The node gates that ask the API server, with a fake server: no missing or outdated answer passes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def unready(sight: Sight, message: str = "") -> Sight:
 
 @dataclass
 class Api(Absent):
-    """What each look shows, in turn, the last one again and again."""
+    """The result of each look, in turn; the last one repeats."""
 
     shows: list[Sight | RemoteError]
     looks: int = 0
@@ -75,14 +75,14 @@ def asked(*shows: Sight | RemoteError, of: Sequence[Gate] = GATES) -> Asked:
 # ------------------------------------------------------------------------------------------------- baseline
 
 
-def test_a_run_whose_gates_need_no_api_server_asks_none() -> None:
+def test_gates_that_need_no_api_server_ask_none() -> None:
     made = asked(AWAY, of=())
     assert made.before().baseline == ""
     assert made.now() == (PASSED, "", "")
     assert made.api.looks == 0
 
 
-def test_a_node_that_was_not_ready_before_is_not_touched_and_the_reason_is_told() -> None:
+def test_a_node_that_was_not_ready_before_is_not_touched_and_has_a_reason() -> None:
     with pytest.raises(UntouchableError) as raised:
         asked(unready(SEEN, "KubeletNotReady: cni")).before()
     said = "its Node is not Ready before the change: KubeletNotReady: cni"
@@ -113,14 +113,14 @@ def test_a_node_that_we_restarted_and_that_stays_not_ready_is_not_touched_again(
     assert sum(made.clock.waits) == AGAIN_READY
 
 
-def test_whether_it_is_ready_is_a_matter_of_its_own_gate_only() -> None:
+def test_readiness_counts_only_for_its_own_gate() -> None:
     assert asked(unready(SEEN), of=GATES[1:]).before().baseline
 
 
 # ---------------------------------------------------------------------------------------------- judgement
 
 
-def test_a_node_that_is_back_with_its_pods_passes() -> None:
+def test_a_ready_node_with_all_its_pods_passes() -> None:
     made = asked(SEEN, SEEN, RENEWED).before()
     assert made.now()[0] is UNKNOWN, "ready, but its lease may be from before the restart"
     assert made.now() == (PASSED, "", "")
@@ -132,7 +132,7 @@ def test_the_worst_gate_counts() -> None:
     assert (trigger, reference) == (FAILED, "gate-podsKept"), evidence
 
 
-def test_an_answer_that_the_node_did_not_give_is_unknown() -> None:
+def test_a_missing_answer_of_the_node_is_unknown() -> None:
     lost = replace(DONE, outcome=Outcome.LOST, reference="deadline", message="not finished after 30 s")
     made = asked(SEEN).before()
     assert made.now(report=lost) == (UNKNOWN, "deadline", "not finished after 30 s")
@@ -140,7 +140,7 @@ def test_an_answer_that_the_node_did_not_give_is_unknown() -> None:
     assert made.api.looks == 1
 
 
-def test_an_api_server_that_cannot_be_asked_is_unknown() -> None:
+def test_an_unreachable_api_server_is_unknown() -> None:
     made = asked(SEEN, AWAY).before()
     trigger, reference, evidence = made.now()
     assert (trigger, reference, "Connection refused" in evidence) == (UNKNOWN, "gate-nodeReady", True)
@@ -148,15 +148,15 @@ def test_an_api_server_that_cannot_be_asked_is_unknown() -> None:
 
 @pytest.mark.parametrize("written", ["", "{", '{"v": 99}'])
 def test_without_a_baseline_nothing_passes(written: str) -> None:
-    """A controller that comes after has only what the journal kept, maybe of another version."""
+    """A later controller has only the journal, perhaps of another version."""
     made = asked(RENEWED)
     made.baseline = written
     trigger, _, evidence = made.now()
     assert (trigger, "no baseline" in evidence) == (UNKNOWN, True)
 
 
-def test_pods_that_are_older_than_what_was_seen_before_pass_nobody() -> None:
-    """An API server's cache may be behind: what it does not show yet may be the harm that is looked for."""
+def test_an_outdated_list_of_pods_never_passes() -> None:
+    """An API server's cache may be outdated: the failure that the gate looks for may not be visible yet."""
     made = asked(SEEN, replace(RENEWED, pods_at=9), RENEWED, replace(RENEWED, pods_at=10)).before()
     assert "its cache is behind" in made.now()[2], "than the baseline"
     assert "its cache is behind" not in made.now()[2]

@@ -59,7 +59,7 @@ PLAN = Plan(
 
 
 class Outside:
-    """Nodes, local commands and clock as a test wants them; remembers what was asked."""
+    """Fake nodes, local commands and clock; records the requests."""
 
     def __init__(self, answers: list[RemoteAnswer], statuses: Mapping[str, int | None] | None = None) -> None:
         self.answers = answers
@@ -113,7 +113,7 @@ PROCESS = f"process {{}} {COMMAND_LINE}"
 
 
 def reading(**changes: str) -> RemoteAnswer:
-    """A healthy reading of the node, with some lines said otherwise."""
+    """A healthy reading of the node, with some lines replaced."""
     lines = {
         "receipt": RECEIPT.format("armed").strip(),
         "active": "unit kubelet.service ActiveState active",
@@ -162,7 +162,7 @@ def test_an_answer_that_never_came_is_lost_and_the_connection_given_up() -> None
     assert (found.trigger, found.reference, outside.released) == (Trigger.LOST, "connection-lost", 1)
 
 
-def test_a_node_that_was_never_reached_is_told_from_one_that_was_lost() -> None:
+def test_a_node_that_was_never_reached_differs_from_a_lost_one() -> None:
     outside = Outside([RemoteAnswer(None, b"", b"", started=False, reference="connection-refused", message="refused")])
     found = worker(outside)(ask(Verb.READ))
     assert isinstance(found, Answered)
@@ -183,7 +183,7 @@ def test_a_node_that_was_never_reached_is_told_from_one_that_was_lost() -> None:
         ({"command": "command disk 1 -", "healthz": ""}, Trigger.GATES_FAILED, "gate-disk"),
     ],
 )  # fmt: skip
-def test_the_worst_gate_speaks_for_the_node(changes: dict[str, str], trigger: Trigger, reference: str) -> None:
+def test_the_worst_gate_counts_for_the_node(changes: dict[str, str], trigger: Trigger, reference: str) -> None:
     found = judged(reading(**changes))
     assert (found.trigger, found.reference) == (trigger, reference)
 
@@ -194,8 +194,8 @@ def test_a_restart_between_two_readings_fails_the_process_gate() -> None:
 
 
 @pytest.mark.parametrize("verb", [Verb.APPLY, Verb.REVERT])
-def test_a_restart_by_our_own_doing_does_not(verb: Verb) -> None:
-    """A canary's rehearsal applies, takes back and applies again."""
+def test_a_restart_that_rollout_did_does_not(verb: Verb) -> None:
+    """A canary's rehearsal applies, reverts and applies again."""
     outside = Outside([reading(), ARMED, reading(pid="unit kubelet.service MainPID 8", process=PROCESS.format(8))])
     working = worker(outside)
     found = [working(ask(step)) for step in (Verb.MEASURE, verb, Verb.MEASURE)][-1]
@@ -231,7 +231,7 @@ def test_without_wave_gates_a_wave_passes() -> None:
     assert found.verdict is Verdict.PASS
 
 
-def test_what_cleanup_could_not_do_is_left_behind() -> None:
+def test_what_cleanup_could_not_do_is_a_leftover() -> None:
     outside = Outside([RemoteAnswer(None, b"", b"", started=False, reference="connect-timeout", message="no answer")])
     found = worker(outside)(ask(Verb.CLEAN))
     assert isinstance(found, Answered)
@@ -244,7 +244,7 @@ READY = Gate(GateKind.NODE_READY, GateScope.NODE, "nodeReady", timeout=0.01)
 
 
 class Api:
-    """An API server that shows one node, or is away."""
+    """An API server that shows one node, or is unreachable."""
 
     def __init__(self, ready: str) -> None:
         self.ready = ready
@@ -278,7 +278,7 @@ def gated(outside: Outside, ready: str) -> NodeWorker:
     return NodeWorker("r1", way, outside, outside, outside, plan, backends=backends)  # type: ignore[arg-type]
 
 
-def test_a_baseline_travels_in_the_answer_to_the_apply_whatever_becomes_of_it() -> None:
+def test_every_answer_to_an_apply_contains_the_baseline() -> None:
     lost = RemoteAnswer(None, b"", b"", started=True, reference="connection-lost", message="reset")
     outside = Outside([ARMED, lost])
     for trigger in (Trigger.ARMED, Trigger.LOST):
@@ -299,13 +299,13 @@ def test_without_a_baseline_a_node_is_not_touched(ready: str, trigger: Trigger, 
     assert outside.sent == []
 
 
-def test_what_the_agent_saw_wrong_needs_no_question_to_the_api() -> None:
+def test_a_failure_that_the_agent_measured_needs_no_request_to_the_api() -> None:
     found = gated(Outside([reading(healthz="healthz timeout")]), "")(ask(Verb.MEASURE))
     assert isinstance(found, Answered)
     assert (found.trigger, found.reference) == (Trigger.GATES_FAILED, "gate-healthz")
 
 
-def test_an_api_server_that_is_away_is_unknown() -> None:
+def test_an_unreachable_api_server_is_unknown() -> None:
     found = gated(Outside([reading()]), "")(ask(Verb.MEASURE))
     assert isinstance(found, Answered)
     assert (found.trigger, found.reference) == (Trigger.GATES_UNKNOWN, "gate-nodeReady")
@@ -323,7 +323,7 @@ def of_disruption(disruption: Disruption) -> Plan:
 
 
 def applied(plan: Plan, *answers: RemoteAnswer, regardless: bool = False) -> tuple[Answered, list[str], int]:
-    """What an apply brought, which verbs the node was asked for, how often its connection was given up."""
+    """The result of an apply, the verbs that the node got, and how often its connection was released."""
     outside = Outside(list(answers))
     found = worker(outside, plan)(replace(ask(Verb.APPLY), regardless=regardless))
     assert isinstance(found, Answered)
@@ -340,13 +340,13 @@ def test_a_node_that_pulls_nothing_is_changed_over_the_same_connection() -> None
     assert (found.trigger, found.pulls, verbs, released) == (Trigger.ARMED, (), ["status", "apply"], 0)
 
 
-def test_a_node_that_pulls_is_not_touched_and_its_images_are_told() -> None:
+def test_a_node_that_pulls_is_not_touched_and_its_images_are_named() -> None:
     found, verbs, released = applied(ASKING, pulling("pulls redis:7 quay.io/a/b@sha256:" + "0" * 64))
     assert (found.trigger, found.verb, verbs, released) == (Trigger.PULLING, Verb.APPLY, ["status"], 1)
     assert found.pulls == ("redis:7", "quay.io/a/b@sha256:" + "0" * 64)
 
 
-def test_nor_is_one_that_cannot_tell() -> None:
+def test_a_node_that_cannot_report_its_pulls_is_not_touched() -> None:
     found, verbs, _ = applied(ASKING, pulling(""))
     assert (found.trigger, found.pulls, verbs) == (Trigger.PULLING, (), ["status"])
 
@@ -356,15 +356,13 @@ def test_many_images_are_not_all_named() -> None:
     assert found.pulls == (*(f"i{n}" for n in range(10)), "3 more images")
 
 
-def test_a_node_that_goes_regardless_is_changed_and_what_that_cancelled_is_told() -> None:
+def test_an_overridden_node_is_changed_and_its_cancelled_pulls_are_named() -> None:
     found, verbs, released = applied(ASKING, pulling("pulls redis:7"), ARMED, regardless=True)
     assert (found.trigger, found.pulls, verbs, released) == (Trigger.ARMED, ("redis:7",), ["status", "apply"], 0)
 
 
 @pytest.mark.parametrize(("answer", "trigger"), [(LOST, Trigger.LOST), (GONE, Trigger.UNREACHED)])
-def test_a_node_that_does_not_say_what_it_pulls_is_as_one_that_does_not_answer(
-    answer: RemoteAnswer, trigger: Trigger
-) -> None:
+def test_a_node_without_an_answer_about_its_pulls_counts_as_unreachable(answer: RemoteAnswer, trigger: Trigger) -> None:
     found, verbs, released = applied(ASKING, answer)
     assert (found.trigger, verbs, released) == (trigger, ["status"], 1)
 
@@ -374,12 +372,12 @@ def test_a_node_that_does_not_say_what_it_pulls_is_as_one_that_does_not_answer(
     [PLAN, of_disruption(Disruption.NONE), of_disruption(Disruption.RELOAD)],
     ids=["overridden at once", "none", "reload"],
 )
-def test_what_cancels_no_pulls_or_cancels_them_in_any_case_asks_for_none(plan: Plan) -> None:
+def test_a_change_that_cancels_no_pulls_or_all_pulls_does_not_ask(plan: Plan) -> None:
     assert applied(plan, ARMED)[1] == ["apply"]
 
 
 @pytest.mark.parametrize("plan", [of_disruption(Disruption.RESTART_RUNTIME), of_disruption(Disruption.RESTART_KUBELET)])
-def test_what_restarts_anything_asks(plan: Plan) -> None:
+def test_a_change_that_restarts_anything_asks(plan: Plan) -> None:
     assert applied(plan, pulling("pulls redis"))[1] == ["status"]
 
 
@@ -396,7 +394,7 @@ def test_a_rollback_worker_has_no_plan_to_apply() -> None:
         worker(Outside([]), plan=None)(ask(Verb.APPLY))
 
 
-def test_only_a_way_back_is_told_of_a_later_transaction_of_its_run_and_only_when_it_reads() -> None:
+def test_only_a_rollback_gets_a_later_transaction_of_its_run_and_only_on_a_read() -> None:
     later = "history tx=r1-2 run=r1 counter=3 seq=2 state=confirmed cause=- left=0 finished=1 kubelet=-\n"
     asked = "history tx=r1-1 run=r1 counter=3 seq=1 state=reverted cause=asked left=0 finished=1 kubelet=-\n"
     answer = f"token 4 r9 live\n{later}{asked}" + asked.replace("history", "receipt")

@@ -1,4 +1,4 @@
-"""What a worker does for each command of the machine, over agents in memory; and what a rollback's never does."""
+"""What a worker does for each command of the machine, with agents in memory; and what a rollback's worker never does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def worker(nodes: Agents, plan: Plan | None = SMALL, around: Around | None = Non
     return NodeWorker("r1", WAY, nodes, made, Watch(), plan, plan is None, backends=backends, who="me@here")
 
 
-def test_the_waves_gates_are_asked_by_the_run_itself_and_by_no_node() -> None:
+def test_wave_gates_are_asked_by_the_controller_not_by_a_node() -> None:
     nodes, around = Agents(), Around()
     working = worker(nodes, replace(SMALL, gates=(alerts(SILENCING),)), around)
     opened = working(OpenWave(0, ("n1",)))
@@ -48,23 +48,23 @@ def test_the_waves_gates_are_asked_by_the_run_itself_and_by_no_node() -> None:
         JudgeWave(0),
     ],
 )
-def test_a_rollback_has_no_plan_and_so_does_nothing_that_needs_one(command: Ask | OpenWave | JudgeWave) -> None:
-    """That it is asked to is a fault of ours: it must not end as an answer of the node's."""
+def test_a_rollback_has_no_plan_and_does_nothing_that_needs_one(command: Ask | OpenWave | JudgeWave) -> None:
+    """Such a command is a bug in rollout: it must not become an answer of the node."""
     nodes = Agents()
     with pytest.raises(LookupError):
         worker(nodes, None)(command)
     assert not {"apply", "confirm"}.intersection(nodes.verbs("n1"))
 
 
-def test_a_node_that_is_not_to_be_drained_is_not_drained() -> None:
+def test_a_node_without_a_planned_drain_is_not_drained() -> None:
     nodes = Agents()
     with pytest.raises(LookupError):
         worker(nodes)(Ask("n1", Verb.DRAIN, 1, "r1-1", 3, left=60.0))
     assert nodes.verbs("n1") == ["status"], "it was claimed and looked at, and nothing was changed"
 
 
-def test_a_node_that_says_it_is_claimed_to_a_run_that_takes_claims_over_is_refused_as_false() -> None:
-    """Believed, one forged answer would stop the rollback on all other nodes."""
+def test_a_claim_that_a_rollback_should_have_taken_over_is_refused_as_false() -> None:
+    """If it were believed, one forged answer would stop the rollback on all other nodes."""
     nodes = Agents({("n1", "status"): answer("status", "refused claimed run r9 has it")})
     read = Ask("n1", Verb.READ, 1, "r1-1", 3)
     over = worker(nodes, None)(read)
@@ -77,8 +77,8 @@ def test_a_node_that_says_it_is_claimed_to_a_run_that_takes_claims_over_is_refus
     )
 
 
-def test_a_token_that_no_run_can_have_is_refused_and_not_taken_up() -> None:
-    """Believed, the next run's token would have to be higher still, until no agent takes it any more."""
+def test_an_impossible_token_is_refused_and_not_used() -> None:
+    """If it were believed, each next run would need a higher token, until no agent accepts it any more."""
     nodes = Agents({("n1", "status"): answer("status", f"token {10**14} r9 live", "refused fenced a newer run")})
     found = worker(nodes)(Ask("n1", Verb.READ, 1, "r1-1", 3))
     assert isinstance(found, Answered)

@@ -35,7 +35,7 @@ def test_a_number_without_digits_in_one_nodes_file_refuses_that_node_at_most() -
     assert [(left.name, left.reference) for left in made.left] == [(poisoned, "config-not-understood")]
 
 
-def test_two_thousand_nodes_come_out_as_a_handful_of_groups() -> None:
+def test_two_thousand_nodes_become_a_few_groups() -> None:
     found = inventory()
     snapshot = mixed(found)
     splice.splice.cache_clear()
@@ -88,14 +88,14 @@ def test_nodes_that_differ_only_in_their_own_flags_need_one_canary() -> None:
     assert len(plan.waves[0].nodes) == 1
 
 
-def test_a_node_the_snapshot_does_not_hold_is_unreachable() -> None:
+def test_a_node_that_the_snapshot_does_not_contain_is_unreachable() -> None:
     found = inventory(2)
     plan = planned(found, fleet(found, {}))
     assert {(entry.standing, entry.reference) for entry in plan.left} == {(Standing.UNREACHABLE, "not-in-snapshot")}
     assert check_preflight(plan).refused
 
 
-def test_kubelets_newer_than_the_table_are_taken_for_one_of_it_and_the_plan_says_so() -> None:
+def test_kubelets_newer_than_the_table_are_treated_as_the_assumed_minor_with_a_remark() -> None:
     found = inventory(3)
     known, *new = found.nodes
     later = {name: replace(kubeadm(version="1.36.0", runtime="containerd"), kubelet_version="1.99.1") for name in new}
@@ -124,7 +124,7 @@ def test_every_mistake_in_settings_once() -> None:
         (FleetSnapshot("rno", "x" * 64, "", {}), "snapshot-of-another-inventory"),
     ],
 )
-def test_a_snapshot_of_something_else(snapshot: FleetSnapshot, reference: str) -> None:
+def test_a_snapshot_of_another_cluster_or_inventory(snapshot: FleetSnapshot, reference: str) -> None:
     with pytest.raises(InputError) as caught:
         planned(inventory(1), snapshot)
     assert caught.value.reference == reference

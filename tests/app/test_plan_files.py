@@ -1,4 +1,4 @@
-"""A plan file that another program sealed does no more than a plan of rollout's own may do."""
+"""A plan file that another program sealed can do no more than a plan that rollout made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def plan() -> Plan:
 
 
 def refused(plan: Plan, edit: Callable[[dict[str, Any]], object]) -> InputError:
-    """Why the plan is not read with this edit of its first group's change, sealed anew."""
+    """The reason why the plan is refused after this edit of its first group's change and a new seal."""
     document = json.loads(plan_codec.encode(plan))
     document.pop("digest")
     document["blobs"][digest(CRON.encode())] = CRON
@@ -61,6 +61,6 @@ def test_a_foreign_unit_is_refused_with_its_name(plan: Plan, where: str) -> None
     assert "restarts or signals sshd.service, which is neither the kubelet's unit nor" in str(error)
 
 
-def test_however_much_is_foreign_the_message_can_be_read(plan: Plan) -> None:
+def test_the_message_about_many_foreign_paths_stays_short(plan: Plan) -> None:
     error = refused(plan, lambda change: change["files"].extend(writes(f"/etc/cron.d/{at}") for at in range(50)))
     assert len(error.problems) == MOST_PROBLEMS

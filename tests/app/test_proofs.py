@@ -1,4 +1,4 @@
-"""The proof of a rollback: every node is read once more, and judged by what it says, not by what was done to it."""
+"""The proof of a rollback: every node is read again, and judged by what it reports, not by what was requested."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ELSEWHERE = "healthzPort: 10300\n"
 
 
 def read_again(*lines: str, state: str = "reverted", **changes: str) -> RemoteAnswer:
-    """What a node says that was taken back, with some lines of its kubelet's said otherwise."""
+    """The answer of a reverted node, with some lines of its kubelet replaced."""
     return answer("verify", receipt("r1-1", state), *(lines or BACK), *well(**changes))
 
 
@@ -35,12 +35,12 @@ def verdict(said: RemoteAnswer, left: tuple[str, ...] = ()) -> tuple[Proven, str
     return found.proven, "; ".join(found.evidence)
 
 
-def test_a_node_with_its_old_bytes_and_a_kubelet_that_is_well_is_back() -> None:
+def test_a_node_with_its_old_bytes_and_a_healthy_kubelet_is_proven() -> None:
     found = proof(Agents({("n1", "verify"): read_again()}))
     assert found == NodeProof("n1", Proven.PROVEN, (), ((CONFIG, digest(OLD)),))
 
 
-def test_what_was_read_back_counts_and_not_what_was_asked_for() -> None:
+def test_the_reading_counts_and_not_the_request() -> None:
     assert verdict(read_again(state="confirmed")) == (Proven.WRONG, "transaction r1-1 is confirmed")
     proven, evidence = verdict(read_again(BACK[0], holds(b"maxPods: 120\n")))
     assert (proven, "[content-differs]" in evidence) == (Proven.WRONG, True)
@@ -48,17 +48,17 @@ def test_what_was_read_back_counts_and_not_what_was_asked_for() -> None:
     assert (proven, evidence) == (Proven.WRONG, f"a guard is left: {BOOT_UNIT}")
 
 
-def test_what_cleaning_up_left_behind_is_told() -> None:
+def test_leftovers_of_the_cleanup_are_reported() -> None:
     assert verdict(read_again(), ("a timer",)) == (Proven.WRONG, "left behind: a timer")
 
 
-def test_a_node_that_cannot_be_read_again_proves_nothing() -> None:
+def test_a_node_that_cannot_be_read_again_is_not_proven() -> None:
     said = "could not be read again: no answer in 10 s [connect-timeout]"
     assert verdict(SILENT) == (Proven.UNKNOWN, said)
 
 
 class Moved(Agents):
-    """A node whose kubelet serves healthz at another port than 10248."""
+    """A node with a kubelet that serves healthz on another port than 10248."""
 
     def __init__(self, snapshot: RemoteAnswer, says_there: str = "healthz ok") -> None:
         super().__init__({("n1", "snapshot"): snapshot})
@@ -82,20 +82,20 @@ def snapshot(config: str) -> RemoteAnswer:
     ("there", "proven"),
     [("healthz ok", Proven.PROVEN), ("healthz refused", Proven.WRONG), ("healthz 500", Proven.WRONG)],
 )
-def test_a_kubelet_that_serves_healthz_elsewhere_is_asked_there(there: str, proven: Proven) -> None:
+def test_a_kubelet_with_healthz_on_another_port_is_asked_there(there: str, proven: Proven) -> None:
     nodes = Moved(snapshot(ELSEWHERE), there)
     assert proof(nodes).proven is proven
     assert nodes.ports() == ["10248", "10300"]
 
 
-def test_a_kubelet_that_should_answer_where_it_was_asked_is_not_asked_again() -> None:
+def test_a_kubelet_with_healthz_on_the_default_port_is_not_asked_again() -> None:
     nodes = Moved(snapshot("healthzPort: 10248\n"))
     found = proof(nodes)
     assert (found.proven, found.evidence) == (Proven.WRONG, ("healthz: refused",))
     assert nodes.ports() == ["10248"]
 
 
-def test_where_it_is_not_known_where_to_ask_healthz_is_unknown() -> None:
+def test_with_an_unknown_port_healthz_is_unknown() -> None:
     found = proof(Moved(SILENT))
     assert (found.proven, found.evidence) == (Proven.UNKNOWN, ("nothing on the node can ask healthz",))
 

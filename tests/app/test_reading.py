@@ -1,4 +1,4 @@
-"""Reading a fleet: one round trip a node, and one node's trouble is data that holds up nobody."""
+"""Reading a fleet: one round trip per node. An error of one node is data and does not delay the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Wall:
         return "2026-11-20T16:00:00Z"
 
 
-def test_nodes_are_reached_as_the_inventory_says() -> None:
+def test_nodes_are_reached_as_the_inventory_defines() -> None:
     found = inventory(3)
     first, second, _ = found.nodes
     nodes = dict(found.nodes)
@@ -36,7 +36,7 @@ def test_nodes_are_reached_as_the_inventory_says() -> None:
     assert way.sudo == {name: nodes[name].through_sudo for name in (first, second)}
 
 
-def test_a_snapshot_has_every_node_also_those_that_could_not_be_read() -> None:
+def test_a_snapshot_contains_every_node_including_unread_ones() -> None:
     says = {("n1", "snapshot"): answer("snapshot", f"fact machine-id {MACHINE}", *well()), ("n2", "snapshot"): SILENT}
     nodes = Agents(says)
     found = snapshot_fleet(inventory(2), WAY, nodes, Wall())
@@ -49,7 +49,7 @@ def test_a_snapshot_has_every_node_also_those_that_could_not_be_read() -> None:
     assert {words["verb"] for _, words in nodes.asked} == {"snapshot"}, "a verb that only reads"
 
 
-def test_receipts_are_read_without_a_claim_and_who_answers_is_told_as_it_does() -> None:
+def test_receipts_are_read_without_a_claim_and_each_answer_is_announced() -> None:
     nodes = Agents(
         {("n1", "status"): answer("status", "token 3 r1 live", receipt("r1-1", "confirmed")), ("n2", "status"): SILENT}
     )
@@ -63,20 +63,20 @@ def test_receipts_are_read_without_a_claim_and_who_answers_is_told_as_it_does() 
     assert sorted(nodes.released) == ["n1", "n2"]
 
 
-def test_a_node_that_does_not_answer_says_nothing_of_its_restarts() -> None:
+def test_a_node_that_does_not_answer_has_no_restart_pause() -> None:
     no_unit = answer("status", "token 0 - ended")
     nodes = Agents({("n2", "status"): SILENT, ("n3", "status"): no_unit})
     assert restart_pauses(way_to("n1", "n2", "n3"), nodes) == ("10s",)
 
 
 @pytest.mark.parametrize("sudo", [False, True])
-def test_sudo_is_used_where_the_inventory_says_so(*, sudo: bool) -> None:
+def test_sudo_is_used_if_the_inventory_sets_it(*, sudo: bool) -> None:
     nodes = Agents()
     read_receipts(way_to("n1", sudo=sudo), nodes)
     assert [words["sudo"] for _, words in nodes.asked] == [str(sudo)]
 
 
-def test_a_connection_is_given_back_whatever_becomes_of_the_reading() -> None:
+def test_a_connection_is_always_released() -> None:
     nodes = Agents()
 
     def read(target: Target) -> str:

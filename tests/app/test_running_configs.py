@@ -1,4 +1,4 @@
-"""What running kubelets have of files that changed since they started: /configz, our own last transaction there, or nothing known."""
+"""What running kubelets loaded of files that changed since: from /configz, our last transaction, or unknown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WITH_API = replace(some_nodes(1), endpoints=Endpoints(kubeconfig="admin.conf", c
 
 
 class Api:
-    """Answers of ``/configz``; remembers whom it was asked as."""
+    """Answers of ``/configz``; records the kubeconfig of each request."""
 
     def __init__(self, answer: Mapping[str, Any] | Exception) -> None:
         self.answer = answer
@@ -47,7 +47,7 @@ class Api:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> SqlJournal:
-    """With one run, that wrote ``LOADED`` onto the node."""
+    """A journal with one run that wrote ``LOADED`` to the node."""
     (group,) = SMALL.groups
     file = replace(group.change.files[0], path=CONFIG, after=digest(LOADED.encode()))
     change = replace(group.change, files=(file,))
@@ -89,21 +89,21 @@ def test_the_kubelet_itself_is_asked_first(journal: SqlJournal) -> None:
     assert (max_pods(found), api.asked) == (77, [("admin.conf", "blue", NAME)])
 
 
-def test_the_kubeconfig_of_the_command_line_takes_the_place_of_the_inventorys(journal: SqlJournal) -> None:
+def test_the_kubeconfig_of_the_command_line_replaces_the_inventorys(journal: SqlJournal) -> None:
     api = Api({"maxPods": 77})
     known(edited(), journal, api, WITH_API, "mine.conf")
     assert api.asked == [("mine.conf", "", NAME)]
 
 
 @pytest.mark.parametrize("api", [Api(RemoteError("forbidden", "no")), Api({})], ids=["not allowed", "no kubeconfig"])
-def test_else_our_last_transaction_tells_what_it_wrote(journal: SqlJournal, api: Api) -> None:
+def test_otherwise_the_last_transaction_counts(journal: SqlJournal, api: Api) -> None:
     endpoints = Endpoints() if api.answer == {} else WITH_API.endpoints
     found = known(edited(**OURS), journal, api, replace(WITH_API, endpoints=endpoints))
     assert (max_pods(found), found.stale) == (110, STALE)
 
 
-def test_else_it_is_not_known(journal: SqlJournal) -> None:
-    """No transaction of this journal started the kubelet: of none, of another journal's run, of a run that is gone."""
+def test_otherwise_it_is_unknown(journal: SqlJournal) -> None:
+    """The kubelet was started by no transaction, by a run of another journal, or by a run that is gone."""
     here = replace(WITH_API, endpoints=Endpoints())
     for node in (edited(), edited(**{"loaded.kubelet.service": "r9-1"})):
         assert known(node, journal, Api({}), here).running == ""
@@ -111,13 +111,13 @@ def test_else_it_is_not_known(journal: SqlJournal) -> None:
     assert known(foreign, journal, Api({}), here).running == ""
 
 
-def test_a_file_that_holds_what_was_loaded_did_not_change_for_its_reader(journal: SqlJournal) -> None:
-    """Somebody saved it again, or undid an edit."""
+def test_a_file_with_the_loaded_content_is_not_stale(journal: SqlJournal) -> None:
+    """The file was saved again, or an edit was undone."""
     same = replace(kubeadm(NAME, config=LOADED), stale=STALE, facts=OURS, receipts=edited().receipts)
     assert known(same, journal, Api({"maxPods": 110}), WITH_API).stale == ()
 
 
-def test_nodes_without_edits_are_not_asked_for(journal: SqlJournal) -> None:
+def test_nodes_without_edits_are_not_asked(journal: SqlJournal) -> None:
     api = Api(RemoteError("forbidden", "no"))
     quiet = fleet(WITH_API, {NAME: kubeadm(NAME)})
     assert with_running(quiet, WITH_API, journal, api) is quiet
@@ -128,7 +128,7 @@ def test_nodes_without_edits_are_not_asked_for(journal: SqlJournal) -> None:
     assert api.asked == []
 
 
-def test_what_one_node_holds_keeps_nobody_else(journal: SqlJournal) -> None:
+def test_one_failing_node_does_not_affect_others(journal: SqlJournal) -> None:
     """An answer that rollout fails on leaves its node unread."""
     inventory = replace(some_nodes(2), endpoints=WITH_API.endpoints)
     first, second = inventory.nodes

@@ -1,4 +1,4 @@
-"""Which run may be gone on with, and what is looked at again under the lease: others act while an operator is asked."""
+"""Which run may be resumed, and what is checked again under the lease: others may act during the confirmation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Desk:
         )
 
     def begin(self, run: str) -> RunState:
-        """What a plan finds on its nodes is what it changes."""
+        """A plan changes what it finds on its nodes."""
         for node in self.play.nodes.values():
             node.files = OLD
         self.play.carry_out(replace(self.order, run=run))
@@ -57,7 +57,7 @@ class Desk:
         return go_on(self.play.order, unasked, self.tools())
 
     def owing(self, run: str) -> RunState:
-        """A run that ends, and owes something to one node, which is there again."""
+        """A run that ended with a pending recovery of one node that answers again."""
         self.play.cut_off("a-3")
         end = self.begin(run)
         assert (end.ending, end.nodes["a-3"].owed) == (Ending.DONE, True)
@@ -70,8 +70,8 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(SqlJournal(tmp_path))
 
 
-def test_a_word_that_was_not_heard_before_the_end_does_not_end_a_catch_up(desk: Desk) -> None:
-    """Whoever said it was told that it came too late, or that nobody had heard."""
+def test_a_request_that_was_not_handled_before_the_end_does_not_end_a_recovery(desk: Desk) -> None:
+    """The sender was told that it was too late, or not handled."""
     end = desk.owing("r1")
     desk.journal.ask("r1", "abort", "anna@laptop", "slow pulls", "run")
     caught_up = desk.go_on("r1")
@@ -81,7 +81,7 @@ def test_a_word_that_was_not_heard_before_the_end_does_not_end_a_catch_up(desk: 
     assert desk.journal.requests("r1", 0) == ()
 
 
-def test_a_run_that_another_has_followed_while_the_operator_was_asked_is_not_gone_on_with(desk: Desk) -> None:
+def test_a_run_that_was_superseded_during_the_confirmation_is_not_resumed(desk: Desk) -> None:
     desk.owing("r1")
     owing(desk.journal, "r1")
     desk.begin("r2")
@@ -94,8 +94,8 @@ def test_a_run_that_another_has_followed_while_the_operator_was_asked_is_not_gon
 
 
 @pytest.mark.parametrize("acts", [False, True])
-def test_only_a_run_that_touched_nothing_is_looked_past(desk: Desk, acts: bool) -> None:
-    """Another journal's run takes over: at once, or when the first node was changed."""
+def test_only_a_run_that_touched_nothing_is_skipped(desk: Desk, acts: bool) -> None:
+    """A run of another journal takes over: at once, or after the first node was changed."""
     desk.owing("r1")
 
     def take_over(*_: object) -> None:

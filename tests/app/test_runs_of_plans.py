@@ -1,4 +1,4 @@
-"""Runs of a plan from their beginning: what is written down first, who may begin, resume or roll back, and what is left."""
+"""Runs of a plan: what is journaled first, which runs may start, be resumed or be rolled back, and what remains."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def states(state: RunState) -> set[NodeState]:
 # ---------------------------------------------------------------------------------------------------- begin
 
 
-def test_a_plan_is_carried_out_and_what_is_told_is_what_the_nodes_hold(site: Site) -> None:
+def test_a_plan_is_applied_and_the_report_matches_the_nodes(site: Site) -> None:
     end = site.apply()
     assert (end.ending, states(end)) == (Ending.DONE, {NodeState.CONFIRMED})
     assert {agent.state for agent in site.nodes.agents.values()} == {"confirmed"}
@@ -62,7 +62,7 @@ def test_a_plan_is_carried_out_and_what_is_told_is_what_the_nodes_hold(site: Sit
     assert site.journal.holder(CLUSTER) is None
 
 
-def test_a_run_is_written_down_with_its_plan_and_its_reason(site: Site) -> None:
+def test_a_run_is_journaled_with_its_plan_and_its_reason(site: Site) -> None:
     site.apply()
     header = site.journal.header("r1")
     assert (header.who, header.reason, header.goal) == ("me@here", "slow pulls", Goal.APPLY)
@@ -78,7 +78,7 @@ def test_a_plan_is_only_for_the_inventory_that_it_was_made_for() -> None:
         assert raised.value.problems[0].reference == "plan-for-another-inventory"
 
 
-def test_each_run_has_a_higher_token_than_all_before_it_and_than_the_nodes_had_when_it_was_planned(site: Site) -> None:
+def test_each_run_has_a_higher_token_than_all_earlier_runs_and_the_planned_nodes(site: Site) -> None:
     assert highest_counter(site.journal, CLUSTER) == 0
     site.killed("n1", Verb.APPLY)
     site.resume("r1")
@@ -93,7 +93,7 @@ def test_a_cluster_without_runs_has_nothing_unfinished_and_no_plan(site: Site) -
     assert raised.value.reference == "no-plan"
 
 
-def test_while_a_run_has_not_ended_no_other_is_begun_and_nothing_is_written(site: Site) -> None:
+def test_no_run_starts_and_nothing_is_written_while_another_has_not_ended(site: Site) -> None:
     site.killed("n2", Verb.APPLY)
     with pytest.raises(StateError) as raised:
         site.apply()
@@ -112,8 +112,8 @@ class Locked(SqlJournal):
         raise StateError("locked", f"run {run} of {cluster} is at work")
 
 
-def test_while_the_controller_of_a_run_lives_the_cluster_is_locked(site: Site, tmp_path: Path) -> None:
-    """That says more than that the run has not ended: who has it, and that it goes on."""
+def test_a_cluster_is_locked_while_a_controller_is_alive(site: Site, tmp_path: Path) -> None:
+    """``locked`` is more precise than ``run-unfinished``: it names the holder, and the run is in progress."""
     site.killed("n2", Verb.APPLY)
     with pytest.raises(StateError) as raised:
         Site(Locked(tmp_path)).apply()
@@ -121,8 +121,8 @@ def test_while_the_controller_of_a_run_lives_the_cluster_is_locked(site: Site, t
     assert [header.run for header in site.journal.runs(CLUSTER)] == ["r1"]
 
 
-def test_a_run_of_another_version_does_not_stand_in_the_way(site: Site) -> None:
-    """Nobody here can tell whether it has ended; the nodes' own claims do."""
+def test_a_run_of_another_version_does_not_block_a_new_run(site: Site) -> None:
+    """This version cannot know whether it has ended. The claims on the nodes show it."""
     site.killed("n1", Verb.READ)
     elsewhere = Answered(1.0, "n1", 1, Verb.READ, Trigger.GATES_PASSED)
     with leased(site.journal, CLUSTER, "r1"):
@@ -131,13 +131,13 @@ def test_a_run_of_another_version_does_not_stand_in_the_way(site: Site) -> None:
 
 
 class Broken(SqlJournal):
-    """Somebody changed what was written, or it cannot be read now."""
+    """The journal was changed, or it cannot be read now."""
 
     def events(self, run: str, after: int = 0) -> tuple[str, ...]:
         raise StateError("journal-broken", "event 3 is not as it was written")
 
 
-def test_a_journal_that_is_broken_begins_nothing(site: Site, tmp_path: Path) -> None:
+def test_no_run_starts_with_a_broken_journal(site: Site, tmp_path: Path) -> None:
     site.apply()
     with pytest.raises(StateError) as raised:
         check_nothing_unfinished(Broken(tmp_path), CLUSTER)
@@ -145,7 +145,7 @@ def test_a_journal_that_is_broken_begins_nothing(site: Site, tmp_path: Path) -> 
 
 
 class Unreleasing(SqlJournal):
-    """The lease cannot be given back."""
+    """The lease cannot be released."""
 
     def __init__(self, folder: Path, reference: str) -> None:
         super().__init__(folder)
@@ -156,18 +156,18 @@ class Unreleasing(SqlJournal):
         raise StateError(self.reference, f"{run} of {cluster} keeps its lease")
 
 
-def test_a_lease_that_cannot_be_given_back_is_no_reason_to_fail(tmp_path: Path) -> None:
-    """It is free when it has been silent for a while."""
+def test_a_lease_that_cannot_be_released_is_no_failure(tmp_path: Path) -> None:
+    """It expires without heartbeats."""
     assert Site(Unreleasing(tmp_path, "journal-away")).apply().ending is Ending.DONE
 
 
-def test_a_lease_that_another_took_is_told(tmp_path: Path) -> None:
+def test_a_lease_that_another_controller_took_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StateError) as raised:
         Site(Unreleasing(tmp_path, "lease-lost")).apply()
     assert raised.value.reference == "lease-lost"
 
 
-def test_too_many_nodes_that_do_not_answer_stop_a_run_before_it_begins(site: Site) -> None:
+def test_too_many_unreachable_nodes_stop_a_run_before_it_starts(site: Site) -> None:
     site.nodes.says |= {(name, "status"): SILENT for name in NAMES}
     end = site.apply()
     assert (end.ending, has_acted(site.journal, "r1")) == (Ending.PREFLIGHT, False)
@@ -187,7 +187,9 @@ def test_too_many_nodes_that_do_not_answer_stop_a_run_before_it_begins(site: Sit
 @pytest.mark.parametrize(
     ("node", "verb"), [("n1", Verb.READ), ("n1", Verb.APPLY), ("n1", Verb.CONFIRM), ("n3", Verb.APPLY)]
 )
-def test_a_killed_run_is_resumed_with_a_new_token_from_what_the_nodes_say(site: Site, node: str, verb: Verb) -> None:
+def test_a_killed_run_is_resumed_with_a_new_token_from_the_state_of_the_nodes(
+    site: Site, node: str, verb: Verb
+) -> None:
     site.killed(node, verb)
     end = site.resume("r1")
     assert (end.ending, states(end), end.counter) == (Ending.DONE, {NodeState.CONFIRMED}, 2)
@@ -205,24 +207,27 @@ def test_a_run_that_has_ended_is_not_resumed(site: Site) -> None:
     assert raised.value.reference == "nothing-owed"
 
 
-def test_a_run_that_owes_something_is_caught_up_and_not_resumed(site: Site) -> None:
+def test_a_run_with_pending_recoveries_is_recovered_and_not_resumed(site: Site) -> None:
     site.nodes.says["n3", "status"] = SILENT
     assert site.apply().nodes["n3"].owed
     assert owing(site.journal, "r1").order.run == "r1"
     with pytest.raises(StateError) as raised:
         resumable(site.journal, "r1")
-    assert raised.value.hint == "`rollout catch-up r1` for the nodes it owes"
+    assert raised.value.hint == "`rollout recover r1` does its pending recoveries"
 
 
-def test_a_run_that_has_not_ended_is_resumed_and_not_caught_up(site: Site) -> None:
+def test_a_run_that_has_not_ended_is_resumed_and_not_recovered(site: Site) -> None:
     site.killed("n2", Verb.APPLY)
     with pytest.raises(StateError) as raised:
         owing(site.journal, "r1")
-    assert (raised.value.reference, raised.value.hint) == ("not-done", "`rollout resume r1` asks the nodes it owes too")
+    assert (raised.value.reference, raised.value.hint) == (
+        "not-done",
+        "`rollout resume r1` also does its pending recoveries",
+    )
 
 
-def test_what_was_asked_of_a_node_counts_as_done_also_if_its_answer_was_never_heard(site: Site) -> None:
-    """The controller died in it, and its successor was turned away before it did anything itself."""
+def test_a_request_to_a_node_counts_as_done_even_without_an_answer(site: Site) -> None:
+    """The controller died during the request, and its successor was refused before it did anything."""
     site.killed("n1", Verb.APPLY)
     assert has_acted(site.journal, "r1")
     site.nodes.says |= {(name, "status"): answer("status", "refused fenced token 9 is newer") for name in NAMES}
@@ -242,7 +247,7 @@ def test_a_resume_asks_back_ends_for_what_the_plan_needs_and_a_rollback_for_noth
     assert needs_of_run(site.journal, "r2") == Needs()
 
 
-def test_a_plan_that_another_version_wrote_is_refused_with_what_to_do(site: Site) -> None:
+def test_a_plan_of_another_version_is_refused_with_a_hint(site: Site) -> None:
     site.apply()
     header = replace(site.journal.header("r1"), run="r9", plan=b'{"version": 99}')
     site.journal.begin(header)
@@ -271,8 +276,8 @@ def test_a_run_is_rolled_back_over_its_own_claims(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("node", "verb"), [("n1", Verb.READ), ("n2", Verb.REVERT)])
-def test_a_rollback_that_was_killed_is_resumed_over_claims_as_it_began(site: Site, node: str, verb: Verb) -> None:
-    """The run that it takes back still holds the nodes that the rollback had not come to."""
+def test_a_killed_rollback_is_resumed_and_still_takes_over_claims(site: Site, node: str, verb: Verb) -> None:
+    """The run that it reverts still holds the nodes that the rollback had not reached."""
     site.killed("n3", Verb.APPLY)
     site.dies_at = (node, verb)
     with pytest.raises(KilledError):
@@ -282,7 +287,7 @@ def test_a_rollback_that_was_killed_is_resumed_over_claims_as_it_began(site: Sit
     assert (end.ending, states(end)) == (Ending.DONE, {NodeState.REVERTED})
 
 
-def test_nodes_that_the_inventory_no_longer_has_cannot_be_reached() -> None:
+def test_nodes_that_are_no_longer_in_the_inventory_are_refused() -> None:
     check_in_inventory(NAMES, fleet(), "use --limit")
     with pytest.raises(UsageError) as raised:
         check_in_inventory([*NAMES, "n8", "n9"], fleet(), "use --limit")
@@ -293,7 +298,7 @@ def test_nodes_that_the_inventory_no_longer_has_cannot_be_reached() -> None:
 # -------------------------------------------------------------------------------- what was confirmed last
 
 
-def test_what_was_confirmed_last_is_known_with_the_machine_and_with_what_was_replaced(site: Site) -> None:
+def test_the_last_confirmed_state_includes_the_machine_and_the_replaced_content(site: Site) -> None:
     site.apply()
     at = site.journal.header("r1").at
     assert last_confirmed(site.journal, CLUSTER) == dict.fromkeys(
@@ -301,13 +306,13 @@ def test_what_was_confirmed_last_is_known_with_the_machine_and_with_what_was_rep
     )
 
 
-def test_a_node_that_was_taken_back_since_is_not_expected_to_hold_anything(site: Site) -> None:
+def test_a_node_that_was_reverted_since_has_no_confirmed_state(site: Site) -> None:
     site.apply()
     site.roll_back("r1", ("n2",))
     assert set(last_confirmed(site.journal, CLUSTER)) == {"n1", "n3"}
 
 
-def test_a_node_that_a_later_run_did_not_touch_is_known_by_the_one_before(site: Site) -> None:
+def test_a_node_that_a_later_run_did_not_touch_keeps_its_confirmed_state(site: Site) -> None:
     site.apply()
     site.nodes.says |= {(name, "apply"): answer("apply", "refused drifted /etc/a") for name in ("n2", "n3")}
     site.apply()
@@ -315,8 +320,8 @@ def test_a_node_that_a_later_run_did_not_touch_is_known_by_the_one_before(site: 
     assert {name: known.run for name, known in found.items()} == {"n1": "r2", "n2": "r1", "n3": "r1"}
 
 
-def test_behind_a_run_that_cannot_be_read_nothing_is_known(site: Site) -> None:
-    """It may have taken back whatever is older."""
+def test_nothing_older_than_an_unreadable_run_counts(site: Site) -> None:
+    """It may have reverted any older change."""
     site.apply()
     header: RunHeader = replace(site.journal.header("r1"), run="r9", order="{}")
     site.journal.begin(header)
@@ -335,7 +340,7 @@ def test_a_node_that_the_plan_of_its_run_does_not_have_is_not_known(site: Site) 
     assert {name: known.run for name, known in last_confirmed(site.journal, CLUSTER).items()} == {"n1": "r9"}
 
 
-def test_a_run_knows_from_which_nodes_later_rollbacks_took_it_back(site: Site) -> None:
+def test_later_rollbacks_of_a_run_are_known_with_their_nodes(site: Site) -> None:
     site.apply()
     assert rolled_back_since(site.journal, "r1") == {}
     site.roll_back("r1", ("n1",))

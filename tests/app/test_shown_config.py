@@ -1,4 +1,4 @@
-"""The effective-config gate asks ``/configz`` where it may, and can do without."""
+"""The effective-config gate reads ``/configz`` if it may, and works without it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FOUND = (Verdict.PASS, "command line and 1 file as planned")
 
 
 class Api:
-    """An API server that shows this, or says why not."""
+    """An API server that shows this configuration, or an error."""
 
     def __init__(self, answer: Mapping[str, Any] | RemoteError) -> None:
         self.answer = answer
@@ -73,7 +73,7 @@ def test_configz_differs(differs: dict[str, Any], said: str) -> None:
     assert evidence.endswith(said)
 
 
-def test_what_is_empty_is_not_shown() -> None:
+def test_empty_fields_are_not_compared() -> None:
     planned = replace(PLANNED, effective=(("serializeImagePulls", "false"), ("clusterDNS", "[]"), ("a", '"0s"')))
     assert shown(Api({})).judged("n1", planned, 10.0, FOUND)[0] is Verdict.PASS
 
@@ -81,7 +81,7 @@ def test_what_is_empty_is_not_shown() -> None:
 @pytest.mark.parametrize(
     "found", [(Verdict.FAIL, "/f is absent"), (Verdict.UNKNOWN, "the kubelet's command line could not be read")]
 )
-def test_what_is_wrong_already_needs_no_question(found: tuple[Verdict, str]) -> None:
+def test_a_failed_gate_or_a_change_without_fields_needs_no_request(found: tuple[Verdict, str]) -> None:
     api = Api(SHOWN)
     assert shown(api).judged("n1", PLANNED, 10.0, found) == found
     assert shown(api).judged("n1", CHANGE, 10.0, FOUND) == FOUND
@@ -89,7 +89,7 @@ def test_what_is_wrong_already_needs_no_question(found: tuple[Verdict, str]) -> 
 
 
 @pytest.mark.parametrize("reference", ["unauthorized", "forbidden", "no-endpoint"])
-def test_who_may_not_read_it_asks_once(reference: str) -> None:
+def test_a_refused_request_is_not_repeated(reference: str) -> None:
     api = Api(RemoteError(reference, "nodes/proxy is forbidden"))
     asking = shown(api)
     for _ in range(3):
@@ -98,14 +98,14 @@ def test_who_may_not_read_it_asks_once(reference: str) -> None:
     assert api.asked == 1
 
 
-def test_an_api_server_that_is_away_is_soon_left_alone() -> None:
+def test_an_unreachable_api_server_is_soon_no_longer_asked() -> None:
     api = Api(AwayError("not-reached", "Connection refused"))
     asking = shown(api)
     assert {asking.judged("n1", PLANNED, 10.0, FOUND)[0] for _ in range(9)} == {Verdict.PASS}
     assert api.asked == MOST_FAILURES
 
 
-def test_a_kubelet_that_is_away_says_nothing_of_others() -> None:
+def test_an_unreachable_kubelet_does_not_count_against_others() -> None:
     api = Api(AwayError("http-503", "dial tcp 10.0.0.1:10250: connection refused"))
     asking = shown(api)
     for _ in range(9):

@@ -1,4 +1,4 @@
-"""What plan must refuse because of a template or a setting, found by check before any node is read."""
+"""``check`` finds what ``plan`` must refuse because of a template or a setting, before any node is read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def complaints(
     fleet: FleetSnapshot | None = None,
     **templates: str,
 ) -> list[str]:
-    """``config``, ``flags`` and ``drop_in`` in the place of the templates that are shipped."""
+    """``config``, ``flags`` and ``drop_in`` replace the shipped templates."""
     files = {"inventories/c.yaml": inventory, "playbooks/p.yaml": f"name: p\nsettings: {{{settings}}}\n{playbook}"}
     said = {CONFIG: "config", FLAGS: "flags", DROP_IN: "drop_in"}
     texts = {path: templates.get(said[path], text) for path, text in TEMPLATES.items()}
@@ -43,7 +43,7 @@ def complaints(
     return [str(problem) for problem in problems]
 
 
-def test_what_is_shipped_is_right_for_every_kind() -> None:
+def test_the_shipped_files_are_right_for_every_kind() -> None:
     assert complaints("maxPods: 40, --v: 4, serializeImagePulls: false") == []
 
 
@@ -59,7 +59,7 @@ def test_what_is_shipped_is_right_for_every_kind() -> None:
         (LOOP + "podPidsLimit: many\n", f'{CONFIG}:4:1: podPidsLimit takes a whole number, not "many"'),
     ],
 )  # fmt: skip
-def test_a_template_of_fields_is_told_with_its_line(config: str, complaint: str) -> None:
+def test_a_mistake_in_a_template_of_fields_has_its_line(config: str, complaint: str) -> None:
     assert complaints(config=config) == [
         f"{complaint}; this concerns every kind of node of c [template-not-understood]"
     ]
@@ -76,7 +76,7 @@ def test_a_template_of_fields_is_told_with_its_line(config: str, complaint: str)
         ("{% set more = '--no-such' %}\n" + ARGUMENTS + " {{ more }}=3\n", f"{FLAGS}:1:1: the template adds --no-such, which a kubelet 1.30 does not take from us"),
     ],
 )  # fmt: skip
-def test_a_template_of_flags_is_tried_where_the_playbook_has_none(flags: str, complaint: str) -> None:
+def test_a_template_of_flags_is_tried_even_if_the_playbook_has_no_flags(flags: str, complaint: str) -> None:
     assert complaints(flags=flags) == [f"{complaint}; this concerns {KUBEADM} [template-not-understood]"]
 
 
@@ -98,7 +98,7 @@ def test_a_branch_for_some_nodes_is_tried_on_one_of_them() -> None:
     assert said.endswith("; this concerns every kind of node of c, such as n4 [template-not-understood]")
 
 
-def test_a_label_that_nodes_do_not_have_is_told_once() -> None:
+def test_a_missing_label_is_reported_once() -> None:
     (said,) = complaints(config=LOOP + "x: {{ node.labels['disk'] }}\n")
     assert said.startswith(f"{CONFIG}:4:1: ")
     assert said.endswith("; this concerns every kind of node of c [template-failed]")
@@ -113,7 +113,7 @@ def test_a_label_that_nodes_do_not_have_is_told_once() -> None:
         ("featureGates: {NoSuchGate: true}", 12, "failed to set feature gates from initial flags-based config: unrecognized feature gate: NoSuchGate"),
     ],
 )  # fmt: skip
-def test_a_kubelet_that_would_not_start_is_told_where_the_setting_is(
+def test_a_setting_that_stops_the_kubelet_is_reported_with_its_place(
     settings: str, column: int, complaint: str
 ) -> None:
     (said,) = complaints(settings)
@@ -131,7 +131,7 @@ def test_settings_of_several_levels_are_tried_together() -> None:
     assert "this concerns every kind of node of c, such as n4 (" in said
 
 
-def test_minors_are_those_that_the_api_server_may_have_unless_nodes_say_theirs() -> None:
+def test_minors_follow_the_api_server_unless_nodes_declare_theirs() -> None:
     playbook = "seccompDefault: true"
     assert "this concerns kubelets 1.23 and 1.24 of c (" in complaints(playbook, inventory=_server("v1.25.3"))[0]
     assert complaints(playbook, inventory=_server("v1.30.1")) == []
@@ -152,15 +152,15 @@ def test_a_setting_that_has_no_home_anywhere() -> None:
     )
 
 
-def test_a_playbook_that_no_inventory_names_may_be_meant_for_any() -> None:
-    """So what only some kinds refuse is no mistake, what all refuse is one."""
+def test_a_playbook_that_no_inventory_names_may_be_for_any_cluster() -> None:
+    """So a refusal by some kinds is no mistake, and a refusal by all kinds is one."""
     unnamed = INVENTORY.replace("playbook: p\n", "")
     assert complaints("seccompDefault: true", inventory=unnamed.replace("v1.30.2", "v1.25.0")) == []
     assert len(complaints("evictionHard: {memory: 1Gi}", inventory=unnamed)) == 1
     assert len(complaints(inventory=unnamed, config=LOOP + "maxPodz: 3\n")) == 1
 
 
-def test_nodes_of_the_control_plane_are_tried_where_the_playbook_changes_them() -> None:
+def test_control_plane_nodes_are_tried_if_the_playbook_includes_them() -> None:
     label = 'node-role.kubernetes.io/control-plane: "", kubeletVersion: v1.24.1'
     inventory = INVENTORY.replace('gpu: "true"', label)
     assert complaints("seccompDefault: true", inventory=inventory) == []
@@ -168,7 +168,7 @@ def test_nodes_of_the_control_plane_are_tried_where_the_playbook_changes_them() 
 
 
 def test_a_snapshot_narrows_to_what_the_nodes_have() -> None:
-    """A node whose own file says the grace period of a soft threshold takes the threshold alone."""
+    """A node with the grace period of a soft threshold in its own file accepts the threshold alone."""
     text = nodes.CONFIG_TEXT + "evictionSoftGracePeriod: {memory.available: 1m}\n"
     read = {"n1": nodes.kubeadm("n1", "1.29.1", "containerd", config=text), "n2": nodes.plain("n2", "1.29.1", "crio")}
     soft = "evictionSoft: {memory.available: 10%}"

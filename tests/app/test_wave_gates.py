@@ -1,6 +1,6 @@
-"""The wave gates over back ends that say what a test wants: three verdicts, baselines, the control group, silences.
+"""The wave gates with fake back ends: three verdicts, baselines, the control group, silences.
 
-The same over real HTTP is in tests/adapters; here is what each answer of a back end means for the wave.
+tests/adapters tests the same over real HTTP. Here: what each answer of a back end means for the wave.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ def samples(*values: float) -> Samples:
 
 @dataclass
 class Around:
-    """Metrics, alerts, pages and local commands as a test wants them. A ``RemoteError`` in an answer's place is raised."""
+    """Metrics, alerts, pages and local commands as a test wants them.
+
+    A ``RemoteError`` in an answer's place is raised.
+    """
 
     clock: Watch = field(default_factory=Watch)
     metrics: Callable[[str], Samples | RemoteError] = lambda _query: samples(1.0)
@@ -219,7 +222,7 @@ def test_a_command_that_measured_nothing_is_unknown(ran: Ran, verdict: Verdict, 
     assert around.environment == {"ROLLOUT_RUN": "r1", "ROLLOUT_WAVE": "canary", "ROLLOUT_CLUSTER": "c"}
 
 
-def test_what_a_command_printed_is_bounded_and_cannot_speak_to_the_terminal() -> None:
+def test_the_output_of_a_command_is_bounded_and_printable() -> None:
     _, evidence = one(Around(ran=Ran(1, "\x1b[2J" + "x" * 9999 + "\n\x1b[31mred\n")), COMMAND)
     assert "\x1b" not in evidence
     assert len(evidence) < MOST_OUTPUT + 50
@@ -231,14 +234,14 @@ def test_a_command_is_not_run_before_the_wave() -> None:
     assert around.asked == []
 
 
-def test_a_gate_that_nobody_knows_is_unknown_before_the_wave() -> None:
+def test_an_unknown_kind_of_gate_is_unknown_before_the_wave() -> None:
     """A plan of another version may have one; it must not be taken for one that passed."""
     strange = Gate(GateKind.UNIT, GateScope.WAVE, "strange")
     opened = Asked(Around(), (strange,)).open()
     assert (opened.verdict, "nothing is known" in opened.evidence) == (UNKNOWN, True)
 
 
-def test_the_worst_verdict_counts_and_every_gate_is_told() -> None:
+def test_the_worst_verdict_counts_and_every_gate_is_reported() -> None:
     around = Around(page=AWAY, ran=Ran(3))
     judged = Asked(around, (metric(BELOW_TEN), page(HttpQuery("http://here/")), COMMAND)).judge()
     assert [reading.verdict for reading in judged.readings] == [PASS, UNKNOWN, FAIL]
@@ -255,19 +258,19 @@ def test_only_the_gates_of_waves_are_asked() -> None:
 # --------------------------------------------------------------------------------------------- patience
 
 
-def test_a_back_end_that_is_away_is_asked_again_inside_the_gates_timeout() -> None:
+def test_an_unreachable_back_end_is_retried_within_the_gates_timeout() -> None:
     around = Around(fails=3)
     assert one(around, metric(BELOW_TEN))[0] is PASS
     assert around.clock.waits == [1.0] * 3
 
 
-def test_a_back_end_that_stays_away_costs_no_more_than_the_gates_timeout() -> None:
+def test_an_unreachable_back_end_costs_no_more_than_the_gates_timeout() -> None:
     around = Around(fails=10_000)
     assert one(around, metric(BELOW_TEN))[0] is UNKNOWN
     assert sum(around.clock.waits) < metric(BELOW_TEN).timeout
 
 
-def test_an_answer_that_will_not_change_is_not_asked_for_again() -> None:
+def test_a_final_error_is_not_retried() -> None:
     around = Around(metrics=lambda _query: RemoteError("http-400", "parse error"))
     assert one(around, metric(BELOW_TEN))[0] is UNKNOWN
     assert around.clock.waits == []
@@ -294,7 +297,7 @@ def groups(touched: Samples | RemoteError, control: Samples | RemoteError) -> Ca
         (AWAY, UNKNOWN, "Connection refused"),
     ],
 )
-def test_touched_nodes_are_compared_with_those_that_are_still_to_come(
+def test_touched_nodes_are_compared_with_untouched_nodes(
     control: Samples | RemoteError, verdict: Verdict, says: str
 ) -> None:
     around = Around(metrics=groups(samples(5.0), control))
@@ -303,7 +306,7 @@ def test_touched_nodes_are_compared_with_those_that_are_still_to_come(
     assert around.asked[0] == 'rate{node=~"(?:n[12])"}', "each group is asked for by name"
 
 
-def test_what_is_beyond_the_threshold_needs_no_comparison() -> None:
+def test_a_value_beyond_the_threshold_needs_no_comparison() -> None:
     around = Around(metrics=groups(samples(50.0), samples(50.0)))
     assert one(around, metric(replace(COMPARED, at_most=10.0)))[0] is FAIL
     assert len(around.asked) == 1
@@ -320,13 +323,13 @@ def test_in_the_last_wave_the_wave_itself_before_its_change_is_the_control(befor
 
 @pytest.mark.parametrize("baseline", ["", "{", "[]", "{}", '{"rate": "old"}'])
 def test_without_a_baseline_nothing_is_compared_and_nothing_passes(baseline: str) -> None:
-    """Nobody wrote one down, or what was written cannot be read."""
+    """There is none, or it cannot be read."""
     around = Around()
     assert one(around, metric(COMPARED), baseline, control=())[0] is UNKNOWN
     assert one(around, alerts(), baseline) == (UNKNOWN, "which alerts fired before the wave is not known")
 
 
-def test_a_baseline_is_written_down_only_where_it_is_compared_and_is_bounded() -> None:
+def test_a_baseline_is_journaled_only_if_it_is_compared_and_is_bounded() -> None:
     many = samples(*(float(value) for value in range(5 * MOST_KEPT)))
     around = Around(metrics=lambda _query: many)
     opened = Asked(around, (metric(COMPARED, "compared"), metric(PrometheusQuery("rate"), "plain"))).open()
@@ -356,7 +359,7 @@ def test_only_alerts_that_did_not_fire_before_the_wave_count(
     assert (found, says in evidence) == (verdict, True), evidence
 
 
-def test_an_alert_that_was_silenced_before_the_wave_is_none_of_ours() -> None:
+def test_an_alert_that_was_silenced_before_the_wave_does_not_count() -> None:
     """Its silence may end during the run."""
     around = Around(silenced=(NEW,))
     baseline = Asked(around, (alerts(),)).open().baseline
@@ -367,34 +370,34 @@ def test_an_alert_that_was_silenced_before_the_wave_is_none_of_ours() -> None:
 # ------------------------------------------------------------------------------------------------- silences
 
 
-def test_a_silence_is_set_for_the_waves_nodes_when_everything_else_is_well() -> None:
+def test_a_silence_is_set_for_the_waves_nodes_if_all_other_gates_pass() -> None:
     around = Around()
     opened = Asked(around, (alerts(SILENCING), metric(BELOW_TEN))).open()
     assert (opened.verdict, opened.silences) == (PASS, ("s1 ",))
     assert around.standing_now == {"s1": Silence("node", "(?:n[12])", 600.0, "me@here", "rollout r1, wave canary of c")}
 
 
-def test_a_wave_that_is_not_to_begin_silences_nobody() -> None:
+def test_a_wave_that_may_not_start_sets_no_silence() -> None:
     around = Around(metrics=lambda _query: samples(99.0))
     opened = Asked(around, (alerts(SILENCING), metric(BELOW_TEN))).open()
     assert (opened.verdict, opened.silences, around.standing_now) == (FAIL, (), {})
 
 
-def test_only_who_wants_a_silence_gets_one() -> None:
+def test_only_a_gate_with_a_silence_sets_one() -> None:
     around = Around()
     opened = Asked(around, (alerts(CRITICAL),)).open()
     assert (opened.verdict, opened.silences, around.standing_now) == (PASS, (), {})
 
 
-def test_a_silence_that_cannot_be_set_is_unknown_and_those_that_were_are_written_down() -> None:
+def test_a_silence_that_cannot_be_set_is_unknown_and_the_others_are_journaled() -> None:
     around = Around(refuses=RemoteError("http-403", "forbidden"))
     opened = Asked(around, (alerts(SILENCING),)).open()
     said = "gate 'alerts': its silence could not be set: could not be asked: forbidden [http-403]"
     assert (opened.verdict, opened.evidence, opened.silences) == (UNKNOWN, said, ())
 
 
-def test_names_with_too_little_in_common_are_unknown_and_silence_nobody() -> None:
-    """A query that is cut short would be asked of other nodes."""
+def test_names_with_too_little_in_common_are_unknown_and_set_no_silence() -> None:
+    """A shortened query would match other nodes."""
     many = tuple(f"{at * 7919 % 100_003:x}-{at * 104_729 % 1_000_003:x}" for at in range(12_000))
     around = Around()
     gates = Asked(around, (alerts(SILENCING),)).of()
@@ -403,8 +406,8 @@ def test_names_with_too_little_in_common_are_unknown_and_silence_nobody() -> Non
     assert around.standing_now == {}
 
 
-def test_silences_are_lifted_also_one_that_nobody_wrote_down() -> None:
-    """A controller that dies after it has set one, and before it has written that down, leaves it to whoever comes next."""
+def test_silences_are_lifted_including_one_that_was_not_journaled() -> None:
+    """A controller that dies after it has set a silence, but before it journals that, leaves it to the next one."""
     around = Around()
     asked = Asked(around, (alerts(SILENCING),))
     written = asked.open().silences
@@ -415,7 +418,7 @@ def test_silences_are_lifted_also_one_that_nobody_wrote_down() -> None:
     assert set(around.standing_now) == {"other"}, "those of other runs stay"
 
 
-def test_a_silence_that_cannot_be_ended_is_told() -> None:
+def test_a_silence_that_cannot_be_ended_is_reported() -> None:
     around = Around()
     asked = Asked(around, (alerts(SILENCING),))
     written = asked.open().silences
@@ -423,7 +426,7 @@ def test_a_silence_that_cannot_be_ended_is_told() -> None:
     assert asked.lift(*written).leftovers == ("silence s1 could not be ended, it ends by itself: no",)
 
 
-def test_where_silences_cannot_be_listed_those_that_are_known_are_lifted_all_the_same() -> None:
+def test_known_silences_are_lifted_even_if_silences_cannot_be_listed() -> None:
     around = Around()
     asked = Asked(around, (alerts(SILENCING),))
     written = asked.open().silences
@@ -448,7 +451,7 @@ def test_a_node_whose_series_vanish_after_its_change_is_unknown(gate: Gate) -> N
     assert (verdict, said) == (UNKNOWN, "samples of 1 of 2 nodes: n1 has none now and had some before the wave")
 
 
-def test_a_node_that_never_had_series_is_none_that_vanished_and_the_evidence_counts_it() -> None:
+def test_a_node_that_never_had_series_has_not_vanished_and_the_evidence_counts_it() -> None:
     around = Around(metrics=lambda _query: of_nodes(n1=1.0))
     gate = metric(BELOW_TEN)
     verdict, said = one(around, gate, Asked(around, (gate,)).open().baseline)
@@ -478,7 +481,7 @@ def test_a_query_for_the_whole_cluster_needs_to_name_no_node() -> None:
     assert (verdict, said) == (PASS, "not of single nodes: 1 sample, 1 to 1; at most 10")
 
 
-def test_what_is_beyond_its_bound_fails_also_where_series_vanished() -> None:
+def test_a_value_beyond_its_bound_fails_even_if_series_vanished() -> None:
     around, gate = Around(metrics=lambda _query: of_nodes(n1=1.0, n2=1.0)), metric(BELOW_TEN)
     baseline = Asked(around, (gate,)).open().baseline
     around.metrics = lambda _query: of_nodes(n2=99.0)
@@ -487,7 +490,7 @@ def test_what_is_beyond_its_bound_fails_also_where_series_vanished() -> None:
 
 @pytest.mark.parametrize("baseline", ["", "{}", '{"rate": {}}', '{"rate": [1.0]}', '{"rate": {"nodes": "n["}}'])
 def test_without_a_baseline_no_query_passes(baseline: str) -> None:
-    """Whether nodes fell silent cannot be told."""
+    """It is unknown whether nodes stopped reporting."""
     said = (UNKNOWN, "which nodes had samples before the wave is not known")
     assert one(Around(), metric(BELOW_TEN), baseline) == said
 
@@ -496,7 +499,7 @@ KINDS = {"n1": "g1", "n2": "g2", "n3": "g1", "n4": "g2"}
 
 
 def by_name(**values: float) -> Callable[[str], Samples]:
-    """A back end that answers for the nodes that the query's pattern names."""
+    """A back end that answers for the nodes in the query's pattern."""
 
     def answer(query: str) -> Samples:
         pattern = query.partition('"')[2].rpartition('"')[0]
@@ -505,7 +508,7 @@ def by_name(**values: float) -> Callable[[str], Samples]:
     return answer
 
 
-def test_a_kind_that_went_bad_is_not_hidden_by_the_others() -> None:
+def test_an_unhealthy_kind_is_not_hidden_by_the_others() -> None:
     """A canary is one node of each kind: over all of them a median hides the one."""
     around = Around(metrics=by_name(n1=1.0, n2=1.0, n3=1.0, n4=1.0))
     asked = Asked(around, (metric(COMPARED),), KINDS)
@@ -532,7 +535,7 @@ def test_a_kind_is_compared_with_its_own_however_different_the_others_are() -> N
     )
 
 
-def test_a_kind_without_samples_is_told_before_the_wave() -> None:
+def test_a_kind_without_samples_is_reported_before_the_wave() -> None:
     around = Around(metrics=by_name(n1=1.0, n3=1.0))
     opened = Asked(around, (metric(COMPARED),), KINDS).open()
     assert (opened.verdict, "no sample of g2" in opened.evidence) == (UNKNOWN, True)

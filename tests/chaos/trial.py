@@ -164,8 +164,8 @@ def next_words(run: RunState | None, resumed: int, said: Collection[str] = ()) -
     if run.ending is Ending.PREFLIGHT:
         return ("apply", "p.json", "--yes")
     if run.ending is Ending.DONE:
-        owed = any(record.owed for record in run.nodes.values()) and "catch-up" not in said
-        return ("catch-up", "--yes") if owed else ()
+        owed = any(record.owed for record in run.nodes.values()) and "recover" not in said
+        return ("recover", "--yes") if owed else ()
     if run.ending is Ending.HALTED and resumed >= 2:
         return ()  # it was accepted twice, and halts again
     return ("resume", "--yes")

@@ -42,7 +42,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def site(prepared: Site, tmp_path: Path) -> Site:
-    """Files of one's own to break; the same nodes."""
+    """A copy of the files that a test may break, with the same nodes."""
     ignored = shutil.ignore_patterns("lab")
     shutil.copytree(prepared.folder, tmp_path / "site", ignore=ignored)
     return Site(tmp_path / "site", prepared.lab)
@@ -50,7 +50,7 @@ def site(prepared: Site, tmp_path: Path) -> Site:
 
 @dataclass(frozen=True)
 class Case:
-    """``edits``: (file, old, new). ``says``: for each mistake, in order, what its one line on stderr must hold."""
+    """``edits``: (file, old, new). ``says``: for each mistake, in order, what its one line on stderr must contain."""
 
     words: tuple[str, ...]
     says: tuple[str, ...]
@@ -101,7 +101,7 @@ CASES = {
     "a path for a cluster": Case(("plan", "--cluster", "../inventories/small"), ("[unknown-cluster]",)),
     "unknown playbook": Case((*PLAN, "--playbook", "pull"), ("(did you mean `pulls`?) [unknown-playbook]",)),
     "empty limit": Case(("plan", "--cluster", "small", "--limit", "@a&@b"), ("[empty-limit]",)),
-    "a limit of no words": Case(("plan", "--cluster", "small", "--limit", ""), ("--limit is empty (leave it out to mean every node) [empty-limit]",)),
+    "a limit of no words": Case(("plan", "--cluster", "small", "--limit", ""), ("--limit is empty (omit it to select every node) [empty-limit]",)),
     "a rollback with a limit of no words": Case(("rollback", "r1", "--limit", " "), ("[empty-limit]",)),
     "limit that cannot be meant": Case(("plan", "--cluster", "small", "--limit", "small-[1-"), ("[bad-nodeset]",)),
     "limit with an unknown rack": Case(("plan", "--cluster", "small", "--limit", "@c"), ("[unknown-group]",)),
@@ -133,7 +133,7 @@ CASES = {
         (*PLAN, "--snapshot", "s.json"), ("[snapshot-of-another-inventory]",), edits=((INVENTORY, "v1.20.15", "v1.21.14"),)
     ),
     "nowhere to write": Case((*PLAN, "--out", "no/where.json"), ("no/where.json: No such file or directory [file-not-writable]",)),
-    # what does not go together
+    # options that contradict each other
     "neither plan nor cluster": Case(("apply", "--yes"), ("[plan-or-cluster]",)),
     "plan and cluster": Case(("apply", "p.json", "--cluster", "small", "--yes"), ("[plan-or-cluster]",)),
     "plan and limit": Case(("apply", "p.json", "--limit", "small-001", "--yes"), ("[plan-is-fixed]",)),
@@ -141,7 +141,7 @@ CASES = {
     "rollback of nothing": Case(("rollback", "--yes"), ("[run-or-emergency]",)),
     "emergency without a cluster": Case(("rollback", "--emergency", "--yes"), ("[run-or-emergency]",)),
     "cluster without emergency": Case(("rollback", "--cluster", "small", "--yes"), ("[run-or-emergency]",)),
-    # nobody there to confirm
+    # not interactive: no confirmation
     "apply unconfirmed": Case(("apply", "p.json"), ("use --yes when not interactive",)),
     "apply --cluster unconfirmed": Case(("apply", *PLAN[1:]), ("[not-confirmed]",)),
     # no such run
@@ -155,7 +155,7 @@ CASES = {
 
 
 IN_A_PROCESS = sample("bad input in a process of its own", [*CASES], 4)
-"""The others are called here, as the process would call them: that costs a tenth."""
+"""The other cases are called in this process, the way a process of their own would call them: a tenth of the time."""
 
 
 def written(site: Site) -> dict[str, bytes]:
@@ -187,7 +187,7 @@ def test_a_mistake_gets_its_exit_code_and_one_message_and_nothing_is_touched(
         assert expected in line
     assert "Traceback" not in done.err
     rest = [line for line in done.err.splitlines() if line not in lines]
-    assert not rest or rest[0].startswith("Usage: "), "nothing else is said"
+    assert not rest or rest[0].startswith("Usage: "), "nothing else is printed"
     assert written(site) == files, "nothing written"
     assert not (site.folder / site.state).exists()
     assert site.everything(*NODES) == nodes, "nothing touched"

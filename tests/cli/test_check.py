@@ -20,19 +20,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_what_is_shipped_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shipped_files_have_no_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     result = CliRunner().invoke(check)
     assert (result.exit_code, result.stderr) == (0, "")
     assert "rno (2,000 nodes)" in result.stdout
 
 
-def test_one_line_says_all_is_well(folder: Path) -> None:
+def test_one_line_reports_success(folder: Path) -> None:
     result = CliRunner().invoke(check)
     assert (result.exit_code, result.stdout) == (0, "ok: c (1 node), 0 playbooks, 0 templates\n")
 
 
-def test_one_line_a_mistake_on_stderr_and_exit_2(folder: Path) -> None:
+def test_each_mistake_is_one_line_on_stderr_and_exit_2(folder: Path) -> None:
     (folder / "inventories" / "c.yaml").write_text("clusster: c\napiServer: v1.23.17\nnodes: {n1: }\n")
     result = CliRunner().invoke(check)
     assert (result.exit_code, result.stdout) == (2, "")
@@ -43,7 +43,7 @@ def test_one_line_a_mistake_on_stderr_and_exit_2(folder: Path) -> None:
     )
 
 
-def test_no_escape_reaches_the_screen(folder: Path) -> None:
+def test_no_escape_sequence_reaches_the_terminal(folder: Path) -> None:
     (folder / "inventories" / "c.yaml").write_text('"cl\\e[2J": c\n')
     (folder / "inventories" / "x\x1b[2Jy.yaml").write_text("")
     result = CliRunner().invoke(check)

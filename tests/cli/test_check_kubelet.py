@@ -1,4 +1,4 @@
-"""``rollout check --kubelet-config`` as typed: one object a line, exit codes, nothing invented."""
+"""``rollout check --kubelet-config`` as typed: one object per line, exit codes, no invented verdict."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def documents(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_one_object_a_line_in_the_order_given() -> None:
+def test_one_object_per_line_in_the_given_order() -> None:
     result = run("--kubelet-config", RIGHT, MISSPELT, BROKEN, "--kubelet", "1.31", "-o", "json")
     found = documents(result)
     assert result.exit_code == 2
@@ -63,7 +63,7 @@ def test_a_message_has_level_reference_text_and_place() -> None:
 
 
 @pytest.mark.parametrize(("file", "code"), [(RIGHT, 0), (MISSPELT, 2), (BROKEN, 2)])
-def test_the_exit_code_is_2_for_a_file_that_fails_and_for_a_mistake_of_ours(file: str, code: int) -> None:
+def test_the_exit_code_is_2_for_a_file_that_fails_and_for_a_policy_mistake(file: str, code: int) -> None:
     assert run("--kubelet-config", file, "--kubelet", "1.20.2").exit_code == code
 
 
@@ -72,7 +72,7 @@ def test_the_option_may_be_repeated() -> None:
     assert [each["file"] for each in documents(result)] == [RIGHT, MISSPELT]
 
 
-def test_what_cannot_be_read_has_no_verdict(folder: Path) -> None:
+def test_a_file_that_cannot_be_read_has_no_verdict(folder: Path) -> None:
     result = run("--kubelet-config", "nowhere.yaml", str(folder), RIGHT, "--kubelet", "1.31", "-o", "json")
     found = documents(result)
     assert result.exit_code == 2
@@ -80,7 +80,7 @@ def test_what_cannot_be_read_has_no_verdict(folder: Path) -> None:
     assert [each["messages"][0]["reference"] for each in found[:2]] == ["file-missing", "file-unreadable"]
 
 
-def test_for_people() -> None:
+def test_text_output() -> None:
     result = run("--kubelet-config", RIGHT, MISSPELT, "--kubelet", "1.31")
     warning = (
         'Using lenient decoding as strict decoding failed: strict decoding error: unknown field "serialiseImagePulls"'
@@ -95,7 +95,7 @@ def test_for_people() -> None:
     ]
 
 
-def test_no_escape_reaches_the_screen(folder: Path) -> None:
+def test_no_escape_sequence_reaches_the_terminal(folder: Path) -> None:
     (folder / "x.yaml").write_text(HEAD + 'clusterDomain: a\nhairpinMode: "\\e[2J"\n"\\e[31mx": 1\n')
     assert "\x1b" not in run("--kubelet-config", "x.yaml", "--kubelet", "1.31").output
 
@@ -113,7 +113,7 @@ def test_flags_and_drop_ins_are_taken_into_account(folder: Path) -> None:
     assert documents(with_flags)[0]["effective"]["maxPods"] == 80
 
 
-def test_the_variable_of_1_28_is_looked_up_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_variable_of_1_28_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "d").mkdir()
     words = ("--kubelet-config", RIGHT, "--kubelet", "1.28", "--config-dir", "d")
     assert run(*words).exit_code == 2
@@ -132,12 +132,12 @@ def test_the_variable_of_1_28_is_looked_up_here(folder: Path, monkeypatch: pytes
         ([RIGHT], "no-kubelet-config"),
     ],
 )
-def test_what_cannot_be_meant(words: list[str], reference: str) -> None:
+def test_invalid_options_are_refused(words: list[str], reference: str) -> None:
     error = run(*words).exception
     assert isinstance(error, UsageError)
     assert error.reference == reference
 
 
-def test_a_folder_of_drop_ins_that_is_not_there() -> None:
+def test_a_missing_drop_in_folder() -> None:
     result = run("--kubelet-config", RIGHT, "--kubelet", "1.31", "--config-dir", "nowhere")
     assert "nowhere: No such file or directory" in str(result.exception)

@@ -1,4 +1,4 @@
-"""The command that lifts cordons by hand, as the real kubectl reads it: of the run that is meant, and of no run at work."""
+"""The command that lifts cordons by hand, as the real kubectl reads it: of the selected run, of no active run."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def server() -> Iterator[str]:
     ("run", "spared", "named"),
     [("r2", (), ["n2"]), ("", ("r1", "r3"), ["n2"]), ("", ("r2",), ["n1", "n3"]), ("", (), ["n1", "n2", "n3"])],
 )
-def test_only_cordons_of_the_run_that_is_meant_are_lifted_by_hand(
+def test_the_command_lifts_only_the_cordons_of_the_selected_run(
     server: str, tmp_path: Path, run: str, spared: tuple[str, ...], named: list[str]
 ) -> None:
     if shutil.which("kubectl") is None:

@@ -1,4 +1,4 @@
-"""`rollout explain` as people type it."""
+"""`rollout explain` as typed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_field_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_a_flag_needs_no_dashes_and_takes_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_flag_is_accepted_with_and_without_dashes(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("--registry-qps", "registry-qps"):
         assert run(["explain", name, "-o", "json"]) == 0
         document = json.loads(capsys.readouterr().out)
@@ -37,7 +37,7 @@ def test_a_flag_needs_no_dashes_and_takes_them(capsys: pytest.CaptureFixture[str
     "runtime",
     ["cri-dockerd-0.3.15", "cri-dockerd 0.3.15", "cri-dockerd:v0.3.15", "CRI-dockerd", "crio", "cri-o-1.32.4"],
 )
-def test_a_runtime_whose_name_has_a_dash(runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_runtime_name_may_contain_a_dash(runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "imagePullProgressDeadline", "--runtime", runtime, "-o", "json"]) == 0
     homes = json.loads(capsys.readouterr().out)["homes"]
     assert {home["runtime"] for home in homes} == {"cri-dockerd" if "dockerd" in runtime else "CRI-O"}
@@ -52,7 +52,7 @@ def test_a_runtime_whose_name_has_a_dash(runtime: str, capsys: pytest.CaptureFix
         (["imagePullProgressDeadline", "--runtime", "rkt"], "runtime-unknown"),
     ],
 )
-def test_what_is_not_known_is_exit_code_2(
+def test_unknown_names_are_exit_code_2(
     arguments: list[str], reference: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["explain", *arguments]) == 2

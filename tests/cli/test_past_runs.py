@@ -1,4 +1,4 @@
-"""Runs of another version of rollout: ``status`` and ``report`` show what is kept of them, and nothing resumes them."""
+"""Runs of another version of rollout: ``status`` and ``report`` show what is stored; they are never resumed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 @pytest.mark.parametrize("command", ["status", "report"])
 @pytest.mark.parametrize("rules", [RULES - 1, RULES + 1])
-def test_a_run_of_other_rules_is_shown_by_its_summary(
+def test_a_run_with_other_rules_is_shown_by_its_summary(
     journal: SqlJournal, capsys: pytest.CaptureFixture[str], command: str, rules: int
 ) -> None:
     write(journal, BEGUN, run_summary(PLAY.state), rules)
@@ -70,7 +70,7 @@ def test_a_run_of_other_rules_is_shown_by_its_summary(
 
 
 @pytest.mark.parametrize("command", ["status", "report"])
-def test_programs_get_the_same(journal: SqlJournal, capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_json_shows_the_same(journal: SqlJournal, capsys: pytest.CaptureFixture[str], command: str) -> None:
     write(journal, BEGUN, run_summary(PLAY.state))
     document = json.loads(told(capsys, command, "-o", "json"))
     summary = run_summary(PLAY.state)
@@ -80,7 +80,7 @@ def test_programs_get_the_same(journal: SqlJournal, capsys: pytest.CaptureFixtur
     assert document["nodes"] == {state: found.nodes for state, found in summary.nodes.items()}
 
 
-def test_without_a_summary_that_is_said(journal: SqlJournal, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_summary_is_reported(journal: SqlJournal, capsys: pytest.CaptureFixture[str]) -> None:
     write(journal, replace(BEGUN, version=""), None, rules=None)
     said = told(capsys, "status")
     assert f"run {RUN} on rno: how it ended is not known\n" in said
@@ -93,7 +93,7 @@ def test_without_a_summary_that_is_said(journal: SqlJournal, capsys: pytest.Capt
     assert json.loads(told(capsys, "status", "-o", "json"))["ending"] is None
 
 
-def test_a_run_that_went_on_after_its_summary_is_not_told_as_ended(
+def test_a_run_that_continued_after_its_summary_is_not_reported_as_ended(
     journal: SqlJournal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(journal, BEGUN, run_summary(PLAY.state))
@@ -102,8 +102,8 @@ def test_a_run_that_went_on_after_its_summary_is_not_told_as_ended(
     assert "how it ended is not known" in told(capsys, "status")
 
 
-@pytest.mark.parametrize("command", ["resume", "catch-up", "rollback", "watch"])
-def test_it_is_not_resumed_and_what_can_be_done_is_said(
+@pytest.mark.parametrize("command", ["resume", "recover", "rollback", "watch"])
+def test_it_is_not_resumed_and_the_alternatives_are_printed(
     journal: SqlJournal, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     write(journal, BEGUN, None)
@@ -115,16 +115,16 @@ def test_it_is_not_resumed_and_what_can_be_done_is_said(
     assert line.endswith("[another-version]")
 
 
-def test_a_page_of_it_is_refused_in_words(journal: SqlJournal, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_html_report_of_it_is_refused_with_a_message(
+    journal: SqlJournal, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(journal, BEGUN, run_summary(PLAY.state))
     assert run(["report", "--html", "run.html"]) == 5
     assert "[another-version]" in capsys.readouterr().err
     assert not Path("run.html").exists()
 
 
-def test_events_of_another_version_that_were_changed_are_refused_all_the_same(
-    journal: SqlJournal, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changed_events_of_another_version_are_refused(journal: SqlJournal, capsys: pytest.CaptureFixture[str]) -> None:
     write(journal, BEGUN, run_summary(PLAY.state))
     journal.close()
     with sqlite3.connect(".rollout/journal.db") as connection:
@@ -135,7 +135,7 @@ def test_events_of_another_version_that_were_changed_are_refused_all_the_same(
 
 
 @pytest.mark.parametrize("reverted", [{RUN: "tess-node-[0001-0002]"}, {}], ids=["some", "none"])
-def test_what_a_rollback_of_another_version_reverted_is_told_with_the_run(
+def test_the_run_shows_what_a_rollback_of_another_version_reverted(
     journal: SqlJournal, capsys: pytest.CaptureFixture[str], reverted: dict[str, str]
 ) -> None:
     write(journal, BEGUN, run_summary(PLAY.state))

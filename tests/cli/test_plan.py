@@ -1,4 +1,4 @@
-"""What `rollout plan` exits with and says when it changes nothing."""
+"""The exit code and the output of `rollout plan` when there is nothing to change."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ SOME_AWAY = {**ALL_WANTED, "n1": unread("n1")}
         (ALL_WANTED, ("--set", "maxParallelImagePulls=5"), 4, "No node can be changed: 3 nodes"),
     ],
 )
-def test_a_plan_without_changes_is_a_success_only_when_every_node_was_read_and_is_as_wanted(
+def test_a_plan_without_changes_succeeds_only_if_every_node_was_read_and_is_as_wanted(
     site: Path,
     capsys: pytest.CaptureFixture[str],
     nodes: Mapping[str, Snapshot | Unread],
@@ -79,10 +79,10 @@ def test_a_plan_without_changes_is_a_success_only_when_every_node_was_read_and_i
     assert said in capsys.readouterr().out
 
 
-def test_a_fleet_with_one_poisonous_node_is_planned_and_its_trace_is_kept(
+def test_a_fleet_with_one_failing_node_is_planned_and_its_trace_is_stored(
     site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The failure is put in by hand, where the change of a node is worked out."""
+    """The failure is injected where the change of a node is computed."""
     poisonous = CONFIG_TEXT.replace("cluster.local", "s3cret.local")
     nodes = {name: kubeadm(name, config=poisonous if name == "n2" else CONFIG_TEXT) for name in NAMES}
     poison(monkeypatch, sources, "find")

@@ -1,4 +1,4 @@
-"""A plan file between who looked at it and who applies it: its digest, what it writes, and what it may not."""
+"""A plan file between its review and its apply: its digest, what it writes, and what it must not write."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def planned(tmp_path: Path) -> Iterator[tuple[Site, str]]:
         yield site, printed[0]
 
 
-def test_what_is_written_is_shown_before_it_is_and_the_digest_lets_just_this_plan_pass(
+def test_apply_shows_the_files_first_and_the_digest_accepts_only_this_plan(
     planned: tuple[Site, str],
 ) -> None:
     site, printed = planned
@@ -41,7 +41,7 @@ def test_what_is_written_is_shown_before_it_is_and_the_digest_lets_just_this_pla
     assert not any((site.node(name) / "var/lib/rollout").exists() for name in NODES)
 
     unsaid = site.rollout("apply", "p.json", "--digest", printed[:12].upper())
-    assert (unsaid.code, "[not-confirmed]" in unsaid.err) == (2, True), "only the question is left"
+    assert (unsaid.code, "[not-confirmed]" in unsaid.err) == (2, True), "only the confirmation is missing"
     done = site.rollout("apply", "p.json", "--digest", printed[:12], "--yes")
     assert done.code == 0, done.all
     for said in (unsaid.out.splitlines(), done.out.splitlines()):
@@ -52,7 +52,7 @@ def test_what_is_written_is_shown_before_it_is_and_the_digest_lets_just_this_pla
         assert "  restarts kubelet.service  on 2 nodes" in said
 
 
-def test_a_plan_that_was_sealed_anew_to_write_elsewhere_touches_nothing(planned: tuple[Site, str]) -> None:
+def test_a_resealed_plan_that_writes_elsewhere_touches_nothing(planned: tuple[Site, str]) -> None:
     site, _ = planned
     before = site.everything(*NODES)
     document = json.loads((site.folder / "p.json").read_bytes())

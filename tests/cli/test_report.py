@@ -19,7 +19,7 @@ from tests.plays import Drive
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the journal of a halted run, and of one before it that went well."""
+    """A folder with the journal of a halted run, and of an earlier run that ended as done."""
     monkeypatch.chdir(tmp_path)
     write("r20261119-100000-0001", *journals.done(60))
     write("r20261120-160000-ab12", *journals.halted())
@@ -36,20 +36,20 @@ def write(name: str, plan: Plan, play: Drive, content: bytes | None = None) -> N
     journal.release(plan.cluster, name)
 
 
-def test_the_newest_run_is_told_as_text(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_newest_run_is_reported_as_text(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["report"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("run r20261120-160000-ab12 on rno: halted, exit code 3\n")
     assert "■ halted: 2 of 60 nodes of rack04 went wrong" in said
 
 
-def test_a_named_run_is_told_as_a_document(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_run_is_reported_as_json(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["report", "r20261119-100000-0001", "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["summary"]["run"], document["summary"]["ending"]) == ("r20261119-100000-0001", "done")
 
 
-def test_a_page_is_written_and_its_file_said(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_html_report_is_written_and_its_path_printed(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["report", "--html", "run.html"]) == 0
     assert capsys.readouterr().out == "report of run r20261120-160000-ab12: run.html\n"
     page = (kept / "run.html").read_text()
@@ -57,9 +57,7 @@ def test_a_page_is_written_and_its_file_said(kept: Path, capsys: pytest.CaptureF
     assert "Planned changes" in page
 
 
-def test_a_run_is_told_without_a_plan_that_can_no_longer_be_read(
-    kept: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_reported_without_an_unreadable_plan(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan, play = journals.done(60)
     write("r20261121-100000-0003", plan, play, b"{}")
     assert run(["report", "--html", "run.html"]) == 0
@@ -76,7 +74,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("words", "message", "reference"), BAD, ids=[reference for _, _, reference in BAD])
-def test_what_cannot_be_told_is_said_in_a_line(
+def test_a_failed_report_is_one_line(
     kept: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str, reference: str
 ) -> None:
     assert run(words) == 2

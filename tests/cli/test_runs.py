@@ -1,4 +1,4 @@
-"""``apply``, ``status``, ``resume`` and ``rollback`` as typed: the typed confirmation, what is told of runs, what is refused."""
+"""``apply``, ``status``, ``resume`` and ``rollback`` as typed: the confirmation, the reports, and what is refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONE = ("--cluster", "small", "--limit", "small-001")
 
 
 def typing(site: Site, text: str, *words: str) -> Done:
-    """The call with a terminal for standard input, on which somebody types ``text``."""
+    """The call with a terminal as standard input, where an operator types ``text``."""
     person, terminal = pty.openpty()
     try:
         os.write(person, f"{text}\n".encode())
@@ -49,7 +49,7 @@ def typing(site: Site, text: str, *words: str) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def test_a_run_from_its_confirmation_to_what_is_told_of_it_later(pair: Site) -> None:
+def test_a_run_from_its_confirmation_to_its_later_reports(pair: Site) -> None:
     before = pair.everything("small-001", "small-002")
     for wrong in ("smal", ""):
         refused = typing(pair, wrong, "apply", *ONE)
@@ -103,7 +103,7 @@ def test_a_run_from_its_confirmation_to_what_is_told_of_it_later(pair: Site) -> 
 
 @contextmanager
 def asked(site: Site, *words: str) -> Iterator[Callable[[str], Done]]:
-    """The call, sitting at its prompt; what is given types an answer and waits for the end."""
+    """The call, waiting at its prompt. Yields a function that types an answer and waits for the end."""
     person, terminal = pty.openpty()
     with subprocess.Popen(
         site.command(*words),
@@ -116,7 +116,7 @@ def asked(site: Site, *words: str) -> Iterator[Callable[[str], Done]]:
         assert process.stdout is not None
         assert process.stderr is not None
         said = ""
-        while "to go on" not in said:
+        while "to continue" not in said:
             more = process.stdout.read(1)
             assert more, said + process.stderr.read()
             said += more
@@ -134,8 +134,8 @@ def asked(site: Site, *words: str) -> Iterator[Callable[[str], Done]]:
             os.close(terminal)
 
 
-def test_unlocking_looks_again_when_it_was_confirmed(pair: Site) -> None:
-    """Somebody has begun a run on this machine while the operator sat at the prompt."""
+def test_unlock_checks_the_lease_again_after_the_confirmation(pair: Site) -> None:
+    """A run started on this machine while ``unlock`` waited at its prompt."""
     with (
         closing(SqlJournal(pair.folder / ".rollout")) as journal,
         asked(pair, "unlock", *ONE, "--reason", "that laptop was stolen") as answer,
@@ -146,7 +146,7 @@ def test_unlocking_looks_again_when_it_was_confirmed(pair: Site) -> None:
         assert journal.holder("small") is not None
 
 
-def test_json_is_all_that_a_program_is_told(pair: Site) -> None:
+def test_with_json_output_every_line_is_json(pair: Site) -> None:
     done = pair.rollout("apply", "--cluster", "small", "--limit", "small-[001-002]", "--yes", "-o", "json")
     assert done.code == 0, done.err
     assert all(line.startswith("{") for line in done.out.splitlines())
@@ -165,7 +165,7 @@ def test_json_is_all_that_a_program_is_told(pair: Site) -> None:
     assert pair.everything("small-001") != {}
 
 
-def test_a_plan_that_is_applied_twice_is_no_failure(pair: Site) -> None:
+def test_applying_a_plan_twice_is_no_failure(pair: Site) -> None:
     planned = pair.rollout("plan", "--cluster", "small", "--limit", "small-[001-002]", "--out", "p.json")
     assert planned.code == 0, planned.err
     assert pair.rollout("apply", "p.json", "--yes").code == 0
@@ -192,8 +192,8 @@ def test_a_plan_that_is_applied_twice_is_no_failure(pair: Site) -> None:
     stale = pair.rollout("apply", "p.json", "--yes")
     assert stale.code == 2, stale.all
     assert (
-        "nothing was touched: no node can be applied; changed since the plan: small-001; as planned already: small-002"
-        in stale.err
+        "nothing was touched: the plan fits no node any more; "
+        "changed since the plan: small-001; already as planned: small-002" in stale.err
     )
     assert "(plan again: rollout plan --cluster small) [plan-is-stale]" in stale.err
     assert pair.rollout("status", "-o", "json").json()["run"] == run, "no run was begun"

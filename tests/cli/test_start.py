@@ -1,4 +1,4 @@
-"""A call loads what it needs and no more: who looks at a run, or halts one, is not kept waiting by what reaches nodes."""
+"""A call imports only what it needs: looking at a run, or halting it, does not wait for the import of the SSH stack."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ LISTS = "import sys; from rollout.cli.main import run; run(sys.argv[1:]); print(
 @pytest.mark.parametrize(
     "words", [["--version"], ["status"], ["watch"], ["pause"], ["abort"], ["continue"], ["report"]]
 )
-def test_what_looks_at_a_run_loads_nothing_that_reaches_nodes_or_reads_inventories(
-    tmp_path: Path, words: list[str]
-) -> None:
+def test_commands_that_look_at_a_run_import_no_ssh_and_no_inventory_reader(tmp_path: Path, words: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LISTS, *words], cwd=tmp_path, capture_output=True, text=True, check=True
     )
@@ -40,7 +38,7 @@ def test_a_version_needs_no_journal(tmp_path: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_is_where_the_table_says(name: str) -> None:
+def test_the_table_of_commands_is_right(name: str) -> None:
     command = cli.get_command(None, name)  # type: ignore[arg-type]  # the table asks nothing of a context
     assert command is not None
     assert command.name == name

@@ -1,4 +1,4 @@
-"""`rollout status` says whether a controller is at work on a run that has not ended."""
+"""`rollout status` shows whether a run that has not ended has a live controller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADER = RunHeader("r1", "test", "apply", encode_order(make_order({"a": 3})), 1,
 
 @pytest.fixture
 def journal(tmp_path: Path) -> SqlJournal:
-    """A run that was begun and has not ended."""
+    """A run that has started and not ended."""
     made = SqlJournal(tmp_path / "state")
     made.begin(HEADER)
     return made
@@ -39,7 +39,7 @@ def document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, ob
     return controller
 
 
-def test_a_controller_at_work_is_not_remarked_on(
+def test_a_live_controller_is_not_mentioned(
     journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal.acquire("test", "r1")
@@ -47,7 +47,7 @@ def test_a_controller_at_work_is_not_remarked_on(
     assert document(tmp_path, capsys)["alive"] is True
 
 
-def test_a_run_that_no_controller_holds_says_so_and_how_to_continue(
+def test_a_run_without_a_controller_is_reported_with_the_command_to_continue(
     journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = told(tmp_path, capsys)
@@ -55,7 +55,7 @@ def test_a_run_that_no_controller_holds_says_so_and_how_to_continue(
     assert document(tmp_path, capsys) == {"alive": False, "host": "", "silent": None}
 
 
-def test_a_journal_that_is_not_the_runs_is_an_error_of_state(
+def test_an_impossible_event_in_the_journal_is_a_state_error(
     journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal.acquire("test", "r1")
@@ -66,7 +66,7 @@ def test_a_journal_that_is_not_the_runs_is_an_error_of_state(
 
 
 @pytest.mark.process
-def test_a_controller_that_was_killed_is_not_at_work(
+def test_a_killed_controller_is_not_alive(
     journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = (

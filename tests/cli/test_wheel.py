@@ -1,4 +1,4 @@
-"""What is shipped: the wheel is complete, and what it installs works where there is no checkout."""
+"""The wheel is complete, and the program that it installs works without a checkout."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHIPPED = (
     "rollout/kubelet/kubelet_fields.json",
     "rollout/kubelet/explained/words.json",
 )
-"""One of each sort of file that the program reads and that is no module of a package."""
+"""One file of each kind that the program reads and that is not a Python module."""
 
 INSTALLED = """\
 from importlib.resources import files
@@ -46,7 +46,7 @@ print(len(agent_program()), len(fields.known_minors()))
 
 
 def copied(folder: Path) -> Path:
-    """The sources without the checkout around them: a build writes into the folder that it builds in."""
+    """A copy of the sources, because a build writes into the folder that it builds in."""
     for name in SOURCES:
         shutil.copy2(ROOT / name, folder / name)
     shutil.copytree(ROOT / "rollout", folder / "rollout", ignore=shutil.ignore_patterns("__pycache__"))
@@ -64,7 +64,7 @@ OFFLINE = ("--quiet", "--disable-pip-version-check", "--no-index", "--no-deps")
 
 
 def called(words: Sequence[str | Path], folder: Path) -> str:
-    """What a command prints that must succeed."""
+    """The output of a command that must succeed."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_"))}
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -77,7 +77,7 @@ def files_below(folder: Path) -> set[str]:
 
 
 def missing(wheel: Path, wanted: set[str]) -> set[str]:
-    """What should be in the wheel and is not."""
+    """Files that the wheel should contain and does not."""
     with zipfile.ZipFile(wheel) as archive:
         return wanted - set(archive.namelist())
 
@@ -100,7 +100,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, source: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
-    """The folder of the programs of an environment that has the wheel; the libraries are those of ours, found after it."""
+    """The ``bin`` folder of an environment with the wheel.
+
+    The libraries are those of this environment, found after it.
+    """
     home = tmp_path_factory.mktemp("environment")
     venv.create(home, symlinks=True)
     python = home / "bin/python"
@@ -116,11 +119,11 @@ def test_the_wheel_has_every_file_of_the_package(source: Path, wheel: Path) -> N
     assert missing(wheel, files_below(source)) == set()
 
 
-def test_a_file_that_is_left_out_is_found(wheel: Path) -> None:
+def test_a_missing_file_is_found(wheel: Path) -> None:
     assert missing(wheel, {"rollout/agent/agent.sh", "rollout/agent/other.sh"}) == {"rollout/agent/other.sh"}
 
 
-def test_the_wheel_says_whose_it_is_and_under_which_licence(wheel: Path) -> None:
+def test_the_wheel_names_its_author_and_licence(wheel: Path) -> None:
     found = described(wheel)
     assert (found["Name"], found["Version"], found["Author"]) == ("rollout", __version__, "The rollout authors")
     assert (found["License-Expression"], found["License-File"]) == ("Apache-2.0", "LICENSE")
@@ -129,12 +132,12 @@ def test_the_wheel_says_whose_it_is_and_under_which_licence(wheel: Path) -> None
     assert metadata.version("rollout") == __version__
 
 
-def test_what_is_installed_works_away_from_the_checkout(tmp_path: Path, installed: Path) -> None:
+def test_the_installed_program_works_outside_the_checkout(tmp_path: Path, installed: Path) -> None:
     assert called([installed / "rollout", "--version"], tmp_path) == f"rollout, version {__version__}\n"
     assert "apply" in called([installed / "rollout", "--help"], tmp_path)
 
 
-def test_what_is_installed_finds_its_agent_and_its_tables(tmp_path: Path, installed: Path) -> None:
+def test_the_installed_program_finds_its_agent_and_tables(tmp_path: Path, installed: Path) -> None:
     module, sizes = called([installed / "python", "-c", INSTALLED], tmp_path).splitlines()
     assert Path(module).is_relative_to(installed.parent)
     assert all(int(size) > 0 for size in sizes.split())

@@ -1,4 +1,4 @@
-"""The hands of an emergency: with a journal that cannot be written, and what a word from the operator ends."""
+"""The input and output of an emergency: with a journal that cannot be written, and with Ctrl-C."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NODE = "tess-node-0001"
 
 @dataclass
 class Broken(NoJournal):
-    """It could be opened; this part of it cannot be done."""
+    """A journal that was opened, but fails at this operation."""
 
     part: str
     reference: str = "journal-unusable"
@@ -57,7 +57,7 @@ class Broken(NoJournal):
 
 @dataclass(frozen=True)
 class Having(Session):
-    """A call whose journal is given."""
+    """A call with a given journal."""
 
     kept: Journal | None = None
 
@@ -68,7 +68,7 @@ class Having(Session):
 
 @pytest.fixture
 def journals(monkeypatch: pytest.MonkeyPatch) -> list[Journal]:
-    """Those that runs were begun with. Each run writes as a real one does, and ends at once; no node is reached."""
+    """The journals that runs were started with. Each run writes like a real one and ends at once, without nodes."""
     given: list[Journal] = []
 
     def run(order: Order, counter: int, _way: NodeAccess, tools: Tools) -> RunState:
@@ -88,7 +88,7 @@ def journals(monkeypatch: pytest.MonkeyPatch) -> list[Journal]:
 
 @pytest.fixture
 def signals() -> Iterator[None]:
-    """What pytest does about signals is there again at the end."""
+    """Restores pytest's signal handlers at the end."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
     yield
@@ -112,7 +112,7 @@ def found(run: str) -> Emergency:
 
 @pytest.mark.parametrize("reference", ["journal-unusable", "journal-away"])
 @pytest.mark.parametrize("part", ["acquire", "begin", "append"])
-def test_a_journal_that_opens_and_cannot_be_written_stops_no_emergency(
+def test_an_emergency_continues_with_a_journal_that_opens_but_cannot_be_written(
     part: str, reference: str, journals: list[Journal], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = Broken(part, reference)
@@ -124,12 +124,12 @@ def test_a_journal_that_opens_and_cannot_be_written_stops_no_emergency(
     assert journals[0] is broken
     assert [type(each) for each in journals[1:]] == [NoJournal, NoJournal], "the next run does not try it again"
     said = capsys.readouterr().err
-    assert said.count("going on with what the nodes know") == 1
+    assert said.count("continuing with what the nodes report") == 1
     assert f"database or disk is full [{reference}]" in said
 
 
 @pytest.mark.parametrize("broken", [Broken("renew", "journal-away"), Broken("begin", "journal-broken")])
-def test_a_run_that_wrote_something_down_or_a_journal_that_was_changed_is_not_begun_twice(
+def test_a_run_with_journaled_events_or_a_changed_journal_is_not_started_twice(
     broken: Broken, journals: list[Journal], tmp_path: Path
 ) -> None:
     with pytest.raises(StateError, match="is full"):
@@ -137,8 +137,8 @@ def test_a_run_that_wrote_something_down_or_a_journal_that_was_changed_is_not_be
     assert journals == [broken]
 
 
-def test_a_word_at_any_time_since_the_first_run_is_heard(journals: list[Journal], tmp_path: Path) -> None:
-    """Also while nodes are read: nobody asks then, and who is asked later must still know."""
+def test_ctrl_c_counts_at_any_time_since_the_first_run(journals: list[Journal], tmp_path: Path) -> None:
+    """Also while nodes are read: nothing checks for it then, but a later check must still see it."""
     mine = hands(tmp_path, NoJournal())
     mine.carry_out(found("e1"))
     assert not mine.wait(0.01)
@@ -154,7 +154,7 @@ def test_a_word_at_any_time_since_the_first_run_is_heard(journals: list[Journal]
     assert len(journals) == 2
 
 
-def test_who_stops_a_run_of_it_at_once_ends_the_whole(
+def test_stopping_one_run_at_once_ends_the_whole_emergency(
     monkeypatch: pytest.MonkeyPatch, journals: list[Journal], tmp_path: Path
 ) -> None:
     def stopped(*_: object) -> RunState:

@@ -25,7 +25,7 @@ ENDINGS = {"done", "halted"} | ({"preflight", "interrupted"} if DEPTH is Depth.N
 def test_drawn_seeds_keep_every_law() -> None:
     first = dice("simulation").randrange(ALL - SEEDS)
     tally = played_on_all_cores(first, SEEDS, lambda _: None, workers=min(2, cores()))
-    assert tally.broken == {}, "`rollout simulate --seed N` tells the story"
+    assert tally.broken == {}, "`rollout simulate --seed N` prints the story"
     assert tally.seeds == SEEDS
     assert all(tally.faults[kind] > SEEDS / 100 for kind in FaultKind), "every kind of fault was among them, often"
     assert tally.killed > SEEDS / 10

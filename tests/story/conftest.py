@@ -25,15 +25,15 @@ REACH = (
     "verify",
     "forget",
     "unlock",
-    "catch-up",
+    "recover",
     "watch",
     "pause",
     "continue",
     "abort",
 )
-"""Commands that take the options of those that reach nodes."""
+"""Commands with the options for reaching nodes."""
 KEEP = ("status", "report")
-"""Commands that only look into the journal."""
+"""Commands that only read the journal."""
 
 
 INVENTORY = """\
@@ -48,7 +48,7 @@ nodes:
 """
 
 ROOM = 256 << 20
-"""Bytes that must be free in memory for a lab to be there."""
+"""Bytes of memory that must be free to put a lab there."""
 
 PLAYBOOK = """\
 name: pulls
@@ -68,7 +68,7 @@ onFailure: {revert: wave}
 
 @dataclass(frozen=True)
 class Site:
-    """A folder with inventories, playbooks and templates; its nodes are in the lab of ``lab``."""
+    """A folder with inventories, playbooks and templates. Its nodes are in the lab ``lab``."""
 
     folder: Path
     lab: Path
@@ -98,13 +98,13 @@ class Site:
         return (self.node(name) / "etc/default/kubelet").read_text()
 
     def is_new(self, name: str) -> bool:
-        """Exactly the new files; exactly the old ones is ``False``; anything else is a third state and fails."""
+        """``True``: exactly the new files. ``False``: exactly the old files. Any other state fails the test."""
         new = ("serializeImagePulls: false" in self.config(name), "=5m" in self.flags(name))
         assert new in ((True, True), (False, False)), f"{name} is half done: {new}"
         return all(new)
 
     def everything(self, *names: str) -> dict[str, str]:
-        """Path → mode and content of all there is on these nodes, but for our own state and what a kernel makes."""
+        """Path → mode and content of every file on these nodes, except rollout's state and what a kernel makes."""
         found: dict[str, str] = {}
         for name in names:
             top = self.node(name)
@@ -119,7 +119,7 @@ class Site:
         return found
 
     def is_well(self, name: str) -> bool:
-        """Whether its kubelet answers: one that was started a moment ago does not yet."""
+        """Whether its kubelet answers. A kubelet that has just started does not answer yet."""
         asked = ("ssh", "-F", str(self.lab / "ssh_config"), name, "curl -s http://127.0.0.1:10248/healthz")
         return subprocess.run(asked, capture_output=True, text=True, check=False).stdout == "ok"
 
@@ -143,7 +143,8 @@ def fresh(site: Site) -> FreshSite:
 def in_memory(otherwise: Path) -> Iterator[Path]:
     """A fresh folder for a lab, in memory where there is room: a lab is some thousand small files, made for minutes.
 
-    Journals stay where pytest has its folders, on a disk. A node in memory says that it is on one (``lab/standins/stat``).
+    Journals stay where pytest has its folders, on a disk. A node in memory says that it is on one
+    (``lab/standins/stat``).
     """
     memory = Path("/dev/shm")
     if not memory.is_dir() or shutil.disk_usage(memory).free < ROOM:
@@ -174,7 +175,7 @@ def served(folder: Path, limit: str) -> Iterator[Site]:
 
 @contextmanager
 def lab_up(site: Site, *words: str) -> Iterator[None]:
-    """The nodes of these words of ``rollout lab up``."""
+    """The nodes of these arguments of ``rollout lab up``."""
     up = site.rollout("lab", "up", *words, "--restart-sec", "0.3", "--dir", str(site.lab))
     assert up.code == 0, up.err
     try:

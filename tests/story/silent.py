@@ -1,4 +1,7 @@
-"""Nodes that take connections and say nothing, and who came to them: what a wait for them is can be counted, not timed."""
+"""Nodes that accept connections and never answer.
+
+They count connections, so that tests need not measure waiting times.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ from tests.story.conftest import Site
 
 @dataclass
 class Silence:
-    """In place of the doors of some nodes. ``came`` are the nodes that were connected to, in this order."""
+    """Listens in place of some nodes. ``came``: the nodes that got a connection, in this order."""
 
     came: list[str] = field(default_factory=list)
     most: int = 0
-    """Connections at a time."""
+    """Most connections at a time."""
     _open: set[socket.socket] = field(default_factory=set)
     _waits: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
@@ -28,7 +31,7 @@ class Silence:
         self._waits.register(socket.create_server((address, port)), selectors.EVENT_READ, name)
 
     def serve(self, end: socket.socket) -> None:
-        """Until something comes by ``end``."""
+        """Waits for a connection until ``end``."""
         self._waits.register(end, selectors.EVENT_READ, "")
         while True:
             for key, _ in self._waits.select():
@@ -67,7 +70,7 @@ class Silence:
 
 @contextmanager
 def silent(site: Site, *names: str) -> Iterator[Silence]:
-    """The doors of these nodes are shut, and we listen where they were. Afterwards they refuse, until that fault is cleared."""
+    """Listens in place of these nodes. Afterwards they refuse connections, until that fault is cleared."""
     site.fault(",".join(names), "refuse")
     port = json.loads((site.lab / "lab.json").read_text())["port"]
     silence = Silence()

@@ -1,4 +1,4 @@
-"""A run and its nodes from another terminal: watch, pause, continue, abort, promote; verify, unlock, forget, catch up."""
+"""A run from another terminal: watch, pause, continue, abort, promote; verify, unlock, forget, recover."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ APPLY = ("apply", "--cluster", "small", "--limit", ALL, "--yes")
 
 
 def done(site: Site, *words: str) -> Done:
-    """A call that ends well."""
+    """A call that must exit with 0."""
     found = site.rollout(*words)
     assert found.code == 0, found.out + found.err
     return found
@@ -40,13 +40,13 @@ def test_a_wave_that_holds_is_promoted_from_another_terminal(few: Site) -> None:
     with begun(few, *APPLY) as process:
         until(lambda: where(few).get("paused"), PATIENCE, "the canary has passed and the run holds")
         assert new(few) == 1
-        assert "rollout continue" in few.rollout("status").out, "it says how to promote"
+        assert "rollout continue" in few.rollout("status").out, "it prints how to promote"
         done(few, "continue", "--reason", "all quiet")
         assert process.wait(PATIENCE) == 0, said(few)
     assert new(few) == 6
 
 
-def test_a_paused_run_releases_nothing_until_it_is_told_to_go_on(few: Site) -> None:
+def test_a_paused_run_starts_no_node_until_it_is_continued(few: Site) -> None:
     policy(few, "pace: 20", "pace: 0.3")
     with begun(few, *APPLY) as process:
         until(lambda: transactions(few, "small-061"), PATIENCE, "the second wave has begun")
@@ -65,7 +65,7 @@ def test_a_paused_run_releases_nothing_until_it_is_told_to_go_on(few: Site) -> N
 
 
 @pytest.mark.parametrize("revert", ["run", "node"])
-def test_an_aborted_run_takes_back_what_it_is_told_to(few: Site, revert: str) -> None:
+def test_an_aborted_run_reverts_the_selected_scope(few: Site, revert: str) -> None:
     before = few.everything(*FEW)
     policy(few, "pace: 20", "pace: 0.1")
     with begun(few, *APPLY) as process:
@@ -76,11 +76,11 @@ def test_an_aborted_run_takes_back_what_it_is_told_to(few: Site, revert: str) ->
     if revert == "run":
         assert few.everything(*FEW) == before
     else:
-        assert 2 <= new(few) < 6, "what was confirmed stays, nothing new was begun"
+        assert 2 <= new(few) < 6, "confirmed nodes stay, no other node was started"
     nothing_left(few, *FEW)
 
 
-def test_a_word_to_a_run_that_nobody_is_at_work_on_is_refused_with_what_to_do(few: Site) -> None:
+def test_a_request_to_a_run_without_a_controller_is_refused_with_a_hint(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     with begun(few, *APPLY) as process:
         until(lambda: where(few).get("paused"), PATIENCE, "it holds")
@@ -95,7 +95,7 @@ def test_a_word_to_a_run_that_nobody_is_at_work_on_is_refused_with_what_to_do(fe
     assert (ended.code, "run-ended" in ended.err) == (5, True), ended.err
 
 
-def test_watching_ends_with_the_run_and_as_the_run(few: Site) -> None:
+def test_watch_ends_with_the_run_and_its_exit_code(few: Site) -> None:
     few.fault("small-[061-063]", "never-healthy")
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     with begun(few, *APPLY) as process:
@@ -113,13 +113,13 @@ def test_watching_ends_with_the_run_and_as_the_run(few: Site) -> None:
 # ---------------------------------------------------------------------------------------------------------- rehearsal
 
 
-def test_the_canary_goes_back_once_and_what_that_took_predicts_the_rest(few: Site) -> None:
+def test_the_canary_is_reverted_once_and_its_time_predicts_the_rest(few: Site) -> None:
     policy(few, "rehearsal: false", "rehearsal: true")
     planned = done(few, "plan", "--cluster", "small", "--limit", ALL, "--out", "p.json")
     assert "not yet rehearsed" in planned.out
     done(few, "apply", "p.json", "--yes")
     assert new(few) == 6
-    assert len(transactions(few, "small-001")) == 2, "forth, back, forth: two transactions"
+    assert len(transactions(few, "small-001")) == 2, "applied, reverted, applied again: two transactions"
     assert [len(transactions(few, name)) for name in FEW[1:]] == [1] * 5
     run = where(few)["run"]
     assert "rehearsal" in few.rollout("status").out
@@ -137,8 +137,8 @@ def verify(site: Site, *words: str) -> Done:
     return site.rollout("verify", "--cluster", "small", "--limit", ALL, *words)
 
 
-def test_verify_finds_what_has_drifted_since_it_was_confirmed(few: Site) -> None:
-    assert verify(few).code == 0, "nothing of ours anywhere"
+def test_verify_finds_drift_since_the_confirm(few: Site) -> None:
+    assert verify(few).code == 0, "no node has anything of rollout"
     assert apply(few, ALL).code == 0
     well = verify(few)
     assert (well.code, "6 nodes as they should be" in well.out) == (0, True), well.out
@@ -156,7 +156,7 @@ def test_verify_finds_what_has_drifted_since_it_was_confirmed(few: Site) -> None
     assert (unread.code, "not read: 1 node  small-003" in unread.out) == (4, True), unread.out
 
 
-def test_forgetting_removes_all_of_ours_and_needs_an_end(few: Site) -> None:
+def test_forget_removes_everything_of_rollout_and_needs_an_ended_run(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     forget = ("forget", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "handed over")
     with begun(few, *APPLY) as process:
@@ -176,7 +176,7 @@ def test_forgetting_removes_all_of_ours_and_needs_an_end(few: Site) -> None:
     done(few, "apply", "p.json", "--yes")
 
 
-# ------------------------------------------------------------------------------------------------- unlock and catch up
+# -------------------------------------------------------------------------------------------------- unlock and recover
 
 
 def test_a_cluster_held_by_a_machine_that_no_longer_exists_is_unlocked(few: Site) -> None:
@@ -188,11 +188,11 @@ def test_a_cluster_held_by_a_machine_that_no_longer_exists_is_unlocked(few: Site
         process.wait()
     claimed = apply(few, ALL)
     assert claimed.code == 5, claimed.out + claimed.err
-    assert "unlock" in claimed.out + claimed.err, "it says what to do"
+    assert "unlock" in claimed.out + claimed.err, "it prints what to do"
     silent = few.rollout("unlock", "--cluster", "small", "--limit", ALL, "--yes")
     assert (silent.code, "no-reason" in silent.err) == (2, True), silent.err
     freed = done(few, "unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "that laptop was stolen")
-    assert "unlocked: 6 nodes set free" in freed.out
+    assert "unlocked: 6 nodes released" in freed.out
     assert all(token(few, name)[2] == "ended" for name in FEW)
     policy(few, "{canary: true, hold: true}", "canary")
     assert apply(few, ALL).code == 0
@@ -214,7 +214,7 @@ def test_a_run_that_was_unlocked_is_resumed_where_its_journal_is(few: Site) -> N
     nothing_left(few, *FEW)
 
 
-def test_nodes_that_are_owed_are_caught_up_when_they_are_back(few: Site) -> None:
+def test_recover_does_pending_recoveries_when_the_nodes_answer_again(few: Site) -> None:
     policy(few, "wave: 2, rack: 2, fleet: 2", "wave: 3, rack: 3, fleet: 3")
     done(few, "plan", "--cluster", "small", "--limit", ALL, "--out", "p.json")
     few.fault("small-063", "refuse")
@@ -223,21 +223,23 @@ def test_nodes_that_are_owed_are_caught_up_when_they_are_back(few: Site) -> None
     assert new(few) == 5
     run = where(few)["run"]
     refused = few.rollout("resume", "--yes")
-    assert f"rollout catch-up {run}" in refused.err, refused.err
+    assert f"rollout recover {run}" in refused.err, refused.err
     inventory = few.folder / "inventories/small.yaml"
     text = inventory.read_text()
     inventory.write_text(
         text.replace("small-[061-120]", "small-[061-062]").replace("small-[001-120]", "small-[001-062]")
     )
-    gone = few.rollout("catch-up", "--yes")
+    gone = few.rollout("recover", "--yes")
     assert (gone.code, "not-in-inventory" in gone.err, "small-063" in gone.err) == (2, True, True), gone.err
     inventory.write_text(text)
     few.fault("small-063", "--clear")
     with closing(SqlJournal(few.folder / ".rollout")) as journal:  # in the last second, and its terminal was closed
         journal.ask(run, "abort", "anna@laptop", "slow pulls", "run")
-    caught_up = done(few, "catch-up", "--yes")
-    assert "not heard before its end, and not done now: abort by anna@laptop: slow pulls" in caught_up.out
+    caught_up = done(few, "recover", "--yes")
+    assert (
+        "request not handled before the run ended, and ignored now: abort by anna@laptop: slow pulls" in caught_up.out
+    )
     assert new(few) == 6
-    nothing = few.rollout("catch-up", "--yes")
+    nothing = few.rollout("recover", "--yes")
     assert (nothing.code, "nothing-owed" in nothing.err) == (5, True), nothing.err
     nothing_left(few, *FEW)

@@ -1,6 +1,6 @@
-"""A change that some nodes' pods would not survive: those nodes are emptied first, and left as they were found.
+"""A change that some nodes' pods would not survive: those nodes are drained first, and restored afterwards.
 
-Through the command line, on the lab: its API server takes cordons and evictions, and its pods go elsewhere as they would.
+By the command line, on the lab: its API server accepts cordons and evictions, and its pods move to other nodes.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def nodes(site: Site) -> dict[str, LiveNode]:
 
 
 def going(site: Site, node: str) -> set[str]:
-    """The pods on a node that a drain makes go."""
+    """The pods on a node that a drain evicts."""
     with api(site) as cluster:
         return {pod.name for pod in cluster.leaving(node, SECONDS) if not pod.stays}
 
@@ -88,10 +88,12 @@ def run_of(site: Site) -> str:
     return run
 
 
-# There and back.
+# Draining and uncordoning.
 
 
-def test_who_would_lose_pods_is_emptied_changed_confirmed_and_uncordoned_and_its_pods_run_elsewhere(few: Site) -> None:
+def test_a_node_that_would_lose_pods_is_drained_changed_confirmed_and_uncordoned_and_its_pods_run_elsewhere(
+    few: Site,
+) -> None:
     done, made = plan(few)
     drains = {name: node["drain"] for name, node in made["nodes"].items()}
     assert {name: drain["pods"] for name, drain in drains.items()} == dict.fromkeys(CHANGED, 1)
@@ -106,11 +108,11 @@ def test_who_would_lose_pods_is_emptied_changed_confirmed_and_uncordoned_and_its
     nothing_left(few, *CHANGED)
 
 
-def test_without_the_word_the_same_nodes_are_refused_and_not_a_pod_is_touched(few: Site) -> None:
+def test_without_drain_and_restart_the_same_nodes_are_refused_and_no_pod_is_touched(few: Site) -> None:
     policy(few, "disruption: drain-and-restart\n", "")
     done, made = plan(few, 4)
     assert {entry["reference"] for entry in made["left"]} == {"pods-would-be-rejected"}
-    assert "drain it first, or say `disruption: drain-and-restart`" in done.out
+    assert "drain it first, or set `disruption: drain-and-restart`" in done.out
 
 
 def test_a_canary_that_rehearses_is_drained_once_and_stays_empty_until_it_is_confirmed_again(few: Site) -> None:
@@ -121,10 +123,10 @@ def test_a_canary_that_rehearses_is_drained_once_and_stays_empty_until_it_is_con
     assert cordons(few) == {}
 
 
-# Pods that do not go.
+# Pods that are not evicted.
 
 
-def test_a_budget_that_lets_no_pod_go_leaves_its_node_as_it_was_and_the_others_are_changed(few: Site) -> None:
+def test_a_budget_that_blocks_evictions_leaves_its_node_unchanged_and_the_others_are_changed(few: Site) -> None:
     policy(few, "drain: 2m", "drain: 4s")
     few.fault("small-002", "pdb-blocks")
     before, there = few.everything("small-002"), going(few, "small-002")
@@ -140,8 +142,8 @@ def test_a_budget_that_lets_no_pod_go_leaves_its_node_as_it_was_and_the_others_a
     nothing_left(few, *CHANGED)
 
 
-def test_a_pod_that_ends_slowly_by_its_kubelets_own_arithmetic_is_waited_for_and_it_is_said_which(few: Site) -> None:
-    """Kubelets 1.20 deduct the hook: its grace period of 12 s it may use, and 2 s more; it was given 4 s."""
+def test_a_slow_pod_is_waited_for_as_long_as_its_kubelet_may_take_and_is_named(few: Site) -> None:
+    """Kubelets 1.20 deduct the hook: the pod may use its grace period of 12 s and 2 s more. The playbook gives 4 s."""
     policy(few, "drain: 2m", "drain: 4s")
     few.fault(FIRST, "slow-termination", "--after", "12")
     (slow,) = going(few, FIRST)
@@ -176,8 +178,8 @@ def test_a_cordon_of_others_is_left_alone(few: Site) -> None:
     assert len(going(few, "small-002")) >= 1
 
 
-def test_a_node_that_was_to_keep_its_pods_is_left_alone_when_those_of_a_drained_one_came_to_it(few: Site) -> None:
-    """All that fit when it was planned; then the first node's pods had nowhere else to go."""
+def test_a_node_that_should_keep_its_pods_is_not_changed_after_pods_of_a_drained_node_arrived(few: Site) -> None:
+    """All pods fit when it was planned. Then the first node's pods could only move to this node."""
     policy(few, "perRack: 25%", "perRack: 1")
     few.fault("small-[003,061-063]", "cordoned")
     with api(few) as cluster:
@@ -196,7 +198,7 @@ def test_a_node_that_was_to_keep_its_pods_is_left_alone_when_those_of_a_drained_
     nothing_left(few, FIRST, "small-002")
 
 
-# Whatever ends a controller.
+# A controller that ends.
 
 
 def drained_now(site: Site) -> bool:
@@ -204,8 +206,8 @@ def drained_now(site: Site) -> bool:
 
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGINT])
-def test_a_controller_that_ends_in_a_drain_leaves_a_run_that_goes_on(few: Site, signal_: signal.Signals) -> None:
-    """Killed, its cordon stays with the run's name on it; interrupted, it lifts that first."""
+def test_a_run_can_be_resumed_after_its_controller_ends_in_a_drain(few: Site, signal_: signal.Signals) -> None:
+    """If it is killed, its cordon stays with the run's mark. If it is interrupted, it lifts the cordon first."""
     few.fault(FIRST, "pdb-blocks")
     with begun(few, *APPLY) as process:
         until(lambda: drained_now(few) and cordons(few) == {FIRST: run_of(few)}, PATIENCE, "the canary is drained")
@@ -226,7 +228,7 @@ def test_a_controller_that_ends_in_a_drain_leaves_a_run_that_goes_on(few: Site, 
     nothing_left(few, *CHANGED)
 
 
-def test_a_pause_puts_back_who_is_drained_and_going_on_drains_again(few: Site) -> None:
+def test_a_pause_uncordons_a_draining_node_and_continuing_drains_it_again(few: Site) -> None:
     few.fault(FIRST, "pdb-blocks")
     with begun(few, *APPLY) as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "the canary is drained")
@@ -240,7 +242,7 @@ def test_a_pause_puts_back_who_is_drained_and_going_on_drains_again(few: Site) -
     assert cordons(few) == {}
 
 
-def test_an_api_server_that_goes_away_in_a_drain_is_waited_for(few: Site) -> None:
+def test_a_drain_waits_for_an_unreachable_api_server(few: Site) -> None:
     few.fault(FIRST, "pdb-blocks")
     with begun(few, *APPLY) as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "the canary is drained")
@@ -253,7 +255,7 @@ def test_an_api_server_that_goes_away_in_a_drain_is_waited_for(few: Site) -> Non
 
 
 @pytest.mark.night  # the tries are two minutes; tests/core/run/test_drains.py has them in virtual time
-def test_a_cordon_that_cannot_be_lifted_is_told_and_owed_and_catching_up_lifts_it(few: Site) -> None:
+def test_a_cordon_that_cannot_be_lifted_is_reported_and_recover_lifts_it(few: Site) -> None:
     few.fault(FIRST, "pdb-blocks")
     with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "it is drained")
@@ -265,38 +267,38 @@ def test_a_cordon_that_cannot_be_lifted_is_told_and_owed_and_catching_up_lifts_i
     few.fault("api", "--clear")
     few.fault(FIRST, "--clear")
     assert cordons(few) == {FIRST: run_of(few)}
-    caught = few.rollout("catch-up", run_of(few), "--yes")
+    caught = few.rollout("recover", run_of(few), "--yes")
     assert caught.code == 0, caught.out + caught.err
     assert cordons(few) == {}
-    assert few.is_new(FIRST), "nobody was at fault that it was left alone"
+    assert few.is_new(FIRST), "skipping it charged no node"
 
 
-def test_catching_up_lifts_the_cordons_of_a_run_that_halted(few: Site) -> None:
-    """As if the API server had been away for the two minutes at its end: the Node bears the run's mark, the journal knows it."""
+def test_recover_lifts_the_cordons_of_a_halted_run(few: Site) -> None:
+    """As after two minutes without an API server at the run's end: the Node has the run's mark, the journal knows it."""
     few.fault(FIRST, "pdb-blocks")
     with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "it is drained")
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(PATIENCE)
     run = run_of(few)
-    dead = few.rollout("catch-up", run, "--yes")
+    dead = few.rollout("recover", run, "--yes")
     assert (dead.code, f"rollout resume {run}" in dead.err) == (5, True), "it has not ended, so it is resumed"
     ended_halted(few, run)
-    lifted = few.rollout("catch-up", run, "--yes")
+    lifted = few.rollout("recover", run, "--yes")
     assert lifted.code == 0, lifted.all
     assert (
         lifted.out
-        == f"cordons lifted: 1 node  {FIRST}\nrun {run} ended halted; for anything else it owes: rollout resume {run}\n"
+        == f"cordons lifted: 1 node  {FIRST}\nrun {run} ended halted; for its pending recoveries: rollout resume {run}\n"
     )
     assert cordons(few) == {}
     told = few.rollout("status", run).out
-    assert "may still be cordoned" not in told, "it is written down"
+    assert "may still be cordoned" not in told, "the journal records it"
     assert "cordons lifted later, " in few.rollout("report", run).out
-    again = few.rollout("catch-up", run, "--yes")
+    again = few.rollout("recover", run, "--yes")
     assert (again.code, f"rollout resume {run}" in again.err) == (5, True), "there is no cordon to lift any more"
 
 
-def test_a_rollback_that_lifts_a_halted_runs_cordons_writes_that_down_too(few: Site) -> None:
+def test_a_rollback_that_lifts_cordons_of_a_halted_run_records_that(few: Site) -> None:
     few.fault(FIRST, "pdb-blocks")
     with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "it is drained")
@@ -316,7 +318,7 @@ def test_a_rollback_that_lifts_a_halted_runs_cordons_writes_that_down_too(few: S
 
 
 def ended_halted(site: Site, run: str) -> None:
-    """Write down that the run halted and could not lift its cordon: what its controller would have written."""
+    """Journal that the run halted and could not lift its cordon, as its controller would have done."""
     with closing(SqlJournal(site.folder / site.state)) as journal, leased(journal, "small", run):
         state, at = replay(journal, run), 0.0
         events: list[str] = []
@@ -336,10 +338,10 @@ def ended_halted(site: Site, run: str) -> None:
 ANSWERS = {Verb.DRAIN: Trigger.DRAINING, Verb.UNCORDON: Trigger.STILL_CORDONED, Verb.CLEAN: Trigger.CLEANED}
 
 
-# Taken back by others.
+# Reverted by another run.
 
 
-def test_taking_a_run_back_that_died_in_a_drain_lifts_its_cordons_also_without_its_journal(few: Site) -> None:
+def test_reverting_a_run_that_died_in_a_drain_lifts_its_cordons_even_without_its_journal(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [canary, {perRack: 1}, rest]")
     few.fault("small-002", "pdb-blocks")
     with begun(few, *APPLY) as process:
@@ -357,7 +359,7 @@ def test_taking_a_run_back_that_died_in_a_drain_lifts_its_cordons_also_without_i
     assert not any(few.is_new(name) for name in CHANGED)
 
 
-def test_a_rollback_without_an_api_server_goes_as_well_and_says_how_cordons_are_lifted_by_hand(few: Site) -> None:
+def test_a_rollback_without_an_api_server_works_and_prints_how_to_lift_cordons_by_hand(few: Site) -> None:
     few.fault("small-002", "pdb-blocks")
     with begun(few, *APPLY) as process:
         until(

@@ -1,6 +1,6 @@
-"""An emergency at three in the morning: no journal, another machine, another operator, nodes away, controllers that die.
+"""An emergency: no journal, another machine, another operator, unreachable nodes, controllers that die.
 
-What counts is what lies on the nodes at the end, byte for byte, and that every node is proven or named.
+The tests compare the nodes' files at the end, byte for byte, and check that every node is proven or named.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["few"]
 
 ALL = ",".join(FEW)
 READS = "--inh-caps=+dac_read_search --ambient-caps=+dac_read_search"
-"""The interpreter and the program may lie in root's home: this user may read them there, and write nowhere but at home."""
+"""The interpreter and the program may be in root's home. This user may read them there, and write only to its home."""
 ABOUT = re.compile(r"(\d+) nodes? to revert, about (?:(\d+) min ?)?(?:([0-9.]+) s)?")
 
 
@@ -81,7 +81,7 @@ class Elsewhere:
 
 
 def elsewhere(site: Site, host: str) -> Elsewhere:
-    """Copies of the inventory and of the key that sshd's on the nodes know: all that an operator carries along."""
+    """Copies of the inventory and of the SSH key of the nodes: all that an operator needs to bring."""
     home = Path("/tmp") / f"rollout-{site.folder.name}-{os.getpid()}-{host}"
     (home / "inventories").mkdir(parents=True)
     shutil.copy(site.folder / "inventories/small.yaml", home / "inventories")
@@ -133,7 +133,7 @@ def test_another_operator_on_another_machine_needs_the_inventory_and_a_key(few: 
     nothing_left(few, *FEW)
     lines = back.out.splitlines()
     claimed = next(at for at, line in enumerate(lines) if line.startswith("claimed"))
-    assert any(ABOUT.match(line) for line in lines[:claimed]), "the time is said before anything is touched"
+    assert any(ABOUT.match(line) for line in lines[:claimed]), "the time is printed before any node is touched"
     assert lines[-1].startswith("proof: 6 of 6 nodes read again"), "the proof comes last"
     status = subprocess.run(
         [*other.command("status", "-o", "json")[:-4], "--state", str(other.home / "state")],
@@ -142,7 +142,7 @@ def test_another_operator_on_another_machine_needs_the_inventory_and_a_key(few: 
     assert json.loads(status.stdout)["counts"] == {"reverted": 6}, status.stderr
 
 
-def test_half_the_nodes_are_away_are_kept_as_owed_and_are_taken_back_as_they_come(few: Site, other: Elsewhere) -> None:
+def test_unreachable_nodes_stay_pending_and_are_reverted_when_they_answer(few: Site, other: Elsewhere) -> None:
     before = few.everything(*FEW)
     changed(few)
     without_journal(few)
@@ -160,7 +160,7 @@ def test_half_the_nodes_are_away_are_kept_as_owed_and_are_taken_back_as_they_com
     nothing_left(few, *FEW)
 
 
-def test_a_ctrl_c_while_it_waits_says_how_to_go_on_and_anybody_may(
+def test_a_ctrl_c_during_the_wait_prints_how_to_continue_and_any_machine_can(
     few: Site, other: Elsewhere, third: Elsewhere
 ) -> None:
     before = few.everything(*FEW)
@@ -184,7 +184,7 @@ def test_a_ctrl_c_while_it_waits_says_how_to_go_on_and_anybody_may(
     assert few.everything(*FEW) == before
 
 
-def test_nodes_of_different_runs_go_back_one_run_at_a_time(few: Site, other: Elsewhere) -> None:
+def test_nodes_of_different_runs_are_reverted_one_run_at_a_time(few: Site, other: Elsewhere) -> None:
     older = changed(few, "small-[001-003,061]")
     between = few.everything(*FEW)
     changed(few, "small-[061-063]", "--set", "imagePullProgressDeadline=7m")
@@ -195,14 +195,14 @@ def test_nodes_of_different_runs_go_back_one_run_at_a_time(few: Site, other: Els
     assert f"not reverted: run {older} on 3 nodes small-[001-003]" in newest.out
     assert f"`rollout rollback {older} --cluster small --emergency` reverts it too" in newest.out
     again = other.rollout(*emergency())
-    assert (again.code, few.everything(*FEW)) == (0, between), "repeating it steps no further"
+    assert (again.code, few.everything(*FEW)) == (0, between), "repeating it reverts nothing older"
     assert "proof: 3 of 3 nodes read again" in again.out, "but proves it again"
     named = other.rollout(*emergency(older))
     assert named.code == 0, named.out + named.err
     assert {name for name in FEW if few.is_new(name)} == {"small-061"}, "under the newer run it was on this node before"
 
 
-def test_every_node_goes_back_by_its_newest_transaction_whichever_run_that_is_of(few: Site, other: Elsewhere) -> None:
+def test_every_run_reverts_each_nodes_newest_transaction(few: Site, other: Elsewhere) -> None:
     before = few.everything(*FEW)
     changed(few, "small-[001-003]")
     changed(few, "small-[062-063]", "--set", "imagePullProgressDeadline=7m")
@@ -213,7 +213,7 @@ def test_every_node_goes_back_by_its_newest_transaction_whichever_run_that_is_of
     assert "proof: 5 of 5 nodes read again" in every.out
 
 
-def test_the_emergencys_own_controller_is_killed_and_a_third_machine_ends_it(
+def test_a_third_machine_finishes_an_emergency_after_its_controller_was_killed(
     few: Site, other: Elsewhere, third: Elsewhere
 ) -> None:
     before = few.everything(*FEW)
@@ -231,9 +231,7 @@ def test_the_emergencys_own_controller_is_killed_and_a_third_machine_ends_it(
     nothing_left(few, *FEW)
 
 
-def test_a_node_that_comes_back_with_the_claim_of_an_emergency_that_died_is_taken_back(
-    few: Site, other: Elsewhere, third: Elsewhere
-) -> None:
+def test_a_node_with_the_claim_of_a_dead_emergency_is_reverted(few: Site, other: Elsewhere, third: Elsewhere) -> None:
     before = few.everything(*FEW)
     changed(few)
     without_journal(few)
@@ -253,14 +251,14 @@ def test_a_node_that_comes_back_with_the_claim_of_an_emergency_that_died_is_take
     nothing_left(few, *FEW)
 
 
-def test_a_journal_that_somebody_else_is_writing_all_the_time_holds_nothing_up(few: Site) -> None:
+def test_an_emergency_does_not_wait_for_a_journal_that_is_always_locked(few: Site) -> None:
     before = few.everything(*FEW)
     changed(few)
     with closing(sqlite3.connect(few.folder / few.state / "journal.db", isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         back = few.rollout(*emergency())
     assert back.code == 0, back.out + back.err
-    assert back.err.count("going on with what the nodes know") == 1
+    assert back.err.count("continuing with what the nodes report") == 1
     assert few.everything(*FEW) == before
 
 
@@ -270,8 +268,8 @@ def ended_or_told(process: Process) -> bool:
     return process.poll() is not None
 
 
-def test_a_ctrl_c_while_it_asks_the_owed_is_heard_and_a_second_one_at_once(few: Site, other: Elsewhere) -> None:
-    """Who hangs is waited for once more, and not asked again. Whoever presses it again does not wait for that either."""
+def test_a_ctrl_c_during_a_retry_ends_it_and_a_second_one_ends_it_at_once(few: Site, other: Elsewhere) -> None:
+    """A hanging node is waited for once more, and not asked again. A second Ctrl-C does not wait for it either."""
     changed(few)
     took = {}
     few.fault("small-062", "refuse")
@@ -294,7 +292,7 @@ def test_a_ctrl_c_while_it_asks_the_owed_is_heard_and_a_second_one_at_once(few: 
     assert took["again and again"] < took["once"] / 2
 
 
-def test_the_proof_names_who_is_not_well_on_its_old_files_and_who_is_not_known(few: Site) -> None:
+def test_the_proof_names_nodes_that_are_unhealthy_with_their_old_files_and_unknown_nodes(few: Site) -> None:
     changed(few)
     few.fault("small-002", "never-healthy")
     few.fault("small-062", "refuse")
@@ -321,8 +319,8 @@ def _digest(path: Path) -> str:
     return done.stdout.split()[0]
 
 
-def test_the_time_said_first_is_by_what_a_node_took_the_last_time(few: Site, other: Elsewhere) -> None:
-    """That it is about what it takes is shown in virtual time: ``tests/app/test_emergencies.py``."""
+def test_the_predicted_time_is_based_on_the_last_measured_revert(few: Site, other: Elsewhere) -> None:
+    """``tests/app/test_emergencies.py`` shows in virtual time that the prediction matches the duration."""
     changed(few)
     began = time.monotonic()
     first = other.rollout(*emergency())
@@ -354,8 +352,8 @@ def test_options_that_contradict_each_other_are_refused_before_anything_is_read(
         assert f"[{reference}]" in done.err
 
 
-def test_a_run_under_way_at_another_journal_is_taken_over(few: Site, other: Elsewhere) -> None:
-    """Its controller is fenced by every node; what it had armed goes back with the rest."""
+def test_a_run_in_progress_in_another_journal_is_taken_over(few: Site, other: Elsewhere) -> None:
+    """Every node fences its controller. The changes that it had armed are reverted with the rest."""
     before = few.everything(*FEW)
     path = few.folder / "playbooks/pulls.yaml"
     path.write_text(path.read_text().replace("soak: 600ms", "soak: 30s"))
@@ -368,7 +366,7 @@ def test_a_run_under_way_at_another_journal_is_taken_over(few: Site, other: Else
     assert few.everything(*FEW) == before
 
 
-def test_apply_goes_on_after_an_emergency(few: Site, other: Elsewhere) -> None:
+def test_apply_works_after_an_emergency(few: Site, other: Elsewhere) -> None:
     changed(few)
     assert other.rollout(*emergency()).code == 0
     again = apply(few, ALL)

@@ -1,6 +1,6 @@
-"""What goes wrong on the way and on the nodes, one kind after the other: who is charged, what halts, what every node ends with.
+"""Faults of connections and nodes, kind by kind: which nodes are charged, what halts, how every node ends.
 
-Only through the command line, on nodes with the real agent. The lab's faults are in ``rollout lab fault --help``.
+Only by the command line, on nodes with the real agent. The lab's faults are in ``rollout lab fault --help``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def policy(site: Site, old: str, new: str) -> None:
 
 
 def plan(site: Site, limit: str, *words: str, code: int = 0) -> dict[str, Any]:
-    """Plan into p.json, and what is in it."""
+    """Plan into p.json, and return its content."""
     done = site.rollout("plan", "--cluster", "small", "--limit", limit, "--out", "p.json", *words)
     assert done.code == code, done.err
     found: dict[str, Any] = json.loads((site.folder / "p.json").read_text())
@@ -58,19 +58,19 @@ def apply(site: Site, limit: str) -> Done:
 
 
 def begun(site: Site, *words: str) -> AbstractContextManager[Process]:
-    """A controller at work."""
+    """A running controller."""
     log = site.folder / f"{site.state}.out"
     log.unlink(missing_ok=True)
     return at_work(site.command(*words), site.folder, log)
 
 
 def said(site: Site) -> str:
-    """What the controller in the background has printed so far."""
+    """The output of the background controller so far."""
     return (site.folder / f"{site.state}.out").read_text()
 
 
 def where(site: Site) -> Any:
-    """The newest run, by its journal; nothing as long as there is none."""
+    """The newest run, by its journal; empty while there is none."""
     done = site.rollout("status", "-o", "json")
     if "[no-runs]" in done.err:
         return {"counts": {}}
@@ -79,13 +79,13 @@ def where(site: Site) -> Any:
 
 
 def transactions(site: Site, name: str) -> list[str]:
-    """What was ever begun on this node."""
+    """All transactions that were started on this node."""
     folder = site.node(name) / "var/lib/rollout/tx"
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
 def token(site: Site, name: str) -> list[str]:
-    """Counter, run, and ``live`` or ``ended``: the node's own word on who has it."""
+    """Counter, run, and ``live`` or ``ended``: the claim that the node reports."""
     return (site.node(name) / "var/lib/rollout/token").read_text().split()
 
 
@@ -107,13 +107,13 @@ def nothing_left(site: Site, *names: str) -> None:
 # ---------------------------------------------------------------------------------------------- nodes that do not answer
 
 
-def test_who_does_not_answer_when_planning_is_listed_with_why_and_the_others_go_on(few: Site) -> None:
+def test_a_node_that_does_not_answer_the_plan_is_listed_with_the_reason_and_the_others_are_planned(few: Site) -> None:
     before = few.everything(*FEW)
     few.fault("small-001", "refuse")
     with silent(few, "small-062", "small-063") as silence:
         made = plan(few, "@all&small-[001-003,061-063]", "--save-snapshot", "s.json")
-    assert silence.most == 2, "hung nodes wait side by side"
-    assert sorted(silence.came) == ["small-062", "small-063"], "and nobody waits for them twice"
+    assert silence.most == 2, "hung nodes are waited for in parallel"
+    assert sorted(silence.came) == ["small-062", "small-063"], "and they are not waited for twice"
     left = {entry["name"]: (entry["standing"], entry["reference"]) for entry in made["left"]}
     assert left == {
         "small-001": ("unreachable", "connection-refused"),
@@ -123,7 +123,7 @@ def test_who_does_not_answer_when_planning_is_listed_with_why_and_the_others_go_
     assert made["nodes"].keys() == {"small-002", "small-003", "small-061"}
 
     refused = few.rollout("apply", "p.json", "--yes")
-    assert refused.code == 2, "half the nodes are gone: a cluster that is sick already is left alone"
+    assert refused.code == 2, "half the nodes are unreachable: an unhealthy cluster is not changed"
     assert refused.err.count("\n") == 1
     assert "small-[001,062-063]" in refused.err
     assert "[preflight]" in refused.err
@@ -147,19 +147,19 @@ def test_who_does_not_answer_when_planning_is_listed_with_why_and_the_others_go_
     }
 
 
-def test_who_does_not_answer_its_claim_is_charged_and_too_many_stop_the_run_before_it_begins(few: Site) -> None:
+def test_a_node_that_does_not_answer_its_claim_is_charged_and_too_many_stop_the_run_before_it_starts(few: Site) -> None:
     before = few.everything(*FEW)
     plan(few, ",".join(FEW))
     few.fault("small-002", "refuse")
     with silent(few, "small-003") as silence:
         refused = few.rollout("apply", "p.json", "--yes")
-    assert silence.came == ["small-003"], "nobody waits for it twice"
+    assert silence.came == ["small-003"], "it is not waited for twice"
     assert refused.code == 2, refused.out
     assert "nothing was touched" in refused.out
     assert few.everything(*FEW) == before
-    assert [transactions(few, name) for name in FEW] == [[]] * 6, "not even begun"
+    assert [transactions(few, name) for name in FEW] == [[]] * 6, "not even started"
     nothing_left(few, "small-001", "small-061")
-    for word in ("resume", "catch-up"):  # neither sends to the other for a run that touched nothing
+    for word in ("resume", "recover"):  # neither sends to the other for a run that touched nothing
         sent_on = few.rollout(word, "--yes")
         assert (sent_on.code, "plan again" in sent_on.err) == (5, True), sent_on.err
 
@@ -177,7 +177,7 @@ def test_who_does_not_answer_its_claim_is_charged_and_too_many_stop_the_run_befo
     few.fault("small-[002-003]", "--clear")
     resumed = few.rollout("resume", "--yes")
     assert resumed.code == 4, resumed.out + resumed.err
-    assert [name for name in FEW if not few.is_new(name)] == ["small-003"], "who was sick is not tried again"
+    assert [name for name in FEW if not few.is_new(name)] == ["small-003"], "the unhealthy node is not tried again"
     found = where(few)
     assert found["counts"] == {"confirmed": 5, "reverted": 1}
     assert found["owed"] == ""
@@ -229,7 +229,7 @@ def test_a_rack_that_never_gets_healthy_halts_the_run_inside_its_budget(site: Si
 
 
 @pytest.mark.parametrize("kind", sample("sick in the soak", ["sick-in-soak", "deaf-in-soak"], 1))
-def test_a_node_that_falls_sick_in_the_soak_is_taken_back(few: Site, kind: str) -> None:
+def test_a_node_that_becomes_unhealthy_in_the_soak_is_reverted(few: Site, kind: str) -> None:
     before = few.everything(*FEW)
     policy(few, "{wave: 2, rack: 2, fleet: 2}", "{wave: 1, rack: 1, fleet: 1}")
     few.fault("small-062", kind, "--after", "0.1")
@@ -247,7 +247,7 @@ def test_a_node_that_falls_sick_in_the_soak_is_taken_back(few: Site, kind: str) 
     nothing_left(few, "small-001", "small-062")
 
 
-def test_a_power_cut_in_the_middle_of_an_apply_ends_with_old_or_new_files_and_the_journal_says_which(few: Site) -> None:
+def test_a_power_cut_during_an_apply_ends_with_old_or_new_files_as_the_journal_reports(few: Site) -> None:
     with begun(few, "apply", "--cluster", "small", "--limit", ",".join(FEW), "--yes") as process:
         until(lambda: transactions(few, "small-061"), PATIENCE, "its transaction began")
         few.fault("small-061", "reboot")
@@ -282,7 +282,7 @@ def test_controller_and_node_may_die_together(few: Site) -> None:
 # ------------------------------------------------------------------------------------ nodes that are not what was planned
 
 
-def test_a_node_that_is_not_as_it_was_planned_is_refused_and_not_touched(few: Site) -> None:
+def test_a_node_that_changed_since_the_plan_is_refused_and_not_touched(few: Site) -> None:
     policy(few, "{wave: 2, rack: 2, fleet: 2}", "{wave: 3, rack: 3, fleet: 3}")
     made = plan(few, ",".join(FEW))
     assert len(made["nodes"]) == 6
@@ -308,7 +308,7 @@ def test_a_node_that_is_not_as_it_was_planned_is_refused_and_not_touched(few: Si
 # ---------------------------------------------------------------------------------------------------- more than one run
 
 
-def test_two_controllers_at_once_the_second_leaves_and_leaves_nothing_behind(few: Site) -> None:
+def test_of_two_controllers_the_second_ends_and_leaves_nothing_behind(few: Site) -> None:
     policy(few, "soak: 600ms", "soak: 30s")
     first, second = "small-[001-002]", "small-[002-003]"
     with begun(few, "apply", "--cluster", "small", "--limit", first, "--yes") as process:
@@ -357,8 +357,8 @@ def test_nodes_of_a_controller_that_died_stay_claimed_until_resume_or_an_emergen
     nothing_left(few, *names)
 
 
-def test_claims_that_a_run_left_behind_keep_nobody_out_once_it_has_ended(few: Site) -> None:
-    """The advice that is printed is followed to its end: nothing is owed, the claims are ended, and a new run goes through."""
+def test_claims_of_an_ended_run_do_not_block_a_new_run(few: Site) -> None:
+    """Follows the printed hints: no recovery is pending, the claims are ended, and a new run succeeds."""
     plan(few, ",".join(FEW))
     assert few.rollout("apply", "p.json", "--yes").code == 0
     run = where(few)["run"]
@@ -373,8 +373,8 @@ def test_claims_that_a_run_left_behind_keep_nobody_out_once_it_has_ended(few: Si
     run = where(few)["run"]
     counter = token(few, "small-001")[0]
     (few.node("small-002") / "var/lib/rollout/token").write_text(f"{counter} {run} live\n")
-    freed = few.rollout("catch-up", "--yes")
+    freed = few.rollout("recover", "--yes")
     assert freed.code == 0, freed.all
-    assert freed.out == f"run {run} owes nothing; its claim was ended on 1 node\n"
-    again = few.rollout("catch-up", "--yes")
+    assert freed.out == f"run {run} has no pending recovery; its claim was ended on 1 node\n"
+    again = few.rollout("recover", "--yes")
     assert (again.code, "[nothing-owed]" in again.err) == (5, True), again.all

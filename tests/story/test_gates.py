@@ -1,4 +1,4 @@
-"""What a user sees of gates: through the command line, on nodes with the real agent, the lab's API and servers of the test's own."""
+"""Gates as a user sees them: by the command line, with the real agent, the lab's API and servers of the test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def vector(value: float) -> Reply:
 
 
 def endpoints(site: Site, **said: str) -> None:
-    """Say in the inventory where what gates ask is found."""
+    """Set the endpoints of the gates in the inventory."""
     path = site.folder / "inventories/small.yaml"
     path.write_text(path.read_text() + f"endpoints: {json.dumps(said)}\n")
 
@@ -44,7 +44,7 @@ def applied(site: Site, *words: str) -> tuple[int, str]:
     return done.code, done.out + done.err
 
 
-def test_each_node_is_judged_by_what_the_api_says_of_it(few: Site) -> None:
+def test_each_node_is_judged_by_what_the_api_reports_about_it(few: Site) -> None:
     with_api(few)
     plan(few, ",".join(FEW))
     few.fault("small-002", "pod-rejected")
@@ -75,7 +75,7 @@ def test_each_node_is_judged_by_what_the_api_says_of_it(few: Site) -> None:
         ("api-forbidden", 'cannot create resource "selfsubjectaccessreviews" in API group "" at the cluster scope [api-forbidden]'),
     ],
 )  # fmt: skip
-def test_an_api_that_cannot_be_asked_stops_a_run_before_it_begins(few: Site, fault: str, said: str) -> None:
+def test_an_unusable_api_stops_a_run_before_it_starts(few: Site, fault: str, said: str) -> None:
     with_api(few)
     plan(few, ",".join(FEW))
     few.fault("api", fault)
@@ -90,8 +90,8 @@ def test_an_api_that_cannot_be_asked_stops_a_run_before_it_begins(few: Site, fau
     assert applied(few)[0] == 0
 
 
-def test_an_api_that_goes_away_in_the_middle_is_waited_for(few: Site) -> None:
-    """The canary has passed and is held; whoever has no baseline then is not touched, not charged, and tried again."""
+def test_a_run_waits_for_an_api_that_becomes_unreachable(few: Site) -> None:
+    """The canary has passed and is held. A node without a baseline is then not touched, not charged, and retried."""
     with_api(few)
     policy(few, f"budgets: {PLENTY}", "budgets: {wave: 1, rack: 1, fleet: 1}")
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
@@ -109,14 +109,14 @@ def test_an_api_that_goes_away_in_the_middle_is_waited_for(few: Site) -> None:
     nothing_left(few, *FEW)
 
 
-def test_the_plan_says_how_to_apply_it_with_the_kubeconfig_that_it_was_made_with(few: Site) -> None:
+def test_the_plan_prints_the_apply_command_with_its_kubeconfig(few: Site) -> None:
     policy(few, "soak: 600ms", API)
     kubeconfig = few.lab / "kubeconfig"
     done = few.rollout("plan", "--cluster", "small", "--limit", ",".join(FEW), "--kubeconfig", str(kubeconfig))
     assert done.out.splitlines()[-1].endswith(f"--kubeconfig {kubeconfig}")
 
 
-def test_gates_that_nobody_said_where_to_ask_are_refused_when_planning(few: Site) -> None:
+def test_gates_without_an_endpoint_are_refused_when_planning(few: Site) -> None:
     wave = "{prometheus: up, atLeast: 1}, {alertmanager: ['severity=\"critical\"']}"
     policy(few, "soak: 600ms", f"gates: {{node: [nodeReady], wave: [{wave}]}}\nsoak: 600ms")
     done = few.rollout("plan", "--cluster", "small", "--limit", "small-001")
@@ -183,7 +183,7 @@ def test_a_measurement_that_does_not_pass_halts_the_run(
     nothing_left(few, *FEW)
 
 
-def test_a_prometheus_that_is_away_halts_before_anything_is_touched(few: Site) -> None:
+def test_an_unreachable_prometheus_halts_the_run_before_any_node_is_touched(few: Site) -> None:
     with ExitStack() as stack:
         measured(few, stack, url=nobody())
         plan(few, ",".join(FEW))

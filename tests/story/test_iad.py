@@ -30,7 +30,7 @@ HURRIED = {
 
 @pytest.fixture
 def iad(tmp_path: Path) -> Iterator[Site]:
-    """Twenty-three nodes of every kind that iad has, under its shipped files; the playbook is only hurried."""
+    """Twenty-three nodes of every kind that iad has, with its shipped files and a faster playbook."""
     for name in ("inventories", "templates"):
         (tmp_path / name).symlink_to(ROOT / name)
     text = (ROOT / "playbooks/parallel-pulls.yaml").read_text()
@@ -66,7 +66,7 @@ def names(site: Site) -> list[str]:
 
 
 def is_parallel(site: Site, name: str) -> bool:
-    """Whether the node's configuration, wherever its layout has it, is the new one; half of it fails."""
+    """Whether the node's configuration is the new one, wherever its layout has it. A half change fails the test."""
     paths = [site.node(name) / place for place in ("var/lib/kubelet/config.yaml", "etc/kubernetes/kubelet-config.yaml")]
     (text,) = [path.read_text() for path in paths if path.exists()]
     said = {
@@ -114,7 +114,7 @@ def test_the_other_clusters_playbook_finds_the_home_of_its_intent_on_each_runtim
         assert [unit for unit in group["units"] if unit != "kubelet.service"] == (["crio.service"] if crio else [])
 
 
-def test_the_control_plane_comes_last_and_one_at_a_time_where_the_playbook_says_so(iad: Site) -> None:
+def test_the_control_plane_is_last_and_one_node_at_a_time_if_the_playbook_includes_it(iad: Site) -> None:
     text = (iad.folder / "playbooks/parallel-pulls.yaml").read_text()
     write_playbook(iad.folder, text.replace("controlPlane: false", "controlPlane: true"))
     made = plan(iad)

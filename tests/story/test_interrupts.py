@@ -1,4 +1,7 @@
-"""Ctrl-C, as a terminal sends it: to the whole process group. The first drains and saves, the second stops; both resume."""
+"""Ctrl-C, as a terminal sends it: to the whole process group.
+
+The first drains and saves, the second stops; both resume.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def ctrl_c(process: Process) -> None:
     os.killpg(process.pid, signal.SIGINT)
 
 
-def test_the_first_ctrl_c_ends_what_is_in_flight_and_the_run_can_be_resumed(few: Site) -> None:
+def test_after_the_first_ctrl_c_nodes_in_flight_finish_and_the_run_can_be_resumed(few: Site) -> None:
     before = few.everything(*FEW)
     policy(few, "pace: 20", "pace: 0.5")  # a node every two seconds: there is always one that has not begun
     with begun(few, "apply", "--cluster", "small", "--limit", ALL, "--yes") as process:
@@ -34,14 +37,14 @@ def test_the_first_ctrl_c_ends_what_is_in_flight_and_the_run_can_be_resumed(few:
         assert process.wait(PATIENCE) == 130, said(few)
     told = said(few)
     assert "interrupted" in told
-    assert f"rollout resume {where(few)['run']}" in told, "it says how to go on"
+    assert f"rollout resume {where(few)['run']}" in told, "it prints how to continue"
     nothing_left(few, *FEW)
     found = where(few)
     assert (found["ending"], found["exit_code"]) == ("interrupted", 130)
     new = [name for name in FEW if few.is_new(name)]
-    assert {"small-001", "small-061"} <= set(new), "what was in flight was brought to its end"
+    assert {"small-001", "small-061"} <= set(new), "nodes in flight finished"
     assert found["counts"] == {"confirmed": len(new), "pending": len(FEW) - len(new)}
-    assert len(new) < len(FEW), "nothing new was begun"
+    assert len(new) < len(FEW), "no other node was started"
     old = [name for name in FEW if name not in new]
     assert few.everything(*old) == {k: v for k, v in before.items() if k.split("/")[0] in old}
     assert "interrupted" in few.rollout("status").out
@@ -53,7 +56,7 @@ def test_the_first_ctrl_c_ends_what_is_in_flight_and_the_run_can_be_resumed(few:
     nothing_left(few, *FEW)
 
 
-def test_the_second_ctrl_c_stops_at_once_and_the_nodes_save_themselves_or_are_resumed(few: Site) -> None:
+def test_the_second_ctrl_c_stops_at_once_and_nodes_revert_themselves_or_are_resumed(few: Site) -> None:
     few.fault("small-001", "drop-mid-apply", "--after", "0.2")
     with begun(fresh(few), "apply", "--cluster", "small", "--limit", "small-[001-002,061]", "--yes") as process:
         until(lambda: transactions(few, "small-001"), PATIENCE, "the canary's transaction has begun")
@@ -70,7 +73,7 @@ def test_the_second_ctrl_c_stops_at_once_and_the_nodes_save_themselves_or_are_re
     nothing_left(few, "small-001", "small-002", "small-061")
 
 
-def test_ctrl_c_halfway_through_a_rollback_takes_no_more_back_until_resumed(few: Site) -> None:
+def test_ctrl_c_during_a_rollback_reverts_no_more_until_resumed(few: Site) -> None:
     before = few.everything(*FEW)
     assert apply(few, ALL).code == 0
     with begun(few, "rollback", where(few)["run"], "--yes", "--pace", "0.7") as process:
@@ -82,7 +85,7 @@ def test_ctrl_c_halfway_through_a_rollback_takes_no_more_back_until_resumed(few:
     new = [name for name in FEW if few.is_new(name)]
     assert found["ending"] == "interrupted"
     assert found["counts"] == {"confirmed": len(new), "reverted": len(FEW) - len(new)}
-    assert len(new) >= 3, "the rest was not begun"
+    assert len(new) >= 3, "the rest was not started"
     resumed = few.rollout("resume", "--yes")
     assert resumed.code == 0, resumed.out + resumed.err
     assert few.everything(*FEW) == before
@@ -90,7 +93,7 @@ def test_ctrl_c_halfway_through_a_rollback_takes_no_more_back_until_resumed(few:
 
 
 def wave_gate(site: Site, script: str) -> Path:
-    """A wave gate that first notes for which wave it is asked."""
+    """A wave gate that first records the wave."""
     asked, gate = site.folder / "asked", site.folder / "gate.sh"
     gate.write_text(f'echo "$ROLLOUT_WAVE" >>{asked}\n{script}\n')
     policy(site, "soak: 600ms", f"gates: {{wave: [{{command: [sh, {gate}]}}]}}\nsoak: 600ms")
@@ -109,7 +112,7 @@ def test_a_wave_that_was_interrupted_in_its_gates_has_not_passed(few: Site) -> N
         assert process.wait(PATIENCE) == 130, said(few)
     found = where(few)
     assert (found["ending"], found["counts"]) == ("interrupted", {"confirmed": 1, "pending": 1})
-    assert few.is_new("small-001"), "an interruption takes nothing back"
+    assert few.is_new("small-001"), "an interrupt reverts nothing"
     patient.unlink()
     resumed = few.rollout("resume", "--yes")
     assert resumed.code == 0, resumed.out + resumed.err
@@ -133,7 +136,7 @@ def test_a_wave_whose_controller_died_in_its_soak_is_soaked_and_judged_when_resu
     assert asked.read_text() == ""
 
 
-def test_ctrl_c_while_nodes_are_read_waits_for_nobody_and_changes_nothing(few: Site) -> None:
+def test_ctrl_c_while_nodes_are_read_does_not_wait_and_changes_nothing(few: Site) -> None:
     before = few.everything(*FEW)
     with silent(few, "small-062") as silence:
         began = time.monotonic()
@@ -146,8 +149,8 @@ def test_ctrl_c_while_nodes_are_read_waits_for_nobody_and_changes_nothing(few: S
             ctrl_c(process)
             assert process.wait(PATIENCE) == 130, said(few)
             assert time.monotonic() - began < held_up / 2, "not held up by the node that hangs, as planning was"
-    assert said(few).split("\n") == ["", "stopped; nothing was begun", ""]
+    assert said(few).split("\n") == ["", "interrupted; nothing was started", ""]
     assert few.everything(*FEW) == before
     assert all(transactions(few, name) == [] for name in FEW)
     assert not (few.node("small-001") / "var/lib/rollout").exists(), "not even claimed"
-    assert few.rollout("status").code == 2, "no run was written down"
+    assert few.rollout("status").code == 2, "no run was journaled"

@@ -1,6 +1,6 @@
-"""kill -9 of the controller at the journal writes of a small run, then resume: every node ends as planned, nothing is left.
+"""kill -9 of the controller at the journal writes of a small run, then resume: every node ends as planned.
 
-Law 1. Each death has nodes and a journal of its own, so that they can be tried side by side.
+Nothing is left behind. Law 1. Each death has nodes and a journal of its own, so that they can run in parallel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.process
 __all__ = ["few"]  # the fixture
 
 DRAWN = 4
-"""Deaths that are tried when it is not night."""
+"""Deaths that are tried outside of ``make night``."""
 
 
 def dying(site: Site, at: int, when: str, *words: str) -> Done:
@@ -53,7 +53,8 @@ def take_back(site: Site, mine: Site, number: int, before: dict[str, str]) -> No
 def die_and_resume(site: Site, number: int, at: int, when: str) -> None:
     """One death at write ``at``, then resume to the end, then everything back.
 
-    What comes at once is written at once: a run that wrote less often is taken back, and the next one dies a write before its end.
+    What comes at once is written at once: a run that wrote less often is taken back, and the next one dies a write
+    before its end.
     """
     names, mine = pair(number), site.apart(f"state-{number}")
     limit = ",".join(names)
@@ -98,7 +99,7 @@ def test_the_controller_may_die_at_every_write_of_its_journal(pairs: Site) -> No
     assert failures == []
 
 
-def test_a_controller_that_stays_dead_leaves_nodes_that_save_themselves(few: Site) -> None:
+def test_nodes_of_a_dead_controller_revert_themselves(few: Site) -> None:
     """Law 2: nobody resumes; the guard fires and the node is as it was.
 
     What the node says is rubbish from the change on: however late the controller is killed, it has confirmed nothing.

@@ -1,6 +1,7 @@
-"""Broken disks, nodes that die and come back, rubbish for answers, wrong clocks, restless kubelets: what the run says, and where it ends.
+"""Broken disks, nodes that die and return, garbage answers, wrong clocks, flapping kubelets: reports and endings.
 
-Each story ends with everything taken back: every file of every node as before, nothing of ours left (docs/lab.md lists the faults).
+Each story ends with everything reverted: every file of every node as before, nothing of rollout left (docs/lab.md
+lists the faults).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def carried_out(site: Site) -> Done:
 
 
 def taken_back(site: Site, before: dict[str, str]) -> None:
-    """From what the nodes know alone; whatever became of them, they are then as they were."""
+    """An emergency rollback. Afterwards every node is as it was before, whatever happened to it."""
     site.fault("@all", "--clear")
     until(lambda: all(site.is_well(name) for name in FEW), PATIENCE, "kubelets that crashed are back")
     done = site.rollout("rollback", "--cluster", "small", "--emergency", "--yes", "--limit", ",".join(FEW))
@@ -51,7 +52,7 @@ def taken_back(site: Site, before: dict[str, str]) -> None:
     nothing_left(site, *FEW)
 
 
-def test_each_node_ends_by_its_own_fault_and_the_run_says_which(few: Site) -> None:
+def test_each_node_ends_by_its_own_fault_and_the_run_names_it(few: Site) -> None:
     before = few.everything(*FEW)
     policy(few, BUDGETS, PLENTY)
     planned(few)
@@ -72,13 +73,13 @@ def test_each_node_ends_by_its_own_fault_and_the_run_says_which(few: Site) -> No
     }
     assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, True]
     assert where(few)["counts"] == {"confirmed": 2, "refused": 2, "reverted": 2}
-    assert "left behind: small-003" in done.out, "what cannot be written cannot be tidied up, and that is said"
+    assert "left behind: small-003" in done.out, "a read-only disk cannot be cleaned up, and that is reported"
     still = {path: content for path, content in before.items() if path.startswith(("small-061", "small-062"))}
     assert few.everything("small-061", "small-062") == still, "to the byte, with a full disk and after a power cut"
     taken_back(few, before)
 
 
-def test_a_full_disk_takes_back_a_confirmed_change_as_well(few: Site) -> None:
+def test_a_confirmed_change_is_reverted_on_a_full_disk(few: Site) -> None:
     before = few.everything(*FEW)
     assert apply(few, ",".join(FEW)).code == 0
     few.fault("small-[001-002]", "full-disk")
@@ -147,7 +148,7 @@ LIARS = [
 
 
 @pytest.mark.parametrize(("fault", "reference", "words"), sample("who cannot be believed", LIARS, 1))
-def test_who_cannot_be_believed_is_left_out_of_a_plan_and_owed_in_a_run(
+def test_a_node_with_invalid_answers_is_not_planned_and_has_a_pending_recovery_in_a_run(
     few: Site, fault: str, reference: str, words: str
 ) -> None:
     before = few.everything(*FEW)
@@ -159,7 +160,7 @@ def test_who_cannot_be_believed_is_left_out_of_a_plan_and_owed_in_a_run(
     assert done.code == 4, done.out + done.err
     assert troubles(few) == {"small-062": ("unreachable", reference)}
     assert words in done.out + done.err
-    assert not set("\x1b\x07\0") & set(done.out + done.err), "nothing it says reaches the terminal as it is"
+    assert not set("\x1b\x07\0") & set(done.out + done.err), "its output never reaches the terminal unfiltered"
     assert where(few)["owed"] == "small-062"
     assert "healthy yes" not in done.out
     assert [few.is_new(name) for name in FEW] == [True, True, True, True, False, True]
@@ -167,8 +168,8 @@ def test_who_cannot_be_believed_is_left_out_of_a_plan_and_owed_in_a_run(
 
 
 @pytest.mark.night  # given up a minute after its guard must have fired
-def test_who_stops_making_sense_in_the_middle_of_an_apply_takes_its_change_back_alone(few: Site) -> None:
-    """The guard does: the controller can neither see nor reach what there is. A lie that it is confirmed is not believed."""
+def test_a_node_with_invalid_answers_during_an_apply_reverts_itself(few: Site) -> None:
+    """The guard reverts, because the controller cannot read the node. A false report of a confirm is not believed."""
     before = few.everything(*FEW)
     policy(few, BUDGETS, PLENTY)
     policy(few, "guard: 60s", "guard: 15s")  # it is waited for
@@ -182,7 +183,7 @@ def test_who_stops_making_sense_in_the_middle_of_an_apply_takes_its_change_back_
     assert where(few)["owed"] == "small-[003,062-063]"
     assert [few.is_new(name) for name in FEW] == [True, True, False, True, False, False]
     few.fault("@all", "--clear")
-    caught = few.rollout("catch-up", "--yes")
+    caught = few.rollout("recover", "--yes")
     assert caught.code == 4, caught.out + caught.err
     assert where(few)["owed"] == "", "now that they make sense again, everybody knows what became of them"
     assert where(few)["counts"] == {"confirmed": 3, "reverted": 3}

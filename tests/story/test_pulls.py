@@ -1,4 +1,4 @@
-"""Nodes that pull images while a rollout comes by."""
+"""Nodes that pull images when a rollout reaches them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BUSY, STUCK = "small-002", "small-003"
 
 
 @pytest.mark.parametrize("then", sample("pulls that go on", ["skip", "override"], 1))
-def test_who_pulls_is_waited_for_and_who_pulls_on_is_left_alone_or_not(few: Site, then: str) -> None:
+def test_a_run_waits_for_a_node_that_pulls_and_then_skips_or_changes_it(few: Site, then: str) -> None:
     policy(few, "guard: 60s", f"guard: 60s\npullsInFlight: {{within: {1.5 * ASK_AGAIN:g}s, then: {then}}}")
     few.fault("small-[002-003]", "pulling")
     before = few.everything(STUCK)
@@ -41,7 +41,7 @@ def test_who_pulls_is_waited_for_and_who_pulls_on_is_left_alone_or_not(few: Site
     nothing_left(few, *FEW)
 
 
-def test_a_playbook_that_overrides_asks_nobody(few: Site) -> None:
+def test_a_playbook_that_overrides_pulls_asks_no_node(few: Site) -> None:
     policy(few, "guard: 60s", "guard: 60s\npullsInFlight: override")
     few.fault(STUCK, "pulling")
     done = few.rollout(*APPLY)

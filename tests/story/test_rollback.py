@@ -1,4 +1,4 @@
-"""Taking back: a run by its journal, or by what the nodes alone know; foreign bytes; twice; in pieces; with deaths in between."""
+"""Rollbacks: by the journal or by what the nodes report; foreign bytes; repeated; in parts; killed controllers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def only(everything: dict[str, str], name: str) -> dict[str, str]:
     return {path: content for path, content in everything.items() if path.split("/")[0] == name}
 
 
-def test_a_run_is_taken_back_in_pieces_and_repeating_it_steps_no_further(few: Site) -> None:
+def test_a_run_is_reverted_in_parts_and_repeating_it_reverts_nothing_older(few: Site) -> None:
     before = few.everything(*FEW)
     assert apply(few, ALL).code == 0
     first = where(few)["run"]
@@ -40,7 +40,7 @@ def test_a_run_is_taken_back_in_pieces_and_repeating_it_steps_no_further(few: Si
     assert ["=7m" in few.flags(name) for name in FEW] == [True, False, True, True, True, True]
     rest = few.rollout("rollback", second, "--yes")
     assert rest.code == 0, rest.out + rest.err
-    assert few.everything(*FEW) == after_first, "one run back, no more"
+    assert few.everything(*FEW) == after_first, "only one run is reverted"
     for again in (("rollback", second, "--yes"), emergency(few)):
         repeated = few.rollout(*again)
         assert repeated.code == 0, repeated.out + repeated.err
@@ -49,7 +49,7 @@ def test_a_run_is_taken_back_in_pieces_and_repeating_it_steps_no_further(few: Si
 
     named = few.rollout("rollback", first, "--cluster", "small", "--emergency", "--yes", "--limit", ALL)
     assert named.code == 0, named.out + named.err
-    assert few.everything(*FEW) == after_first, "its nodes' newest transaction is another run's: left alone"
+    assert few.everything(*FEW) == after_first, "the newest transaction of its nodes is of another run: not touched"
     misspelt = few.rollout(*emergency(few), first[:-1] + "x")
     assert misspelt.code == 2, misspelt.out
     assert f"did you mean `{first}`?" in misspelt.err or f"did you mean `{second}`?" in misspelt.err
@@ -59,7 +59,7 @@ def test_a_run_is_taken_back_in_pieces_and_repeating_it_steps_no_further(few: Si
     assert before != after_first
 
 
-def test_with_the_journal_gone_the_nodes_alone_know_the_way_back(few: Site) -> None:
+def test_without_the_journal_a_run_is_reverted_by_what_the_nodes_report(few: Site) -> None:
     before = few.everything(*FEW)
     assert apply(few, ALL).code == 0
     shutil.rmtree(few.folder / few.state)
@@ -102,7 +102,7 @@ def test_bytes_that_others_wrote_since_are_refused_unless_forced_and_kept_on_the
     nothing_left(few, *FEW)
 
 
-def test_a_rollback_may_die_and_is_resumed_as_what_it_was(few: Site) -> None:
+def test_a_killed_rollback_is_resumed_with_its_options(few: Site) -> None:
     before = few.everything(*FEW)
     assert apply(few, ALL).code == 0
     run = where(few)["run"]
@@ -118,15 +118,15 @@ def test_a_rollback_may_die_and_is_resumed_as_what_it_was(few: Site) -> None:
 
     until(lambda: all(few.is_well(name) for name in FEW), PATIENCE, "who was restarted is well")
     early = apply(few, ALL)
-    assert early.code == 5, "a rollback under way comes first"
+    assert early.code == 5, "a rollback in progress must end first"
     resumed = few.rollout("resume", "--yes")
     assert resumed.code == 0, resumed.out + resumed.err
-    assert few.everything(*FEW) == before, "--force, once said, holds for the run"
+    assert few.everything(*FEW) == before, "--force counts for the whole run"
     assert where(few)["counts"] == {"reverted": 6}
     nothing_left(few, *FEW)
 
 
-def test_a_run_that_is_at_work_or_died_is_taken_back_from_wherever_it_stands(few: Site) -> None:
+def test_a_run_that_is_in_progress_or_died_is_reverted_from_any_state(few: Site) -> None:
     before = few.everything(*FEW)
     policy(few, "soak: 600ms", "soak: 30s")
     with begun(few, "apply", "--cluster", "small", "--limit", ALL, "--yes") as process:
@@ -141,14 +141,14 @@ def test_a_run_that_is_at_work_or_died_is_taken_back_from_wherever_it_stands(few
     assert back.code == 0, back.out + back.err
     assert few.everything(*FEW) == before
     nothing_left(few, *FEW)
-    assert all(transactions(few, name) == [] for name in FEW[1:]), "who was not touched is only set free"
+    assert all(transactions(few, name) == [] for name in FEW[1:]), "on untouched nodes only the claim is ended"
     policy(few, "soak: 30s", "soak: 600ms")
     again = apply(few, "small-002")
     assert again.code == 0, again.out + again.err
 
 
-def test_a_run_is_taken_back_although_another_was_resumed_since(few: Site) -> None:
-    """Found in use: the token that the resume had raised was not known to the rollback."""
+def test_a_run_is_reverted_although_another_was_resumed_since(few: Site) -> None:
+    """Found in use: the rollback did not know the token that the resume had raised."""
     drifted = FEW[1:]
     before = few.everything(*drifted)
     planned = few.rollout("plan", "--cluster", "small", "--limit", ALL, "--out", "again.json")

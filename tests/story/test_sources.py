@@ -1,4 +1,4 @@
-"""Clusters whose nodes are said elsewhere: by an Ansible inventory, by the API server; and what the API server knows."""
+"""Clusters with nodes from another source: an Ansible inventory or the API server; and what the API server knows."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def planned(site: Site) -> Any:
 
 
 def about_nodes(made: Any) -> list[Any]:
-    """The plan's remarks but for those on what its changes come to."""
+    """The plan's remarks, except those on the side effects of its changes."""
     return [each for each in made["remarks"] if each["reference"] not in ("kubeadm-rewrites", "pods-not-foreseen")]
 
 
@@ -96,12 +96,12 @@ def test_nodes_of_the_api_server_are_planned_and_changed(small: Site) -> None:
     assert all(small.is_new(name) for name in NODES)
 
 
-def test_an_emergency_does_not_need_the_api_server_that_said_the_nodes(small: Site) -> None:
+def test_an_emergency_does_not_need_the_api_server_that_lists_the_nodes(small: Site) -> None:
     describe(small, LIVE)
     emergency = ("rollback", "--cluster", "small", "--emergency", "--yes")
     small.fault("api", "api-down")
     never = small.rollout(*emergency)
-    assert (never.code, "[not-reached]" in never.err) == (2, True), "nothing was ever heard of the nodes"
+    assert (never.code, "[not-reached]" in never.err) == (2, True), "no nodes were ever listed"
     small.fault("api", "--clear")
     assert small.rollout("apply", "--cluster", "small", "--yes").code == 0
     small.fault("api", "api-down")
@@ -113,8 +113,8 @@ def test_an_emergency_does_not_need_the_api_server_that_said_the_nodes(small: Si
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_brings_nodes_to_their_end_does_not_need_the_api_server_that_said_them(small: Site) -> None:
-    """It is just then that it may be down; a plan needs it."""
+def test_commands_that_finish_or_revert_a_run_do_not_need_the_api_server_that_lists_the_nodes(small: Site) -> None:
+    """The API server may be down exactly then. A plan needs it."""
     describe(small, LIVE)
     policy(small, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     with begun(small, "apply", "--cluster", "small", "--yes") as run:
@@ -148,7 +148,7 @@ def test_a_plan_is_void_once_the_api_server_has_other_nodes(small: Site) -> None
     ("fault", "reference"),
     [("api-down", "[not-reached]"), ("api-forbidden", "[forbidden]")],
 )
-def test_an_api_server_that_does_not_say_its_nodes(small: Site, fault: str, reference: str) -> None:
+def test_an_api_server_that_does_not_list_its_nodes(small: Site, fault: str, reference: str) -> None:
     describe(small, LIVE)
     small.fault("api", fault)
     done = plan(small)
@@ -170,20 +170,20 @@ def test_an_api_server_without_such_nodes(small: Site) -> None:
     )
 
 
-def test_cordoned_nodes_are_passed_over_unless_the_playbook_says_otherwise(small: Site) -> None:
+def test_cordoned_nodes_are_skipped_unless_the_playbook_includes_them(small: Site) -> None:
     small.fault("small-002", "cordoned")
     made = planned(small)
     assert (made["changed"], about_nodes(made)) == (3, [])
     (left,) = made["left"]
     assert (left["standing"], left["reference"], left["nodes"]) == ("skipped", "cordoned", "small-002")
     done = small.rollout("apply", "p.json", "--yes")
-    assert done.code == 0, "left alone on purpose is no failure"
+    assert done.code == 0, "skipping on purpose is no failure"
     playbook = small.folder / "playbooks/pulls.yaml"
     playbook.write_text(playbook.read_text() + "cordoned: true\n")
     assert planned(small)["changed"] == 1
 
 
-def test_what_the_api_server_and_the_inventory_do_not_both_know_is_said(small: Site) -> None:
+def test_nodes_missing_in_the_api_server_or_the_inventory_are_reported(small: Site) -> None:
     describe(
         small,
         LISTED.replace("  - {name: small-002, labels: {topology.kubernetes.io/zone: z1, example.net/rack: a}}\n", ""),
@@ -195,7 +195,7 @@ def test_what_the_api_server_and_the_inventory_do_not_both_know_is_said(small: S
     assert remark["reference"] == "api-not-asked"
 
 
-def test_new_and_replaced_nodes_are_said(small: Site) -> None:
+def test_new_and_replaced_nodes_are_reported(small: Site) -> None:
     describe(small, "\n".join(line for line in LISTED.splitlines() if "small-061" not in line) + "\n")
     planned(small)
     assert small.rollout("apply", "p.json", "--yes").code == 0

@@ -1,4 +1,4 @@
-"""The job as a story: plan, apply, plan again: nothing to do; change one setting: only that; take it back."""
+"""The whole use as a story: plan, apply, plan again (nothing to do), change one setting (only that), revert it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plan(site: Site, *words: str) -> dict[str, object]:
     return found
 
 
-def test_plan_apply_plan_again_change_one_setting_take_it_back(site: Site) -> None:
+def test_plan_apply_plan_again_change_one_setting_revert_it(site: Site) -> None:
     """The whole story with an interpreter started for each command."""
     site = fresh(site)
     before = site.everything(*NAMES)
@@ -52,10 +52,10 @@ def test_plan_apply_plan_again_change_one_setting_take_it_back(site: Site) -> No
 
     done = site.rollout("rollback", "--cluster", "small", "--emergency", "--limit", FEW, "--yes")
     assert done.code == 0, done.out + done.err
-    assert site.everything(*NAMES) == after_first, "one run is taken back, no more"
+    assert site.everything(*NAMES) == after_first, "only one run is reverted"
     done = site.rollout("rollback", "--cluster", "small", "--emergency", "--limit", FEW, "--yes")
     assert done.code == 0
-    assert site.everything(*NAMES) == after_first, "repeating it steps no further back"
+    assert site.everything(*NAMES) == after_first, "repeating it reverts nothing older"
 
 
 def test_a_rollback_of_a_run_leaves_every_node_as_before(site: Site) -> None:
@@ -95,8 +95,8 @@ def test_progress_as_json_lines_ends_with_a_summary(site: Site) -> None:
     assert all(line["version"] == 1 for line in lines)
 
 
-def test_a_run_goes_on_when_nobody_listens_any_more(site: Site) -> None:
-    """``rollout apply … | head -1``: the audience leaves, the run does not."""
+def test_a_run_continues_when_its_output_is_closed(site: Site) -> None:
+    """``rollout apply … | head -1``: the reader ends, the run continues."""
     command = site.command("apply", "--cluster", "small", "--limit", "small-001", "--yes")
     process = subprocess.Popen(command, cwd=site.folder, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""A file that somebody edited and nobody loaded: told by plan, verify and explain, and brought into force only by agreement."""
+"""A file that was edited but not loaded: plan, verify and explain report it; it is loaded only if accepted."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def explained(site: Site, setting: str, name: str) -> str:
     return done.out
 
 
-def test_the_manual_fix_that_was_done_by_half(site: Site) -> None:
-    """Incident 3: written by hand on one node, which was not restarted."""
+def test_a_manual_edit_without_a_restart(site: Site) -> None:
+    """Incident 3: a file was edited by hand on one node, and its kubelet was not restarted."""
     edit(site, "small-001", "serializeImagePulls: true", "serializeImagePulls: false")
     playbook = site.folder / "playbooks/pulls.yaml"
     playbook.write_text(playbook.read_text().replace("  imagePullProgressDeadline: 5m\n", ""))
@@ -63,8 +63,8 @@ def test_the_manual_fix_that_was_done_by_half(site: Site) -> None:
     assert "Nothing to do." in plan(site).out
 
 
-def test_an_edit_of_others_does_not_ride_along(site: Site) -> None:
-    """What the kubelet has is known, since a run of ours started it."""
+def test_an_edit_by_others_is_not_brought_into_force(site: Site) -> None:
+    """What the kubelet has loaded is known, because a run started it."""
     assert site.rollout("apply", "--cluster", "small", "--limit", NODES, "--yes").code == 0
     edit(site, "small-002", "maxPods: 110", "maxPods: 1")
     told = plan(site, "--set", "registryPullQPS=9")
@@ -73,7 +73,7 @@ def test_an_edit_of_others_does_not_ride_along(site: Site) -> None:
     assert "maxPods: 110 → 1" in explained(site, "maxPods", "small-002")
     left_out = site.rollout("apply", "p.json", "--yes")
     assert left_out.code == 4, left_out.all
-    assert "registryPullQPS: 9" not in site.config("small-002"), "it is left alone"
+    assert "registryPullQPS: 9" not in site.config("small-002"), "it is not changed"
 
     with_reason = "accept: [{setting: maxPods, reason: ticket 7}]\n"
     playbook = site.folder / "playbooks/pulls.yaml"

@@ -98,7 +98,7 @@ def _not_done(summary: Summary) -> Iterator[str]:
     if summary.owed_cordons:
         yield f"  pending recovery (only the cordon is still to be lifted there): {summary.owed_cordons}"
     if summary.owed and summary.ending is Ending.DONE:
-        yield f"  To recover them, once they answer: rollout catch-up {summary.run}"
+        yield f"  To recover them, once they answer: rollout recover {summary.run}"
     if summary.cancelled:
         yield f"  changed while they pulled images; the pulls were cancelled: {printable(summary.cancelled, 200)}"
     if summary.cordoned:

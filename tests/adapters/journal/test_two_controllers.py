@@ -154,7 +154,7 @@ def test_a_journal_that_goes_away_in_the_middle_and_comes_back_holds_the_run_up_
         else:
             team.way.fault = Fault.SILENT
         if how != "terminated":
-            until(lambda: "nothing is begun" in team.first.said(), PATIENCE, "it notices")
+            until(lambda: "nothing is started" in team.first.said(), PATIENCE, "it notices")
             begun = {name: transactions(team.site, name) for name in FEW}
             came = team.way.came
             until(lambda: team.way.came >= came + 3, PATIENCE, "it looks again and again whether the journal is back")
@@ -189,7 +189,7 @@ def test_a_journal_that_stays_away_ends_the_run_and_what_was_armed_has_gone_back
         until(lambda: "=5m" in team.site.flags("small-001"), PATIENCE, "the canary is changed")
         team.server.stop()
         try:
-            until(lambda: "nothing is begun" in team.first.said(), PATIENCE, "it notices")
+            until(lambda: "nothing is started" in team.first.said(), PATIENCE, "it notices")
             os.killpg(process.pid, signal.SIGINT)  # who does not want to wait until its patience ends
             assert process.wait(PATIENCE) == 5, team.first.said()
             assert "rollout resume" in team.first.said()
@@ -214,7 +214,7 @@ def test_a_controller_whose_lease_was_taken_while_it_heard_nothing_stops_and_tou
     with team.first.begun(*APPLY) as process:
         until(lambda: team.second.status().get("paused"), PATIENCE, "the canary has passed and the run holds")
         team.way.fault = Fault.SILENT
-        until(lambda: "nothing is begun" in team.first.said(), PATIENCE, "it notices")
+        until(lambda: "nothing is started" in team.first.said(), PATIENCE, "it notices")
         team.lease_is_old()
         taken = team.second.rollout("resume", "--yes", "--promote")
         assert taken.code == 0, taken.out + taken.err

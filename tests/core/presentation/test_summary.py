@@ -106,6 +106,6 @@ def test_a_node_that_only_needs_its_cordon_lifted_is_listed_apart() -> None:
     lines = list(summary_lines(summarize(finished(a_1=held, a_2=gone))))
     assert "  pending recovery (only the cordon is still to be lifted there): a-1" in lines
     assert "  pending recovery (the change is still to be applied or reverted there): a-2" in lines
-    assert any("rollout catch-up" in line for line in lines)
+    assert any("rollout recover" in line for line in lines)
     alone = list(summary_lines(summarize(finished(a_1=held))))
     assert not any("the change is still" in line for line in alone)

@@ -35,7 +35,7 @@ def next_steps(state: RunState) -> Iterator[tuple[str, str]]:
         what = "continue after its halt: failed nodes stay as they are, all nodes are read again first"
         yield f"rollout resume {run}", what if state.ending is Ending.HALTED else "continue where it stopped"
     if state.phase is Phase.ENDED and any(record.owed for record in state.nodes.values()):
-        yield f"rollout catch-up {run}", "do the pending recoveries of unreachable nodes, once they answer"
+        yield f"rollout recover {run}", "do the pending recoveries of unreachable nodes, once they answer"
     if state.order.goal is Goal.APPLY and _holds(state):
         yield f"rollout rollback {run}", "revert every node that has the change"
     if state.ending is Ending.PREFLIGHT:
