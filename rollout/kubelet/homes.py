@@ -156,7 +156,7 @@ def _home(
         return _flag(setting, version)
     entry = fields.field(setting.name)
     if entry is None:
-        return NoHome("setting-unknown", f"no kubelet knows {setting.name}")
+        return NoHome("setting-unknown", f"unknown setting {setting.name}")
     if version.minor < entry.since:
         return NoHome(
             "setting-unsupported",
@@ -173,7 +173,7 @@ def _home(
 def _flag(setting: Setting, version: Version) -> InFlag | NoHome:
     entry = fields.flag(setting.name)
     if entry is None:
-        return NoHome("setting-unknown", f"no kubelet knows {setting.name}; it would not start")
+        return NoHome("setting-unknown", f"unknown setting {setting.name}; the kubelet would not start")
     if entry.removed is not None and version.minor >= entry.removed:
         return NoHome(
             "setting-unsupported", f"{setting.name} was removed in 1.{entry.removed}; this kubelet would not start"
@@ -203,11 +203,11 @@ def _deadline_flag(setting: Setting, version: Version, runtime: Runtime) -> InFl
         return _said_otherwise(f"{DEADLINE_FLAG} was removed in 1.{entry.removed}; this kubelet would not start")
     if runtime is Runtime.DOCKERSHIM:
         return InFlag(DEADLINE_FLAG, values.flag_text(setting.value), "duration")
-    return _said_otherwise(f"a kubelet {version.short} accepts {DEADLINE_FLAG} but only dockershim heeds it")
+    return _said_otherwise(f"a kubelet {version.short} accepts {DEADLINE_FLAG} but only dockershim uses it")
 
 
 def _said_otherwise(reason: str) -> NoHome:
-    return NoHome("setting-unsupported", f"{reason}; {DEADLINE} finds the home that each runtime has for it")
+    return NoHome("setting-unsupported", f"{reason}; use {DEADLINE}, which selects the home for each runtime")
 
 
 def check(settings: Mapping[str, Setting]) -> tuple[Problem, ...]:
@@ -225,7 +225,7 @@ def check_accepted(accepted: Iterable[str], playbook: str) -> tuple[Problem, ...
     return tuple(
         Problem(
             "setting-unknown",
-            f"`accept` of playbook {playbook} names {name[:80]!r}, which no kubelet knows",
+            f"`accept` of playbook {playbook} contains the unknown setting {name[:80]!r}",
             hint=suggest.did_you_mean(name, fields.every_name()),
         )
         for name in unknown
@@ -242,7 +242,7 @@ def _check_one(setting: Setting) -> list[Problem]:
     field, flag = fields.field(name), fields.flag(name)
     if field is None and flag is None:
         hint = suggest.did_you_mean(name, (*INTENTS, *fields.every_name()))
-        return [Problem("setting-unknown", f"no kubelet knows a setting {name[:80]!r}{said}", hint=hint)]
+        return [Problem("setting-unknown", f"unknown setting {name[:80]!r}{said}", hint=hint)]
     wrong = values.mistake(name, field.kind, setting.value) if field else ""
     wrong = values.flag_mistake(name, flag.kind, setting.value) if flag else wrong
     return [Problem("setting-value", wrong + said)] if wrong else []
@@ -250,7 +250,7 @@ def _check_one(setting: Setting) -> list[Problem]:
 
 def _check_together(settings: Mapping[str, Setting]) -> list[Problem]:
     problems = [
-        Problem("setting-twice", f"{name} and {other} set the same value; say it once", settings[name].place)
+        Problem("setting-twice", f"{name} and {other} set the same value; keep one of them", settings[name].place)
         for name in settings
         for other in _synonyms(name)
         if other in settings

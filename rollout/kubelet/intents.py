@@ -97,9 +97,9 @@ def _dockerd_downloads(runtime: Runtime, before: Number) -> Row:
     )  # fmt: skip
 
 
-_NO_MIRRORS_DOCKER = "dockerd's registry-mirrors speaks for docker.io only; rollout does not write it"
-_NO_MIRRORS_CRIO = "on CRI-O mirrors live in /etc/containers/registries.conf.d; rollout does not write it"
-_NO_DOWNLOADS_CRIO = "CRI-O has no limit on concurrent downloads that rollout knows"
+_NO_MIRRORS_DOCKER = "dockerd's registry-mirrors covers docker.io only; rollout does not write it"
+_NO_MIRRORS_CRIO = "on CRI-O mirrors are set in /etc/containers/registries.conf.d; rollout does not write it"
+_NO_DOWNLOADS_CRIO = "rollout knows no limit on concurrent downloads for CRI-O"
 
 ROWS: tuple[Row, ...] = (
     Row(DEADLINE, Runtime.DOCKERSHIM, _FIRST, _DOCKER_END, DEADLINE_FLAG, "1m0s", "the kubelet's flags",
@@ -154,7 +154,7 @@ def refusal(intent: str, runtime: Runtime, version: RuntimeVersion | None) -> tu
     if version is None:
         return (
             "runtime-version-unknown",
-            f"the node does not say which {runtime.value} it runs, and {intent} depends on it",
+            f"the node does not report its {runtime.value} version, and {intent} depends on it",
         )
     return (
         "runtime-version-unknown",

@@ -11,9 +11,9 @@ from rollout.core.text.terminal import counted
 from rollout.errors import Problem
 
 OWN_VALUES: Mapping[str, str] = {
-    "--hostname-override": "all but one of them would take the Node of another",
-    "--node-ip": "pods and services would reach one of them only",
-    "providerID": "the cloud would be asked about one machine for all of them",
+    "--hostname-override": "all but one of them would register as another node",
+    "--node-ip": "pods and services would reach only one of them",
+    "providerID": "the cloud would be asked about the same machine for all of them",
 }
 """Name → what the same value on several nodes would do."""
 
@@ -50,5 +50,5 @@ def _problem(setting: Setting, whom: str) -> Problem:
         "one-nodes-own",
         f"{setting.name} has one value for {whom}{source}: {OWN_VALUES[setting.name]}",
         setting.place,
-        hint="say it under `nodes` for each node, or have a template make it of the node's name or address",
+        hint="set it under `nodes` for each node, or let a template build it from the node's name or address",
     )

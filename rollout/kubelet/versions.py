@@ -51,4 +51,4 @@ def taken_for(text: str, assumed: int | None) -> Version:
     found = known(text)
     if assumed is None or not too_new(text):
         return found
-    return replace(found, minor=assumed, patch=0, text=f"{found.text} (taken for 1.{assumed})")
+    return replace(found, minor=assumed, patch=0, text=f"{found.text} (treated as 1.{assumed})")

@@ -131,7 +131,7 @@ def values(text: str) -> dict[str, str]:
 def quote(value: str) -> str:
     """``value`` so that every systemd reads it back; line ends cannot be written and are refused."""
     if any(mark in value for mark in "\n\r\0"):
-        raise ValueError("a line end cannot stand in an environment file")
+        raise ValueError("an environment file cannot contain a line end")
     return '"' + "".join("\\" + mark if mark in _ESCAPABLE else mark for mark in value) + '"'
 
 
@@ -147,4 +147,4 @@ def assign(text: str, name: str, value: str) -> str:
         made = f"{text}{between}{line}{end}"
         if values(made).get(name) == value:
             return made
-    raise ValueError("what is added at its end would not be read as a line of its own")
+    raise ValueError("text added at its end would not be read as a separate line")

@@ -103,13 +103,13 @@ class Layout:
 def text_of(state: FileState | None, path: str) -> str:
     """The text of a file the snapshot holds, or why it cannot be used."""
     if state is None:
-        raise LayoutError("layout-not-understood", f"the snapshot does not hold {path}")
+        raise LayoutError("layout-not-understood", f"the snapshot does not contain {path}")
     if state.kind == "absent":
-        raise LayoutError("not-a-regular-file", f"{path} is not there")
+        raise LayoutError("not-a-regular-file", f"{path} does not exist")
     if state.kind != "regular":
         raise LayoutError("not-a-regular-file", f"{path} is not a regular file ({state.kind})")
     if state.content is None:
-        raise LayoutError("file-too-large", f"{path} has {state.size} bytes, more than the agent sends")
+        raise LayoutError("file-too-large", f"{path} has {state.size} bytes, more than the agent can send")
     try:
         return state.content.decode()
     except UnicodeDecodeError:
@@ -166,7 +166,7 @@ def _unit_texts(snapshot: Snapshot) -> dict[str, str]:
     unit = snapshot.measurement.unit
     fragment = unit.properties.get("FragmentPath", "") if unit else ""
     if unit is None or not fragment:
-        raise LayoutError("no-kubelet-unit", f"systemd knows no file of {UNIT}")
+        raise LayoutError("no-kubelet-unit", f"systemd reports no unit file for {UNIT}")
     drop_ins = unit.properties.get("DropInPaths", "").split()
     return {path: text_of(snapshot.files.get(path), path) for path in (fragment, *drop_ins)}
 

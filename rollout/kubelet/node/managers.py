@@ -27,7 +27,7 @@ FLAGS_FILE = "/var/lib/kubelet/kubeadm-flags.env"
 
 REMARK = "kubeadm-rewrites"
 REMARK_TEXT = (
-    f"the next `kubeadm upgrade node` writes {KUBEADM_CONFIG} anew from the ConfigMap, without this change;"
+    f"the next `kubeadm upgrade node` rewrites {KUBEADM_CONFIG} from the ConfigMap, without this change;"
     " `rollout export kubeadm` prints the patch that keeps it"
 )
 
@@ -43,7 +43,7 @@ Said = tuple[str, str]
 """A reference and one line of text."""
 
 _OWNERS: Mapping[str, str] = {
-    "mco": "OpenShift's Machine Config Operator owns this node's files: it would find the change, call the node degraded"
+    "mco": "OpenShift's Machine Config Operator owns this node's files: it would find the change, mark the node degraded"
     " and stop updating its pool. Change a KubeletConfig or MachineConfig object instead",
     "talos": "Talos generates the kubelet's configuration from its machine config and keeps /etc read-only. Change"
     " machine.kubelet in the machine config (talosctl patch machineconfig) instead",
@@ -81,13 +81,17 @@ def remarks(snapshot: Snapshot) -> tuple[Said, ...]:
     ]
     pending = snapshot.facts.get("reboot-pending", "")
     if pending:
-        text = f"{pending} is there: kured or somebody else may reboot the node during the run"
-        said.append(("reboot-pending", f"{text}; an armed change is then taken back at boot"))
+        text = f"{pending} exists: kured or another tool may reboot the node during the run"
+        said.append(("reboot-pending", f"{text}; an armed change is then reverted at boot"))
     return tuple(said)
 
 
 def _undone(name: str, marks: str) -> str:
     title, occasion = _MANAGERS[name]
     if _DISABLED in marks:
-        return f"{title} is here but disabled by its lock; once enabled it may write these files again (found: {marks})"
-    return f"{title} is here: {occasion} may write these files again, unless it leaves them alone (found: {marks})"
+        return (
+            f"{title} is installed but disabled by its lock; once enabled it may overwrite these files (found: {marks})"
+        )
+    return (
+        f"{title} is installed: {occasion} may overwrite these files, unless it does not manage them (found: {marks})"
+    )

@@ -76,10 +76,10 @@ def _drop_ins(snapshot: Snapshot, directory: str) -> tuple[File, ...] | None:
         return None
     truncated = snapshot.facts.get("config-dir-truncated", "")
     if truncated:
-        raise LayoutError("config-dir-not-understood", f"{directory} holds more than the agent tells: {truncated}")
+        raise LayoutError("config-dir-not-understood", f"{directory} contains more than the agent lists: {truncated}")
     state = snapshot.files.get(directory)
     if state is None or state.kind != "directory":
-        what = "is not in the snapshot; read the node again" if state is None else f"is no directory ({state.kind})"
+        what = "is not in the snapshot; read the node again" if state is None else f"is not a directory ({state.kind})"
         raise LayoutError("config-dir-not-understood", f"--config-dir={directory} {what}")
     found = [
         path
@@ -144,12 +144,14 @@ def find(snapshot: Snapshot, version: Version, node: Node) -> Found:
     now = layout.find(snapshot)
     if now.flag("--dynamic-config-dir"):
         said = f"--dynamic-config-dir={now.flag('--dynamic-config-dir')}"
-        raise LayoutError("config-dir-in-use", f"{said}: the API server decides what the kubelet's configuration is")
+        raise LayoutError("config-dir-in-use", f"{said}: the kubelet's configuration comes from the API server")
     given = sources_of(snapshot, now)
     outcome = outcome_of(version, given)
     if not outcome.starts:
         fitness.check(now, ())
-        message = f"this kubelet runs, but by our reading it would not start with what is on the node: {fatal(outcome)}"
+        message = (
+            f"this kubelet runs, but by rollout's check it would not start with the files on the node: {fatal(outcome)}"
+        )
         raise LayoutError("config-not-understood", message)
     runtime = layout.runtime(now, version, outcome.effective.get("containerRuntimeEndpoint"))
     return Found(node, snapshot, version, now, given, outcome, runtime)
@@ -158,4 +160,4 @@ def find(snapshot: Snapshot, version: Version, node: Node) -> Found:
 def fatal(outcome: KubeletOutcome) -> str:
     """Why the kubelet does not start, in its own words."""
     said = [message.text for message in outcome.messages if message.level is MessageLevel.FATAL]
-    return "; ".join(said) or "it gives no reason"
+    return "; ".join(said) or "no reason given"

@@ -124,7 +124,7 @@ def _no_escapes(value: str, where: str) -> None:
     """systemd reads C escapes here and warns of unknown ones; only an escaped quote or backslash is the same for us."""
     for found in _ESCAPE.finditer(value):
         if found[1] not in {"\\", '"', "'"}:
-            raise ValueError(f"{where} holds the escape \\{found[1]}")
+            raise ValueError(f"{where} contains the escape \\{found[1]}")
 
 
 def _environment_file(value: str) -> EnvironmentFile:
@@ -137,7 +137,7 @@ def _environment_file(value: str) -> EnvironmentFile:
 def _specifiers(text: str) -> str:
     """``%%`` is a percent sign; any other specifier is not expanded by us."""
     if "%" in text.replace("%%", ""):
-        raise ValueError(f"{text!r} holds a systemd specifier")
+        raise ValueError(f"{text!r} contains a systemd specifier")
     return text.replace("%%", "%")
 
 
@@ -168,7 +168,7 @@ def exec_words(command: str) -> tuple[str, ...]:
     _no_escapes(command, "ExecStart=")
     words = tuple(_specifiers(word.text) for word in arguments.split(command))
     if ";" in words:
-        raise ValueError("ExecStart= holds several commands")
+        raise ValueError("ExecStart= contains several commands")
     return words
 
 
@@ -194,7 +194,7 @@ def _braced(word: str, environment: Mapping[str, str]) -> str:
 def quote(word: str) -> str:
     """``word`` for an ``ExecStart=`` line: nothing in it is expanded."""
     if any(mark in word for mark in "\n\r\0"):
-        raise ValueError("a line end cannot stand in a unit file")
+        raise ValueError("a unit file cannot contain a line end")
     return arguments.quote(word.replace("%", "%%").replace("$", "$$"))
 
 

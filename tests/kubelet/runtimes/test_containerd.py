@@ -194,7 +194,7 @@ def test_a_relative_pattern_is_refused_where_releases_look_for_it_in_different_p
 
 def test_an_import_that_is_not_told_is_refused() -> None:
     text = V3.replace('imports = ["/etc/containerd/conf.d/*.toml"]', 'imports = ["/opt/site.toml"]')
-    assert "does not hold /opt/site.toml" in str(refused(containerd("2.1.0", regular(CONTAINERD, text))))
+    assert "does not contain /opt/site.toml" in str(refused(containerd("2.1.0", regular(CONTAINERD, text))))
 
 
 def test_a_table_of_another_config_version_is_refused() -> None:
