@@ -134,7 +134,7 @@ def _compose(content: bytes) -> tuple[str, MappingNode | None]:
     except (YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else 0
-        raise SpliceError("yaml-unreadable", f"not YAML that can be read: {_first_line(error)}", line) from None
+        raise SpliceError("yaml-unreadable", f"not readable YAML: {_first_line(error)}", line) from None
     if len(roots) > 1:
         raise SpliceError("yaml-documents", "the file contains several documents")
     if not roots:
