@@ -20,7 +20,7 @@ from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, DOWNLOADS, INTENTS,
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
 from rollout.kubelet.versions import Version
 
-# What an intent's value must look like, whatever node it ends on.
+# The form of an intent's value, independent of the node.
 
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"
@@ -81,7 +81,7 @@ NOT_OURS: Mapping[str, str] = {
     "cpuManagerPolicy": "the kubelet fails until /var/lib/kubelet/cpu_manager_state is removed",
     "memoryManagerPolicy": "the kubelet fails until /var/lib/kubelet/memory_manager_state is removed",
 }
-"""Known names that rollout does not set, and why."""
+"""Known names that rollout does not manage, and why."""
 
 MAY_REJECT_PODS = frozenset({
     "cpuManagerPolicyOptions", "enforceNodeAllocatable", "evictionHard", "kubeReserved", "maxPods",
@@ -130,7 +130,7 @@ class NoHome:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The playbook says to go on without this setting here."""
+    """The playbook allows this setting to be skipped here."""
 
     note: str
 
@@ -138,7 +138,9 @@ class Skipped:
 def home(
     setting: Setting, version: Version, runtime: Runtime, runtime_version: RuntimeVersion | None = None
 ) -> InField | InFlag | InRuntime | NoHome | Skipped:
-    """Where this setting goes on a kubelet of this version over this runtime (``None``: it did not tell its version)."""
+    """The home of this setting on a kubelet of this version over this runtime (``None``: it did not report its
+    version).
+    """
     found = _home(setting, version, runtime, runtime_version)
     if isinstance(found, NoHome) and setting.if_unsupported is IfUnsupported.SKIP:
         return Skipped(f"{setting.name} skipped: {found.reason.removeprefix(f'{setting.name}: ')}")
@@ -197,7 +199,9 @@ def _intent(
 
 
 def _deadline_flag(setting: Setting, version: Version, runtime: Runtime) -> InFlag | NoHome:
-    """The kubelet's own flag: dockershim heeds it (pkg/kubelet/dockershim/libdocker), 1.24 lost it (kubernetes #106907)."""
+    """The kubelet's own flag: dockershim uses it (pkg/kubelet/dockershim/libdocker), 1.24 removed it (kubernetes
+    #106907).
+    """
     entry = fields.flag(DEADLINE_FLAG)
     if entry is not None and not entry.known_in(version.minor):
         return _said_otherwise(f"{DEADLINE_FLAG} was removed in 1.{entry.removed}; this kubelet would not start")
@@ -219,7 +223,7 @@ def check(settings: Mapping[str, Setting]) -> tuple[Problem, ...]:
 
 
 def check_accepted(accepted: Iterable[str], playbook: str) -> tuple[Problem, ...]:
-    """What ``accept`` names, and no kubelet knows."""
+    """Names in ``accept`` that no kubelet knows."""
     names = (name for name in accepted if name != LOG_UNREADABLE and not name.startswith("/"))
     unknown = (name for name in names if not (fields.field(name.split(".")[0]) or fields.flag(name)))
     return tuple(

@@ -1,4 +1,6 @@
-"""Settings whose value can be right on one node only: who is given another node's name or address is lost to its cluster."""
+"""Settings whose value can be right on one node only: a node that gets another node's name or address is lost to its
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def shared(settings: Mapping[str, Mapping[str, Setting]], nodes: Iterable[str]) 
 
 
 def shared_by_level(level: Level) -> tuple[Problem, ...]:
-    """The same of a level of the inventory, before anybody knows which nodes are meant."""
+    """The same for a level of the inventory, before it is known which nodes are selected."""
     if level.nodes is not None and len(level.nodes) <= 1:
         return ()
     whom = "every node" if level.nodes is None else counted(len(level.nodes), "node")

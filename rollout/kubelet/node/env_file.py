@@ -51,7 +51,7 @@ def _line_end(text: str, at: int) -> int:
 def _comment(text: str, at: int) -> int:
     end = _line_end(text, at)
     if text[at:end].endswith("\\"):
-        raise ValueError("a comment ends with a backslash, which versions of systemd read differently")
+        raise ValueError("a comment ends with a backslash, which systemd versions read differently")
     return end
 
 
@@ -143,7 +143,7 @@ def assign(text: str, name: str, value: str) -> str:
         return text[: old.start] + line + text[old.end :]
     end = "\r\n" if "\r\n" in text else "\n"
     gap = end if text and text[-1] not in _NEWLINES else ""
-    for between in (gap, gap + end):  # a last line that ends with a backslash would take ours for more of itself
+    for between in (gap, gap + end):  # a last line that ends with a backslash would continue into ours
         made = f"{text}{between}{line}{end}"
         if values(made).get(name) == value:
             return made

@@ -1,6 +1,6 @@
 """Is this node fit to be changed at all? Each reason not to has a stable reference; the agent's names where it has one.
 
-What the agent checks again right before it arms is refused here already, so that the plan shows it.
+What the agent checks again right before it arms is already refused here, so that the plan shows it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rollout.kubelet import fields, versions
 from rollout.kubelet.node import arguments, managers
 from rollout.kubelet.node.layout import Layout, LayoutError
 
-# May this kubelet be restarted at all, or would that put somebody else's edits in force?
+# May this kubelet be restarted at all, or would that put the edits of others in force?
 
 
 def check(now: Layout, ours: Collection[str]) -> None:
-    """Nobody else's edit may come into force by our restart; flags of the names ``ours`` are our own."""
+    """No edit by others may come into force by our restart; flags of the names ``ours`` are our own."""
     if now.running[1:] == now.asked:
         return
     runs, asked = others(now.running[1:], ours), others(now.asked, ours)
@@ -85,7 +85,7 @@ def refusal(
 ) -> Refusal | None:
     """Why this node must be left alone, or ``None``.
 
-    ``assumed``: the minor that a kubelet too new to be known is taken for. ``accepted``: references that do not count.
+    ``assumed``: the minor that a too new kubelet is treated as. ``accepted``: references that do not count.
     """
     found = _first(_BEFORE, snapshot) or _version(snapshot, assumed) or _first(_AFTER, snapshot)
     return found or (None if LOG_UNREADABLE in accepted else _log(snapshot)) or _guard(snapshot, guard)
@@ -96,7 +96,7 @@ def _first(checks: Iterable[Callable[[Snapshot], Refusal | None]], snapshot: Sna
 
 
 def remarks(snapshot: Snapshot, assumed: int | None) -> tuple[Refusal, ...]:
-    """What to know of a node that is judged by another kubelet's rules than its own."""
+    """Remarks on a node that is judged by another kubelet's rules than its own."""
     if assumed is None or not versions.too_new(snapshot.kubelet_version):
         return ()
     text = f"kubelet {snapshot.kubelet_version} is newer than rollout supports; it is treated as 1.{assumed} (--assume-kubelet)"
@@ -179,7 +179,7 @@ def _alive(snapshot: Snapshot) -> Refusal | None:
 
 
 def _log(snapshot: Snapshot) -> Refusal | None:
-    """A kubelet accepts a misspelt field and says so in its log only (kubernetes #83204)."""
+    """A kubelet accepts a misspelt field and reports it only in its log (kubernetes #83204)."""
     if snapshot.measurement.lenient is not None:
         return None
     text = (
@@ -190,7 +190,7 @@ def _log(snapshot: Snapshot) -> Refusal | None:
 
 
 def _told(snapshot: Snapshot) -> Refusal | None:
-    """Files that the agent cannot name are not in the snapshot, and could say anything."""
+    """Files that the agent cannot name are not in the snapshot, and could contain anything."""
     said = snapshot.facts.get("odd-names", "")
     if not said:
         return None
@@ -226,4 +226,4 @@ _AFTER: tuple[Callable[[Snapshot], Refusal | None], ...] = (
 )
 
 SICK = frozenset({"kubelet-not-running", "kubelet-unhealthy", "systemd-not-answering"})
-"""References that mean: this node was sick before we came (what preflight counts)."""
+"""References that mean: this node was already unhealthy (what preflight counts)."""

@@ -86,7 +86,7 @@ def _joined(text: str) -> list[str]:
 
 
 def _continued(line: str) -> bool:
-    """Whether the line's last character is a backslash that none before it takes."""
+    """Whether the line ends with a backslash that is not itself escaped."""
     stripped = line.rstrip(_BLANKS)
     odd = (len(stripped) - len(stripped.rstrip("\\"))) % 2 == 1
     if odd and stripped != line:
@@ -95,7 +95,9 @@ def _continued(line: str) -> bool:
 
 
 def start(texts: Mapping[str, str]) -> UnitStart:
-    """Fragment and drop-ins (path → text, in order) folded; ``ValueError`` says what we do not understand."""
+    """Fragment and drop-ins (path → text, in order) folded; ``ValueError`` gives the reason if we do not understand
+    them.
+    """
     commands: list[tuple[str, str]] = []
     environment: dict[str, str] = {}
     files: list[EnvironmentFile] = []
@@ -144,9 +146,9 @@ def _specifiers(text: str) -> str:
 def expand(command: str, file: str, environment: Mapping[str, str], sources: Mapping[str, str]) -> tuple[Piece, ...]:
     """The words systemd would run (src/basic/env-util.c, ``replace_env_argv``).
 
-    A word that begins with ``$`` names a variable up to its end and is replaced by it, split at blanks (nothing if unset);
-    ``${NAME}`` anywhere is replaced without splitting; ``$$`` is a dollar sign. ``sources`` says which file a variable's
-    value is from.
+    A word that begins with ``$`` names a variable up to its end and is replaced by it, split at blanks (nothing if
+    unset); ``${NAME}`` anywhere is replaced without splitting; ``$$`` is a dollar sign. ``sources``: the file that sets
+    a variable's value.
     """
     pieces: list[Piece] = []
     for word in exec_words(command):
@@ -199,17 +201,17 @@ def quote(word: str) -> str:
 
 
 def merge(command: str, ours: tuple[str, ...]) -> str:
-    """``command`` with each of our ``--flag=value`` in force, everything else as it stands."""
+    """``command`` with each of our ``--flag=value`` in force, everything else unchanged."""
     return arguments.merge(command, tuple(argument.replace("%", "%%").replace("$", "$$") for argument in ours))
 
 
 def drop_in_order(path: str) -> str:
-    """systemd applies drop-ins sorted by file name, whatever directory they lie in."""
+    """systemd applies drop-ins sorted by file name, in whichever directory they are."""
     return path.rsplit("/", 1)[-1]
 
 
 def without(command: str, names: Collection[str]) -> str:
-    """``command`` without the flags of these names that are written out in it."""
+    """``command`` without the flags of these names that it contains literally."""
     program, *rest = arguments.split(command)
     at = rest[0].start if rest else program.end
     return (command[:at] + arguments.without(command[at:], names)).rstrip(_BLANKS)
