@@ -1,1 +1,1 @@
-"""What kubelets and container runtimes are like. Values in, values out."""
+"""Facts about kubelets and container runtimes. Values in, values out."""

@@ -1,4 +1,4 @@
-"""One file's edit, and the words a reason is made of."""
+"""One file's edit, and the text of a reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rollout.core.model.settings import Setting
 from rollout.core.text.blobs import digest
 
 MODE = "644"
-"""Of a file that we make; one that exists keeps its own."""
+"""The mode of a file that we create; an existing file keeps its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,13 +71,13 @@ def _flags() -> Mapping[str, Flag]:
 
 
 def known_minors() -> range:
-    """The minors the data speaks about: a kubelet outside them is refused rather than guessed at."""
+    """The minors that the data covers: a kubelet outside them is refused, not guessed."""
     first, last = _data()["minors"]
     return range(first, last + 1)
 
 
 def field(name: str) -> Field | None:
-    """The KubeletConfiguration field of this exact name (upper and lower case matter to a kubelet too)."""
+    """The KubeletConfiguration field of this exact name (case matters to a kubelet, too)."""
     return _fields().get(name)
 
 

@@ -20,7 +20,7 @@ from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, DOWNLOADS, INTENTS,
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
 from rollout.kubelet.versions import Version
 
-# What an intent's value must look like, whatever node it ends on.
+# The form of an intent's value, independent of the node.
 
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"
@@ -81,7 +81,7 @@ NOT_OURS: Mapping[str, str] = {
     "cpuManagerPolicy": "the kubelet fails until /var/lib/kubelet/cpu_manager_state is removed",
     "memoryManagerPolicy": "the kubelet fails until /var/lib/kubelet/memory_manager_state is removed",
 }
-"""Known names that rollout does not set, and why."""
+"""Known names that rollout does not manage, and why."""
 
 MAY_REJECT_PODS = frozenset({
     "cpuManagerPolicyOptions", "enforceNodeAllocatable", "evictionHard", "kubeReserved", "maxPods",
@@ -130,7 +130,7 @@ class NoHome:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The playbook says to go on without this setting here."""
+    """The playbook allows this setting to be skipped here."""
 
     note: str
 
@@ -138,7 +138,9 @@ class Skipped:
 def home(
     setting: Setting, version: Version, runtime: Runtime, runtime_version: RuntimeVersion | None = None
 ) -> InField | InFlag | InRuntime | NoHome | Skipped:
-    """Where this setting goes on a kubelet of this version over this runtime (``None``: it did not tell its version)."""
+    """The home of this setting on a kubelet of this version over this runtime (``None``: it did not report its
+    version).
+    """
     found = _home(setting, version, runtime, runtime_version)
     if isinstance(found, NoHome) and setting.if_unsupported is IfUnsupported.SKIP:
         return Skipped(f"{setting.name} skipped: {found.reason.removeprefix(f'{setting.name}: ')}")
@@ -156,7 +158,7 @@ def _home(
         return _flag(setting, version)
     entry = fields.field(setting.name)
     if entry is None:
-        return NoHome("setting-unknown", f"no kubelet knows {setting.name}")
+        return NoHome("setting-unknown", f"unknown setting {setting.name}")
     if version.minor < entry.since:
         return NoHome(
             "setting-unsupported",
@@ -173,7 +175,7 @@ def _home(
 def _flag(setting: Setting, version: Version) -> InFlag | NoHome:
     entry = fields.flag(setting.name)
     if entry is None:
-        return NoHome("setting-unknown", f"no kubelet knows {setting.name}; it would not start")
+        return NoHome("setting-unknown", f"unknown setting {setting.name}; the kubelet would not start")
     if entry.removed is not None and version.minor >= entry.removed:
         return NoHome(
             "setting-unsupported", f"{setting.name} was removed in 1.{entry.removed}; this kubelet would not start"
@@ -197,17 +199,19 @@ def _intent(
 
 
 def _deadline_flag(setting: Setting, version: Version, runtime: Runtime) -> InFlag | NoHome:
-    """The kubelet's own flag: dockershim heeds it (pkg/kubelet/dockershim/libdocker), 1.24 lost it (kubernetes #106907)."""
+    """The kubelet's own flag: dockershim uses it (pkg/kubelet/dockershim/libdocker), 1.24 removed it (kubernetes
+    #106907).
+    """
     entry = fields.flag(DEADLINE_FLAG)
     if entry is not None and not entry.known_in(version.minor):
         return _said_otherwise(f"{DEADLINE_FLAG} was removed in 1.{entry.removed}; this kubelet would not start")
     if runtime is Runtime.DOCKERSHIM:
         return InFlag(DEADLINE_FLAG, values.flag_text(setting.value), "duration")
-    return _said_otherwise(f"a kubelet {version.short} accepts {DEADLINE_FLAG} but only dockershim heeds it")
+    return _said_otherwise(f"a kubelet {version.short} accepts {DEADLINE_FLAG} but only dockershim uses it")
 
 
 def _said_otherwise(reason: str) -> NoHome:
-    return NoHome("setting-unsupported", f"{reason}; {DEADLINE} finds the home that each runtime has for it")
+    return NoHome("setting-unsupported", f"{reason}; use {DEADLINE}, which selects the home for each runtime")
 
 
 def check(settings: Mapping[str, Setting]) -> tuple[Problem, ...]:
@@ -219,13 +223,13 @@ def check(settings: Mapping[str, Setting]) -> tuple[Problem, ...]:
 
 
 def check_accepted(accepted: Iterable[str], playbook: str) -> tuple[Problem, ...]:
-    """What ``accept`` names, and no kubelet knows."""
+    """Names in ``accept`` that no kubelet knows."""
     names = (name for name in accepted if name != LOG_UNREADABLE and not name.startswith("/"))
     unknown = (name for name in names if not (fields.field(name.split(".")[0]) or fields.flag(name)))
     return tuple(
         Problem(
             "setting-unknown",
-            f"`accept` of playbook {playbook} names {name[:80]!r}, which no kubelet knows",
+            f"`accept` of playbook {playbook} contains the unknown setting {name[:80]!r}",
             hint=suggest.did_you_mean(name, fields.every_name()),
         )
         for name in unknown
@@ -242,7 +246,7 @@ def _check_one(setting: Setting) -> list[Problem]:
     field, flag = fields.field(name), fields.flag(name)
     if field is None and flag is None:
         hint = suggest.did_you_mean(name, (*INTENTS, *fields.every_name()))
-        return [Problem("setting-unknown", f"no kubelet knows a setting {name[:80]!r}{said}", hint=hint)]
+        return [Problem("setting-unknown", f"unknown setting {name[:80]!r}{said}", hint=hint)]
     wrong = values.mistake(name, field.kind, setting.value) if field else ""
     wrong = values.flag_mistake(name, flag.kind, setting.value) if flag else wrong
     return [Problem("setting-value", wrong + said)] if wrong else []
@@ -250,7 +254,7 @@ def _check_one(setting: Setting) -> list[Problem]:
 
 def _check_together(settings: Mapping[str, Setting]) -> list[Problem]:
     problems = [
-        Problem("setting-twice", f"{name} and {other} set the same value; say it once", settings[name].place)
+        Problem("setting-twice", f"{name} and {other} set the same value; keep one of them", settings[name].place)
         for name in settings
         for other in _synonyms(name)
         if other in settings

@@ -1,7 +1,7 @@
-"""What ``/configz`` shows against what is wanted: fields compared as a kubelet prints them.
+"""``/configz`` compared with the wanted values: fields as a kubelet prints them.
 
-A kubelet leaves out what is empty (``omitempty`` in KubeletConfiguration v1beta1 types.go), so what it does not show is the
-empty value: ``readOnlyPort: 0`` is in force where no ``readOnlyPort`` is shown.
+A kubelet leaves out what is empty (``omitempty`` in KubeletConfiguration v1beta1 types.go). So a field that it does not
+show is empty: ``readOnlyPort: 0`` is in force if no ``readOnlyPort`` is shown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ Path = tuple[str, ...]
 
 
 def holds(shown: Value, wanted: Value, path: Path) -> bool:
-    """Is ``wanted`` in force: of maps the keys that are wanted, everything else as a whole? ``None``: not shown."""
+    """Is ``wanted`` in force? Of maps only the wanted keys count, everything else counts as a whole. ``None``: not
+    shown.
+    """
     if wanted is None:
         return shown is None or _empty(shown, path)
     if shown is None:
@@ -29,7 +31,7 @@ def holds(shown: Value, wanted: Value, path: Path) -> bool:
 
 
 def at(values: Mapping[str, Value], path: str) -> Value:
-    """The value at ``a.b.c``; ``None``: there is none."""
+    """The value at ``a.b.c``; ``None``: it does not exist."""
     found: Value = dict(values)
     for key in path.split("."):
         found = found.get(key) if isinstance(found, dict) else None
@@ -37,7 +39,7 @@ def at(values: Mapping[str, Value], path: str) -> Value:
 
 
 def number(effective: Mapping[str, Value], field: str, default: int) -> int:
-    """A whole number in force, ``default`` where none is shown."""
+    """A whole number in force, ``default`` if none is shown."""
     value = effective.get(field)
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
@@ -49,7 +51,7 @@ def _empty(wanted: Value, path: Path) -> bool:
 
 
 def part(shown: Value, wanted: Value) -> Value:
-    """What is shown of that which is wanted, ``null`` for what is not shown."""
+    """The shown part of what is wanted, ``null`` for what is not shown."""
     if isinstance(shown, dict) and isinstance(wanted, dict):
         return {key: part(shown.get(key), value) for key, value in wanted.items()}
     return shown

@@ -1,8 +1,9 @@
-"""Intents: settings whose home depends on the node. One table: (intent, runtime, its version) → key, default, class, or why not.
+"""Intents: settings whose home depends on the node. One table: (intent, runtime, its version) → key, default, class, or
+why not.
 
 Read in the runtimes' sources: containerd 1.6.39, 1.7.0, 1.7.10, 2.0.0, 2.1.0, 2.2.0 and 2.3.4 (``internal/cri/config``,
 ``plugins/transfer``), CRI-O 1.30.10 to 1.36.3 (``pkg/config/config.go``), cri-dockerd 0.2.0 to 0.4.3
-(``config/options.go``), moby (``daemon/reload.go``). Which file and table of a node it is, is found on the node
+(``config/options.go``), moby (``daemon/reload.go``). The file and table are found on the node
 (``rollout.kubelet.runtimes``).
 """
 
@@ -30,7 +31,8 @@ class Row:
     """Where an intent lives on runtimes from ``since`` up to, not including, ``before``.
 
     ``refusal`` is why it has no home there; otherwise ``key`` is its name at home, ``default`` the value in force where
-    nobody sets it (Go's and TOML's way to write it), ``place`` the file or unit for people, ``unit`` what must take note.
+    nobody sets it (Go's and TOML's way to write it), ``place`` the file or unit for people, ``unit`` the unit to
+    restart or reload.
     """
 
     intent: str
@@ -46,7 +48,7 @@ class Row:
 
     @property
     def versions(self) -> str:
-        """Which it speaks of, for people: ``from 1.32.0 to before 1.32.4``; empty where it is all that are known."""
+        """The versions that it covers, for people: ``from 1.32.0 to before 1.32.4``; empty if it covers all known ones."""
         parts = (
             f"from {dotted(self.since)}" if self.since != _FIRST else "",
             f"before {dotted(self.before)}" if self.before not in _ENDS else "",
@@ -63,7 +65,7 @@ _CONTAINERD, _CRIO = Runtime.CONTAINERD, Runtime.CRIO
 _CONTAINERD_END, _CRIO_END, _CRI_DOCKERD_END = (3, 0, 0), (2, 0, 0), (1, 0, 0)
 _DOCKER_END = (1000, 0, 0)
 _ENDS = frozenset({_CONTAINERD_END, _CRIO_END, _CRI_DOCKERD_END, _DOCKER_END})
-"""What is known ends there; a runtime beyond is not known, so its node is refused."""
+"""The end of the known versions; a newer runtime is unknown, so its node is refused."""
 
 _IMAGES = "the CRI images table of /etc/containerd/config.toml"
 _TRANSFER = "[plugins.'io.containerd.transfer.v1.local'] of /etc/containerd/config.toml"
@@ -97,9 +99,9 @@ def _dockerd_downloads(runtime: Runtime, before: Number) -> Row:
     )  # fmt: skip
 
 
-_NO_MIRRORS_DOCKER = "dockerd's registry-mirrors speaks for docker.io only; rollout does not write it"
-_NO_MIRRORS_CRIO = "on CRI-O mirrors live in /etc/containers/registries.conf.d; rollout does not write it"
-_NO_DOWNLOADS_CRIO = "CRI-O has no limit on concurrent downloads that rollout knows"
+_NO_MIRRORS_DOCKER = "dockerd's registry-mirrors covers docker.io only; rollout does not write it"
+_NO_MIRRORS_CRIO = "on CRI-O mirrors are set in /etc/containers/registries.conf.d; rollout does not write it"
+_NO_DOWNLOADS_CRIO = "rollout knows no limit on concurrent downloads for CRI-O"
 
 ROWS: tuple[Row, ...] = (
     Row(DEADLINE, Runtime.DOCKERSHIM, _FIRST, _DOCKER_END, DEADLINE_FLAG, "1m0s", "the kubelet's flags",
@@ -137,7 +139,7 @@ ROWS: tuple[Row, ...] = (
 
 
 def row(intent: str, runtime: Runtime, version: RuntimeVersion | None) -> Row | None:
-    """The row for this runtime. Without a version only where every version is alike; ``None``: nothing is known."""
+    """The row for this runtime. Without a version only if every version is alike; ``None``: nothing is known."""
     rows = [each for each in ROWS if each.intent == intent and each.runtime is runtime]
     if version is None:
         return rows[0] if len(rows) == 1 else None
@@ -145,7 +147,7 @@ def row(intent: str, runtime: Runtime, version: RuntimeVersion | None) -> Row | 
 
 
 def refusal(intent: str, runtime: Runtime, version: RuntimeVersion | None) -> tuple[str, str] | None:
-    """Why this intent has no home on this runtime: a stable reference and the reason; ``None`` where it has one."""
+    """Why this intent has no home on this runtime: a stable reference and the reason; ``None`` if it has one."""
     if runtime is Runtime.UNKNOWN:
         return "runtime-unknown", f"rollout does not know this node's container runtime, so {intent} has no home here"
     found = row(intent, runtime, version)
@@ -154,7 +156,7 @@ def refusal(intent: str, runtime: Runtime, version: RuntimeVersion | None) -> tu
     if version is None:
         return (
             "runtime-version-unknown",
-            f"the node does not say which {runtime.value} it runs, and {intent} depends on it",
+            f"the node does not report its {runtime.value} version, and {intent} depends on it",
         )
     return (
         "runtime-version-unknown",

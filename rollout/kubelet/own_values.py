@@ -1,4 +1,6 @@
-"""Settings whose value can be right on one node only: who is given another node's name or address is lost to its cluster."""
+"""Settings whose value can be right on one node only: a node that gets another node's name or address is lost to its
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from rollout.core.text.terminal import counted
 from rollout.errors import Problem
 
 OWN_VALUES: Mapping[str, str] = {
-    "--hostname-override": "all but one of them would take the Node of another",
-    "--node-ip": "pods and services would reach one of them only",
-    "providerID": "the cloud would be asked about one machine for all of them",
+    "--hostname-override": "all but one of them would register as another node",
+    "--node-ip": "pods and services would reach only one of them",
+    "providerID": "the cloud would be asked about the same machine for all of them",
 }
 """Name → what the same value on several nodes would do."""
 
@@ -37,7 +39,7 @@ def shared(settings: Mapping[str, Mapping[str, Setting]], nodes: Iterable[str]) 
 
 
 def shared_by_level(level: Level) -> tuple[Problem, ...]:
-    """The same of a level of the inventory, before anybody knows which nodes are meant."""
+    """The same for a level of the inventory, before it is known which nodes are selected."""
     if level.nodes is not None and len(level.nodes) <= 1:
         return ()
     whom = "every node" if level.nodes is None else counted(len(level.nodes), "node")
@@ -50,5 +52,5 @@ def _problem(setting: Setting, whom: str) -> Problem:
         "one-nodes-own",
         f"{setting.name} has one value for {whom}{source}: {OWN_VALUES[setting.name]}",
         setting.place,
-        hint="say it under `nodes` for each node, or have a template make it of the node's name or address",
+        hint="set it under `nodes` for each node, or let a template build it from the node's name or address",
     )

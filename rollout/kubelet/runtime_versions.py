@@ -15,7 +15,7 @@ _PRINTED = re.compile(r"(?<![\w.])v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})((?:[-~+.][0-
 
 
 class Runtime(StrEnum):
-    """Who runs a node's containers, by the socket that the kubelet is told."""
+    """The node's container runtime, by the socket that the kubelet uses."""
 
     DOCKERSHIM = "dockershim"
     CRI_DOCKERD = "cri-dockerd"
@@ -48,7 +48,7 @@ class RuntimeVersion:
 
 
 def parse(printed: str) -> RuntimeVersion | None:
-    """The version in what a runtime printed, or ``None`` when there is none that we can place."""
+    """The version in a runtime's output, or ``None`` if none can be parsed."""
     found = _PRINTED.search(printed)
     if found is None:
         return None
@@ -57,5 +57,5 @@ def parse(printed: str) -> RuntimeVersion | None:
 
 
 def version_of(runtime: Runtime, printed: Mapping[str, str]) -> RuntimeVersion | None:
-    """The version of a node's runtime from ``Snapshot.runtimes``; ``None`` when the node did not tell one."""
+    """The version of a node's runtime from ``Snapshot.runtimes``; ``None`` if the node did not report one."""
     return parse(printed.get(PROGRAMS.get(runtime, ""), ""))

@@ -1,7 +1,9 @@
-"""Does a setting's value fit its field or flag? The rules and texts are those of the kubelet's own decoding and validation.
+"""Does a setting's value fit its field or flag? The rules and texts are those of the kubelet's own decoding and
+validation.
 
-Sources: KubeletConfiguration v1beta1 types.go, ``pkg/kubelet/apis/config/validation/validation.go`` (1.36.3), and what
-kubelets 1.20.2 and 1.36.3 really said (a bare number for a duration, ``"fifty"`` for an int, a bool as text: all fatal).
+Sources: KubeletConfiguration v1beta1 types.go, ``pkg/kubelet/apis/config/validation/validation.go`` (1.36.3), and the
+real output of kubelets 1.20.2 and 1.36.3 (a bare number for a duration, ``"fifty"`` for an int, a bool as text: all
+fatal).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _DURATION_KEYS = frozenset({"cacheTTL", "cacheAuthorizedTTL", "cacheUnauthorized
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a kubelet's validation allows: ``least`` to ``most``, both included."""
+    """A kubelet's allowed range: ``least`` to ``most``, both included."""
 
     least: int
     most: int = _INT32 - 1
@@ -98,7 +100,9 @@ def mistake(name: str, kind: str, value: Value) -> str:
 
 
 def flag_mistake(name: str, kind: str, value: Value) -> str:
-    """The same for a flag: its value is one word of one line in the end, so only what can be written there is taken."""
+    """The same for a flag. Its value becomes one word of one line, so only values that can be written there are
+    allowed.
+    """
     if isinstance(value, str) and not value.isprintable():
         return f"{name} holds a control character"
     if kind in _KINDS:
@@ -109,7 +113,7 @@ def flag_mistake(name: str, kind: str, value: Value) -> str:
 
 
 def shown(value: Value) -> str:
-    """A value in a message, short, as YAML would say it."""
+    """A value in a message, short, as in YAML."""
     text = flag_text(value) if not isinstance(value, str) else f'"{value}"'
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -122,7 +126,7 @@ def flag_text(value: Value) -> str:
 
 
 def same(path: tuple[str, ...], old: Value, new: Value) -> bool:
-    """Does a kubelet make the same of both? Durations compare by value where the field is one."""
+    """Does a kubelet read both as the same? Durations compare by value if the field is one."""
     if isinstance(old, bool) is not isinstance(new, bool):
         return False
     if old == new:

@@ -20,12 +20,12 @@ class Version:
 
     @property
     def short(self) -> str:
-        """``1.20``, as people and release notes say it."""
+        """``1.20``, as in release notes."""
         return f"1.{self.minor}"
 
 
 def parse(text: str) -> Version | None:
-    """The version a kubelet printed, or ``None`` when it is not one we can place."""
+    """The version that a kubelet printed, or ``None`` if it cannot be parsed."""
     found = _VERSION.fullmatch(text.strip())
     if found is None:
         return None
@@ -41,14 +41,14 @@ def known(text: str) -> Version:
 
 
 def too_new(text: str) -> bool:
-    """Whether this kubelet is newer than all that the table speaks about."""
+    """Whether this kubelet is newer than every minor in the table."""
     found = parse(text)
     return found is not None and found.minor >= fields.known_minors().stop
 
 
 def taken_for(text: str, assumed: int | None) -> Version:
-    """The version by which a fit kubelet is judged: its own, or the minor that one too new to be known is taken for."""
+    """The version that a fit kubelet is judged by: its own, or the minor that a too new one is treated as."""
     found = known(text)
     if assumed is None or not too_new(text):
         return found
-    return replace(found, minor=assumed, patch=0, text=f"{found.text} (taken for 1.{assumed})")
+    return replace(found, minor=assumed, patch=0, text=f"{found.text} (treated as 1.{assumed})")

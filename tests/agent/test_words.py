@@ -143,7 +143,7 @@ def test_an_answer_without_an_end_says_what_the_connection_said_of_it() -> None:
     late = RemoteAnswer(None, b"", b"", started=True, reference="deadline", message="not finished after 30 s")
     assert parse_snapshot("n1", late) == Unread("n1", "deadline", "not finished after 30 s")
     assert parse_verification("n1", late) == Unread("n1", "deadline", "not finished after 30 s")
-    assert parse_snapshot("n1", answer(b"", status=None)) == Unread("n1", "answer-cut-off", "its end was not seen")
+    assert parse_snapshot("n1", answer(b"", status=None)) == Unread("n1", "answer-cut-off", "exit status unknown")
 
 
 def test_the_content_of_several_files_comes_in_one_line() -> None:

@@ -144,8 +144,12 @@ def test_pods_that_a_drain_leaves_are_no_reason_to_drain() -> None:
 @pytest.mark.parametrize(
     ("how", "why", "word"),
     [
-        ({"controlled": False}, "nothing makes pod shop/{}-4 anew; `drain: {{evictToo: [bare]}}` lets it go", "bare"),
-        ({"local": True}, "pod shop/{}-4 has an emptyDir; `drain: {{evictToo: [local]}}` lets it go", "local"),
+        (
+            {"controlled": False},
+            "nothing recreates pod shop/{}-4; `drain: {{evictToo: [bare]}}` allows its eviction",
+            "bare",
+        ),
+        ({"local": True}, "pod shop/{}-4 has an emptyDir; `drain: {{evictToo: [local]}}` allows its eviction", "local"),
     ],
 )
 def test_pods_that_are_lost_for_good_are_not_evicted_unless_the_playbook_names_them(
@@ -220,8 +224,8 @@ def test_pulls_in_progress_are_named() -> None:
     [
         ("1.30.4", "1.31.2", "and every container is restarted (kubernetes #129385)"),
         ("1.31.2", "1.30.4", "and every container is restarted (kubernetes #129385)"),
-        ("1.29.1", "1.30.4", "and containers whose definition it reads otherwise are restarted"),
-        ("1.33.1", "1.34.1", "drain the node first, as minor upgrades need it"),
+        ("1.29.1", "1.30.4", "and containers whose definition it reads differently are restarted"),
+        ("1.33.1", "1.34.1", "drain the node first, as for a minor upgrade"),
         ("1.30.4", "1.30.9", ""),
     ],
 )

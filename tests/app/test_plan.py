@@ -107,7 +107,7 @@ def test_kubelets_newer_than_the_table_are_treated_as_the_assumed_minor_with_a_r
     assert not plan.left
     said = next(remark for remark in plan.remarks if remark.reference == "kubelet-assumed")
     assert said.nodes == tuple(new)
-    assert said.text == "a kubelet 1.99.1 is newer than rollout knows; it is taken for 1.36, as you say"
+    assert said.text == "kubelet 1.99.1 is newer than rollout supports; it is treated as 1.36 (--assume-kubelet)"
 
 
 def test_every_mistake_in_settings_once() -> None:

@@ -85,7 +85,9 @@ def test_text_output() -> None:
     warning = (
         'Using lenient decoding as strict decoding failed: strict decoding error: unknown field "serialiseImagePulls"'
     )
-    mistake = "`serialiseImagePulls` is no field of a kubelet 1.31 and is ignored (did you mean `serializeImagePulls`?)"
+    mistake = (
+        "`serialiseImagePulls` is not a field of kubelet 1.31 and is ignored (did you mean `serializeImagePulls`?)"
+    )
     assert result.stdout.splitlines() == [
         f"{RIGHT}: starts",
         f"{MISSPELT}: starts",

@@ -64,7 +64,7 @@ def test_a_resealed_plan_that_writes_elsewhere_touches_nothing(planned: tuple[Si
     for words in (("apply", "p.json", "--yes"), ("simulate", "p.json"), ("export", "kubeadm", "p.json")):
         done = site.rollout(*words)
         assert done.code == 2, done.all
-        assert "writes /etc/cron.d/zz: it is no home of a setting" in done.err
+        assert "writes /etc/cron.d/zz: it is not a home of a setting" in done.err
         assert "[plan-foreign-path]" in done.err
     assert site.everything(*NODES) == before
     assert not any((site.node(name) / "var/lib/rollout").exists() for name in NODES)

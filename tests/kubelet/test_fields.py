@@ -78,8 +78,8 @@ def test_an_unknown_runtime_has_no_promise() -> None:
         ),
         ("--network-plugin", "1.24.0", "--network-plugin was removed in 1.24; this kubelet would not start"),
         ("--config-dir", "1.20.0", "--config-dir exists from 1.28; this kubelet would not start"),
-        ("--nonsense", "1.20.0", "no kubelet knows --nonsense; it would not start"),
-        ("nonsense", "1.20.0", "no kubelet knows nonsense"),
+        ("--nonsense", "1.20.0", "unknown setting --nonsense; the kubelet would not start"),
+        ("nonsense", "1.20.0", "unknown setting nonsense"),
     ],
 )
 def test_no_home_says_the_consequence(name: str, version: str, reason: str) -> None:

@@ -55,7 +55,7 @@ def test_the_kubelets_flag_by_its_own_name_stays_the_kubelets() -> None:
     assert gone.reason.startswith(f"{DEADLINE_FLAG} was removed in 1.24; this kubelet would not start")
     deaf = at(flag, "1.23.17", Runtime.CRIO, "1.23.0")
     assert isinstance(deaf, NoHome)
-    assert "only dockershim heeds it" in deaf.reason
+    assert "only dockershim uses it" in deaf.reason
 
 
 @pytest.mark.parametrize(

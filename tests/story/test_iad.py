@@ -110,7 +110,7 @@ def test_the_other_clusters_playbook_finds_the_home_of_its_intent_on_each_runtim
     for group in made["groups"]:
         said, crio = json.dumps(group, ensure_ascii=False), "CRI-O" in group["label"]
         assert ("/etc/crio/crio.conf.d/99-rollout.conf" in said, "tightens: off" in said) == (crio, crio), said
-        assert ("5m0s is containerd's default, as wanted and not written" in said) == (not crio), said
+        assert ("5m0s is already containerd's default and not written" in said) == (not crio), said
         assert [unit for unit in group["units"] if unit != "kubelet.service"] == (["crio.service"] if crio else [])
 
 

@@ -79,4 +79,4 @@ def test_an_edit_by_others_is_not_brought_into_force(site: Site) -> None:
     playbook = site.folder / "playbooks/pulls.yaml"
     playbook.write_text(playbook.read_text() + with_reason)
     agreed = plan(site, "--set", "registryPullQPS=9")
-    assert "comes into force by this restart: maxPods: 110 → 1 (accepted: ticket 7)" in agreed.out, agreed.all
+    assert "takes effect with this restart: maxPods: 110 → 1 (accepted: ticket 7)" in agreed.out, agreed.all

@@ -1,1 +1,1 @@
-"""What the agent on a node is told, and what it answers."""
+"""What is sent to the agent on a node, and what it answers."""

@@ -1,6 +1,6 @@
-"""What the agent printed as a value: a snapshot, a verification, or the report of a verb.
+"""The agent's output as a value: a snapshot, a verification, or the report of a verb.
 
-Nothing here believes a node: an answer that is not whole, or holds a line that cannot be read, is unread.
+Nothing here trusts a node: an incomplete answer, or one with an unreadable line, counts as unread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NO_SUDO = re.compile(
 
 
 def parse_snapshot(node: str, answer: RemoteAnswer) -> Snapshot | Unread:
-    """One node as it said it is, or why that is not known."""
+    """A node as it reported itself, or why that is unknown."""
     reading = _whole(node, "snapshot", answer)
     if isinstance(reading, Unread):
         return reading
@@ -41,7 +41,7 @@ def parse_snapshot(node: str, answer: RemoteAnswer) -> Snapshot | Unread:
 
 
 def parse_verification(node: str, answer: RemoteAnswer) -> Verification | Unread:
-    """What one node should hold and holds, or why that is not known."""
+    """What a node should contain and does contain, or why that is unknown."""
     reading = _whole(node, "verify", answer)
     if isinstance(reading, Unread):
         return reading
@@ -62,7 +62,7 @@ def parse_verification(node: str, answer: RemoteAnswer) -> Verification | Unread
 
 
 def _whole(node: str, verb: str, answer: RemoteAnswer) -> AgentReading | Unread:
-    """The answer to a verb that only reads: all of it, or nothing."""
+    """The answer to a verb that only reads: complete, or nothing."""
     if (trouble := _not_run(answer)) is not None:
         return Unread(node, trouble[1], trouble[2])
     try:
@@ -77,7 +77,7 @@ def _whole(node: str, verb: str, answer: RemoteAnswer) -> AgentReading | Unread:
 
 
 def parse_report(node: str, verb: str, answer: RemoteAnswer, seconds: float) -> Report:
-    """How a verb ended, as far as its answer tells."""
+    """How a verb ended, as far as its answer shows."""
     if (trouble := _not_run(answer)) is not None:
         return Report(node, verb, *trouble, seconds=seconds)
     try:
@@ -103,7 +103,7 @@ def parse_report(node: str, verb: str, answer: RemoteAnswer, seconds: float) -> 
 
 def _not_run(answer: RemoteAnswer) -> tuple[Outcome, str, str] | None:
     """Why the agent's program never ran, if that is certain."""
-    if not answer.started and _SUDO.fullmatch(answer.reference):  # the node is there, and said no
+    if not answer.started and _SUDO.fullmatch(answer.reference):  # the node answers, and sudo refused
         return Outcome.REFUSED, answer.reference, printable(answer.message)
     if not answer.started:
         return Outcome.UNREACHED, answer.reference or "unreachable", printable(answer.message)
@@ -128,7 +128,7 @@ def _outcome(verb: str, answer: RemoteAnswer, reading: AgentReading) -> tuple[Ou
 
 
 def _cut_off(answer: RemoteAnswer) -> tuple[str, str]:
-    """Why an answer that began has no end: what the connection says of it comes before what the command left."""
+    """Why an answer that began has no end: the connection's reason comes before the command's output."""
     return answer.reference or "answer-cut-off", printable(answer.message) or _evidence(answer)
 
 
@@ -137,7 +137,7 @@ def _evidence(answer: RemoteAnswer) -> str:
     lines = [line for line in answer.stderr[-4096:].decode("ascii", "replace").splitlines() if line.strip()]
     if lines:
         return printable(lines[-1])
-    return "its end was not seen" if answer.status is None else f"exit status {answer.status}"
+    return "exit status unknown" if answer.status is None else f"exit status {answer.status}"
 
 
 def _kubelet_version(text: str) -> str:

@@ -1,7 +1,7 @@
 """The agent's verbs as commands for a node: exact strings, nothing unquoted, nothing outside a small alphabet.
 
-A command's standard input is the agent's program followed by the payload. The loader below reads it to its end, and runs
-it only if its digest is the one in the command line: what was cut off on its way runs nothing.
+A command's standard input is the agent's program followed by the payload. The loader below reads it to its end. It runs
+the program only if its digest is the one in the command line: input that was cut off runs nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rollout.kubelet.agent.sudo import quiet
 
 ABSENT = "absent"
 
-# `echo .` keeps the shell from dropping newlines at the end; standard input is closed before a line of ours runs.
-# A login shell may have said something of its own before; the answer begins on a line of its own.
+# `echo .` keeps the shell from dropping newlines at the end. Standard input is closed before a line of ours runs. A
+# login shell may have printed something before; the answer begins on its own line.
 LOADER = (
     "trap '' HUP PIPE; "
     'echo; echo "begin $1"; '
@@ -39,7 +39,7 @@ _MACHINE = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A run's fencing token. ``force`` takes a node over from a run that still holds it (emergency, unlock)."""
+    """A run's fencing token. ``force`` takes a node over from a run that still holds its claim (emergency, unlock)."""
 
     counter: int
     run: str
@@ -48,7 +48,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class CommandGate:
-    """A shell command line of the playbook's, run on the node for at most ``seconds``."""
+    """A shell command line of the playbook, run on the node for at most ``seconds``."""
 
     name: str
     seconds: int
@@ -57,7 +57,7 @@ class CommandGate:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What ``status`` is to read besides the receipts."""
+    """What ``status`` reads in addition to the receipts."""
 
     unit: str = "kubelet.service"
     healthz_port: int = 0
@@ -67,7 +67,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class FileOrder:
-    """One file: the digest it must have now (``""``: absent) and the bytes it is to have. ``mode`` counts if absent."""
+    """One file: the digest that it must have now (``""``: absent) and its new bytes. ``mode`` counts if it is absent."""
 
     path: str
     before: str
@@ -78,10 +78,11 @@ class FileOrder:
 
 @dataclass(frozen=True, slots=True)
 class ApplyOrder:
-    """One node's transaction, in full. ``guard`` is in seconds, ``keep`` is how many transactions stay on the node.
+    """One node's transaction, complete. ``guard`` is in seconds, ``keep`` is how many transactions stay on the node.
 
-    ``unit`` is the kubelet's, whose health counts whether it is restarted or not. ``hangups`` get SIGHUP, before ``units`` are
-    restarted in their order; both may be empty. ``log_unread``: a kubelet whose log cannot be read may be healthy.
+    ``unit`` is the kubelet's unit; its health counts whether it is restarted or not. ``hangups`` get SIGHUP before
+    ``units`` are restarted in their order; both may be empty. ``log_unread``: a kubelet whose log cannot be read may be
+    healthy.
     """
 
     tx: str
@@ -136,7 +137,9 @@ def verify(
     deadline: float,
     healthz_port: int = 10248,
 ) -> RemoteCommand:
-    """What our transactions left on the node and what is there now; ``paths`` are looked at besides theirs."""
+    """What our transactions left on the node and what exists there now; ``paths`` are checked in addition to their
+    files.
+    """
     words = [f"unit={_name(unit)}", f"healthz={_count(healthz_port)}"]
     return _command(program, "verify", words, [f"path {_path(path)}" for path in paths], sudo=sudo, deadline=deadline)
 
@@ -176,7 +179,7 @@ def cleanup(program: str, *, run: str, counter: int, sudo: bool, deadline: float
 
 
 def forget(program: str, *, run: str, counter: int, sudo: bool, deadline: float) -> RemoteCommand:
-    """Remove ``/var/lib/rollout`` with all that a rollback would need, the fencing token included."""
+    """Remove ``/var/lib/rollout`` with everything that a rollback needs, including the fencing token."""
     return _command(program, "forget", _token(run, counter), (), sudo=sudo, deadline=deadline)
 
 

@@ -1,7 +1,8 @@
-"""The lines of an agent's answer, read strictly and within bounds into one ``AgentReading``. Nothing here believes a node.
+"""The lines of an agent's answer, read strictly and within bounds into one ``AgentReading``. Nothing here trusts a
+node.
 
-A line that is not in the protocol makes the whole answer unread. Text meant for people loses every character that could
-move a cursor.
+A line that is not in the protocol makes the whole answer unread. Text for people loses every character that could move
+a cursor.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from rollout.core.model.snapshot import (
 )
 from rollout.core.model.verification import UNDER_WAY, Binary, Expected
 
-# What has been read of one agent's answer, line by line, and the measurement in it.
+# What was read so far of one agent's answer, line by line, and its measurement.
 
 
 @dataclass
 class AgentReading:
-    """What has been read so far of one answer."""
+    """What was read so far of one answer."""
 
     refused: tuple[str, str] | None = None
     failed: tuple[str, str] | None = None
@@ -92,7 +93,7 @@ _KIND = re.compile(r"regular|absent|directory|symlink|other")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ID = re.compile(
     r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}"
-)  # of a run or a transaction: what the agent can be asked for again
+)  # of a run or a transaction: the agent can be asked for these again
 _KEY = re.compile(r"[A-Za-z0-9_.@:-]{1,200}")
 _IMAGE = re.compile(r"[A-Za-z0-9_./:@%+=,-]{1,300}|\(unnamed\)")
 _BEGIN = re.compile(rb"^begin [0-9a-f]{64}\n", re.MULTILINE)
@@ -111,7 +112,7 @@ def read(answer: RemoteAnswer) -> AgentReading:
     if len(lines) > MAX_LINES:
         raise BadLineError("the answer has too many lines")
     reading = AgentReading()
-    for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline was cut off
+    for number, line in enumerate(lines[:-1], start=1):  # text after the last newline was cut off
         if len(line) > MAX_LINE:
             raise BadLineError(f"line {number} is too long")
         if reading.ended:
@@ -126,13 +127,13 @@ def read(answer: RemoteAnswer) -> AgentReading:
 
 
 def _not_ours(line: bytes) -> str:
-    """What a login shell such as nologin says where our program should have spoken."""
+    """What a login shell such as nologin printed instead of our program."""
     said = printable(line.decode("ascii", "replace"))[:120]
-    return f"the agent did not begin; the node said instead: {said}; see that the login shell of the user runs commands"
+    return f"the agent did not start; the node printed instead: {said}; check that the user's login shell runs commands"
 
 
 def answered(output: bytes) -> bytes:
-    """What follows the first begin marker; a login shell may speak before it. All of it, where there is no marker."""
+    """The text after the first begin marker; a login shell may print before it. The whole text if there is no marker."""
     begin = _BEGIN.search(output)
     return output[begin.end() :] if begin else output
 
@@ -200,7 +201,7 @@ def _healthy(reading: AgentReading, rest: str) -> None:
     if answer not in ("yes", "no"):
         raise ValueError("neither yes nor no")
     ill = reading.healthy is not None and not reading.healthy[0]
-    words = reading.healthy[1] if ill and reading.healthy else printable(text)  # why the change was taken back stays
+    words = reading.healthy[1] if ill and reading.healthy else printable(text)  # the reason of the revert stays
     reading.healthy = (answer == "yes", words)
 
 
@@ -305,7 +306,7 @@ def _file(reading: AgentReading, rest: str) -> None:
 
 
 def _content(reading: AgentReading, rest: str) -> None:
-    """The bytes of the files that were promised, one after the other."""
+    """The bytes of the announced files, one after the other."""
     whole = _decoded(rest)
     for file in reading.promised:
         content, whole = whole[: file.size], whole[file.size :]

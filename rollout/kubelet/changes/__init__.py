@@ -1,1 +1,1 @@
-"""What must happen to a node so that its settings are in force: homes, exact bytes, and the proof that they do what they should."""
+"""The change that puts a node's settings in force: homes, exact bytes, and the proof of their effect."""

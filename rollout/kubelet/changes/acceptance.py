@@ -1,4 +1,4 @@
-"""What else a restart brings into force: edits by others that the running process has not read. Each needs the playbook's word."""
+"""Side effects of a restart: edits by others that the running process has not read. The playbook must accept each one."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from rollout.kubelet.node.sources import Found
 from rollout.kubelet.node.unloaded import Unloaded
 from rollout.kubelet.runtimes.outcome import RuntimeChange
 
-# Changes of what a node stands on: its identity, its cgroups, its folders. Each must be accepted by name in the
-# playbook.
+# Changes of a node's ground: its identity, its cgroups, its folders. The playbook must accept each by name.
 
 
 _DRIVER = (
     "running pods stay in the cgroups of the old driver, where the kubelet does not find them: drain the node first"
 )
-_ROOT = "the kubelet begins with an empty folder: what it knows of volumes, devices and pods stays in the old one"
-_UNREGISTERED = "the kubelet no longer registers its Node; one that is deleted stays away"
+_ROOT = "the kubelet starts with an empty folder: its state of volumes, devices and pods stays in the old one"
+_UNREGISTERED = "the kubelet no longer registers its Node; a deleted Node is not created again"
 _STATIC = "static pods of the old folder are stopped, those of the new one are started"
-_NO_ADDRESS = "is no address; the kubelet leaves it out, and pods get no such name server"
+_NO_ADDRESS = "is not an address; the kubelet ignores it, and pods do not get it as a name server"
 
 
 def check_grounds(found: Found, change: KubeletChange, accepted: Collection[str]) -> None:
@@ -78,28 +77,28 @@ def _is_address(entry: str) -> bool:
 
 
 _MOST = 8
-"""So many values are named in one refusal."""
+"""The most values that one refusal names."""
 
 
 def check(
     found: Found, by_kubelet: KubeletChange, by_runtime: RuntimeChange, accepted: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Notes on the edits that come into force with this change, all of them accepted; else ``LayoutError``."""
+    """Notes on the edits that this change puts in force, if all are accepted; else ``LayoutError``."""
     edits = tuple(_foreign(found, by_kubelet, by_runtime))
     refused = [each for each in edits if not accepted.keys() & set(each.names)]
     if refused:
         raise LayoutError("edited-not-loaded", _refusal(refused))
-    return tuple(f"comes into force by this restart: {each.told}{_reason(each, accepted)}" for each in edits)
+    return tuple(f"takes effect with this restart: {each.told}{_reason(each, accepted)}" for each in edits)
 
 
 def left(found: Found) -> tuple[str, ...]:
-    """Notes on a node that is not restarted: what stands in its files and is not in force."""
+    """Notes on a node that is not restarted: values in its files that are not in force."""
     edits = unloaded.of_kubelet(found)
-    return (f"not in force before the kubelet restarts: {_listed(edits)}",) if edits else ()
+    return (f"not in force until the kubelet restarts: {_listed(edits)}",) if edits else ()
 
 
 def anchor(found: Found) -> FileChange | None:
-    """The file that a change which only restarts is written down by: it is given the bytes that it has."""
+    """The file that records a change which only restarts: it keeps its bytes."""
     stale = [entry.path for entry in found.snapshot.stale]
     homes = (found.layout.config_path, *found.layout.environments, layout.DROP_IN)
     for path in (*stale, *homes):
@@ -120,15 +119,15 @@ def _refusal(refused: list[Unloaded]) -> str:
     files = ", ".join(dict.fromkeys(each.file for each in refused))
     name = refused[0].names[-1] if len(refused) == 1 else refused[0].file
     return (
-        f"{files} was edited and not loaded; this restart would bring into force {_listed(refused)}. If that is meant, write"
-        f" `accept: [{{setting: {name}, reason: …}}]` into the playbook (each value may be named, too); else undo the edit{_how_to_know(refused)}"
+        f"{files} was edited and not loaded; this restart would put into force: {_listed(refused)}. To allow it, add"
+        f" `accept: [{{setting: {name}, reason: …}}]` to the playbook (single values can be named, too); otherwise undo the edit{_how_to_know(refused)}"
     )
 
 
 def _how_to_know(refused: list[Unloaded]) -> str:
     if not any(unloaded.UNKNOWN in each.told for each in refused):
         return ""
-    return ". With a kubeconfig that may read nodes/proxy, /configz tells what the kubelet has"
+    return ". With a kubeconfig that may read nodes/proxy, /configz shows the values of the running kubelet"
 
 
 def _listed(edits: tuple[Unloaded, ...] | list[Unloaded]) -> str:

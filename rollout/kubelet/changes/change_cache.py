@@ -1,7 +1,7 @@
-"""Nodes that are alike get one proposal: 2,000 nodes have a handful of versions, units, files and settings.
+"""Nodes that are alike get one proposal: 2,000 nodes have only a few versions, units, files and settings.
 
-What tells one node from the other (its name, ids, processes, receipts, room) is taken away before a change is worked out,
-so that it cannot slip into one: what is remembered holds for every node that is alike.
+The values that distinguish one node from another (its name, ids, processes, receipts, room) are removed before a change
+is computed, so they cannot get into it. A cached change therefore holds for every node that is alike.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ _NOBODY = Node("", "", "", "")
 
 @dataclass(slots=True)
 class Alike:
-    """The proposals of one plan by all that they hang on. Settings are told apart by identity: they outlive the plan's making."""
+    """The proposals of one plan, by everything that they depend on. Settings are compared by identity: they live longer
+    than the planning.
+    """
 
     policy: Policy
     assumed: int | None = None
     known: dict[Hashable, Proposal | LeftAlone] = field(default_factory=dict)
 
     def change_for(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | ExcludedNode:
-        """As ``changes.change_for``."""
+        """Like ``changes.change_for``."""
         made = self.made_for(snapshot, settings, node)
         return made.of(node) if isinstance(made, LeftAlone) else made
 
     def made_for(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | LeftAlone:
-        """The same, with what is to blame where nothing is proposed."""
+        """The same, with the cause if nothing is proposed."""
         return unfit(snapshot, self.policy, self.assumed) or self._proposal(snapshot, settings, node)
 
     def _proposal(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | LeftAlone:
@@ -69,7 +71,7 @@ def _words(process: Process | None) -> tuple[str, ...] | None:
 
 
 def _edits(snapshot: Snapshot) -> tuple[Stale, ...]:
-    """Without how long ago."""
+    """The edits without their age."""
     return tuple(replace(entry, seconds=0) for entry in snapshot.stale)
 
 
@@ -78,12 +80,12 @@ def _said(unit: UnitState | None) -> tuple[str | None, ...] | None:
 
 
 def _facts(snapshot: Snapshot) -> dict[str, str]:
-    """Those that a change hangs on; what the agent could not tell whole is never passed over."""
+    """The facts that a change depends on. A fact that the agent could not report completely is always kept."""
     return {name: text for name, text in snapshot.facts.items() if name in _FACTS or name.endswith("-truncated")}
 
 
 def _nameless(snapshot: Snapshot) -> Snapshot:
-    """The node with nothing but what the key holds."""
+    """The node with nothing except what the key contains."""
     measured = snapshot.measurement
     return replace(
         snapshot,

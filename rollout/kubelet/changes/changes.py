@@ -1,8 +1,7 @@
-"""What must happen to one node so that its settings are in force: exact bytes with a reason each, or why not.
+"""The change that puts one node's settings in force: exact bytes with a reason each, or why there is none.
 
-Pure: the same snapshot and settings give the same bytes. Every result is proven before it is proposed: the command line
-is expanded again from the new files, and what the kubelet will make of the new files and flags is worked out as the
-kubelet itself does.
+Pure: the same snapshot and settings give the same bytes. Every result is proven before it is proposed. The command line
+is expanded again from the new files. The effect of the new files and flags is computed as the kubelet does it.
 """
 
 from __future__ import annotations
@@ -31,13 +30,12 @@ from rollout.kubelet.restarts import consequences
 from rollout.kubelet.runtime_versions import Runtime, version_of
 from rollout.kubelet.runtimes.changes import RuntimeChange, runtime_change
 
-# A node's settings sorted by where they live on it: kubelet fields, kubelet flags, the container runtime's
-# files.
+# A node's settings sorted by their home on it: kubelet fields, kubelet flags, the container runtime's files.
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """Settings by home, and notes on those skipped or as wanted without being written."""
+    """Settings by home, and notes on settings that are skipped or are in force without being written."""
 
     fields: Mapping[str, Value]
     flags: tuple[InFlag, ...]
@@ -46,7 +44,7 @@ class Wishes:
 
 
 def sorted_out(found: Found, settings: Mapping[str, Setting]) -> Wishes:
-    """Each setting's home on this node; ``LayoutError`` with every reason when one has none and may not be skipped."""
+    """Each setting's home on this node. ``LayoutError`` with every reason if one has no home and may not be skipped."""
     printed = runtime_versions.version_of(found.runtime, found.snapshot.runtimes)
     every = {name: homes.home(settings[name], found.version, found.runtime, printed) for name in sorted(settings)}
     refused = {name: home for name, home in every.items() if isinstance(home, NoHome)}
@@ -60,13 +58,16 @@ def sorted_out(found: Found, settings: Mapping[str, Setting]) -> Wishes:
         runtime=tuple(home for home in every.values() if isinstance(home, InRuntime)),
         notes=(
             *(home.note for home in every.values() if isinstance(home, Skipped)),
-            *(f"{name} is as wanted by default and not written; `pin: true` has it written" for name in by_default),
+            *(
+                f"{name} already has this value by default and is not written; `pin: true` writes it"
+                for name in by_default
+            ),
         ),
     )
 
 
 def _by_default(found: Found, setting: Setting, home: object) -> bool:
-    """Whether the kubelet's own deadline for pulls, which is nowhere given, has the wanted value anyway."""
+    """Whether the kubelet's own pull deadline, which is not set anywhere, already has the wanted value."""
     if not isinstance(home, InFlag) or home.name != DEADLINE_FLAG or setting.pin:
         return False
     row = intents.row(DEADLINE, found.runtime, None)
@@ -76,20 +77,20 @@ def _by_default(found: Found, setting: Setting, home: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change, what kind of node it is for, and the contents its digests stand for."""
+    """A change, the kind of node it is for, and the contents of its digests."""
 
     change: Change
     label: str
     blobs: Mapping[str, bytes]
-    before: Mapping[str, Value] = field(default_factory=dict)  # field → what is in force in the kubelet today
-    after: Mapping[str, Value] = field(default_factory=dict)  # and once the change is made
+    before: Mapping[str, Value] = field(default_factory=dict)  # field → what is in force in the kubelet now
+    after: Mapping[str, Value] = field(default_factory=dict)  # and after the change
 
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """No change is proposed: as wanted, or refused with a reference, and why.
+    """No change is proposed: already in force, or refused with a reference, and why.
 
-    ``place``: in the template that is to blame. ``about``: the settings that it is about, where that is known.
+    ``place``: in the template that caused it. ``about``: the settings that it concerns, if known.
     """
 
     standing: Standing
@@ -106,16 +107,16 @@ class LeftAlone:
 def change_for(
     snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None = None
 ) -> Proposal | ExcludedNode:
-    """The change for one node, or why it is left alone (as wanted, or refused with a reference).
+    """The change for one node, or why it is left alone (already in force, or refused with a reference).
 
-    ``assumed``: the minor that a kubelet newer than every known one is taken for; ``None``: it is refused.
+    ``assumed``: the minor that a too new kubelet is treated as; ``None``: such a kubelet is refused.
     """
     made = unfit(snapshot, policy, assumed) or proposal(snapshot, settings, policy, node, assumed)
     return made.of(node) if isinstance(made, LeftAlone) else made
 
 
 def unfit(snapshot: Snapshot, policy: Policy, assumed: int | None) -> LeftAlone | None:
-    """Why this very node must not be touched now, whatever its files say."""
+    """Why this node must not be changed now, whatever its files contain."""
     refused = fitness.refusal(snapshot, policy.guard, assumed, policy.accepted)
     return LeftAlone(Standing.REFUSED, *refused) if refused is not None else None
 
@@ -123,7 +124,7 @@ def unfit(snapshot: Snapshot, policy: Policy, assumed: int | None) -> LeftAlone 
 def proposal(
     snapshot: Snapshot, settings: Mapping[str, Setting], policy: Policy, node: Node, assumed: int | None
 ) -> Proposal | LeftAlone:
-    """What is made of a fit node: it hangs on its versions, units, files and facts, not on which node it is."""
+    """The proposal for a fit node. It depends on the node's versions, units, files and facts, not on its identity."""
     try:
         made = _propose(snapshot, settings, policy, node, assumed)
     except LayoutError as error:
@@ -143,7 +144,7 @@ def _propose(
     edits = (*by_runtime.edits, *by_kubelet.edits)
     if not (edits or by_runtime.units or by_runtime.hangups or by_kubelet.restarts):
         said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes, *acceptance.left(here))
-        return "; ".join(["files and running kubelet are as wanted", *said])
+        return "; ".join(["files and running kubelet already match", *said])
     notes = (*acceptance.check(here, by_kubelet, by_runtime, policy.accepted), *wanted.notes)
     change = replace(_change(here, notes, by_kubelet, by_runtime), log_unread=LOG_UNREADABLE in policy.accepted)
     if change.disruption.rank > policy.disruption.rank:
@@ -154,7 +155,7 @@ def _propose(
 
 
 def _contents(here: Found, change: Change, edits: tuple[Edit, ...]) -> dict[str, bytes]:
-    """What the digests of the change stand for."""
+    """The contents of the change's digests."""
     contents = {digest(content): content for edit in edits for content in edit.contents}
     for file in change.files:
         state = here.snapshot.files.get(file.path)
@@ -164,7 +165,7 @@ def _contents(here: Found, change: Change, edits: tuple[Edit, ...]) -> dict[str,
 
 
 def _files(here: Found, edits: tuple[Edit, ...]) -> tuple[FileChange, ...]:
-    """A node's transaction is written down by its files: one that only restarts has one file, which stays as it is."""
+    """A node's transaction is recorded by its files. One that only restarts has one file, which stays unchanged."""
     if edits:
         return tuple(edit.change for edit in edits)
     kept = acceptance.anchor(here)
@@ -205,7 +206,7 @@ def _capped(change: Change, cap: Disruption, by_kubelet: KubeletChange) -> str:
     """What the change would do, and for which settings."""
     reasons = [reason for file in change.files for reason in file.reasons] or list(by_kubelet.pending)
     does = f"this change is of class {change.disruption.value} ({_does(change)})"
-    return f"{does}, the playbook allows {cap.value} at most; it is for {'; '.join(reasons)}"
+    return f"{does}; the playbook allows at most {cap.value}; the change is for {'; '.join(reasons)}"
 
 
 def _does(change: Change) -> str:
@@ -214,7 +215,7 @@ def _does(change: Change) -> str:
 
 
 def _label(here: Found) -> str:
-    """The kind of node: a canary stands for containerd 1.7 or for 2.1, so the runtime's minor version counts too."""
+    """The kind of node. A canary represents containerd 1.7 or 2.1, so the runtime's minor version is part of it."""
     version = None if here.runtime is Runtime.DOCKERSHIM else version_of(here.runtime, here.snapshot.runtimes)
     series = f" {version.major}.{version.minor}" if version else ""
     return f"kubelet {here.version.text}, {here.runtime.value}{series}, {here.layout.name}"
@@ -224,7 +225,7 @@ def _restart_only(by_kubelet: KubeletChange) -> tuple[str, ...]:
     if by_kubelet.edits or not by_kubelet.pending:
         return ()
     pending = ", ".join(by_kubelet.pending)
-    return (f"restart only: the files are as wanted, and this is not in force yet: {pending}",)
+    return (f"restart only: the files already match, but this is not in force yet: {pending}",)
 
 
 def _risks(here: Found, by_kubelet: KubeletChange) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """Which file a node's fields go into, the least invasive first.
 
-A node whose kubelet has ``--config-dir`` gets a drop-in of ours there and its own file stays as it is; where the drop-in
-cannot do it (a kubelet 1.28 merges no zero values), the ``--config`` file. A kubelet that has neither gets a ``--config``
-file of its own if the playbook accepts that this changes defaults. ``--config-dir`` itself is never added: from 1.32 on
-it resets lists that are explicitly empty.
+A node whose kubelet has ``--config-dir`` gets a drop-in of ours there, and its own file stays unchanged. Where a
+drop-in cannot do it (a kubelet 1.28 merges no zero values), the fields go into the ``--config`` file. A kubelet with
+neither gets a new ``--config`` file if the playbook accepts that this changes defaults. ``--config-dir`` itself is
+never added: from 1.32 on it resets lists that are explicitly empty.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEADER = (
 ).encode()
 
 PULLS, SERIAL = "maxParallelImagePulls", "serializeImagePulls"
-_BESIDE = Setting(SERIAL, value=False, source=f"in a drop-in {PULLS} needs it beside it")
+_BESIDE = Setting(SERIAL, value=False, source=f"required by {PULLS} in a drop-in")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class FieldHome:
 
     @property
     def flags(self) -> tuple[InFlag, ...]:
-        """What the kubelet must be given besides so that it reads the file."""
+        """The additional flags that make the kubelet read the file."""
         made = self.layer is Layer.FILE and self.content is None
         return (InFlag("--config", self.path, "string"),) if made else ()
 
     def edit(self, fields: Mapping[str, Value], settings: Mapping[str, Setting], template: str) -> Edit | None:
-        """The file with these fields merged in, or ``None`` when it says so already."""
+        """The file with these fields merged in, or ``None`` if it already contains them."""
         before = HEADER if self.content is None else self.content
         try:
             spliced = splice.splice(before, splice.written(fields), values.same)
@@ -61,7 +61,7 @@ class FieldHome:
 
 
 def homes(found: Found) -> tuple[FieldHome, ...]:
-    """Where fields may go on this node, to be tried in order; the last resort is a new ``--config`` file."""
+    """Possible homes of fields on this node, in the order to try; the last resort is a new ``--config`` file."""
     made = [_main(found.sources.config)] if found.sources.config is not None else []
     if found.sources.drop_ins is not None:
         made = [_drop_in(found, sources.config_dir(found.layout)), *made]
@@ -75,7 +75,7 @@ def _main(config: File) -> FieldHome:
         raise LayoutError(error.reference, f"{config.path}: {error}") from None
     for name, value in KIND.items():
         if document.get(name) != value:
-            message = f"{config.path} says {name}: {document.get(name)!r}, not {value}"
+            message = f"{config.path} sets {name}: {document.get(name)!r}, not {value}"
             raise LayoutError("not-a-kubelet-config", message)
     return FieldHome(config.path, config.content, Layer.FILE)
 
@@ -92,16 +92,16 @@ def _new(found: Found) -> FieldHome:
         return FieldHome(NEW_CONFIG, None, Layer.FILE)
     if state is not None:
         text_of(state, NEW_CONFIG)
-    what = "is there but not used by this kubelet" if state is not None else "is not in the snapshot"
+    what = "exists but is not used by this kubelet" if state is not None else "is not in the snapshot"
     raise LayoutError("no-config-file", f"the kubelet has no --config, and {NEW_CONFIG} {what}")
 
 
 def beside(
     home: FieldHome, fields: Mapping[str, Value], found: Found
 ) -> tuple[Mapping[str, Value], Mapping[str, Setting]]:
-    """What a drop-in needs besides: the base has its defaults already when it is merged, so ``maxParallelImagePulls`` above 1
-    meets ``serializeImagePulls: true`` there and the kubelet would not start (seen on 1.36.3). Not over a ``true`` that
-    somebody wrote.
+    """Fields that a drop-in requires in addition. The base already has its defaults when it is merged, so
+    ``maxParallelImagePulls`` above 1 meets ``serializeImagePulls: true`` there and the kubelet would not start (seen on
+    1.36.3). An explicitly written ``true`` is not overridden.
     """
     pulls = fields.get(PULLS)
     origin = found.outcome.origins.get(SERIAL)

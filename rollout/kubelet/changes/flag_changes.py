@@ -1,5 +1,5 @@
-"""Flags into the environment file or drop-in that is their home, others out of theirs, proven by expanding the command
-line again.
+"""Flags put into the environment file or drop-in that is their home, others removed from theirs, proven by expanding
+the command line again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rollout.kubelet.node.sources import Found
 from rollout.kubelet.node.unit_file import Piece
 from rollout.kubelet.versions import Version
 
-# Flags that a playbook's template adds to the arguments it is given; it can neither drop nor change one.
+# Flags that a playbook's template adds to the arguments it is given. It can neither drop nor change one.
 
 
 def template_flags(
     now: Layout, flags: tuple[InFlag, ...], templates: Templates, version: Version, node: Node
 ) -> tuple[InFlag, ...]:
-    """What the template makes of ``KUBELET_EXTRA_ARGS`` besides the node's own arguments and ours."""
+    """What the template adds to ``KUBELET_EXTRA_ARGS``, without the node's own arguments and ours."""
     merged = arguments.merge(now.variable_value, [flag.argument for flag in flags])
     own = [merged[word.start : word.end] for word in arguments.split(merged)]
     variables: dict[str, Value] = {"variable": VARIABLE, "arguments": [_escaped(word) for word in own]}
@@ -37,7 +37,7 @@ def template_flags(
         said = env_file.values(made.text)
         words = tuple(word.text for word in arguments.split(said.pop(VARIABLE, "")))
     except ValueError as error:
-        raise made.refused(f"what the template renders: {error}", words=("variable",)) from None
+        raise made.refused(f"invalid template output: {error}", words=("variable",)) from None
     own_words = tuple(word.text for word in arguments.split(merged))
     stray = [*said, *(word for word in words if not word.startswith("-") and word not in own_words)]
     if VARIABLE not in env_file.values(made.text):
@@ -51,7 +51,7 @@ def template_flags(
 
 
 def _check_kept(made: Rendered, own: tuple[str, ...], words: tuple[str, ...]) -> None:
-    """Every flag among ``arguments`` is there with its value."""
+    """Check that every flag in ``arguments`` is present with its value."""
     for flag in arguments.given(own):
         found = arguments.last(words, flag.name)
         meant = arguments.last(own, flag.name)
@@ -62,29 +62,30 @@ def _check_kept(made: Rendered, own: tuple[str, ...], words: tuple[str, ...]) ->
                 about=(flag.name,),
             )
         if meant is not None and found.value != meant.value:
-            message = f"the template says {flag.name}={found.value}, `arguments` say {flag.name}={meant.value}"
+            message = f"the template sets {flag.name}={found.value}, `arguments` has {flag.name}={meant.value}"
             raise made.refused(message, words=(flag.name,), about=(flag.name,))
 
 
 def _template_flag(made: Rendered, flag: arguments.Given, version: Version) -> InFlag:
     known = fields.flag(flag.name)
     if known is None or not known.known_in(version.minor) or flag.name in homes.NOT_OURS:
-        message = f"the template adds {flag.name}, which a kubelet {version.short} does not take from us"
+        ours = flag.name not in homes.NOT_OURS
+        why = f"unknown flag for kubelet {version.short}" if ours else "rollout does not manage it"
+        message = f"the template adds {flag.name}: {why}"
         raise made.refused(message, words=(flag.name,))
     return InFlag(flag.name, flag.value, known.kind)
 
 
 def _escaped(word: str) -> str:
-    """A word for a bare value in an environment file: a backslash takes the next character there."""
+    """A word as a bare value in an environment file: a backslash takes the next character there."""
     return word.replace("\\", "\\\\").replace('"', '\\"').replace("'", "\\'")
 
 
-# The new texts of the files that hold a kubelet's flags: ours merged in, others taken out, every other word as
-# it stands.
+# The new texts of the files with a kubelet's flags: ours merged in, others removed, every other word unchanged.
 
 
 def flag_texts(found: Found, ours: tuple[str, ...], taken: Collection[str], templates: Templates) -> Mapping[str, str]:
-    """Path → text of each file that changes so that ``ours`` (``--flag=value``) are said and ``taken`` are not."""
+    """Path → text of each changed file, so that ``ours`` (``--flag=value``) are set and ``taken`` are not."""
     now = found.layout
     made = _environments(now, ours if isinstance(now.flags_home, EnvHome) else (), taken)
     command = unit_file.without(now.start.command, taken)
@@ -99,18 +100,18 @@ def flag_texts(found: Found, ours: tuple[str, ...], taken: Collection[str], temp
 
 
 def _check_command(made: Rendered, command: str) -> None:
-    """A drop-in starts the kubelet with ``exec_start`` and with nothing else, whatever it says besides."""
+    """A drop-in starts the kubelet with ``exec_start`` and with nothing else, whatever else it contains."""
     try:
         said = unit_file.start({UNIT: "[Service]\nExecStart=/of-the-unit\n", DROP_IN: made.text}).command
         same = unit_file.exec_words(said) == unit_file.exec_words(command)
     except ValueError as error:
-        raise made.refused(f"what the template renders: {error}", words=("ExecStart",)) from None
+        raise made.refused(f"invalid template output: {error}", words=("ExecStart",)) from None
     if not same:
-        raise made.refused("the template would start something else than `exec_start`", words=("ExecStart",))
+        raise made.refused("the template would start another command than `exec_start`", words=("ExecStart",))
 
 
 def file_of(now: Layout, piece: Piece) -> str:
-    """The file that changes when this word of the command line is taken out."""
+    """The file that changes when this word is removed from the command line."""
     if not piece.variable:
         return DROP_IN
     home = now.flags_home
@@ -139,7 +140,7 @@ def _environments(now: Layout, ours: tuple[str, ...], taken: Collection[str]) ->
 
 @dataclass(frozen=True, slots=True)
 class FlagChange:
-    """The layout afterwards, the flags that must then be in force, and the edits that bring it."""
+    """The layout afterwards, the flags that must then be in force, and the edits that produce it."""
 
     then: Layout
     flags: tuple[InFlag, ...]
@@ -164,7 +165,7 @@ def flag_change(
     settings: Mapping[str, Setting],
     templates: Templates,
 ) -> FlagChange:
-    """What must be written so that all ``flags`` are in force, those the template adds too, and none of ``taken`` is left.
+    """What must be written so that all ``flags`` and the template's flags are in force, and none of ``taken`` is left.
 
     ``taken``: flag → the field that is written instead of it.
     """
@@ -194,12 +195,12 @@ def _edit(found: Found, path: str, text: str, reasons: tuple[str, ...]) -> Edit:
 
 
 def _files(now: Layout, name: str) -> tuple[str, ...]:
-    """The files that change when this flag is taken out."""
+    """The files that change when this flag is removed."""
     return tuple(file_of(now, now.pieces[1 + flag.start]) for flag in arguments.given(now.asked) if flag.name == name)
 
 
 def _proven(now: Layout, texts: Mapping[str, str], flags: tuple[InFlag, ...], taken: Mapping[str, str]) -> Layout:
-    """What systemd will run with ``texts``: our flags in force, those taken out gone, everything else as it was."""
+    """What systemd will run with ``texts``: our flags in force, removed flags gone, everything else unchanged."""
     paths = ", ".join(texts)
     try:
         then = layout.rewritten(now, texts)
@@ -211,7 +212,7 @@ def _proven(now: Layout, texts: Mapping[str, str], flags: tuple[InFlag, ...], ta
             raise LayoutError("flag-shadowed", f"{flag.argument} would not be in force: {flag.name} is set by {where}")
     ours = frozenset(flag.name for flag in flags) | frozenset(taken)
     if others(then.asked, ours) != others(now.asked, ours) or then.pieces[0].text != now.pieces[0].text:
-        raise LayoutError("template-not-understood", f"{paths} as rendered would change more than our flags")
+        raise LayoutError("template-not-understood", f"{paths} as rendered would change more than rollout's flags")
     left = next((flag for flag in taken if then.flag(flag) is not None), "")
     if left:
         raise LayoutError("flag-shadows-field", f"{left} would still be set by {then.origin(left)}")
@@ -219,7 +220,7 @@ def _proven(now: Layout, texts: Mapping[str, str], flags: tuple[InFlag, ...], ta
 
 
 def _taken(now: Layout, flag: str, field: str, settings: Mapping[str, Setting]) -> str:
-    return reason(flag, now.flag(flag) or "", f"taken out, {field} is written instead", settings.get(field))
+    return reason(flag, now.flag(flag) or "", f"removed, {field} is written instead", settings.get(field))
 
 
 def _reason(now: Layout, flag: InFlag, settings: Mapping[str, Setting], templates: Templates) -> str:
@@ -235,7 +236,9 @@ def _reason(now: Layout, flag: InFlag, settings: Mapping[str, Setting], template
 
 
 def must_hold(then: Layout, flags: tuple[InFlag, ...]) -> tuple[str, ...]:
-    """The very words the command line must hold afterwards: ``--config`` and our flags, as they will be written."""
+    """The exact words that the command line must contain afterwards: ``--config`` and our flags, as they will be
+    written.
+    """
     names = dict.fromkeys(["--config", *(flag.name for flag in flags)])
     found = [arguments.last(then.asked, name) for name in names]
     return tuple(word for flag in found if flag is not None for word in then.asked[flag.start : flag.end])

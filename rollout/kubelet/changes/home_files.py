@@ -1,8 +1,9 @@
-"""Which files a change may write and which units it may touch: homes of settings, told by their names and contents.
+"""Which files a change may write and which units it may touch: homes of settings, recognised by name and content.
 
-A plan is a file that travels. Its digest finds damage, not a forger who seals it anew. So a plan that is read from a file is
-held against these rules, which are rollout's own: nothing in the plan can widen them. They are wider than a node, since a
-unit may name its files as it likes; the agent holds each path against what its own node names, right before the write.
+A plan is a file that travels. Its digest detects damage, not a forger who seals it again. So a plan that is read from a
+file is checked against these rules, which are rollout's own: nothing in the plan can widen them. They are wider than
+one node needs, since a unit may give its files any name. The agent checks each path against the names that its own node
+uses, right before the write.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ RESTARTED = frozenset({layout.UNIT, containerd.UNIT, crio.UNIT, cri_dockerd.UNIT
 HUNG_UP = frozenset({dockerd.UNIT})
 
 _OUR_DROP_INS = frozenset({layout.DROP_IN, cri_dockerd.DROP_IN, crio.DROP_IN})
-_PLAIN = re.compile(r"(?:/[A-Za-z0-9_.:@%+=,-]+){2,}")  # what the agent takes
-_MOST_VARIABLES = 16  # a kubelet's flags stand in a few; each costs a reading of the file
+_PLAIN = re.compile(r"(?:/[A-Za-z0-9_.:@%+=,-]+){2,}")  # the paths that the agent accepts
+_MOST_VARIABLES = 16  # a kubelet's flags are in a few; each costs a reading of the file
 _NO_HOME = (
-    "it is no home of a setting: neither a configuration of the kubelet, of a container runtime or of a registry, nor an"
-    " environment file in which only flags change, nor a systemd drop-in of rollout's own"
+    "it is not a home of a setting: not a configuration file of the kubelet, a container runtime or a registry, not an"
+    " environment file in which only flags change, and not a systemd drop-in of rollout"
 )
 
 
 def foreign_files(change: Change, blobs: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Of each file that no change of ours writes: which and why not. ``blobs``: digest → content."""
+    """Each file that no change of ours writes: its path and why not. ``blobs``: digest → content."""
     found = ((file.path, _why_not(file, change, blobs)) for file in change.files)
     return tuple(f"{printable(path)}: {why}" for path, why in found if why)
 
@@ -48,7 +49,7 @@ def _why_not(file: FileChange, change: Change, blobs: Mapping[str, bytes]) -> st
     if not _PLAIN.fullmatch(path) or {".", ".."} & set(path.split("/")):
         return "it is not an absolute path of plain letters"
     if file.mode != MODE:
-        return f"it would be made with mode {printable(file.mode, 20)}; rollout makes files with {MODE}"
+        return f"it would be created with mode {printable(file.mode, 20)}; rollout creates files with {MODE}"
     if path in _OUR_DROP_INS or _is_kubelet_config(path, blobs[file.after], change):
         return ""
     try:
@@ -88,7 +89,7 @@ def _is_daemon_json(path: str, _before: str, after: str) -> bool:
 
 
 def _is_environment(_path: str, before: str, after: str) -> bool:
-    """Whether nothing but assignments of flags, or of nothing any more, tells the two apart."""
+    """Whether the two differ only in assignments of flags, or in assignments that are now empty."""
     old, new = env_file.values(before), env_file.values(after)
     changed = {name: value for name, value in new.items() if old.get(name) != value}
     if len(changed) > _MOST_VARIABLES:

@@ -1,4 +1,6 @@
-"""The kubelet's part of a change: its fields and flags, tried in the least invasive home first and proven by the outcome."""
+"""The kubelet's part of a change: its fields and flags, tried in the least invasive home first and proven by the
+outcome.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,17 @@ from rollout.kubelet.node import fitness, sources, unloaded
 from rollout.kubelet.node.layout import DEFAULT_HEALTHZ_PORT, Layout, LayoutError
 from rollout.kubelet.node.sources import Found, fatal
 
-# Is a change right? What the kubelet made of its node before is compared with what it will make of it
-# afterwards.
+# Is a change right? The kubelet's outcome on its node before is compared with its outcome afterwards.
 
 
 def prove(before: KubeletOutcome, after: KubeletOutcome, wanted: Mapping[str, Value], minor: int) -> None:
-    """It starts, ignores nothing more than before, and goes by every field that is wanted; else ``LayoutError``."""
+    """The kubelet starts, ignores nothing new, and uses every wanted field; else ``LayoutError``."""
     if not after.starts:
         about = tuple(dict.fromkeys(message.about for message in after.messages if message.about))
         raise LayoutError("kubelet-would-not-start", f"the kubelet would not start: {fatal(after)}", about=about)
     ignored = [path for path in after.ignored if path not in before.ignored]
     if ignored:
-        message = f"the kubelet would drop {', '.join(ignored)} with a warning and go on with the default"
+        message = f"the kubelet would ignore {', '.join(ignored)} with a warning and use the default"
         raise LayoutError("setting-without-effect", message, about=tuple(path.split(".")[0] for path in ignored))
     for name, value in wanted.items():
         if not templated_config.holds(name, after.effective.get(name), value, minor):
@@ -42,7 +43,7 @@ def _refuse(after: KubeletOutcome, name: str, value: Value) -> None:
     origin = after.origins.get(name)
     shown = values.shown(after.effective.get(name))
     if origin is not None and origin.layer is Layer.FLAG:
-        raise LayoutError("flag-shadows-field", f"{origin.where} beats {name}: {shown} would be in force")
+        raise LayoutError("flag-shadows-field", f"{origin.where} overrides {name}: {shown} would be in force")
     where = f" ({origin.where or origin.layer.value})" if origin is not None else ""
     message = f"{name}: {values.shown(value)} would have no effect, {shown} would be in force{where}"
     raise LayoutError("setting-without-effect", message, about=(name,))
@@ -51,7 +52,7 @@ def _refuse(after: KubeletOutcome, name: str, value: Value) -> None:
 def side_effects(
     before: KubeletOutcome, after: KubeletOutcome, meant: Collection[str]
 ) -> Mapping[str, tuple[Value, Value]]:
-    """Fields besides those ``meant`` that change too, with their values before and after (``None``: not shown)."""
+    """Fields that change although they are not ``meant``, with their values before and after (``None``: not shown)."""
     names = sorted(set(before.effective) | set(after.effective))
     return {
         name: (before.effective.get(name), after.effective.get(name))
@@ -60,12 +61,11 @@ def side_effects(
     }
 
 
-# The kubelet's notes on its CPU and memory manager: with another policy than the one noted it does not start.
+# The kubelet's own record of its CPU and memory manager: it does not start with a policy other than the recorded one.
 #
-# ``configured policy … differs from state checkpoint policy …``
-# (pkg/kubelet/cm/cpumanager/state/state_checkpoint.go and memorymanager's, 1.20 to 1.36); somebody must drain
-# the node and remove the file. rollout sets neither policy, but a file that somebody has edited since the
-# kubelet's start would come into force by our restart.
+# ``configured policy … differs from state checkpoint policy …`` (pkg/kubelet/cm/cpumanager/state/state_checkpoint.go
+# and memorymanager's, 1.20 to 1.36). Someone must drain the node and remove the file. rollout sets neither policy. But
+# our restart would put a file in force that someone has edited since the kubelet's start.
 
 
 _MANAGERS = (
@@ -75,7 +75,7 @@ _MANAGERS = (
 
 
 def check(found: Found, then: Layout, outcome: KubeletOutcome) -> None:
-    """``LayoutError`` where the policies in force afterwards are not those that the kubelet has noted."""
+    """``LayoutError`` if the policies in force afterwards are not those that the kubelet has recorded."""
     root = then.flag("--root-dir") or "/var/lib/kubelet"
     for field, default, name in _MANAGERS:
         path = f"{root.rstrip('/')}/{name}"
@@ -90,7 +90,7 @@ def check(found: Found, then: Layout, outcome: KubeletOutcome) -> None:
 
 
 def _noted(snapshot: Snapshot, path: str) -> str:
-    """The policy in the file, ``""`` where there is none or it was not read."""
+    """The policy in the file, ``""`` if there is none or it was not read."""
     state = snapshot.files.get(path)
     if state is None or state.content is None:
         return ""
@@ -106,7 +106,7 @@ def _noted(snapshot: Snapshot, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WantedSettings:
-    """What must be in force in the kubelet, and who said so."""
+    """What must be in force in the kubelet, and which source sets it."""
 
     fields: Mapping[str, Value]
     flags: tuple[InFlag, ...]
@@ -116,24 +116,24 @@ class WantedSettings:
 
 @dataclass(frozen=True, slots=True)
 class KubeletChange:
-    """The edits; ``pending`` are flags and fields that are written already but are not in force yet."""
+    """The edits; ``pending`` are flags and fields that are already written but not yet in force."""
 
     edits: tuple[Edit, ...]
     then: Layout
     flags: tuple[InFlag, ...]
     pending: tuple[str, ...]
     outcome: KubeletOutcome
-    fields: Mapping[str, Value]  # all that must be in force, those of the template too
+    fields: Mapping[str, Value]  # all that must be in force, including the template's
     notes: tuple[str, ...]
 
     @property
     def restarts(self) -> bool:
-        """Whether the kubelet must be started anew."""
+        """Whether the kubelet must be restarted."""
         return bool(self.edits or self.pending)
 
     @property
     def effective(self) -> tuple[tuple[str, str], ...]:
-        """Of each field what we want of it, as ``/configz`` will show it."""
+        """The wanted value of each field, as ``/configz`` will show it."""
         shown = self.outcome.effective
         return tuple(
             (name, in_force.canonical(in_force.part(shown.get(name), self.fields[name])))
@@ -142,19 +142,19 @@ class KubeletChange:
 
     @property
     def healthz_port(self) -> int:
-        """Where the kubelet will answer ``/healthz``; 0 is off."""
+        """The port of the kubelet's ``/healthz``; 0 is off."""
         port = self.outcome.effective.get("healthzPort", DEFAULT_HEALTHZ_PORT)
         return port if isinstance(port, int) else DEFAULT_HEALTHZ_PORT
 
 
 def kubelet_change(found: Found, wanted: WantedSettings) -> KubeletChange:
-    """What must happen to the kubelet's own files, or ``LayoutError``: the first home's reason when none will do."""
+    """The change of the kubelet's own files, or ``LayoutError`` with the first home's reason if none works."""
     try:
         asked = templated_config.overlay(found, wanted.fields, wanted.policy.templates)
         needed = templated_config.needed(found.outcome, asked, wanted.settings, found.version.minor)
         made = _in_the_first_home(found, wanted, asked, needed)
     except LayoutError:
-        fitness.check(found.layout, {flag.name for flag in wanted.flags})  # a stranger's edit explains more
+        fitness.check(found.layout, {flag.name for flag in wanted.flags})  # an edit by others explains more
         raise
     fitness.check(found.layout, {flag.name for flag in made.flags})
     if made.restarts:
@@ -175,7 +175,7 @@ def _in_the_first_home(
             return _attempt(found, wanted, asked, moved, home)
         except LayoutError as error:
             refused = refused or error
-    raise refused or LayoutError("no-config-file", "there is no file that the fields could go into")
+    raise refused or LayoutError("no-config-file", "no file on the node can hold the fields")
 
 
 def _attempt(
@@ -205,13 +205,13 @@ def _attempt(
 
 
 def _unloaded(found: Found, asked: Mapping[str, Value]) -> tuple[str, ...]:
-    """What the files say of the fields that are ``asked`` for, and the running kubelet has not read."""
+    """The difference between the files and the running kubelet, for the fields that are ``asked`` for."""
     return tuple(each.told for each in unloaded.of_kubelet(found) if unloaded.says(asked, each.field))
 
 
 def _side_effects(before: KubeletOutcome, after: KubeletOutcome, meant: Collection[str]) -> tuple[str, ...]:
-    """What changes besides because a default hangs on it, for people."""
+    """What else changes because a default depends on it, for people."""
     changed = side_effects(before, after, meant)
     return tuple(
-        f"{name}: {values.shown(old)} → {values.shown(new)} follows from this" for name, (old, new) in changed.items()
+        f"side effect: {name}: {values.shown(old)} → {values.shown(new)}" for name, (old, new) in changed.items()
     )

@@ -1,6 +1,6 @@
-"""A field that a flag beats with another value: the node is refused, or the flag is taken out and the field written.
+"""A flag overrides a field with another value: the node is refused, or the flag is removed and the field is written.
 
-A flag that is taken out must leave everything else as it was: what it said besides our values goes into the field too.
+Removing a flag must leave everything else unchanged: its values that are not ours go into the field too.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from rollout.kubelet.node import arguments
 from rollout.kubelet.node.layout import VARIABLE, Layout, LayoutError
 from rollout.kubelet.node.sources import Found
 
-# A flag beats the file: which flags on a command line keep a field of the configuration file from having
-# effect.
+# A flag overrides the file: which flags on a command line keep a field of the configuration file from taking effect.
 #
-# ``kubeletConfigFlagPrecedence`` parses the arguments again on top of the file (cmd/kubelet/app/server.go);
-# feature gates are merged key by key, flags winning.
+# ``kubeletConfigFlagPrecedence`` parses the arguments again on top of the file (cmd/kubelet/app/server.go); feature
+# gates are merged key by key, and flags win.
 
 
 @cache
@@ -49,7 +48,7 @@ class ShadowingFlag:
 
 
 def shadows(name: str, value: Value, words: tuple[str, ...]) -> tuple[ShadowingFlag, ...]:
-    """Every ``--flag=value`` of ``words`` that would beat this field with another value."""
+    """Every ``--flag=value`` in ``words`` that would override this field with another value."""
     found: list[ShadowingFlag] = []
     for flag, path in _flags_of(name):
         given = arguments.last(words, flag.name)
@@ -85,21 +84,21 @@ def _gates_agree(given: str, gates: dict[str, Value]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Flags to be taken out, each with the field that is written instead; ``fields`` are all that must be written."""
+    """Flags to remove, each with the field that is written instead; ``fields`` are all that must be written."""
 
     flags: Mapping[str, str]
     fields: Mapping[str, Value]
 
 
 def moved(found: Found, needed: Mapping[str, Value], shadowed: Shadowed, where: str) -> Moved:
-    """The flags that beat ``needed`` fields written to ``where``, if the playbook has them moved; else ``LayoutError``."""
+    """The flags that override ``needed`` fields in ``where``, if the playbook lets them be moved; else ``LayoutError``."""
     flags: dict[str, str] = {}
     fields = dict(needed)
     for name, value in needed.items():
         for shadow in shadows(name, value, found.layout.asked):
             if shadowed is Shadowed.REFUSE:
                 origin = found.layout.origin(shadow.flag)
-                message = f"{shadow.flag}={shadow.value} ({origin}) beats {name} in {where}"
+                message = f"{shadow.flag}={shadow.value} ({origin}) overrides {name} in {where}"
                 raise LayoutError("flag-shadows-field", message)
             _check_removable(found.layout, shadow.flag, name)
             flags[shadow.flag] = name
@@ -110,10 +109,10 @@ def moved(found: Found, needed: Mapping[str, Value], shadowed: Shadowed, where: 
 
 
 def _check_removable(now: Layout, flag: str, field: str) -> None:
-    """A flag can be taken out of an environment file or of the command itself, not out of ``Environment=``."""
+    """A flag can be removed from an environment file or from the command itself, not from ``Environment=``."""
     for given in arguments.given(now.asked):
         piece = now.pieces[1 + given.start]
         in_unit = piece.variable and piece.file not in now.environments
         if given.name == flag and in_unit and piece.variable != VARIABLE:
-            message = f"{flag}={given.value} beats {field} and cannot be taken out of Environment= ({piece.origin})"
+            message = f"{flag}={given.value} overrides {field} and cannot be removed from Environment= ({piece.origin})"
             raise LayoutError("flag-shadows-field", message)

@@ -1,9 +1,9 @@
-"""Merge settings into somebody else's YAML file without touching a byte that is not ours.
+"""Merge settings into another owner's YAML file without touching a byte that is not ours.
 
-A ruamel round trip changes spacing, flow maps and list indents, so ruamel only *locates*: its composer says where every
-key and value stands. What the document means is what a kubelet reads (``configuration.yaml_document``); a file in which
-the two differ is refused. The new text is spliced in and proven: read again, it must be the old document with the overlay
-merged.
+A ruamel round trip changes spacing, flow maps and list indents. So ruamel only *locates*: its composer gives the
+position of every key and value. The document means what a kubelet reads (``configuration.yaml_document``); a file in
+which the two differ is refused. The new text is spliced in and proven: read again, it must be the old document with the
+overlay merged.
 
 Maps are merged key by key; scalars and lists are replaced. What cannot be spliced safely is refused with a reason:
 duplicate keys, anchors and tags on the way, several documents, a root that is not a map.
@@ -39,7 +39,9 @@ _STR, _MAP, _SEQ = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.o
 
 
 class SpliceError(ValueError):
-    """This file cannot be edited safely; the message says why. ``reference`` is stable. ``line`` 0: of the whole file."""
+    """This file cannot be edited safely; the message gives the reason. ``reference`` is stable. ``line`` 0: the whole
+    file.
+    """
 
     def __init__(self, reference: str, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -49,7 +51,7 @@ class SpliceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Spliced:
-    """The new bytes, the whole new document as a kubelet reads it, and what changed: (path, old or ``None``, new)."""
+    """The new bytes, the whole new document as a kubelet reads it, and the changes: (path, old or ``None``, new)."""
 
     content: bytes
     document: Mapping[str, Value]
@@ -81,7 +83,7 @@ def read(content: bytes) -> Mapping[str, Value]:
 
 @lru_cache(maxsize=4096)
 def splice(old: bytes, overlay: bytes, same: Same = exactly) -> Spliced:
-    """``old`` with ``overlay`` (a YAML map) merged in. Remembered: a fleet has few distinct pairs."""
+    """``old`` with ``overlay`` (a YAML map) merged in. Cached: a fleet has few distinct pairs."""
     wanted = read(overlay)
     text, root = _compose(old)
     before = {} if root is None else _document(old, root)
@@ -103,14 +105,14 @@ def splice(old: bytes, overlay: bytes, same: Same = exactly) -> Spliced:
 
 
 def written(document: Mapping[str, Value]) -> bytes:
-    """A YAML text that says ``document``: what an overlay is made of."""
+    """``document`` as YAML text: overlays are made of it."""
     return _flow(dict(document)).encode()
 
 
 def merged(
     old: Mapping[str, Value], overlay: Mapping[str, Value], same: Same, path: tuple[str, ...] = ()
 ) -> dict[str, Value]:
-    """What the result must say: maps key by key, everything else replaced unless it means the same."""
+    """The expected result: maps merged key by key, everything else replaced unless it means the same."""
     result = dict(old)
     for key, new in overlay.items():
         here = (*path, key)
@@ -132,9 +134,9 @@ def _compose(content: bytes) -> tuple[str, MappingNode | None]:
     except (YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else 0
-        raise SpliceError("yaml-unreadable", f"not YAML that can be read: {_first_line(error)}", line) from None
+        raise SpliceError("yaml-unreadable", f"not readable YAML: {_first_line(error)}", line) from None
     if len(roots) > 1:
-        raise SpliceError("yaml-documents", "the file holds several documents")
+        raise SpliceError("yaml-documents", "the file contains several documents")
     if not roots:
         return text, None
     if not isinstance(roots[0], MappingNode):
@@ -150,9 +152,9 @@ def _text(content: bytes) -> str:
     if text.startswith("\ufeff"):
         raise SpliceError("yaml-bom", "the file begins with a byte order mark")
     if yaml_words.STAND_IN in text:
-        raise SpliceError("yaml-unreadable", "the file holds the letter U+E000")
+        raise SpliceError("yaml-unreadable", "the file contains the character U+E000")
     if "%" in text and re.search(r"^%", text, re.MULTILINE):
-        raise SpliceError("yaml-directive", "the file holds a YAML directive")
+        raise SpliceError("yaml-directive", "the file contains a YAML directive")
     return text
 
 
@@ -176,15 +178,15 @@ def _first_line(error: Exception) -> str:
 
 
 def _document(content: bytes, root: MappingNode) -> dict[str, Value]:
-    """What a kubelet reads there, if it is also what stands at the places that are edited."""
+    """What a kubelet reads there, if it matches the text at the places that are edited."""
     _expect_tag(root, _MAP)
     located = _pairs(root, [MOST_NODES], 0)
     try:
         found = yaml_document.read(content).value
     except DocumentError as error:
-        raise SpliceError("yaml-unreadable", f"a kubelet does not read it: {error.text}", error.line) from None
+        raise SpliceError("yaml-unreadable", f"a kubelet cannot read it: {error.text}", error.line) from None
     if not isinstance(found, dict) or not exactly((), located, found):
-        raise SpliceError("yaml-two-readings", "a kubelet may read it in another way than other readers of YAML")
+        raise SpliceError("yaml-two-readings", "a kubelet may read it differently from other YAML readers")
     return found
 
 
@@ -239,11 +241,11 @@ def _scalar(node: Node) -> Value:
     try:
         return yaml_document.as_json(resolve("", text))
     except DocumentError as error:
-        raise SpliceError("yaml-unreadable", f"a kubelet does not read it: {error.text}") from None
+        raise SpliceError("yaml-unreadable", f"a kubelet cannot read it: {error.text}") from None
 
 
 def _written(node: Node) -> str:
-    """The text from where the node begins."""
+    """The text from the start of the node."""
     mark = node.start_mark
     return str(mark.buffer[mark.pointer :][:1])
 
@@ -299,7 +301,7 @@ def _after_colon(text: str, key: Node) -> int:
 
 
 def _end(text: str, node: Node) -> int:
-    """Where the node's own text ends: the mark of a block collection or of nothing runs on to the next token."""
+    """Where the node's own text ends: the mark of a block collection or of an empty node extends to the next token."""
     leaf = _last_leaf(node) if _is_block(node) else node
     end = int(leaf.end_mark.index)
     return end if leaf.start_mark.index < end else len(text[:end].rstrip())
@@ -351,7 +353,7 @@ def _block(values: Mapping[str, Value], indent: str) -> list[str]:
 
 
 def _flow(value: Value) -> str:
-    """A value on one line: bare where every YAML reads the bare text as this very text, else as JSON."""
+    """A value on one line: bare if every YAML reader reads the bare text as this exact text, else as JSON."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_flow(name)}: {_flow(entry)}" for name, entry in value.items()) + "}"
     if isinstance(value, list):
@@ -362,7 +364,7 @@ def _flow(value: Value) -> str:
 
 
 def _escaped(letter: str) -> str:
-    """As in JSON, but for letters that JSON writes as two: YAML knows no surrogates."""
+    """As in JSON, except for characters that JSON writes as two: YAML has no surrogates."""
     return letter if ord(letter) > _LAST_OF_ONE else json.dumps(letter)[1:-1]
 
 
@@ -371,7 +373,9 @@ def _bare(text: str) -> bool:
 
 
 def _apply(text: str, edits: list[tuple[int, int, str]]) -> str:
-    """From the back to the front; of two insertions at one place (the end of an inner and an outer map) the first found comes first."""
+    """From the end to the start. Of two insertions at one place (the end of an inner and an outer map) the first one
+    found comes first.
+    """
     for _, (start, end, new) in sorted(enumerate(edits), key=lambda entry: (entry[1][:2], entry[0]), reverse=True):
         text = text[:start] + new + text[end:]
     return text

@@ -1,4 +1,4 @@
-"""The fields that the playbook's template makes of a node's settings, checked, and which of them must be written."""
+"""The fields that the playbook's template makes from a node's settings, checked, and which of them must be written."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.node.sources import Found
 from rollout.kubelet.versions import Version
 
-# Giving a kubelet that has none a ``--config`` file: what that changes besides, and who accepts it.
+# A ``--config`` file for a kubelet that has none: its side effects, and who accepts them.
 #
 # Without ``--config`` a kubelet keeps the defaults of its flags (``applyLegacyDefaults``,
-# cmd/kubelet/app/options/options.go): anonymous requests allowed, authorization AlwaysAllow, the read-only port
-# 10255. With one it has those of v1beta1.
+# cmd/kubelet/app/options/options.go): anonymous requests allowed, authorization AlwaysAllow, the read-only port 10255.
+# With one it has those of v1beta1.
 
 
 DEFAULTS = (
@@ -39,12 +39,12 @@ DEFAULTS = (
 )
 """The fields whose default depends on whether there is a ``--config``.
 
-Legacy flags keep the old defaults; a file is defaulted by v1beta1: k8s ``cmd/kubelet/app/options/options.go``
+Legacy flags keep the old defaults; a file gets the defaults of v1beta1: k8s ``cmd/kubelet/app/options/options.go``
 (``applyLegacyDefaults``) and ``pkg/kubelet/apis/config/v1beta1/defaults.go``, 1.20.2.
 """
 
 _EMPTY: dict[str, Value] = {"readOnlyPort": 0}
-"""What a kubelet means by a field that it does not show."""
+"""What a kubelet assumes for a field that it does not show."""
 
 
 def check_accepted(
@@ -54,25 +54,25 @@ def check_accepted(
     by_flag: Collection[str],
     accepted: Collection[str],
 ) -> tuple[str, ...]:
-    """Notes on what changes by the new file alone, all of it accepted; else ``LayoutError``.
+    """Notes on what the new file alone changes, if all is accepted; else ``LayoutError``.
 
-    What a setting says for this node (``wanted``, and the fields' paths ``by_flag``), or a flag that it has, does not change
-    that way, so it needs nobody's word.
+    A value that a setting sets for this node (``wanted``, and the fields' paths ``by_flag``), or that a flag sets, does
+    not change by the file, so nobody needs to accept it.
     """
     meant = {path for path in DEFAULTS if _says(wanted, path)} | set(by_flag)
     told = {path: said for path in _paths(before, after, wanted, meant) if (said := _change(before, after, path))}
     left = [said for path, said in told.items() if path not in accepted]
     if left:
         message = (
-            f"the kubelet has no --config; one would also change {', '.join(left)}; the playbook does not accept that"
-            " (`accept`); a field that has a flag can be set under the flag's name instead"
+            f"the kubelet has no --config file; adding one would also change {', '.join(left)}; the playbook does not accept that"
+            " (`accept`); a field that has a flag can be set by the flag's name instead"
         )
         raise LayoutError("no-config-file", message)
-    return tuple(f"{said}: by having a --config file, accepted in the playbook" for said in told.values())
+    return tuple(f"{said}: side effect of a new --config file, accepted in the playbook" for said in told.values())
 
 
 def _says(wanted: Mapping[str, Value], path: str) -> bool:
-    """Whether a setting speaks of this very value, not only of its neighbours in the same field."""
+    """Whether a setting sets this exact value, not only its neighbours in the same field."""
     value: Value = dict(wanted)
     for key in path.split("."):
         if not isinstance(value, dict) or key not in value:
@@ -82,14 +82,14 @@ def _says(wanted: Mapping[str, Value], path: str) -> bool:
 
 
 def _paths(before: KubeletOutcome, after: KubeletOutcome, wanted: Collection[str], meant: Collection[str]) -> list[str]:
-    """The four, and every other field that nobody wants: nothing may change unseen."""
+    """The four, and every other field that no setting sets: nothing may change unnoticed."""
     tops = {path.split(".")[0] for path in (*DEFAULTS, *meant)}
     others = (before.effective.keys() | after.effective.keys()) - tops - set(wanted)
     return [*(path for path in DEFAULTS if path not in meant), *sorted(others)]
 
 
 def _change(before: KubeletOutcome, after: KubeletOutcome, path: str) -> str:
-    """``readOnlyPort 10255 → 0``, or ``""`` when it stays."""
+    """``readOnlyPort 10255 → 0``, or ``""`` if it does not change."""
     old, new = _at(before, path), _at(after, path)
     same = in_force.holds(old, new, tuple(path.split("."))) and in_force.holds(new, old, tuple(path.split(".")))
     return "" if same else f"{path} {values.shown(old)} → {values.shown(new)}"
@@ -103,7 +103,7 @@ def _at(outcome: KubeletOutcome, path: str) -> Value:
     return value
 
 
-# The playbook's templates rendered for one node, remembered: a fleet has few distinct sets of settings.
+# The playbook's templates rendered for one node, cached: a fleet has few distinct sets of settings.
 
 
 _COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
@@ -112,7 +112,7 @@ _NODE = re.compile(r"\bnode\b")
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What a template made of its variables (as JSON), and how to find the line of it that is to blame."""
+    """A template's output for its variables (as JSON), and how to find the line of the template that caused an error."""
 
     text: str
     template: str
@@ -122,26 +122,26 @@ class Rendered:
     def refused(
         self, message: str, *, line: int = 0, words: tuple[str, ...] = (), about: tuple[str, ...] = ()
     ) -> LayoutError:
-        """The template does not say what was set: in the line that wrote ``line`` of its text, else where the first of
-        ``words`` stands that it has.
+        """A refusal, because the template does not contain what was set. It names the line that wrote ``line`` of the
+        output, else the first line with one of ``words``.
         """
         at = self._behind(line) if line else next(filter(None, map(self._line_of, words)), 1)
         return LayoutError("template-not-understood", message, place=Place(self.name, at, 1), about=about)
 
     def _behind(self, line: int) -> int:
-        """An error at the end of the text is one of its last line."""
+        """An error at the end of the text belongs to its last line."""
         last = self.text.rstrip().count("\n") + 1
         return rendering.line_behind(self.template, self.name, json_text.parse(self.variables), min(line, last))
 
     def _line_of(self, word: str) -> int:
-        """Where the template first has this word outside of its comments, 0: nowhere."""
+        """Where the template first contains this word outside its comments; 0: nowhere."""
         text = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), self.template)
         found = re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)
         return text.count("\n", 0, found.start()) + 1 if found else 0
 
 
 def rendered(text: str, name: str, variables: Mapping[str, Value], node: Node) -> Rendered:
-    """The text for this node; ``name`` is the template's, for messages. ``LayoutError``: it fails on this node."""
+    """The text for this node; ``name`` is the template's name, for messages. ``LayoutError`` if it fails on this node."""
     seen: dict[str, Value] = {"name": node.name, "rack": node.rack, "zone": node.zone, "labels": dict(node.labels)}
     try:
         return _rendered(text, name, json.dumps({**variables, "node": seen if uses_node(text) else {}}))
@@ -161,22 +161,21 @@ def _rendered(text: str, name: str, variables: str) -> Rendered:
     return Rendered(rendering.render(text, name, json_text.parse(variables)), text, name, variables)
 
 
-# Is a field that is wanted in force? Gates that nobody wrote are, too: each is on or off by its minor's
-# default.
+# Is a wanted field in force? Gates that nobody wrote are, too: each is on or off by its minor's default.
 
 
 _GATES = "featureGates"
 
 
 def holds(field: str, shown: Value, wanted: Value, minor: int) -> bool:
-    """``shown`` is what a kubelet 1.``minor`` shows of the field, ``None``: nothing."""
+    """``shown`` is a kubelet 1.``minor``'s value of the field, ``None``: nothing."""
     if field != _GATES or not isinstance(wanted, dict):
         return in_force.holds(shown, wanted, (field,))
     written = {name: value is True for name, value in shown.items()} if isinstance(shown, dict) else {}
     known = {
         *feature_gates.known_gates(minor),
         *written,
-    }  # one that is unknown is not off: a kubelet does not start with it
+    }  # an unknown gate is not off: a kubelet does not start with it
     return all(name in known and enabled(name, written, minor) is value for name, value in wanted.items())
 
 
@@ -184,7 +183,7 @@ _WRITTEN = frozenset({Layer.FILE, Layer.DROP_IN})
 
 
 def overlay(found: Found, wanted: Mapping[str, Value], templates: Templates) -> Mapping[str, Value]:
-    """Every field that must be in force: it says what was asked for, and only what this kubelet knows."""
+    """Every field that must be in force: as set, and only fields that this kubelet knows."""
     if not wanted:
         return {}
     variables: dict[str, Value] = {"fields": dict(wanted)}
@@ -192,7 +191,7 @@ def overlay(found: Found, wanted: Mapping[str, Value], templates: Templates) -> 
     try:
         said = splice.read(made.text.encode())
     except splice.SpliceError as error:
-        raise made.refused(f"what the template renders: {error}", line=error.line) from None
+        raise made.refused(f"invalid template output: {error}", line=error.line) from None
     _check_unknown(made, said, found.version)
     _check_lost(made, said, wanted)
     for field, value in said.items():
@@ -205,7 +204,9 @@ def overlay(found: Found, wanted: Mapping[str, Value], templates: Templates) -> 
 
 def _check_unknown(made: Rendered, said: Mapping[str, Value], version: Version) -> None:
     for field in sorted(set(said) - fields.known_fields(version.minor) | set(said) & set(homes.NOT_OURS)):
-        message = f"the template renders {field}, which a kubelet {version.short} does not take from us"
+        ours = field not in homes.NOT_OURS
+        why = f"unknown field for kubelet {version.short}" if ours else "rollout does not manage it"
+        message = f"the template renders {field}: {why}"
         raise made.refused(message, line=_line(made, field))
 
 
@@ -219,7 +220,7 @@ def _check_lost(made: Rendered, said: Mapping[str, Value], wanted: Mapping[str, 
 
 
 def _line(made: Rendered, field: str) -> int:
-    """Where a field stands in what was rendered."""
+    """Where a field is in the rendered text."""
     found = place(File(made.name, made.text.encode()), (field,))
     return found.line if found else 0
 
@@ -227,9 +228,9 @@ def _line(made: Rendered, field: str) -> int:
 def needed(
     outcome: KubeletOutcome, fields_wanted: Mapping[str, Value], settings: Mapping[str, Setting], minor: int
 ) -> Mapping[str, Value]:
-    """What must be written: what is not in force, and what is pinned and in force by a default or a flag only.
+    """What must be written: what is not in force, and what is pinned and in force only by a default or a flag.
 
-    A field that is as wanted by default is not written: a kubelet is not restarted for what it does already.
+    A field that already has the wanted value by default is not written: a kubelet is not restarted without need.
     """
     return {
         name: value
@@ -246,7 +247,7 @@ def _unpinned(outcome: KubeletOutcome, name: str, settings: Mapping[str, Setting
 def with_defaults(
     outcome: KubeletOutcome, asked: Mapping[str, Value], needed: Mapping[str, Value]
 ) -> Mapping[str, Value]:
-    """What must be written into a first ``--config`` file: its defaults are others than those in force."""
+    """What must be written into a first ``--config`` file: its defaults differ from those in force."""
     flags = {name for name, origin in outcome.origins.items() if origin.layer is Layer.FLAG}
     return {name: value for name, value in asked.items() if name in needed or name not in flags}
 
@@ -254,12 +255,12 @@ def with_defaults(
 def by_others(
     outcome: KubeletOutcome, fields_wanted: Mapping[str, Value], written: Mapping[str, Value]
 ) -> tuple[str, ...]:
-    """Notes on fields that are as wanted although nobody wrote them into a file."""
+    """Notes on fields that have the wanted value although no file sets them."""
     notes = []
     for name in fields_wanted.keys() - written.keys():
         origin = outcome.origins.get(name)
         if origin is None or origin.layer is Layer.DEFAULT:
-            notes.append(f"{name} is as wanted by default and not written; `pin: true` has it written")
+            notes.append(f"{name} already has this value by default and is not written; `pin: true` writes it")
         elif origin.layer is Layer.FLAG:
-            notes.append(f"{name} is as wanted by {origin.where} and not written; `pin: true` has it written")
+            notes.append(f"{name} already has this value from {origin.where} and is not written; `pin: true` writes it")
     return tuple(sorted(notes))

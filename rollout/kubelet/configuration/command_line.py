@@ -97,7 +97,7 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
         raise findings.stop("stray-word", f"unknown command{colon} {flags.words[0]}")
     for name in ("--help", "--version"):
         if flags.values.get(name) not in {None, False, "False"}:
-            raise findings.stop("no-start", f"with {name} the kubelet prints it and ends")
+            raise findings.stop("no-start", f"with {name} the kubelet only prints it and exits")
     set_gates(flags.values.get("--feature-gates") or {}, findings)
     _validate_flags(flags, findings)
     return flags

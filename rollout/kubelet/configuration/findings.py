@@ -62,12 +62,12 @@ class Findings:
 
     def dropped_field(self, file: File, path: Path) -> None:
         """Ours: the kubelet says nothing, or nothing that anybody reads."""
-        said = f"`{dotted(path)}` is no field of a kubelet {_short(self.minor)} and is ignored{self._instead(path)}"
+        said = f"`{dotted(path)}` is not a field of kubelet {_short(self.minor)} and is ignored{self._instead(path)}"
         self.messages.append(Message(MessageLevel.POLICY, "unknown-field", said, place(file, path)))
 
     def wrong_case(self, file: File, name: str, typed: str) -> None:
         """Ours: in a drop-in a name in other letters is sometimes taken for the field, and sometimes not."""
-        said = f"`{name}` must be written `{typed}`; what a kubelet makes of it in a drop-in is an accident"
+        said = f"`{name}` must be written `{typed}`; whether a kubelet reads it in a drop-in is not defined"
         self.messages.append(Message(MessageLevel.POLICY, "unknown-field", said, place(file, (name,))))
 
     def duplicate_key(self, file: File, path: Path, line: int) -> None:
@@ -125,8 +125,8 @@ def _other_minors(known: fields.Field, minor: int) -> str:
     if known.since <= minor <= known.last:
         return "; a drop-in of this minor cannot set it"
     if known.since > minor:
-        return f"; kubelets know it since {_short(known.since)}"
-    return f"; {_short(known.last)} was the last to know it"
+        return f"; it was added in {_short(known.since)}"
+    return f"; it was removed after {_short(known.last)}"
 
 
 def _short(minor: int) -> str:

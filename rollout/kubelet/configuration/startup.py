@@ -71,7 +71,7 @@ def is_known(minor: int) -> bool:
 def outcome(version: Version, sources: Sources) -> KubeletOutcome:
     """Verdict, ignored fields, effective values and messages. ``UnknownMinorError`` for a minor that is not in the data."""
     if not is_known(version.minor):
-        raise UnknownMinorError(f"nothing is known of kubelets {version.short}")
+        raise UnknownMinorError(f"rollout has no data for kubelet {version.short}")
     findings = Findings(version.minor)
     try:
         configuration, flags = _configured(sources, findings)

@@ -79,7 +79,7 @@ class GoYamlDocument:
 def read(content: bytes) -> GoYamlDocument:
     """The first document, or ``DocumentError``."""
     if yaml_words.STAND_IN.encode() in content:
-        raise DocumentError("rollout cannot judge a document with the letter U+E000")
+        raise DocumentError("rollout cannot judge a document with the character U+E000")
     loader = _LOADER(yaml_words.prepared(content))
     try:
         return _Reader(loader.get_event).document()
@@ -142,7 +142,7 @@ class _Reader:
     def _value(self, event: Any) -> Json:
         self._values += 1
         if self._depth > _MOST_DEPTH or self._values > _MOST_VALUES:
-            raise self._error("document is too large or too deep to be judged", event)
+            raise self._error("document is too large or too deeply nested", event)
         if isinstance(event, yaml.ScalarEvent):
             return self._anchored(event, self._scalar(event))
         if isinstance(event, yaml.MappingStartEvent):

@@ -125,7 +125,7 @@ def _shown(value: Value) -> str:
     return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
 
 
-_CONFIG = "a field of the file that --config names (and of drop-ins where --config-dir is passed)"
+_CONFIG = "a field of the --config file (and of drop-ins where --config-dir is set)"
 _FLAG = "on the kubelet's command line: KUBELET_EXTRA_ARGS, or ExecStart of its unit"
 
 
@@ -204,7 +204,7 @@ def _found(name: str) -> Explanation:
     if name in _inner():
         return _inside(name)
     hint = suggest.did_you_mean(name, every_name())
-    raise UsageError("setting-unknown", f"no kubelet and no intent knows {name!r}", hint=hint)
+    raise UsageError("setting-unknown", f"unknown setting {name!r}: not a field, a flag or an intent", hint=hint)
 
 
 def _inner() -> dict[str, tuple[str, ...]]:
@@ -270,7 +270,7 @@ def _kubelets(
 ) -> Explanation:
     said = words_of(name)
     strict = not homes.MAY_REJECT_PODS.isdisjoint((name, *twins))
-    wins = ("the flag beats the field" if what is What.FIELD else "this flag beats the field") if twins else ""
+    wins = ("the flag overrides the field" if what is What.FIELD else "this flag overrides the field") if twins else ""
     return Explanation(
         name=name,
         what=what,
@@ -307,7 +307,7 @@ def _intent(name: str) -> Explanation:
         gone="",
         here="",
         defaults=(),
-        lives="where the node's runtime has it",
+        lives="depends on the node's runtime",
         homes=rows,
         home_traps=tuple((runtime, trap) for runtime, traps in said.runtime_traps.items() for trap in traps),
         twins=(),
@@ -325,16 +325,16 @@ def _here(found: Explanation, minor: int | None) -> str:
         return ""
     fatal = found.what is What.FLAG
     if found.since is not None and minor < found.since:
-        return f"a kubelet 1.{minor} does not know it yet: {_consequence(fatal=fatal)}"
+        return f"unknown for kubelet 1.{minor} (added later): {_consequence(fatal=fatal)}"
     if found.last is not None and minor > found.last:
         if " " in found.gone:
-            return f"a kubelet 1.{minor} may know it no more ({found.gone}): then {_consequence(fatal=fatal)}"
-        return f"a kubelet 1.{minor} knows it no more: {_consequence(fatal=fatal)}"
-    return f"a kubelet 1.{minor} knows it"
+            return f"may be unknown for kubelet 1.{minor} (removed {found.gone}): {_consequence(fatal=fatal)}"
+        return f"unknown for kubelet 1.{minor} (removed): {_consequence(fatal=fatal)}"
+    return f"known to kubelet 1.{minor}"
 
 
 def _consequence(*, fatal: bool) -> str:
-    return "it would not start" if fatal else "it ignores it with a warning"
+    return "the kubelet would not start" if fatal else "the kubelet ignores it with a warning"
 
 
 def _defaults(all_of_them: tuple[tuple[int, str], ...], minor: int | None) -> tuple[tuple[int, str], ...]:

@@ -32,14 +32,14 @@ def on_node_lines(here: OnNode, shown: ConfigzAnswer) -> Iterator[str]:
     """Lines for people: what is in force, the layers from low to high, what the kubelet shows."""
     yield f"on {here.node}, kubelet {here.kubelet}, {here.runtime}"
     if here.home:
-        yield f"  lives here: {here.home}"
+        yield f"  home on this node: {here.home}"
     for late in here.late:
-        yield f"  not in force before a restart: {printable(late, 300)}"
+        yield f"  not in force until a restart: {printable(late, 300)}"
     if not here.layers:
         if not here.home:
             yield "  not set on the kubelet's command line"
         elif not here.home.startswith(NOWHERE):
-            yield "  its value there is not read"
+            yield "  rollout does not read its value there"
         return
     yield f"  {'in the files' if here.late else 'in force'}: {_text(here.value)}"
     for each in here.layers:
@@ -68,10 +68,10 @@ def on_node_document(here: OnNode, shown: ConfigzAnswer) -> dict[str, Any]:
 
 def _shown(shown: ConfigzAnswer) -> str:
     if shown.not_asked:
-        return f"was not asked: {printable(shown.not_asked, 300)}"
+        return f"was not read: {printable(shown.not_asked, 300)}"
     if shown.agrees is None:
-        return "does not show flags that stand for no field"
-    return f"{_text(shown.value)}, {'as worked out' if shown.agrees else 'which is not what was worked out: was the kubelet restarted since?'}"
+        return "does not show flags without a field"
+    return f"{_text(shown.value)}, {'as computed' if shown.agrees else 'which differs from the computed value: was the kubelet restarted since?'}"
 
 
 def _text(value: Value) -> str:
@@ -91,13 +91,13 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
     yield from _versions(found)
     for since, text in found.defaults:
         yield f"  default: {text}" + (f" (from 1.{since})" if len(found.defaults) > 1 else "")
-    yield f"  lives: {found.lives}"
+    yield f"  home: {found.lives}"
     if found.twins:
         yield f"  the same as: {', '.join(found.twins)}; {found.wins}"
     yield from _homes(found)
-    yield f"  a change: {_change(found)}"
+    yield f"  on change: {_change(found)}"
     if found.not_ours:
-        yield f"  rollout does not set it: {found.not_ours}"
+        yield f"  rollout does not manage it: {found.not_ours}"
     for trap in found.traps:
         yield f"  trap: {trap}"
     if found.source:
@@ -135,7 +135,7 @@ def _kind(found: Explanation) -> str:
 def _versions(found: Explanation) -> Iterator[str]:
     if found.what is not What.INTENT:
         since = f"since 1.{found.since}" if found.since and found.since > _OLDEST else f"since before 1.{_OLDEST + 1}"
-        yield f"  {since}{f', gone: {found.gone}' if found.gone else ''}"
+        yield f"  {since}{f', removed: {found.gone}' if found.gone else ''}"
     if found.here:
         yield f"  {found.here}"
 
@@ -162,7 +162,7 @@ def _of(row: Row) -> str:
 
 def _restart(row: Row) -> str:
     if row.disruption is Disruption.NONE:
-        return f"a change is read anew by itself ({row.disruption.value})"
+        return f"a change is read without a restart ({row.disruption.value})"
     doing = "sends SIGHUP to" if row.disruption is Disruption.RELOAD else "restarts"
     return f"a change {doing} {row.unit} ({row.disruption.value})"
 
@@ -170,7 +170,7 @@ def _restart(row: Row) -> str:
 def _change(found: Explanation) -> str:
     if found.what is What.INTENT:
         return "see its home"
-    stricter = "; a stricter value can reject pods that run (drain-and-restart)" if found.may_drain else ""
+    stricter = "; a stricter value can reject running pods (drain-and-restart)" if found.may_drain else ""
     return f"restarts kubelet.service ({found.disruption.value}){stricter}"
 
 

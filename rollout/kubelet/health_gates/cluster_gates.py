@@ -194,15 +194,15 @@ def node_ready(sight: Sight, since: Since) -> Judged:
     node = sight.node
     if node.ready != "True":
         window = max(since.settle, STATUS_EVERY)
-        said = f"Ready is {node.ready or 'not said'}: {printable(node.ready_message, 200) or 'without a reason'}"
+        said = f"Ready is {node.ready or 'not reported'}: {printable(node.ready_message, 200) or 'no reason given'}"
         if since.seconds <= window:
-            return Verdict.UNKNOWN, f"{said}; for {window:g} s after a restart that may be"
+            return Verdict.UNKNOWN, f"{said}; allowed for {window:g} s after a restart"
         return Verdict.FAIL, said
     if since.renewed:
         return Verdict.PASS, "Ready, its lease was renewed after the restart"
     if sight.lease is None:
         return Verdict.UNKNOWN, "Ready, but it has no lease in kube-node-lease"
-    return Verdict.UNKNOWN, f"Ready, but its lease was not renewed for the {since.seconds:.0f} s that it was watched"
+    return Verdict.UNKNOWN, f"Ready, but its lease was not renewed in {since.seconds:.0f} s of watching"
 
 
 def _pods_kept(sight: Sight, baseline: Baseline) -> Judged:
@@ -244,7 +244,7 @@ def _containers_kept(sight: Sight, baseline: Baseline) -> Judged:
     if restarted:
         return Verdict.FAIL, _listed(restarted, "container", "restarted")
     unsteady = len(watched) - len(steady)
-    noise = f"; {unsteady} were not steady before and do not count" if unsteady else ""
+    noise = f"; {unsteady} were unstable before and are not counted" if unsteady else ""
     return Verdict.PASS, f"{counted(len(steady), 'container')} kept{noise}"
 
 
@@ -263,9 +263,9 @@ def _by_us(container: Container, baseline: Baseline) -> bool:
 def _image_pulls(sight: Sight, baseline: Baseline) -> Judged:
     failing = [said for pod in sight.pods for said in _not_pulled(pod, baseline.knew(pod) or {})]
     if failing:
-        return Verdict.FAIL, _listed(failing, "container", "cannot pull an image that it could before")
+        return Verdict.FAIL, _listed(failing, "container", "cannot pull an image that it could pull before")
     old = sum(then.pulling_failed for pod in baseline.pods.values() for then in pod.values())
-    return Verdict.PASS, "no new pull failure" + (f"; {old} failed before already" if old else "")
+    return Verdict.PASS, "no new pull failure" + (f"; {old} already failed before" if old else "")
 
 
 def _not_pulled(pod: Pod, before: Mapping[str, Then]) -> Iterator[str]:

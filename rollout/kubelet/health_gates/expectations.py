@@ -80,10 +80,10 @@ def _unit(change: Change, measurement: Measurement, _previous: Measurement | Non
 
 def _running(name: str, unit: UnitState | None) -> Judged:
     if unit is None:
-        return Verdict.UNKNOWN, f"systemd did not tell of {name}"
+        return Verdict.UNKNOWN, f"systemd did not report {name}"
     active, sub = _properties(unit, "ActiveState", "SubState")
     if not active or not sub:
-        return Verdict.UNKNOWN, f"systemd did not give {name}'s state"
+        return Verdict.UNKNOWN, f"systemd did not report the state of {name}"
     verdict = Verdict.PASS if (active, sub) == ("active", "running") else Verdict.FAIL
     return verdict, f"{name} is {active} ({sub})"
 
@@ -115,7 +115,7 @@ def _process(change: Change, measurement: Measurement, previous: Measurement | N
     if wrong:
         return Verdict.FAIL, wrong
     if measurement.lenient is None and not change.log_unread:
-        return Verdict.UNKNOWN, f"MainPID {pid}, but not a line of its log can be read"
+        return Verdict.UNKNOWN, f"MainPID {pid}, but its log cannot be read"
     return Verdict.PASS, f"MainPID {pid}, NRestarts {restarts}"
 
 
@@ -123,7 +123,7 @@ def _exchanged(change: Change, measurement: Measurement, previous: Measurement |
     """Which unit's process is not the one of the last reading, or of a moment ago."""
     pid = _identity(measurement.unit)[0]
     if measurement.process is not None and str(measurement.process.pid) != pid:
-        return f"MainPID went from {measurement.process.pid} to {pid} while it was read"
+        return f"MainPID changed from {measurement.process.pid} to {pid} during the measurement"
     if previous is None or previous.unit is None or measurement.unit is None:
         return ""
     restarted = _restarted(previous.unit, measurement.unit)
@@ -152,13 +152,13 @@ def _ignoring(change: Change, measurement: Measurement) -> str:
     restarted = measurement.unit is not None and measurement.unit.name in change.units
     if not measurement.lenient or not restarted:
         return ""
-    return f'{measurement.lenient} "lenient decoding" lines: the kubelet ignores something in its configuration'
+    return f'{measurement.lenient} "lenient decoding" lines: the kubelet ignores part of its configuration'
 
 
 def _healthz(change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
     said = measurement.healthz
     if said is None:
-        return Verdict.UNKNOWN, "nothing on the node can ask healthz"
+        return Verdict.UNKNOWN, "no program on the node can query healthz"
     if said == "off":
         return (
             (Verdict.PASS, "off")
@@ -212,14 +212,14 @@ def _command(gate: Gate, measurement: Measurement) -> Judged:
     output = measurement.outputs.get(gate.name, "")
     printed = f": {output}" if output else ""
     if status in _NOT_ASKED or status > _SIGNALLED:
-        return Verdict.UNKNOWN, f"{gate.name} could not be asked (exit status {status}){printed}"
+        return Verdict.UNKNOWN, f"{gate.name} gave no result (exit status {status}){printed}"
     return (Verdict.PASS if status == 0 else Verdict.FAIL), f"{gate.name} ended with {status}{printed}"
 
 
 def _not_holding(change: Change, measurement: Measurement) -> str:
     words = measurement.process.command_line[1:] if measurement.process else ()
     missing = next((argument for argument in change.arguments if argument not in words), "")
-    return f"the command line does not hold {missing}" if missing else ""
+    return f"the command line does not contain {missing}" if missing else ""
 
 
 def _properties(unit: UnitState, *names: str) -> tuple[str, ...]:

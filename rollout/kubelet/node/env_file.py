@@ -51,7 +51,7 @@ def _line_end(text: str, at: int) -> int:
 def _comment(text: str, at: int) -> int:
     end = _line_end(text, at)
     if text[at:end].endswith("\\"):
-        raise ValueError("a comment ends with a backslash, which versions of systemd read differently")
+        raise ValueError("a comment ends with a backslash, which systemd versions read differently")
     return end
 
 
@@ -131,7 +131,7 @@ def values(text: str) -> dict[str, str]:
 def quote(value: str) -> str:
     """``value`` so that every systemd reads it back; line ends cannot be written and are refused."""
     if any(mark in value for mark in "\n\r\0"):
-        raise ValueError("a line end cannot stand in an environment file")
+        raise ValueError("an environment file cannot contain a line end")
     return '"' + "".join("\\" + mark if mark in _ESCAPABLE else mark for mark in value) + '"'
 
 
@@ -143,8 +143,8 @@ def assign(text: str, name: str, value: str) -> str:
         return text[: old.start] + line + text[old.end :]
     end = "\r\n" if "\r\n" in text else "\n"
     gap = end if text and text[-1] not in _NEWLINES else ""
-    for between in (gap, gap + end):  # a last line that ends with a backslash would take ours for more of itself
+    for between in (gap, gap + end):  # a last line that ends with a backslash would continue into ours
         made = f"{text}{between}{line}{end}"
         if values(made).get(name) == value:
             return made
-    raise ValueError("what is added at its end would not be read as a line of its own")
+    raise ValueError("text added at its end would not be read as a separate line")

@@ -1,6 +1,6 @@
 """Is this node fit to be changed at all? Each reason not to has a stable reference; the agent's names where it has one.
 
-What the agent checks again right before it arms is refused here already, so that the plan shows it.
+What the agent checks again right before it arms is already refused here, so that the plan shows it.
 """
 
 from __future__ import annotations
@@ -15,26 +15,30 @@ from rollout.kubelet import fields, versions
 from rollout.kubelet.node import arguments, managers
 from rollout.kubelet.node.layout import Layout, LayoutError
 
-# May this kubelet be restarted at all, or would that put somebody else's edits in force?
+# May this kubelet be restarted at all, or would that put the edits of others in force?
 
 
 def check(now: Layout, ours: Collection[str]) -> None:
-    """Nobody else's edit may come into force by our restart; flags of the names ``ours`` are our own."""
+    """No edit by others may come into force by our restart; flags of the names ``ours`` are our own."""
     if now.running[1:] == now.asked:
         return
     runs, asked = others(now.running[1:], ours), others(now.asked, ours)
     if runs == asked:
         return
     said = [
-        *(f"{_safe(name, value)} runs but is not in the files" for name, value in runs if (name, value) not in asked),
         *(
-            f"{_safe(name, value)} is in the files but does not run"
+            f"{_safe(name, value)} is in the running process but not in the files"
+            for name, value in runs
+            if (name, value) not in asked
+        ),
+        *(
+            f"{_safe(name, value)} is in the files but not in the running process"
             for name, value in asked
             if (name, value) not in runs
         ),
     ]
     difference = ", ".join(said) or "the order differs"
-    raise LayoutError("layout-drifted", f"the kubelet does not run as its unit and files say: {difference}")
+    raise LayoutError("layout-drifted", f"the running kubelet differs from its unit and files: {difference}")
 
 
 def _safe(name: str, value: str) -> str:
@@ -81,7 +85,7 @@ def refusal(
 ) -> Refusal | None:
     """Why this node must be left alone, or ``None``.
 
-    ``assumed``: the minor that a kubelet too new to be known is taken for. ``accepted``: references that do not count.
+    ``assumed``: the minor that a too new kubelet is treated as. ``accepted``: references that do not count.
     """
     found = _first(_BEFORE, snapshot) or _version(snapshot, assumed) or _first(_AFTER, snapshot)
     return found or (None if LOG_UNREADABLE in accepted else _log(snapshot)) or _guard(snapshot, guard)
@@ -92,10 +96,10 @@ def _first(checks: Iterable[Callable[[Snapshot], Refusal | None]], snapshot: Sna
 
 
 def remarks(snapshot: Snapshot, assumed: int | None) -> tuple[Refusal, ...]:
-    """What to know of a node that is judged by another kubelet's rules than its own."""
+    """Remarks on a node that is judged by another kubelet's rules than its own."""
     if assumed is None or not versions.too_new(snapshot.kubelet_version):
         return ()
-    text = f"a kubelet {snapshot.kubelet_version} is newer than rollout knows; it is taken for 1.{assumed}, as you say"
+    text = f"kubelet {snapshot.kubelet_version} is newer than rollout supports; it is treated as 1.{assumed} (--assume-kubelet)"
     return (("kubelet-assumed", text),)
 
 
@@ -105,7 +109,7 @@ def _property(snapshot: Snapshot, name: str) -> str:
 
 
 def _machine(snapshot: Snapshot) -> Refusal | None:
-    return None if snapshot.machine_id else ("machine-id-unknown", "the node has no machine-id to recognise it by")
+    return None if snapshot.machine_id else ("machine-id-unknown", "the node has no machine-id that identifies it")
 
 
 def _version(snapshot: Snapshot, assumed: int | None) -> Refusal | None:
@@ -113,32 +117,32 @@ def _version(snapshot: Snapshot, assumed: int | None) -> Refusal | None:
     if not snapshot.kubelet_version:
         return _no_kubelet(snapshot)
     if found is None:
-        return "kubelet-version-unknown", f"the kubelet gives its version as {snapshot.kubelet_version!r}"
+        return "kubelet-version-unknown", f"the kubelet reports the unreadable version {snapshot.kubelet_version!r}"
     known = fields.known_minors()
     if found.minor not in known and not (versions.too_new(snapshot.kubelet_version) and assumed is not None):
         span = f"1.{known.start} to 1.{known.stop - 1}"
-        newer = "; --assume-kubelet takes it for one of these" if found.minor >= known.stop else ""
-        return "kubelet-version-unknown", f"rollout knows kubelets {span}, this one is {found.text}{newer}"
+        newer = "; --assume-kubelet treats it as one of these" if found.minor >= known.stop else ""
+        return "kubelet-version-unknown", f"rollout supports kubelets {span}, this one is {found.text}{newer}"
     return None
 
 
 def _no_kubelet(snapshot: Snapshot) -> Refusal:
     if _property(snapshot, "LoadState") == "not-found":
-        return "no-kubelet-unit", "the node has no kubelet: systemd knows no kubelet.service"
-    return "kubelet-version-unknown", "no kubelet program on the node says its version"
+        return "no-kubelet-unit", "the node has no kubelet: systemd has no kubelet.service"
+    return "kubelet-version-unknown", "no kubelet program on the node reports its version"
 
 
 def _unit(snapshot: Snapshot) -> Refusal | None:
     if snapshot.measurement.unit is None:
-        return "systemd-not-answering", "systemd did not say anything about kubelet.service"
+        return "systemd-not-answering", "systemd did not report kubelet.service"
     if "masked" in (_property(snapshot, "LoadState"), _property(snapshot, "UnitFileState")):
         return "unit-masked", "kubelet.service is masked"
     if _property(snapshot, "LoadState") == "not-found":
-        return "no-kubelet-unit", "systemd knows no kubelet.service"
+        return "no-kubelet-unit", "systemd has no kubelet.service"
     if _property(snapshot, "NeedDaemonReload") == "yes":
         return (
             "need-daemon-reload",
-            "somebody changed a unit file without systemctl daemon-reload; a restart would put it in force",
+            "a unit file was changed without systemctl daemon-reload; a restart would put the change in force",
         )
     return None
 
@@ -146,10 +150,10 @@ def _unit(snapshot: Snapshot) -> Refusal | None:
 def _state(snapshot: Snapshot) -> Refusal | None:
     kind = snapshot.facts.get("state-dir-fs", "")
     if kind in {"tmpfs", "ramfs"}:
-        return "state-not-persistent", f"/var/lib/rollout would lie on {kind} and be gone after a reboot"
+        return "state-not-persistent", f"/var/lib/rollout would be on {kind} and lost after a reboot"
     room = snapshot.facts.get("room-kib", "")
     if room.isdecimal() and int(room) < LEAST_ROOM_KIB:
-        return "no-room", f"only {room} KiB are free where the copies would lie"
+        return "no-room", f"only {room} KiB are free where the copies are stored"
     return None
 
 
@@ -163,35 +167,35 @@ def _transaction(snapshot: Snapshot) -> Refusal | None:
 def _alive(snapshot: Snapshot) -> Refusal | None:
     state, measured = _property(snapshot, "ActiveState"), snapshot.measurement
     if state != "active" or measured.process is None:
-        return "kubelet-not-running", f"the kubelet does not run (unit {state or 'unknown'}); it was sick before"
+        return "kubelet-not-running", f"the kubelet does not run (unit {state or 'unknown'}); it was unhealthy before"
     if measured.healthz is not None and _SICK.fullmatch(measured.healthz):
-        return "kubelet-unhealthy", f"the kubelet's healthz answers {measured.healthz!r}; it was sick before"
+        return "kubelet-unhealthy", f"the kubelet's healthz answers {measured.healthz!r}; it was unhealthy before"
     if measured.lenient:
         return (
             "config-lenient",
-            "the kubelet already ignores something in its configuration (lenient decoding, see its journal)",
+            "the kubelet already ignores part of its configuration (lenient decoding, see its journal)",
         )
     return None
 
 
 def _log(snapshot: Snapshot) -> Refusal | None:
-    """A kubelet accepts a misspelt field and says so in its log only (kubernetes #83204)."""
+    """A kubelet accepts a misspelt field and reports it only in its log (kubernetes #83204)."""
     if snapshot.measurement.lenient is not None:
         return None
     text = (
-        "not a line of the kubelet's log can be read, in the journal or in a file: nobody would see that it ignores a "
-        f"field. Send its log to the journal, or write `accept: [{LOG_UNREADABLE}]` into the playbook"
+        "the kubelet's log cannot be read, in the journal or in a file: an ignored "
+        f"field would go unnoticed. Send its log to the journal, or add `accept: [{LOG_UNREADABLE}]` to the playbook"
     )
     return LOG_UNREADABLE, text
 
 
 def _told(snapshot: Snapshot) -> Refusal | None:
-    """Files that the agent cannot name are not in the snapshot, and could say anything."""
+    """Files that the agent cannot name are not in the snapshot, and could contain anything."""
     said = snapshot.facts.get("odd-names", "")
     if not said:
         return None
     count, _, first = said.partition(" ")
-    text = f"the names of {count} files of the kubelet, its unit or its runtime hold blanks or other odd characters"
+    text = f"the names of {count} files of the kubelet, its unit or its runtime contain blanks or other odd characters"
     return "odd-names", f"{text}, first {first}; rename or remove them"
 
 
@@ -222,4 +226,4 @@ _AFTER: tuple[Callable[[Snapshot], Refusal | None], ...] = (
 )
 
 SICK = frozenset({"kubelet-not-running", "kubelet-unhealthy", "systemd-not-answering"})
-"""References that mean: this node was sick before we came (what preflight counts)."""
+"""References that mean: this node was already unhealthy (what preflight counts)."""

@@ -25,9 +25,9 @@ _PROGRAMS = frozenset({"kubelet", "hyperkube"})
 
 
 class LayoutError(ValueError):
-    """This node's layout is not one we may change; ``reference`` is stable.
+    """This node's layout is not one that we may change; ``reference`` is stable.
 
-    ``place``: in a template, where that is to blame. ``about``: the settings that it is about, where that is known.
+    ``place``: in a template, if that is the cause. ``about``: the settings that it concerns, if known.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class EnvHome:
 
 @dataclass(frozen=True, slots=True)
 class DropInHome:
-    """Flags go into a drop-in of ours that restates ``ExecStart=``."""
+    """Flags go into a drop-in of ours that repeats ``ExecStart=``."""
 
     path: str = DROP_IN
 
@@ -86,7 +86,7 @@ class Layout:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The environment that the unit gives its kubelet."""
+        """The environment that the unit gives to its kubelet."""
         return _environment(self.start, self.environments)[0]
 
     @property
@@ -96,20 +96,20 @@ class Layout:
 
     @property
     def reads_variable(self) -> bool:
-        """Whether the command line splits ``KUBELET_EXTRA_ARGS`` into words of its own."""
+        """Whether the command line splits ``KUBELET_EXTRA_ARGS`` into separate words."""
         return f"${VARIABLE}" in unit_file.exec_words(self.start.command)
 
 
 def text_of(state: FileState | None, path: str) -> str:
-    """The text of a file the snapshot holds, or why it cannot be used."""
+    """The text of a file in the snapshot, or why it cannot be used."""
     if state is None:
-        raise LayoutError("layout-not-understood", f"the snapshot does not hold {path}")
+        raise LayoutError("layout-not-understood", f"the snapshot does not contain {path}")
     if state.kind == "absent":
-        raise LayoutError("not-a-regular-file", f"{path} is not there")
+        raise LayoutError("not-a-regular-file", f"{path} does not exist")
     if state.kind != "regular":
         raise LayoutError("not-a-regular-file", f"{path} is not a regular file ({state.kind})")
     if state.content is None:
-        raise LayoutError("file-too-large", f"{path} has {state.size} bytes, more than the agent sends")
+        raise LayoutError("file-too-large", f"{path} has {state.size} bytes, more than the agent can send")
     try:
         return state.content.decode()
     except UnicodeDecodeError:
@@ -131,7 +131,7 @@ def find(snapshot: Snapshot) -> Layout:
 
 
 def rewritten(layout: Layout, texts: Mapping[str, str]) -> Layout:
-    """The layout once these files (environment files that the unit reads, our drop-in) hold these texts."""
+    """The layout once these files (environment files that the unit reads, our drop-in) contain these texts."""
     named = {entry.path for entry in layout.start.files}
     environments = {**layout.environments, **{path: text for path, text in texts.items() if path in named}}
     units = {path: text for path, text in texts.items() if path not in named}
@@ -166,7 +166,7 @@ def _unit_texts(snapshot: Snapshot) -> dict[str, str]:
     unit = snapshot.measurement.unit
     fragment = unit.properties.get("FragmentPath", "") if unit else ""
     if unit is None or not fragment:
-        raise LayoutError("no-kubelet-unit", f"systemd knows no file of {UNIT}")
+        raise LayoutError("no-kubelet-unit", f"systemd reports no unit file for {UNIT}")
     drop_ins = unit.properties.get("DropInPaths", "").split()
     return {path: text_of(snapshot.files.get(path), path) for path in (fragment, *drop_ins)}
 
@@ -184,7 +184,7 @@ def _environments(snapshot: Snapshot, start: unit_file.UnitStart) -> dict[str, s
 
 
 def _environment(start: unit_file.UnitStart, texts: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Variables and the file each is from; files beat ``Environment=``, later files beat earlier ones."""
+    """Variables and the file that sets each; files override ``Environment=``, later files override earlier ones."""
     environment = dict(start.environment)
     sources: dict[str, str] = {}
     for entry in start.files:
@@ -215,7 +215,7 @@ def _flags_home(
 
 
 def runtime(flags: Layout, version: Version, endpoint_field: object) -> Runtime:
-    """Who runs the containers: dockershim up to 1.23 unless told otherwise, else by the endpoint's socket."""
+    """The node's runtime: dockershim up to 1.23 unless a flag names another, else by the endpoint's socket."""
     kind = flags.flag("--container-runtime") or ("docker" if version.minor < 24 else "remote")
     if kind == "docker":
         return Runtime.DOCKERSHIM if version.minor < 24 else Runtime.UNKNOWN
@@ -223,7 +223,7 @@ def runtime(flags: Layout, version: Version, endpoint_field: object) -> Runtime:
     endpoint = flags.flag("--container-runtime-endpoint") or endpoint_field or default
     sockets = {
         "cri-dockerd": Runtime.CRI_DOCKERD,
-        "dockershim": Runtime.CRI_DOCKERD,  # the socket cri-dockerd took over in its first releases
+        "dockershim": Runtime.CRI_DOCKERD,  # cri-dockerd's socket in its first releases
         "containerd": Runtime.CONTAINERD,
         "crio": Runtime.CRIO,
     }

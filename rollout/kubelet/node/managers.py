@@ -1,8 +1,8 @@
-"""What else configures a node: systems that own the kubelet's configuration, and managers that may write it again.
+"""What else configures a node: systems that own the kubelet's configuration, and managers that may overwrite it.
 
-The agent tells marks (``fact manager-NAME MARK…``: paths, units with ``:enabled`` and ``:active``, ``cron``), ``fact os ID``
-and ``fact reboot-pending PATH``. A mark says that something is installed, not that it manages the kubelet: only an owner
-is a reason to refuse.
+The agent reports marks (``fact manager-NAME MARK…``: paths, units with ``:enabled`` and ``:active``, ``cron``), ``fact
+os ID`` and ``fact reboot-pending PATH``. A mark means that something is installed, not that it manages the kubelet.
+Only an owner is a reason to refuse.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from rollout.core.model.plan import Change
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.model.verification import KUBEADM_CONFIG
 
-# Living with kubeadm, which owns the file that it made.
+# kubeadm, which owns the file that it made.
 #
-# ``kubeadm upgrade node`` writes ``/var/lib/kubelet/config.yaml`` anew from the ConfigMap ``kubelet-config`` in
-# ``kube-system`` (``kubelet-config-1.N`` before 1.24), with the patches of ``--patches`` laid over it (target
-# ``kubeletconfiguration``, from kubeadm 1.25 on, kubernetes #110405), after a copy to
-# ``/etc/kubernetes/tmp/kubeadm-kubelet-config…/config.yaml`` (cmd/kubeadm/app/phases/upgrade/postupgrade.go).
-# What was changed on the node alone is gone then.
+# ``kubeadm upgrade node`` rewrites ``/var/lib/kubelet/config.yaml`` from the ConfigMap ``kubelet-config`` in
+# ``kube-system`` (``kubelet-config-1.N`` before 1.24). It applies the patches of ``--patches`` (target
+# ``kubeletconfiguration``, from kubeadm 1.25 on, kubernetes #110405). Before that it copies the old file to
+# ``/etc/kubernetes/tmp/kubeadm-kubelet-config…/config.yaml`` (cmd/kubeadm/app/phases/upgrade/postupgrade.go). Changes
+# that were made only on the node are then lost.
 
 
 FLAGS_FILE = "/var/lib/kubelet/kubeadm-flags.env"
@@ -27,7 +27,7 @@ FLAGS_FILE = "/var/lib/kubelet/kubeadm-flags.env"
 
 REMARK = "kubeadm-rewrites"
 REMARK_TEXT = (
-    f"the next `kubeadm upgrade node` writes {KUBEADM_CONFIG} anew from the ConfigMap, without this change;"
+    f"the next `kubeadm upgrade node` rewrites {KUBEADM_CONFIG} from the ConfigMap, without this change;"
     " `rollout export kubeadm` prints the patch that keeps it"
 )
 
@@ -43,7 +43,7 @@ Said = tuple[str, str]
 """A reference and one line of text."""
 
 _OWNERS: Mapping[str, str] = {
-    "mco": "OpenShift's Machine Config Operator owns this node's files: it would find the change, call the node degraded"
+    "mco": "OpenShift's Machine Config Operator owns this node's files: it would find the change, mark the node degraded"
     " and stop updating its pool. Change a KubeletConfig or MachineConfig object instead",
     "talos": "Talos generates the kubelet's configuration from its machine config and keeps /etc read-only. Change"
     " machine.kubelet in the machine config (talosctl patch machineconfig) instead",
@@ -63,7 +63,7 @@ _DISABLED = "agent_disabled.lock"
 
 
 def refusal(snapshot: Snapshot) -> Said | None:
-    """Whose the kubelet's configuration is, if it is not ours to change: ``managed-by-NAME``, the consequence, the way."""
+    """The owner of the kubelet's configuration, if it is not rollout: ``managed-by-NAME``, the consequence, what to do."""
     for name, text in _OWNERS.items():
         marks = snapshot.facts.get(f"manager-{name}", "")
         evidence = f"/etc/os-release: ID={name}" if snapshot.facts.get("os") == name else marks
@@ -73,7 +73,7 @@ def refusal(snapshot: Snapshot) -> Said | None:
 
 
 def remarks(snapshot: Snapshot) -> tuple[Said, ...]:
-    """What to know before this node is changed, worst first. Texts are alike on nodes with the same marks."""
+    """Remarks for a node before it is changed, worst first. Nodes with the same marks have the same texts."""
     said = [
         (f"may-be-undone-by-{name}", _undone(name, snapshot.facts[f"manager-{name}"]))
         for name in _MANAGERS
@@ -81,13 +81,17 @@ def remarks(snapshot: Snapshot) -> tuple[Said, ...]:
     ]
     pending = snapshot.facts.get("reboot-pending", "")
     if pending:
-        text = f"{pending} is there: kured or somebody else may reboot the node during the run"
-        said.append(("reboot-pending", f"{text}; an armed change is then taken back at boot"))
+        text = f"{pending} exists: kured or another tool may reboot the node during the run"
+        said.append(("reboot-pending", f"{text}; an armed change is then reverted at boot"))
     return tuple(said)
 
 
 def _undone(name: str, marks: str) -> str:
     title, occasion = _MANAGERS[name]
     if _DISABLED in marks:
-        return f"{title} is here but disabled by its lock; once enabled it may write these files again (found: {marks})"
-    return f"{title} is here: {occasion} may write these files again, unless it leaves them alone (found: {marks})"
+        return (
+            f"{title} is installed but disabled by its lock; once enabled it may overwrite these files (found: {marks})"
+        )
+    return (
+        f"{title} is installed: {occasion} may overwrite these files, unless it does not manage them (found: {marks})"
+    )

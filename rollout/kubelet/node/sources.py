@@ -1,4 +1,6 @@
-"""What a node's kubelet starts from: its snapshot and layout as ``configuration.outcome.Sources``, now and after a change."""
+"""What a node's kubelet starts from, now and after a change: its snapshot and layout as
+``configuration.outcome.Sources``.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,11 @@ from rollout.kubelet.runtime_versions import Runtime
 from rollout.kubelet.versions import Version
 
 DROP_INS_ALLOWED = "KUBELET_CONFIG_DROPIN_DIR_ALPHA"
-"""What kubelets 1.28 and 1.29 look for in their environment before they take ``--config-dir`` (KEP-3983)."""
+"""The variable that kubelets 1.28 and 1.29 require in their environment before they accept ``--config-dir`` (KEP-3983).
+"""
 
 NODES_OWN = frozenset({"--hostname-override", "--node-ip"})
-"""Flags that differ from node to node; a kubelet takes any text and its configuration does not hang on it."""
+"""Flags that differ from node to node. A kubelet accepts any text, and its configuration does not depend on it."""
 
 _CGROUP_V1 = {"v1": True, "v2": False}
 
@@ -37,7 +40,7 @@ def sources_of(snapshot: Snapshot, now: Layout) -> Sources:
 
 
 def after(sources: Sources, then: Layout, written: Mapping[str, bytes]) -> Sources:
-    """The same node once these files hold these bytes and its unit starts what ``then`` says."""
+    """The same node once these files contain these bytes and its unit starts the command of ``then``."""
     config = sources.config
     path = then.config_path
     if path in written:
@@ -76,10 +79,10 @@ def _drop_ins(snapshot: Snapshot, directory: str) -> tuple[File, ...] | None:
         return None
     truncated = snapshot.facts.get("config-dir-truncated", "")
     if truncated:
-        raise LayoutError("config-dir-not-understood", f"{directory} holds more than the agent tells: {truncated}")
+        raise LayoutError("config-dir-not-understood", f"{directory} contains more than the agent lists: {truncated}")
     state = snapshot.files.get(directory)
     if state is None or state.kind != "directory":
-        what = "is not in the snapshot; read the node again" if state is None else f"is no directory ({state.kind})"
+        what = "is not in the snapshot; read the node again" if state is None else f"is not a directory ({state.kind})"
         raise LayoutError("config-dir-not-understood", f"--config-dir={directory} {what}")
     found = [
         path
@@ -90,7 +93,7 @@ def _drop_ins(snapshot: Snapshot, directory: str) -> tuple[File, ...] | None:
 
 
 def _environment(snapshot: Snapshot, now: Layout) -> dict[str, str]:
-    """What the running kubelet has or the unit gives it, of what it looks up."""
+    """The variables that a kubelet looks up, as the running kubelet has them or the unit sets them."""
     said = now.variables.get(DROP_INS_ALLOWED, "") or snapshot.facts.get("config-dir-alpha", "")
     return {DROP_INS_ALLOWED: said} if said else {}
 
@@ -100,13 +103,13 @@ def _walked(path: str) -> tuple[str, ...]:
 
 
 def outcome_of(version: Version, sources: Sources) -> KubeletOutcome:
-    """What this kubelet makes of it. Remembered: a fleet has few distinct files, flags and versions."""
+    """The kubelet's outcome for these sources. Cached: a fleet has few distinct files, flags and versions."""
     environment = tuple(sorted(sources.environment.items()))
     return _outcome(version, sources.config, sources.drop_ins, _alike(sources.flags), environment, sources.cgroup_v1)
 
 
 def _alike(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The command line without what tells one node from the other."""
+    """The command line without what distinguishes one node from another."""
     own = {at for flag in arguments.given(words) if flag.name in NODES_OWN for at in range(flag.start, flag.end)}
     return tuple(word for at, word in enumerate(words) if at not in own) if own else words
 
@@ -123,12 +126,12 @@ def _outcome(
     return startup.outcome(version, Sources(config, drop_ins, flags, dict(environment), cgroup_v1))
 
 
-# One node as planning sees it: how its kubelet is started, from what, and what that kubelet makes of it.
+# One node as planning sees it: how its kubelet is started, from what, and the kubelet's outcome.
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """``outcome`` is what the kubelet makes of ``sources`` today: it starts, else the node was refused."""
+    """``outcome`` is the kubelet's outcome for ``sources`` today: it starts, else the node was refused."""
 
     node: Node
     snapshot: Snapshot
@@ -140,16 +143,20 @@ class Found:
 
 
 def find(snapshot: Snapshot, version: Version, node: Node) -> Found:
-    """What was found, or ``LayoutError``. A kubelet that runs although by us it would not start is not understood."""
+    """What was found, or ``LayoutError``. A kubelet that runs although we expect that it would not start is not
+    understood.
+    """
     now = layout.find(snapshot)
     if now.flag("--dynamic-config-dir"):
         said = f"--dynamic-config-dir={now.flag('--dynamic-config-dir')}"
-        raise LayoutError("config-dir-in-use", f"{said}: the API server decides what the kubelet's configuration is")
+        raise LayoutError("config-dir-in-use", f"{said}: the kubelet's configuration comes from the API server")
     given = sources_of(snapshot, now)
     outcome = outcome_of(version, given)
     if not outcome.starts:
         fitness.check(now, ())
-        message = f"this kubelet runs, but by our reading it would not start with what is on the node: {fatal(outcome)}"
+        message = (
+            f"this kubelet runs, but by rollout's check it would not start with the files on the node: {fatal(outcome)}"
+        )
         raise LayoutError("config-not-understood", message)
     runtime = layout.runtime(now, version, outcome.effective.get("containerRuntimeEndpoint"))
     return Found(node, snapshot, version, now, given, outcome, runtime)
@@ -158,4 +165,4 @@ def find(snapshot: Snapshot, version: Version, node: Node) -> Found:
 def fatal(outcome: KubeletOutcome) -> str:
     """Why the kubelet does not start, in its own words."""
     said = [message.text for message in outcome.messages if message.level is MessageLevel.FATAL]
-    return "; ".join(said) or "it gives no reason"
+    return "; ".join(said) or "no reason given"

@@ -86,7 +86,7 @@ def _joined(text: str) -> list[str]:
 
 
 def _continued(line: str) -> bool:
-    """Whether the line's last character is a backslash that none before it takes."""
+    """Whether the line ends with a backslash that is not itself escaped."""
     stripped = line.rstrip(_BLANKS)
     odd = (len(stripped) - len(stripped.rstrip("\\"))) % 2 == 1
     if odd and stripped != line:
@@ -95,7 +95,9 @@ def _continued(line: str) -> bool:
 
 
 def start(texts: Mapping[str, str]) -> UnitStart:
-    """Fragment and drop-ins (path → text, in order) folded; ``ValueError`` says what we do not understand."""
+    """Fragment and drop-ins (path → text, in order) folded; ``ValueError`` gives the reason if we do not understand
+    them.
+    """
     commands: list[tuple[str, str]] = []
     environment: dict[str, str] = {}
     files: list[EnvironmentFile] = []
@@ -124,7 +126,7 @@ def _no_escapes(value: str, where: str) -> None:
     """systemd reads C escapes here and warns of unknown ones; only an escaped quote or backslash is the same for us."""
     for found in _ESCAPE.finditer(value):
         if found[1] not in {"\\", '"', "'"}:
-            raise ValueError(f"{where} holds the escape \\{found[1]}")
+            raise ValueError(f"{where} contains the escape \\{found[1]}")
 
 
 def _environment_file(value: str) -> EnvironmentFile:
@@ -137,16 +139,16 @@ def _environment_file(value: str) -> EnvironmentFile:
 def _specifiers(text: str) -> str:
     """``%%`` is a percent sign; any other specifier is not expanded by us."""
     if "%" in text.replace("%%", ""):
-        raise ValueError(f"{text!r} holds a systemd specifier")
+        raise ValueError(f"{text!r} contains a systemd specifier")
     return text.replace("%%", "%")
 
 
 def expand(command: str, file: str, environment: Mapping[str, str], sources: Mapping[str, str]) -> tuple[Piece, ...]:
     """The words systemd would run (src/basic/env-util.c, ``replace_env_argv``).
 
-    A word that begins with ``$`` names a variable up to its end and is replaced by it, split at blanks (nothing if unset);
-    ``${NAME}`` anywhere is replaced without splitting; ``$$`` is a dollar sign. ``sources`` says which file a variable's
-    value is from.
+    A word that begins with ``$`` names a variable up to its end and is replaced by it, split at blanks (nothing if
+    unset); ``${NAME}`` anywhere is replaced without splitting; ``$$`` is a dollar sign. ``sources``: the file that sets
+    a variable's value.
     """
     pieces: list[Piece] = []
     for word in exec_words(command):
@@ -168,7 +170,7 @@ def exec_words(command: str) -> tuple[str, ...]:
     _no_escapes(command, "ExecStart=")
     words = tuple(_specifiers(word.text) for word in arguments.split(command))
     if ";" in words:
-        raise ValueError("ExecStart= holds several commands")
+        raise ValueError("ExecStart= contains several commands")
     return words
 
 
@@ -194,22 +196,22 @@ def _braced(word: str, environment: Mapping[str, str]) -> str:
 def quote(word: str) -> str:
     """``word`` for an ``ExecStart=`` line: nothing in it is expanded."""
     if any(mark in word for mark in "\n\r\0"):
-        raise ValueError("a line end cannot stand in a unit file")
+        raise ValueError("a unit file cannot contain a line end")
     return arguments.quote(word.replace("%", "%%").replace("$", "$$"))
 
 
 def merge(command: str, ours: tuple[str, ...]) -> str:
-    """``command`` with each of our ``--flag=value`` in force, everything else as it stands."""
+    """``command`` with each of our ``--flag=value`` in force, everything else unchanged."""
     return arguments.merge(command, tuple(argument.replace("%", "%%").replace("$", "$$") for argument in ours))
 
 
 def drop_in_order(path: str) -> str:
-    """systemd applies drop-ins sorted by file name, whatever directory they lie in."""
+    """systemd applies drop-ins sorted by file name, in whichever directory they are."""
     return path.rsplit("/", 1)[-1]
 
 
 def without(command: str, names: Collection[str]) -> str:
-    """``command`` without the flags of these names that are written out in it."""
+    """``command`` without the flags of these names that it contains literally."""
     program, *rest = arguments.split(command)
     at = rest[0].start if rest else program.end
     return (command[:at] + arguments.without(command[at:], names)).rstrip(_BLANKS)

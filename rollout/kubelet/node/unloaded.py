@@ -1,7 +1,8 @@
-"""What stands in a node's files and is not in force: they changed after the process started that reads them.
+"""Values in a node's files that are not in force: the files changed after the process that reads them started.
 
-A restart of ours would bring all of it into force, so each such value is told, and those that nobody asked for need the
-playbook's word. What the running process has is known from ``/configz`` or from our last transaction; else it is *unknown*.
+A restart of ours would put all of them in force. So each such value is reported, and the playbook must accept those
+that no setting asks for. The values of the running process are known from ``/configz`` or from our last transaction;
+otherwise they are *unknown*.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from rollout.kubelet.node import layout, sources
 from rollout.kubelet.node.layout import UNIT, LayoutError
 from rollout.kubelet.node.sources import Found
 
-# The configuration that a running kubelet has read, where its files have changed since.
+# The configuration that a running kubelet has read, if its files have changed since.
 
 
 LOADED = "loaded."
-"""How the agent's facts begin that name the transaction that started a unit's process."""
+"""The prefix of the agent's facts that name the transaction which started a unit's process."""
 
 
 def is_asked_for(snapshot: Snapshot) -> bool:
@@ -35,7 +36,7 @@ def is_asked_for(snapshot: Snapshot) -> bool:
 
 
 def effective(snapshot: Snapshot, loaded: Mapping[str, bytes]) -> str:
-    """Canonical JSON of what the kubelet made of these bytes, path → content; ``""`` where not all of them are known."""
+    """Canonical JSON of the kubelet's outcome for these bytes, path → content; ``""`` if not all of them are known."""
     version = versions.parse(snapshot.kubelet_version)
     if version is None or version.minor not in fields.known_minors() or not is_asked_for(snapshot):
         return ""
@@ -64,12 +65,12 @@ class Unloaded:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a playbook may call it in ``accept``: each part of its path from the top, or its file."""
+        """The names that a playbook may use for it in ``accept``: each part of its path from the top, or its file."""
         return (self.file, *(".".join(self.field[: end + 1]) for end in range(len(self.field))))
 
 
 def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
-    """Fields of the kubelet's ``--config`` and drop-ins whose value in force is another one, or not known."""
+    """Fields of the kubelet's ``--config`` and drop-ins with another value in force, or an unknown one."""
     stale = {entry.path: entry for entry in found.snapshot.stale if entry.unit == UNIT}
     files = [file.path for file in files_of(found.sources) if file.path in stale]
     if not files:
@@ -92,12 +93,12 @@ def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
 
 
 def of_runtime(snapshot: Snapshot, units: Collection[str]) -> tuple[Unloaded, ...]:
-    """Files of these units' processes; nothing tells which values of theirs are in force."""
+    """Files of these units' processes; nothing shows which of their values are in force."""
     return tuple(Unloaded((), entry.path, f"{entry.path} ({how(entry)})") for entry in edited(snapshot, units))
 
 
 def edited(snapshot: Snapshot, units: Collection[str]) -> tuple[Stale, ...]:
-    """The configuration files among those. Command lines are compared for themselves, so files of systemd do not count."""
+    """The configuration files among those. Command lines are compared separately, so systemd's files do not count."""
     return tuple(entry for entry in snapshot.stale if entry.unit in units and "/systemd/" not in entry.path)
 
 
@@ -107,13 +108,13 @@ def how(entry: Stale) -> str:
 
 
 def config_is_stale(snapshot: Snapshot, given: Sources) -> bool:
-    """Whether what the running kubelet has of its configuration is to be asked for."""
+    """Whether the configuration of the running kubelet must be read."""
     stale = {entry.path for entry in snapshot.stale if entry.unit == UNIT}
     return any(file.path in stale for file in files_of(given))
 
 
 def with_files(given: Sources, held: Mapping[str, bytes]) -> Sources:
-    """These sources as they were when these files held these bytes."""
+    """These sources as they were when these files contained these bytes."""
     config = given.config and replace(given.config, content=held.get(given.config.path, given.config.content))
     drop_ins = given.drop_ins and tuple(
         replace(file, content=held.get(file.path, file.content)) for file in given.drop_ins
@@ -122,7 +123,7 @@ def with_files(given: Sources, held: Mapping[str, bytes]) -> Sources:
 
 
 def says(wanted: Mapping[str, Value], path: Path) -> bool:
-    """Whether ``wanted`` speaks of the value at ``path``, or of all around it."""
+    """Whether ``wanted`` sets the value at ``path``, or everything around it."""
     found: Value = dict(wanted)
     for key in path:
         if not isinstance(found, dict):
@@ -143,7 +144,7 @@ def _unloaded(path: Path, file: str, old: str, new: str) -> Unloaded:
 
 
 def _origin(found: Found, path: Path, files: list[str]) -> str:
-    """The file that says it; a value that was taken out is no longer in the one that changed."""
+    """The file that sets it. A removed value is no longer in the file that changed."""
     origin = found.outcome.origins.get(path[0])
     return origin.where if origin and origin.where in files else files[0]
 

@@ -75,7 +75,7 @@ def of_node(here: NodeImpact) -> Iterator[Said]:
         yield from _of_version(here)
         yield (
             "back-offs-emptied",
-            "image and crash back-offs are forgotten: all that waits is pulled at once, within the kubelet's limits",
+            "image and crash back-offs are reset: all waiting images are pulled at once, within the kubelet's limits",
         )
         yield "sessions-break", "exec, attach, logs -f and port-forward through this kubelet end"
         yield from _devices(here)
@@ -86,12 +86,12 @@ def _of_version(here: NodeImpact) -> Iterator[Said]:
     if here.minor < READINESS_KEPT and here.probed != 0:
         many = "" if here.probed is None else ", where there are any"
         text = (
-            f"pods with a readiness probe{many} are NotReady until it has passed again (kubernetes #78733); the node counts"
+            f"pods with a readiness probe{many} are NotReady until the probe passes again (kubernetes #78733); the node counts"
             f" as unavailable for {settle(here.minor):g} s"
         )
         yield "readiness-flap", text
     if here.minor < READY_KEPT:
-        yield "not-ready-flip", "the Node can say NotReady for up to 10 s (kubernetes #122338)"
+        yield "not-ready-flip", "the Node can be NotReady for up to 10 s (kubernetes #122338)"
 
 
 def _devices(here: NodeImpact) -> Iterator[Said]:
@@ -107,14 +107,14 @@ def _containers(here: NodeImpact) -> Iterator[Said]:
     on_disk = versions.parse(here.snapshot.kubelet_version)
     if running is None or on_disk is None or running.minor == on_disk.minor:
         return
-    upgrade = f"kubelet {running.text} runs and {on_disk.text} is on disk: the restart brings the other one"
+    upgrade = f"kubelet {running.text} runs and {on_disk.text} is on disk: the restart starts the one on disk"
     crossed = (running.minor < HASH_OF_NAME_AND_IMAGE) != (on_disk.minor < HASH_OF_NAME_AND_IMAGE)
     if crossed:
         yield "containers-restart", f"{upgrade}, and every container is restarted (kubernetes #129385)"
     elif on_disk.minor < HASH_OF_NAME_AND_IMAGE:
-        yield "containers-restart", f"{upgrade}, and containers whose definition it reads otherwise are restarted"
+        yield "containers-restart", f"{upgrade}, and containers whose definition it reads differently are restarted"
     else:
-        yield "containers-restart", f"{upgrade}; drain the node first, as minor upgrades need it"
+        yield "containers-restart", f"{upgrade}; drain the node first, as for a minor upgrade"
 
 
 def pulls_text(here: Sequence[NodeImpact]) -> str:
@@ -144,7 +144,7 @@ def _pods(lost: Sequence[Rejected]) -> str:
 
 
 def _reason(lost: Rejected) -> str:
-    return "others are killed to make room for it" if lost.reason == PREEMPTING else lost.reason
+    return "other pods are killed to make room for it" if lost.reason == PREEMPTING else lost.reason
 
 
 def _listed(names: Sequence[str]) -> str:

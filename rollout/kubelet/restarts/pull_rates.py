@@ -62,6 +62,6 @@ def would_fail(rate: PullRate) -> str:
         return ""
     many = "any number of pulls" if rate.parallel is None else f"{rate.parallel} pulls"
     return (
-        f"{many} may begin at once on a node, and registryBurst is {rate.burst}: those beyond it and {rate.qps} a second"
-        " fail at once with `pull QPS exceeded`, they do not wait"
+        f"{many} may start at once on a node, and registryBurst is {rate.burst}: pulls beyond it and {rate.qps} a second"
+        " fail at once with `pull QPS exceeded`; they do not wait"
     )

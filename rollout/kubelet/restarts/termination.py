@@ -33,9 +33,9 @@ def kept_back(pod: LeavingPod, evict_too: Collection[EvictToo]) -> str:
     if pod.stays:
         return ""
     if not pod.controlled and EvictToo.BARE not in evict_too:
-        return f"nothing makes pod {pod.name} anew; `drain: {{evictToo: [bare]}}` lets it go"
+        return f"nothing recreates pod {pod.name}; `drain: {{evictToo: [bare]}}` allows its eviction"
     if pod.local and EvictToo.LOCAL not in evict_too:
-        return f"pod {pod.name} has an emptyDir; `drain: {{evictToo: [local]}}` lets it go"
+        return f"pod {pod.name} has an emptyDir; `drain: {{evictToo: [local]}}` allows its eviction"
     return ""
 
 
@@ -86,7 +86,7 @@ def _end(pod: LeavingPod, container: ContainerEnd, minor: int) -> Termination:
     given = timeout(minor, grace, hook, override)
     if given is None:
         return Termination(
-            None, f"a kubelet 1.{minor} hands {override} s to the runtime, and docker then waits for ever"
+            None, f"kubelet 1.{minor} passes {override} s to the runtime, and docker then waits without a limit"
         )
     if hook:
         return Termination(hook + given, _with_hook(container, minor, grace, hook, given))

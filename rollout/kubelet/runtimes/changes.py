@@ -51,21 +51,21 @@ def _unloaded(snapshot: Snapshot, units: set[str]) -> RuntimeChange:
     return RuntimeChange(
         units=late,
         disruption=Disruption.RESTART_RUNTIME,
-        notes=(f"restart of {', '.join(late)}: {files}, so what the running process has of it is unknown",),
+        notes=(f"restart of {', '.join(late)}: {files}, so it is unknown what the running process has loaded",),
     )
 
 
 def _containerd(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
     found = runtime_versions.version_of(Runtime.CONTAINERD, snapshot.runtimes)
     if found is None:
-        raise LayoutError("runtime-version-unknown", "the node does not say which containerd it runs")
+        raise LayoutError("runtime-version-unknown", "the node does not report its containerd version")
     return containerd.change(snapshot, wanted, found)
 
 
 def _crio(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
     found = runtime_versions.version_of(Runtime.CRIO, snapshot.runtimes)
     if found is None:
-        raise LayoutError("runtime-version-unknown", "the node does not say which CRI-O it runs")
+        raise LayoutError("runtime-version-unknown", "the node does not report its CRI-O version")
     return crio.change(snapshot, wanted[DEADLINE], found)
 
 

@@ -18,8 +18,8 @@ from rollout.kubelet.runtimes.outcome import Part, RuntimeChange, TomlKey
 
 UNIT = "containerd.service"
 _TRANSFER_DEADLINE = (
-    "imagePullProgressDeadline counts layers that report progress from containerd 2.1 on (transfer service):"
-    " a registry that hangs before the first layer is not cut by it"
+    "imagePullProgressDeadline covers only layers that report progress, from containerd 2.1 on (transfer service):"
+    " it does not end a pull that hangs before the first layer"
 )
 _TRANSFER_TABLE = (
     "maxConcurrentDownloads goes to the transfer service's table: in the CRI's, containerd 2.1 and later would fall back"
@@ -43,7 +43,7 @@ def _part(snapshot: Snapshot, config: Config, setting: Setting) -> Part:
     row = intents.row(setting.name, Runtime.CONTAINERD, config.containerd)
     if row is None or row.refusal:
         raise LayoutError(
-            "setting-unsupported", row.refusal if row else f"containerd {config.containerd.text} is not known"
+            "setting-unsupported", row.refusal if row else f"rollout does not know containerd {config.containerd.text}"
         )
     if setting.name == MIRRORS:
         return mirrors.part(snapshot, config, setting, row)
@@ -64,7 +64,7 @@ def _downloads(config: Config, setting: Setting, row: Row) -> Part:
     if config.containerd.number < (2, 1, 0):
         return _key(setting, row, place, ())
     if local == (row.key,) and str(setting.value) == row.default:
-        message = f"{row.key} in the CRI's table of {place.path} keeps containerd on local pulls; 3 there would end that. Remove it by hand"
+        message = f"{row.key} in the CRI's table of {place.path} keeps containerd on local pulls; the value 3 would end that. Remove the key by hand"
         raise LayoutError("containerd-config", message)
     return _key(setting, row, place, (f"this containerd pulls locally because of {', '.join(local)}",))
 

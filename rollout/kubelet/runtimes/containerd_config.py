@@ -141,7 +141,8 @@ class Config:
         if twice or not fits:
             name = f'[plugins."{table[1]}"]'
             raise LayoutError(
-                "containerd-config", f"{file.path} (version {file.version}) sets our key in {name}, of another version"
+                "containerd-config",
+                f"{file.path} (version {file.version}) sets the key in {name}, a table of another version",
             )
 
 
@@ -150,7 +151,7 @@ def load(snapshot: Snapshot, command: Command, containerd: RuntimeVersion) -> Co
     flagged = command.flag("--config", "--c")
     text = node_files.text(snapshot.files, flagged or MAIN)
     if text is None and flagged:
-        raise LayoutError("containerd-config", f"containerd is told --config {flagged}, which is absent")
+        raise LayoutError("containerd-config", f"containerd runs with --config {flagged}, which does not exist")
     if text is None:
         version = 3 if containerd.major >= 2 else 2
         return Config(containerd, (ConfigFile(MAIN, "", {"version": version}),), made=True)
@@ -169,7 +170,10 @@ def _with_imports(snapshot: Snapshot, main: ConfigFile, containerd: RuntimeVersi
             continue
         text = node_files.text(snapshot.files, path)
         if text is None or len(loaded) >= _MOST_FILES:
-            raise LayoutError("containerd-config", f"{main.path} imports {path}, which is absent or one of too many")
+            raise LayoutError(
+                "containerd-config",
+                f"{main.path} imports {path}, which does not exist or is not among the files that the agent lists",
+            )
         loaded[path] = ConfigFile(path, text, toml_edit.read(text, path))
         pending = [*pending, *_imports(snapshot, loaded[path], containerd)]
     return tuple(loaded.values())
@@ -185,7 +189,9 @@ def _imports(snapshot: Snapshot, file: ConfigFile, containerd: RuntimeVersion) -
         raise LayoutError("containerd-config", f"{file.path}: imports is not a list of paths")
     wandering = [entry for entry in said if "*" in entry and not entry.startswith("/")]
     if wandering and containerd.major < 2:
-        message = f"{file.path} imports {wandering[0]}, a relative pattern: releases of containerd 1.x look for it in different places"
+        message = (
+            f"{file.path} imports {wandering[0]}, a relative pattern: releases of containerd 1.x resolve it differently"
+        )
         raise LayoutError("containerd-config", message)
     return [path for entry in said for path in _matches(snapshot, node_files.beside(file.path, entry))]
 
@@ -196,7 +202,7 @@ def _matches(snapshot: Snapshot, path: str) -> list[str]:
     if any(mark in path for mark in "?[\\"):
         raise LayoutError("containerd-config", f"imports {path}: only * is understood in a pattern")
     if any(name.startswith("containerd-") and name.endswith("-truncated") for name in snapshot.facts):
-        raise LayoutError("containerd-config", f"imports {path}: more files than the agent tells")
+        raise LayoutError("containerd-config", f"imports {path}: more files than the agent lists")
     return sorted(
         found
         for found, state in snapshot.files.items()
@@ -216,10 +222,10 @@ def _check_version(config: Config) -> None:
     latest = 2 if not config.merges else 4 if config.containerd.number >= (2, 3, 0) else 3
     if main.version < 2:
         said = "gives no version (so 1)" if main.version == 0 else f"is of version {main.version}"
-        raise LayoutError("containerd-config", f"{main.path} {said}; rollout edits files that say version = 2 or later")
+        raise LayoutError("containerd-config", f"{main.path} {said}; rollout edits files with version = 2 or later")
     if any(not 2 <= version <= latest for version in versions):
         known = "version 2" if latest == 2 else f"versions 2 to {latest}"
         message = (
-            f"containerd {config.containerd.text} reads config {known}, {main.path} and its imports say {versions}"
+            f"containerd {config.containerd.text} reads config {known}, {main.path} and its imports have {versions}"
         )
         raise LayoutError("containerd-config", message)

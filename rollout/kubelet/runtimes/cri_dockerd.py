@@ -65,9 +65,7 @@ def change(snapshot: Snapshot, setting: Setting, version: RuntimeVersion | None)
 
 
 def _restart_only(setting: Setting) -> RuntimeChange:
-    note = (
-        f"restart only: the files ask for {DEADLINE_FLAG}={setting.value}, the running cri-dockerd does not have it yet"
-    )
+    note = f"restart only: the files ask for {DEADLINE_FLAG}={setting.value}, but the running cri-dockerd does not have it yet"
     return RuntimeChange(units=(UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=(note,))
 
 
@@ -114,7 +112,7 @@ def _prove(command: Command, written: _Written, setting: Setting) -> None:
     found = then.flag(DEADLINE_FLAG)
     if found is None or not direction.same(setting, found):
         raise LayoutError(
-            "flag-shadowed", f"{DEADLINE_FLAG} in {written.path} would not be in force: {_origin(then)} beats it"
+            "flag-shadowed", f"{DEADLINE_FLAG} in {written.path} would not be in force: {_origin(then)} overrides it"
         )
     same = service.others(then.asked, _OURS) == service.others(command.asked, _OURS)
     if not same or then.pieces[0].text != command.pieces[0].text:

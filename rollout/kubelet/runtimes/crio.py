@@ -27,7 +27,7 @@ MAIN, DIRECTORY = "/etc/crio/crio.conf", "/etc/crio/crio.conf.d"
 DROP_IN = f"{DIRECTORY}/99-rollout.conf"
 _TABLE = ("crio", "image")
 _ELSEWHERE = (("--config", "--c", "CONTAINER_CONFIG", MAIN), ("--config-dir", "--d", "CONTAINER_CONFIG_DIR", DIRECTORY))
-_SHORT = "this CRI-O's own default of 10s cuts pulls that pause; 1.30.14, 1.31.9 and 1.32.4 took it back to off"
+_SHORT = "the default of 10s in this CRI-O ends pulls that pause; 1.30.14, 1.31.9 and 1.32.4 turned it off again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def change(snapshot: Snapshot, setting: Setting, version: RuntimeVersion) -> Run
     """The drop-in and a restart of crio, nothing where the value is in force, or ``LayoutError``."""
     row = intents.row(DEADLINE, Runtime.CRIO, version)
     if row is None or row.refusal:
-        raise LayoutError("setting-unsupported", row.refusal if row else f"CRI-O {version.text} is not known")
+        raise LayoutError("setting-unsupported", row.refusal if row else f"rollout does not know CRI-O {version.text}")
     command = service.find(snapshot, UNIT)
     _check_where(command)
     said = _said(snapshot, command, row)
@@ -57,7 +57,7 @@ def _check_where(command: Command) -> None:
     for name, short, variable, usual in _ELSEWHERE:
         told = command.flag(name, short) or command.variables.get(variable)
         if told and told.rstrip("/") != usual:
-            raise LayoutError("crio-config-elsewhere", f"crio is told {name} {told}; rollout knows {usual} only")
+            raise LayoutError("crio-config-elsewhere", f"crio runs with {name} {told}; rollout supports only {usual}")
 
 
 def _said(snapshot: Snapshot, command: Command, row: Row) -> _Said:
@@ -77,7 +77,7 @@ def _said(snapshot: Snapshot, command: Command, row: Row) -> _Said:
 
 def _drop_ins(snapshot: Snapshot) -> tuple[str, ...]:
     if "crio-conf-truncated" in snapshot.facts:
-        raise LayoutError("layout-not-understood", f"{DIRECTORY} holds more files than the agent tells")
+        raise LayoutError("layout-not-understood", f"{DIRECTORY} contains more files than the agent lists")
     return node_files.below(snapshot.files, DIRECTORY)
 
 
@@ -86,7 +86,7 @@ def _written(snapshot: Snapshot, setting: Setting, row: Row, said: _Said) -> Run
     in_directory = said.path.startswith(f"{DIRECTORY}/")
     beaten = said.path.split("/") > DROP_IN.split("/") if in_directory else said.value is not None and said.path != MAIN
     if beaten:
-        raise LayoutError("crio-config-shadowed", f"{said.path} says {said.value} and would beat {DROP_IN}")
+        raise LayoutError("crio-config-shadowed", f"{said.path} sets {said.value} and would override {DROP_IN}")
     before = node_files.text(snapshot.files, DROP_IN)
     after = toml_edit.assign(before or "", (*_TABLE, row.key), str(setting.value), DROP_IN)
     now = row.default if said.value is None else said.value

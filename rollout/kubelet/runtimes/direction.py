@@ -16,7 +16,7 @@ def same(setting: Setting, now: Value) -> bool:
 
 def by_default(setting: Setting, now: str, whose: str) -> str:
     """For a setting that nobody needs to write."""
-    return f"{setting.name}: {now} is {whose}'s default, as wanted and not written (pin writes it)"
+    return f"{setting.name}: {now} is already {whose}'s default and not written (`pin: true` writes it)"
 
 
 def direction(setting: Setting, now: Value, origin: str) -> str:

@@ -25,7 +25,7 @@ def change(snapshot: Snapshot, setting: Setting) -> RuntimeChange:
     given = command.flag(f"--{KEY}")
     if given is not None:
         raise LayoutError(
-            "dockerd-flag", f"dockerd is started with --{KEY}={given}; it does not start with the key in a file as well"
+            "dockerd-flag", f"dockerd runs with --{KEY}={given}; it would not start with the key in a file as well"
         )
     path = command.flag("--config-file") or FILE
     before = node_files.text(snapshot.files, path)

@@ -43,7 +43,7 @@ def assign(text: str, key: str, value: int, path: str) -> str:
     after = _replaced(text, old, value) if old is not None else _added(text, members, key, value)
     wanted = {**{member.name: member.value for member in members}, key: value}
     if list(read(after, path).items()) != list(wanted.items()):
-        raise LayoutError("json-unprovable", f"{path} as edited would not read back as the old file with our key")
+        raise LayoutError("json-unprovable", f"{path} as edited would not read back as the old file with the new key")
     return after
 
 
@@ -66,12 +66,10 @@ def _members(text: str, path: str) -> tuple[_Member, ...]:
     try:
         found = tuple(_scan(text))
     except (ValueError, RecursionError, IndexError) as error:
-        raise LayoutError(
-            "json-unreadable", f"{path} is not JSON that can be read: {error or 'it ends too early'}"
-        ) from None
+        raise LayoutError("json-unreadable", f"{path} is not readable JSON: {error or 'it ends too early'}") from None
     names = [member.name for member in found]
     if len(set(names)) < len(names):
-        raise LayoutError("json-unreadable", f"{path} gives a key twice")
+        raise LayoutError("json-unreadable", f"{path} contains a key twice")
     return found
 
 

@@ -138,17 +138,19 @@ def _prove(before: Mapping[str, Any], after: str, order: list[str], path: str) -
     wanted = {name: there.get(name, _table(name)) for name in order}
     document = toml_edit.read(after, path)
     if document != {**before, "host": wanted} or list(_tables(document, path)) != order:
-        raise LayoutError("toml-unprovable", f"{path} as edited would not read back as the old file with our mirrors")
+        raise LayoutError(
+            "toml-unprovable", f"{path} as edited would not read back as the old file with the new mirrors"
+        )
 
 
 ROOT = "/etc/containerd/certs.d"
-_SEVERAL = "containerd takes a config_path of several directories for one name while it pulls through its transfer service (#12415)"
+_SEVERAL = "containerd treats a config_path of several directories as one name while it pulls through its transfer service (#12415)"
 
 
 def part(snapshot: Snapshot, config: Config, setting: Setting, row: Row) -> Part:
     """The hosts.toml of each registry, and ``config_path`` where containerd would not look there."""
     if snapshot.facts.keys() & {"hosts-truncated", "host-folders-truncated"}:
-        raise LayoutError("layout-not-understood", "more hosts.toml than the agent tells")
+        raise LayoutError("layout-not-understood", "more hosts.toml files than the agent lists")
     place = config.image_key("registry", row.key)
     now = str(place.value or row.default)
     _check_old_way(config, place)
@@ -168,9 +170,7 @@ def _check_old_way(config: Config, place: KeyPlace) -> None:
         for table in (CRI_V2, CRI_V3):
             for key in ("mirrors", "configs"):
                 if toml_edit.value_at(file.document, (*table, "registry", key)):
-                    message = (
-                        f"{file.path} sets registry.{key}, the old way, which does not go together with config_path"
-                    )
+                    message = f"{file.path} sets registry.{key}, the deprecated form, which cannot be combined with config_path"
                     raise LayoutError("containerd-old-mirrors", message)
 
 
@@ -197,7 +197,7 @@ def _host(
     old = ", ".join(hosts(before, path)) if before else ""
     why = reason(f"mirrors of {host}", old or "none", ", ".join(hosts(after, path)), setting)
     edit = Edit(path, None if before is None else before.encode(), after.encode(), (why,))
-    certificates = f"{path} is new: certificates lying beside it are no longer read unless it names them"
+    certificates = f"{path} is new: certificates beside it are no longer read unless it names them"
     return edit, (*notes, certificates) if before is None else notes
 
 
@@ -207,7 +207,7 @@ def _path(files: Files, roots: list[str], host: str) -> tuple[str, tuple[str, ..
     for root in roots:
         found = next((name for name in names if node_files.is_there(files, f"{root}/{name}")), "")
         if found == "_default":
-            return f"{root}/{host}/hosts.toml", (f"{host} no longer goes by {root}/_default, which spoke for it",)
+            return f"{root}/{host}/hosts.toml", (f"{host} no longer uses {root}/_default, which applied to it",)
         if found:
             return f"{root}/{found}/hosts.toml", ()
     return f"{roots[0]}/{host}/hosts.toml", ()

@@ -23,7 +23,7 @@ def text(files: Files, path: str) -> str | None:
 def below(files: Files, directory: str) -> tuple[str, ...]:
     """What lies under a directory, in the order in which Go's ``filepath.Walk`` meets it; ``LayoutError`` if not told."""
     if not _told(files, directory + "/"):
-        raise LayoutError("layout-not-understood", f"the snapshot does not say what lies in {directory}")
+        raise LayoutError("layout-not-understood", f"the snapshot does not list the files in {directory}")
     here = [path for path, state in files.items() if path.startswith(directory + "/") and state.kind != "absent"]
     return tuple(sorted(here, key=lambda path: path.split("/")))
 

@@ -69,7 +69,7 @@ def find(snapshot: Snapshot, unit: str, ours: frozenset[str] = frozenset()) -> C
     service = snapshot.measurement.services.get(unit)
     if service is None or not service.unit.properties.get("FragmentPath"):
         raise LayoutError(
-            "no-runtime-unit", f"systemd knows no {unit}, so rollout does not know how this runtime is started"
+            "no-runtime-unit", f"systemd has no {unit}, so rollout does not know how this runtime is started"
         )
     try:
         command = _read(snapshot, unit, service)
@@ -84,9 +84,9 @@ def find(snapshot: Snapshot, unit: str, ours: frozenset[str] = frozenset()) -> C
 def _read(snapshot: Snapshot, unit: str, service: Service) -> Command:
     said = service.unit.properties
     if said.get("NeedDaemonReload") == "yes":
-        raise LayoutError("need-daemon-reload", f"somebody changed {unit} without systemctl daemon-reload")
+        raise LayoutError("need-daemon-reload", f"{unit} was changed without systemctl daemon-reload")
     if service.process is None:
-        raise LayoutError("runtime-not-running", f"{unit} does not run; it was sick before")
+        raise LayoutError("runtime-not-running", f"{unit} does not run; it was unhealthy before")
     paths = (said["FragmentPath"], *said.get("DropInPaths", "").split())
     texts = {path: layout.text_of(snapshot.files.get(path), path) for path in paths}
     start = unit_file.start(texts)
@@ -113,7 +113,7 @@ def _check_running(command: Command, ours: frozenset[str]) -> None:
         return
     said = [diff.redacted(word) for word in (*runs, *asked) if (word in runs) != (word in asked)]
     different = ", ".join(said) or "the order"
-    raise LayoutError("layout-drifted", f"{command.unit} does not run as its unit and files say: {different} differs")
+    raise LayoutError("layout-drifted", f"the running {command.unit} differs from its unit and files: {different}")
 
 
 def others(words: tuple[str, ...], ours: frozenset[str]) -> list[str]:

@@ -31,7 +31,7 @@ def read(text: str, path: str) -> Mapping[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise LayoutError("toml-unreadable", f"{path} is not TOML that can be read: {error}") from None
+        raise LayoutError("toml-unreadable", f"{path} is not readable TOML: {error}") from None
 
 
 def value_at(document: Mapping[str, Any], keys: KeyPath) -> Any:  # what TOML can say
@@ -153,4 +153,4 @@ def _prove(before: str, after: str, wanted: Mapping[str, Any], path: str) -> Non
     except tomllib.TOMLDecodeError:
         proven = False
     if not proven or "\n" in before[start:end]:
-        raise LayoutError("toml-unprovable", f"{path} as edited would not read back as the old file with our key")
+        raise LayoutError("toml-unprovable", f"{path} as edited would not read back as the old file with the new key")

@@ -40,7 +40,7 @@ def test_ready_is_passed_once_the_lease_was_renewed(api: Bed) -> None:
     api.has_node()
     api.has_lease()
     gate = asked(api, READY).before()
-    assert gate.now() == (UNKNOWN, "Ready, but its lease was not renewed for the 0 s that it was watched")
+    assert gate.now() == (UNKNOWN, "Ready, but its lease was not renewed in 0 s of watching")
     api.renews()
     assert gate.now() == (PASSED, "")
     assert gate.now() == (PASSED, "")
@@ -54,7 +54,7 @@ def test_a_renewal_before_the_first_look_proves_nothing(api: Bed) -> None:
     api.renews()
     assert gate.now()[0] is UNKNOWN
     gate.clock.at += 12
-    assert gate.now() == (UNKNOWN, "Ready, but its lease was not renewed for the 12 s that it was watched")
+    assert gate.now() == (UNKNOWN, "Ready, but its lease was not renewed in 12 s of watching")
 
 
 def test_a_second_restart_wants_a_renewal_of_its_own(api: Bed) -> None:
@@ -76,7 +76,7 @@ def test_not_ready_may_be_right_after_a_restart_and_is_a_failure_later(api: Bed)
     assert verdict is UNKNOWN
     assert evidence == (
         "Ready is False: KubeletNotReady: container runtime status check may not have completed yet; "
-        "for 20 s after a restart that may be"
+        "allowed for 20 s after a restart"
     )
     gate.clock.at += 21
     assert gate.now() == (FAILED, evidence.partition(";")[0])

@@ -120,7 +120,7 @@ def test_a_lease_of_before_the_restart_passes_nothing_however_new_it_looks(
     api.renewed, api.lease_at = "2100-01-01T00:00:00.000000Z", 150
     assert gate.now()[0] is UNKNOWN
     gate.clock.at += 30
-    assert gate.now() == (UNKNOWN, "Ready, but its lease was not renewed for the 30 s that it was watched")
+    assert gate.now() == (UNKNOWN, "Ready, but its lease was not renewed in 30 s of watching")
     api.renewed, api.lease_at = "2100-01-01T00:00:10.000000Z", 160
     assert gate.now()[0] is PASSED
 

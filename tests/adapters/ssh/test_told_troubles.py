@@ -106,7 +106,9 @@ def test_a_login_shell_that_runs_nothing(own_sshd: Sshd, make_nodes: Make) -> No
     own_sshd.start()
     found = parse_snapshot("n1", make_nodes(own_sshd.ssh_config).run(target(), TRUE))
     assert isinstance(found, Unread)
-    assert "said instead: This account is currently not available.; see that the login shell" in found.message
+    assert (
+        "printed instead: This account is currently not available.; check that the user's login shell" in found.message
+    )
 
 
 def test_the_troubles_of_many_nodes_fold_into_one() -> None:

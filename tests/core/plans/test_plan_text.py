@@ -69,10 +69,10 @@ g1  kubelet 1.20.15, dockershim, kubeadm layout (deb): 2 nodes  tess-node-[0001-
     then: restart kubelet.service (restart-kubelet)
 
 Side effects
-  g1: 2 nodes: any number of pulls may begin at once on a node, and registryBurst is 10: those beyond it and 5 a second fail at once with `pull QPS exceeded`, they do not wait [pull-qps]
-  g1: 2 nodes: pods with a readiness probe are NotReady until it has passed again (kubernetes #78733); the node counts as unavailable for 20 s [readiness-flap]
-  g1: 2 nodes: the Node can say NotReady for up to 10 s (kubernetes #122338) [not-ready-flip]
-  g1: 2 nodes: image and crash back-offs are forgotten: all that waits is pulled at once, within the kubelet's limits [back-offs-emptied]
+  g1: 2 nodes: any number of pulls may start at once on a node, and registryBurst is 10: pulls beyond it and 5 a second fail at once with `pull QPS exceeded`; they do not wait [pull-qps]
+  g1: 2 nodes: pods with a readiness probe are NotReady until the probe passes again (kubernetes #78733); the node counts as unavailable for 20 s [readiness-flap]
+  g1: 2 nodes: the Node can be NotReady for up to 10 s (kubernetes #122338) [not-ready-flip]
+  g1: 2 nodes: image and crash back-offs are reset: all waiting images are pulled at once, within the kubelet's limits [back-offs-emptied]
   g1: 2 nodes: exec, attach, logs -f and port-forward through this kubelet end [sessions-break]
 
 Registries, at most
@@ -93,7 +93,7 @@ Limits
   on a halt, reverts: wave; a node not confirmed within 2m0s reverts itself
 
 Warnings
-  2 nodes  tess-node-[0001-0002]: the next `kubeadm upgrade node` writes /var/lib/kubelet/config.yaml anew from the ConfigMap, without this change; `rollout export kubeadm` prints the patch that keeps it [kubeadm-rewrites]
+  2 nodes  tess-node-[0001-0002]: the next `kubeadm upgrade node` rewrites /var/lib/kubelet/config.yaml from the ConfigMap, without this change; `rollout export kubeadm` prints the patch that keeps it [kubeadm-rewrites]
   pod re-admission not checked: no kubeconfig is named [pods-not-foreseen]
 
 Left alone

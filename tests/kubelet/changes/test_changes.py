@@ -161,7 +161,7 @@ def test_a_file_that_is_as_wanted_under_a_process_that_is_not_needs_a_restart_on
     assert texts == {CONFIG: CONFIG_TEXT}
     assert change.units == ("kubelet.service",)
     assert change.notes[0] == (
-        "restart only: the files are as wanted, and this is not in force yet: --image-pull-progress-deadline=5m"
+        "restart only: the files already match, but this is not in force yet: --image-pull-progress-deadline=5m"
     )
     assert change.arguments == (f"--config={CONFIG}", "--image-pull-progress-deadline=5m")
 
@@ -281,7 +281,7 @@ def test_stop_times_that_leave_enough(span: str) -> None:
 def test_the_shadowing_flag_is_named_with_its_file() -> None:
     found = kubeadm(extra="KUBELET_EXTRA_ARGS=--serialize-image-pulls=true\n", words="--serialize-image-pulls=true")
     assert left(found).reason == (
-        f"--serialize-image-pulls=true (KUBELET_EXTRA_ARGS in {DEB}) beats serializeImagePulls in {CONFIG}"
+        f"--serialize-image-pulls=true (KUBELET_EXTRA_ARGS in {DEB}) overrides serializeImagePulls in {CONFIG}"
     )
 
 
@@ -289,7 +289,7 @@ def test_what_a_flag_has_in_force_already_is_not_written_unless_it_is_pinned() -
     found = kubeadm(extra="KUBELET_EXTRA_ARGS=--serialize-image-pulls=false\n", words="--serialize-image-pulls=false")
     got = left(found, SERIAL)
     assert got.standing is Standing.AS_WANTED
-    assert "serializeImagePulls is as wanted by --serialize-image-pulls=false" in got.reason
+    assert "serializeImagePulls already has this value from --serialize-image-pulls=false" in got.reason
     assert list(proposed(found, pinned(SERIAL))[1]) == [CONFIG]
 
 

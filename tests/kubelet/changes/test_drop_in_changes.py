@@ -53,7 +53,7 @@ def test_serialize_image_pulls_is_always_beside_max_parallel_image_pulls(version
     change, texts = proposed(node(version), PULLS)
     assert "maxParallelImagePulls: 5\nserializeImagePulls: false\n" in texts[OURS]
     assert change.files[0].reasons[1] == (
-        "serializeImagePulls: not set → false (in a drop-in maxParallelImagePulls needs it beside it)"
+        "serializeImagePulls: not set → false (required by maxParallelImagePulls in a drop-in)"
     )
     applied_twice_is_once(node(version), PULLS)
 
@@ -123,7 +123,7 @@ def test_a_flag_that_beats_it_is_refused() -> None:
     found = with_command(with_file(found, regular(DEB, text)), *command, "--registry-qps=3")
     reference, reason = refused(found, settings(registryPullQPS=20))
     assert reference == "flag-shadows-field"
-    assert f"--registry-qps=3 (KUBELET_EXTRA_ARGS in {DEB}) beats registryPullQPS in {OURS}" in reason
+    assert f"--registry-qps=3 (KUBELET_EXTRA_ARGS in {DEB}) overrides registryPullQPS in {OURS}" in reason
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from tests.kubelet.nodes import POLICY, kubeadm, node, settings
 CHANGES = {
     "cgroupDriver": (settings(cgroupDriver="cgroupfs"), "systemd becomes cgroupfs: running pods stay in the cgroups"),
     "staticPodPath": (settings(staticPodPath="/etc/pods"), "static pods of the old folder are stopped"),
-    "clusterDNS": (settings(clusterDNS=["10.0.0.10", "dns.local"]), "'dns.local' is no address"),
-    "--root-dir": (settings(__root_dir="/data/kubelet"), "the kubelet begins with an empty folder"),
+    "clusterDNS": (settings(clusterDNS=["10.0.0.10", "dns.local"]), "'dns.local' is not an address"),
+    "--root-dir": (settings(__root_dir="/data/kubelet"), "the kubelet starts with an empty folder"),
     "--register-node": (settings(__register_node=False), "the kubelet no longer registers its Node"),
 }
 

@@ -101,7 +101,7 @@ FOREIGN = {
 def test_what_holds_no_settings_is_foreign_and_named(name: str) -> None:
     path, text = FOREIGN[name]
     (said,) = written(path, text)
-    assert said.startswith(f"{path}: it is no home of a setting")
+    assert said.startswith(f"{path}: it is not a home of a setting")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_path_is_plain_when_the_agent_takes_it(path: str) -> None:
 
 def test_no_file_is_made_with_another_mode() -> None:
     (said,) = written(layout.DROP_IN, "[Service]\n", mode="4755")
-    assert said == f"{layout.DROP_IN}: it would be made with mode 4755; rollout makes files with 644"
+    assert said == f"{layout.DROP_IN}: it would be created with mode 4755; rollout creates files with 644"
 
 
 def test_bytes_that_are_no_text_are_no_settings() -> None:

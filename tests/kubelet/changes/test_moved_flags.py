@@ -43,7 +43,7 @@ def test_out_of_the_environment_file_and_into_the_field() -> None:
         DEB: '# ours\nKUBELET_EXTRA_ARGS="--node-ip=10.0.0.7 --v=2"\nB=1\n',
     }
     assert change.files[1].reasons == (
-        "--serialize-image-pulls: true → taken out, serializeImagePulls is written instead (playbook image-pulls)",
+        "--serialize-image-pulls: true → removed, serializeImagePulls is written instead (playbook image-pulls)",
     )
     applied_twice_is_once(found, SERIAL, MOVE)
 
@@ -52,7 +52,7 @@ def test_the_default_is_to_refuse() -> None:
     found = extra("--serialize-image-pulls=true")
     assert refused(found, SERIAL) == (
         "flag-shadows-field",
-        f"--serialize-image-pulls=true (KUBELET_EXTRA_ARGS in {DEB}) beats serializeImagePulls in {CONFIG}",
+        f"--serialize-image-pulls=true (KUBELET_EXTRA_ARGS in {DEB}) overrides serializeImagePulls in {CONFIG}",
     )
 
 

@@ -51,7 +51,7 @@ def test_all_accepted_a_file_is_made_and_the_kubelet_told() -> None:
     assert change.files[1].reasons == (f"--config: not set → {CONFIG} (so that the kubelet reads it)",)
     assert change.config_path == CONFIG
     assert change.arguments == (f"--config={CONFIG}",)
-    assert "readOnlyPort 10255 → 0: by having a --config file, accepted in the playbook" in change.notes
+    assert "readOnlyPort 10255 → 0: side effect of a new --config file, accepted in the playbook" in change.notes
     applied_twice_is_once(found, SERIAL, ACCEPTS_ALL)
 
 

@@ -44,7 +44,7 @@ def test_a_fix_by_hand_that_was_never_loaded_needs_the_restart_alone() -> None:
     assert [file.before == file.after for file in change.files] == [True]
     assert change.units == ("kubelet.service",)
     assert change.notes[0] == (
-        "restart only: the files are as wanted, and this is not in force yet: serializeImagePulls: true → false"
+        "restart only: the files already match, but this is not in force yet: serializeImagePulls: true → false"
     )
     assert ("serializeImagePulls", "false") in change.effective
 
@@ -53,10 +53,12 @@ def test_where_nobody_knows_what_the_kubelet_has_every_value_of_the_file_is_told
     reference, reason = refused(edited(BY_HAND, None), PULLS)
     assert reference == "edited-not-loaded"
     assert reason.startswith(
-        f"{CONFIG} was edited and not loaded; this restart would bring into force authentication.anonymous.enabled: unknown → false; "
+        f"{CONFIG} was edited and not loaded; this restart would put into force: authentication.anonymous.enabled: unknown → false; "
     )
     assert f"`accept: [{{setting: {CONFIG}, reason: …}}]`" in reason
-    assert reason.endswith("With a kubeconfig that may read nodes/proxy, /configz tells what the kubelet has")
+    assert reason.endswith(
+        "With a kubeconfig that may read nodes/proxy, /configz shows the values of the running kubelet"
+    )
     policy = replace(POLICY, accepted={CONFIG: "reviewed"})
     change, _ = proposed(edited(BY_HAND, None), PULLS, policy)
     assert "serializeImagePulls: unknown → false" in change.notes[0]
@@ -67,8 +69,8 @@ def test_an_edit_of_others_that_a_restart_would_bring_into_force_is_refused() ->
     reference, reason = refused(edited(FOREIGN), PULLS)
     assert reference == "edited-not-loaded"
     assert reason == (
-        f"{CONFIG} was edited and not loaded; this restart would bring into force maxPods: 110 → 1. If that is meant, write"
-        " `accept: [{setting: maxPods, reason: …}]` into the playbook (each value may be named, too); else undo the edit"
+        f"{CONFIG} was edited and not loaded; this restart would put into force: maxPods: 110 → 1. To allow it, add"
+        " `accept: [{setting: maxPods, reason: …}]` to the playbook (single values can be named, too); otherwise undo the edit"
     )
 
 
@@ -76,7 +78,7 @@ def test_an_edit_of_others_that_a_restart_would_bring_into_force_is_refused() ->
 def test_it_may_be_accepted_by_its_name_or_by_its_files(name: str) -> None:
     change, texts = proposed(edited(FOREIGN), PULLS, replace(POLICY, accepted={name: "ticket 7"}))
     assert "serializeImagePulls: false" in texts[CONFIG]
-    assert "comes into force by this restart: maxPods: 110 → 1 (accepted: ticket 7)" in change.notes
+    assert "takes effect with this restart: maxPods: 110 → 1 (accepted: ticket 7)" in change.notes
 
 
 def test_a_value_that_was_taken_out_is_an_edit_too() -> None:
@@ -89,13 +91,13 @@ def test_what_nobody_restarts_is_left_alone_and_told() -> None:
     left = decide(edited(FOREIGN), settings(serializeImagePulls=True))
     assert isinstance(left, ExcludedNode)
     assert left.standing is Standing.AS_WANTED
-    assert left.reason.endswith("not in force before the kubelet restarts: maxPods: 110 → 1")
+    assert left.reason.endswith("not in force until the kubelet restarts: maxPods: 110 → 1")
 
 
 def test_a_file_that_says_what_runs_is_in_force_whenever_it_was_written() -> None:
     left = decide(edited(BY_HAND, BY_HAND), PULLS)
     assert isinstance(left, ExcludedNode)
-    assert left.reason == "files and running kubelet are as wanted"
+    assert left.reason == "files and running kubelet already match"
 
 
 def test_what_a_flag_says_does_not_come_from_the_file() -> None:

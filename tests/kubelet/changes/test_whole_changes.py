@@ -88,7 +88,7 @@ def test_what_is_as_wanted_by_default_is_not_written_unless_it_is_pinned() -> No
     got = decide(kubeadm(), wanted)
     assert isinstance(got, ExcludedNode)
     assert got.standing is Standing.AS_WANTED
-    assert "registryPullQPS is as wanted by default and not written; `pin: true` has it written" in got.reason
+    assert "registryPullQPS already has this value by default and is not written; `pin: true` writes it" in got.reason
     _, texts = proposed(kubeadm(), pinned(wanted))
     assert texts == {CONFIG: f"{CONFIG_TEXT}registryPullQPS: 5\nruntimeRequestTimeout: 120s\n"}
 
@@ -109,7 +109,7 @@ def test_what_follows_from_a_default_is_told() -> None:
     change, _ = proposed(
         kubeadm(version="1.31.4", runtime="containerd", config=config), settings(maxParallelImagePulls=5)
     )
-    assert "serializeImagePulls: true → false follows from this" in change.notes
+    assert "side effect: serializeImagePulls: true → false" in change.notes
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_kubelet_newer_than_the_table_needs_to_be_taken_for_one_of_it() -> Non
     assert "--assume-kubelet" in reason
     got = change_for(newer(), SERIAL, POLICY, nodes.node(), assumed=36)
     assert isinstance(got, Proposal)
-    assert got.label.startswith("kubelet 1.99.1 (taken for 1.36), ")
+    assert got.label.startswith("kubelet 1.99.1 (treated as 1.36), ")
 
 
 def test_only_unknown_newer_kubelets_are_taken_for_another() -> None:

@@ -29,14 +29,18 @@ def test_every_name_can_be_explained(name: str) -> None:
 @pytest.mark.parametrize("minor", MINORS)
 def test_a_kubelet_knows_just_the_names_that_the_table_gives_it(minor: int) -> None:
     known = fields.known_fields(minor) | fields.known_flags(minor)
-    said = {name for name in fields.every_name() if explain(name, minor).here == f"a kubelet 1.{minor} knows it"}
+    said = {name for name in fields.every_name() if explain(name, minor).here == f"known to kubelet 1.{minor}"}
     assert said == known
 
 
 def test_a_flag_says_that_it_stops_the_kubelet_and_a_field_that_it_is_ignored() -> None:
-    assert explain("--image-pull-progress-deadline", 24).here == "a kubelet 1.24 knows it no more: it would not start"
     assert (
-        explain("maxParallelImagePulls", 26).here == "a kubelet 1.26 does not know it yet: it ignores it with a warning"
+        explain("--image-pull-progress-deadline", 24).here
+        == "unknown for kubelet 1.24 (removed): the kubelet would not start"
+    )
+    assert (
+        explain("maxParallelImagePulls", 26).here
+        == "unknown for kubelet 1.26 (added later): the kubelet ignores it with a warning"
     )
 
 
@@ -44,7 +48,7 @@ def test_a_flag_and_its_field_name_each_other_and_who_wins() -> None:
     field, flag = explain("registryPullQPS"), explain("--registry-qps")
     assert field.twins == (flag.name,)
     assert flag.twins == (field.name,)
-    assert (field.wins, flag.wins) == ("the flag beats the field", "this flag beats the field")
+    assert (field.wins, flag.wins) == ("the flag overrides the field", "this flag overrides the field")
     assert flag.purpose == field.purpose
 
 

@@ -111,8 +111,10 @@ def test_an_intent_lives_where_the_nodes_runtime_has_it() -> None:
 
 def test_an_intent_without_a_home_says_why_once() -> None:
     found_ = here(kubeadm(version="1.20.15"), "registryMirrors")
-    assert found_.home.startswith("nowhere: dockerd's registry-mirrors speaks for ")
-    assert [line.strip() for line in on_node_lines(found_, ConfigzAnswer())][1:] == [f"lives here: {found_.home}"]
+    assert found_.home.startswith("nowhere: dockerd's registry-mirrors covers ")
+    assert [line.strip() for line in on_node_lines(found_, ConfigzAnswer())][1:] == [
+        f"home on this node: {found_.home}"
+    ]
 
 
 def test_what_the_kubelet_shows_is_compared() -> None:
@@ -129,7 +131,7 @@ def test_the_text_and_the_document() -> None:
         "    default: 110",
         f"    file: 60 ({CONFIG})",
         "    flag: 20 (--max-pods, KUBELET_EXTRA_ARGS in /etc/default/kubelet), wins",
-        "  /configz: 110, which is not what was worked out: was the kubelet restarted since?",
+        "  /configz: 110, which differs from the computed value: was the kubelet restarted since?",
     ]
     document = on_node_document(found_, ConfigzAnswer(not_asked="no kubeconfig is named"))
     assert document["configz"] == {"value": None, "agrees": None, "notAsked": "no kubeconfig is named"}
@@ -143,7 +145,7 @@ def test_what_was_edited_and_never_loaded_is_told_apart_from_what_is_in_force() 
     stale = (Stale(CONFIG, "kubelet.service", edited=True, seconds=5),)
     found_ = here(replace(node, stale=stale), "registryPullQPS")
     assert list(on_node_lines(found_, ConfigzAnswer(not_asked="no")))[1:3] == [
-        "  not in force before a restart: registryPullQPS: unknown → 60",
+        "  not in force until a restart: registryPullQPS: unknown → 60",
         "  in the files: 60",
     ]
     assert on_node_document(found_, ConfigzAnswer())["notLoaded"] == ["registryPullQPS: unknown → 60"]

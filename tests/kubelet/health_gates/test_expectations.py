@@ -61,25 +61,25 @@ def test_nothing_read_is_unknown(kind: GateKind) -> None:
     ("kind", "measurement", "verdict", "evidence"),
     [
         (GateKind.UNIT, unit(ActiveState="activating", SubState="auto-restart"), Verdict.FAIL, "kubelet.service is activating (auto-restart)"),
-        (GateKind.UNIT, unit(ActiveState=""), Verdict.UNKNOWN, "systemd did not give kubelet.service's state"),
+        (GateKind.UNIT, unit(ActiveState=""), Verdict.UNKNOWN, "systemd did not report the state of kubelet.service"),
         (GateKind.PROCESS, unit(MainPID="0"), Verdict.FAIL, "no kubelet process"),
         (GateKind.PROCESS, unit(MainPID=""), Verdict.UNKNOWN, "the kubelet's process could not be read"),
-        (GateKind.PROCESS, unit(MainPID="8"), Verdict.FAIL, "MainPID went from 7 to 8 while it was read"),
+        (GateKind.PROCESS, unit(MainPID="8"), Verdict.FAIL, "MainPID changed from 7 to 8 during the measurement"),
         (GateKind.PROCESS, unit(NRestarts="1"), Verdict.FAIL, "restarted: MainPID 7 → 7, NRestarts 0 → 1"),
         (GateKind.PROCESS, replace(GOOD, lenient=3), Verdict.FAIL,
-         '3 "lenient decoding" lines: the kubelet ignores something in its configuration'),
-        (GateKind.PROCESS, replace(GOOD, lenient=None), Verdict.UNKNOWN, "MainPID 7, but not a line of its log can be read"),
-        (GateKind.PROCESS, replace(GOOD, process=Process(7, ("k", "--config=/c"))), Verdict.FAIL, "the command line does not hold --x=1"),
+         '3 "lenient decoding" lines: the kubelet ignores part of its configuration'),
+        (GateKind.PROCESS, replace(GOOD, lenient=None), Verdict.UNKNOWN, "MainPID 7, but its log cannot be read"),
+        (GateKind.PROCESS, replace(GOOD, process=Process(7, ("k", "--config=/c"))), Verdict.FAIL, "the command line does not contain --x=1"),
         (GateKind.HEALTHZ, replace(GOOD, healthz="timeout"), Verdict.FAIL, "timeout"),
         (GateKind.HEALTHZ, replace(GOOD, healthz="off"), Verdict.FAIL, "off, port 10248 was planned"),
-        (GateKind.EFFECTIVE_CONFIG, replace(GOOD, process=Process(7, ("k", "--x=1"))), Verdict.FAIL, "the command line does not hold --config=/c"),
+        (GateKind.EFFECTIVE_CONFIG, replace(GOOD, process=Process(7, ("k", "--x=1"))), Verdict.FAIL, "the command line does not contain --config=/c"),
         (GateKind.EFFECTIVE_CONFIG, replace(GOOD, files={}), Verdict.UNKNOWN, "/c could not be read"),
         (GateKind.EFFECTIVE_CONFIG, replace(GOOD, files={"/c": FileState("/c", "absent")}), Verdict.FAIL, "/c is absent"),
         (GateKind.EFFECTIVE_CONFIG, replace(GOOD, files={"/c": FileState("/c", "regular", digest="b" * 64)}), Verdict.FAIL,
          "/c is bbbbbbbbbbbb, planned aaaaaaaaaaaa"),
         (GateKind.COMMAND, replace(GOOD, commands={"pulls": 1}), Verdict.FAIL, "pulls ended with 1"),
         (GateKind.COMMAND, replace(GOOD, commands={"pulls": 1}, outputs={"pulls": "3 pulls failed"}), Verdict.FAIL, "pulls ended with 1: 3 pulls failed"),
-        (GateKind.COMMAND, replace(GOOD, commands={"pulls": 124}), Verdict.UNKNOWN, "pulls could not be asked (exit status 124)"),
+        (GateKind.COMMAND, replace(GOOD, commands={"pulls": 124}), Verdict.UNKNOWN, "pulls gave no result (exit status 124)"),
         (GateKind.COMMAND, replace(GOOD, commands={}), Verdict.UNKNOWN, "pulls did not run"),
     ],
 )  # fmt: skip
@@ -125,7 +125,7 @@ def test_every_unit_of_the_change_must_run() -> None:
     assert judge(gate(GateKind.UNIT), RUNTIME, dead, None) == (Verdict.FAIL, "docker.service is failed (failed)")
     assert judge(gate(GateKind.UNIT), RUNTIME, GOOD, None) == (
         Verdict.UNKNOWN,
-        "systemd did not tell of containerd.service",
+        "systemd did not report containerd.service",
     )
     assert judge(gate(GateKind.UNIT), CHANGE, dead, None)[0] is Verdict.PASS  # not this change's business
 

@@ -134,7 +134,7 @@ def test_a_file_that_is_half_written_or_not_there_is_named() -> None:
         with_file(kubeadm(), nodes.absent(CONFIG)), settings(serializeImagePulls=False), POLICY, nodes.node()
     )
     assert isinstance(gone, ExcludedNode)
-    assert gone.reason == f"{CONFIG} is not there"
+    assert gone.reason == f"{CONFIG} does not exist"
 
 
 def layout_error(snapshot: Snapshot) -> str:

@@ -16,7 +16,7 @@ VALUES: dict[str, Value] = {DEADLINE: "3m", DOWNLOADS: 6, MIRRORS: {"docker.io":
 FLAG = "--image-pull-progress-deadline=3m | kubelet.service | restart-kubelet"
 DAEMON = '/etc/docker/daemon.json | {; "max-concurrent-downloads": 6; } | HUP docker.service | reload'
 NO_DOCKER_MIRRORS = (
-    "refused: registryMirrors: dockerd's registry-mirrors speaks for docker.io only; rollout does not write it"
+    "refused: registryMirrors: dockerd's registry-mirrors covers docker.io only; rollout does not write it"
 )
 CRI_DOCKERD = (
     "/etc/systemd/system/cri-docker.service.d/90-rollout.conf | [Service]; ExecStart=;"
@@ -37,9 +37,9 @@ MIRRORS_V2 = f'{CTD} | [plugins."io.containerd.grpc.v1.cri".registry]; config_pa
 MIRRORS_V3 = f"{CTD} | [plugins.'io.containerd.cri.v1.images'.registry]; config_path = \"/etc/containerd/certs.d\" & {HOSTS} | {RESTART}"
 CRIO = '/etc/crio/crio.conf.d/99-rollout.conf | [crio.image]; pull_progress_timeout = "3m" | restart crio.service | restart-runtime'
 OLD_CRIO = "refused: imagePullProgressDeadline: pull_progress_timeout exists from 1.30.11, 1.31.3 and 1.32.0; this CRI-O has no such key"
-NO_CRIO_DOWNLOADS = "refused: maxConcurrentDownloads: CRI-O has no limit on concurrent downloads that rollout knows"
+NO_CRIO_DOWNLOADS = "refused: maxConcurrentDownloads: rollout knows no limit on concurrent downloads for CRI-O"
 NO_CRIO_MIRRORS = (
-    "refused: registryMirrors: on CRI-O mirrors live in /etc/containers/registries.conf.d; rollout does not write it"
+    "refused: registryMirrors: on CRI-O mirrors are set in /etc/containers/registries.conf.d; rollout does not write it"
 )
 
 

@@ -107,7 +107,7 @@ def test_a_registry_that_went_by_the_default_directory_is_told() -> None:
     default = regular(f"{CERTS}/_default/hosts.toml", '[host."https://all.example"]\n')
     found = change("1.7.24", v2(CERTS), directory(CERTS), default)
     assert [edit.path for edit in found.edits] == [HOSTS]
-    assert found.notes[0] == f"docker.io no longer goes by {CERTS}/_default, which spoke for it"
+    assert found.notes[0] == f"docker.io no longer uses {CERTS}/_default, which applied to it"
 
 
 def test_a_directory_that_was_not_told_is_not_guessed_at() -> None:

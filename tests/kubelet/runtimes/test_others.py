@@ -57,7 +57,7 @@ def test_a_drop_in_to_the_byte() -> None:
 def test_its_defaults_by_version_and_the_direction(version: str, way: str, warns: bool) -> None:
     notes = changed(crio(version=version), Runtime.CRIO, DEADLINE).notes
     assert notes[0] == f"imagePullProgressDeadline {way}"
-    assert any("cuts pulls that pause" in note for note in notes) is warns
+    assert any("ends pulls that pause" in note for note in notes) is warns
 
 
 def test_a_default_of_ten_seconds_that_is_wanted_is_not_written_unless_pinned() -> None:
