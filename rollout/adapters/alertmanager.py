@@ -1,4 +1,4 @@
-"""Alertmanager's v2 API: firing alerts, and silences with an end. ``core.health_gates.measured`` interprets the alerts."""
+"""Alertmanager's v2 API: firing alerts and silences. ``core.health_gates.measured`` interprets the alerts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Alertmanager:
         return tuple(identity for identity in ids if _ID.fullmatch(identity))
 
     def lift(self, url: str, silence: str, timeout: float) -> None:
-        """Whether a silence has ended. Alertmanager answers a second end with an error, so its state is read."""
+        """End a silence. Alertmanager answers a second end with an error, so after an error the state is read."""
         path = f"/api/v2/silence/{quote(silence, safe='')}"
         answer = self._endpoint.ask("DELETE", url, path, timeout=timeout, most=MOST_BYTES)
         if answer.status in (200, 404):

@@ -63,7 +63,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class HttpEndpoint:
-    """Asks below ``home`` with the token (or ``user:password``) of ``token_file``; a playbook's URL elsewhere never gets it."""
+    """Asks below ``home`` with the token (or ``user:password``) of ``token_file``; no other URL gets it."""
 
     def __init__(self, home: str, token_file: str = "", ca_file: str = "") -> None:
         self._home = home

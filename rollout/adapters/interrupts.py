@@ -7,7 +7,7 @@ from types import FrameType
 
 
 class Interrupts:
-    """Counts SIGINT, SIGTERM and SIGHUP (closed terminal). The second raises ``KeyboardInterrupt`` in the main thread."""
+    """Counts SIGINT, SIGTERM and SIGHUP. The second raises ``KeyboardInterrupt`` in the main thread."""
 
     def __init__(self) -> None:
         self._count = 0

@@ -1,4 +1,4 @@
-"""Prometheus' instant queries: ``POST /api/v1/query``, read strictly. ``core.health_gates.measured`` interprets the samples."""
+"""Prometheus' instant queries: ``POST /api/v1/query``. ``core.health_gates.measured`` interprets the samples."""
 
 from __future__ import annotations
 

@@ -84,7 +84,9 @@ def _translated(store: Store, reference: str, message: str) -> Iterator[None]:
         yield
     except sa.exc.SQLAlchemyError as exc:
         text = " ".join(f"{message}: {exc.__cause__ or exc}".split())
-        if reference != AWAY and store.denied(exc):  # after a successful write, wait: the password was right a moment ago
+        if reference != AWAY and store.denied(
+            exc
+        ):  # after a successful write, wait: the password was right a moment ago
             raise StateError(_UNUSABLE, text, hint=_ADDRESS) from exc
         if reference != _UNUSABLE:
             reference = AWAY if store.away(exc) else _UNUSABLE if reference == AWAY else reference

@@ -265,9 +265,7 @@ def _insert(connection: sa.Connection, rows: Sequence[Mapping[str, object]]) -> 
     try:
         connection.execute(sa.insert(EVENTS), rows)
     except sa.exc.IntegrityError as exc:
-        raise StateError(
-            AWAY, "an event was written by a connection that had been lost; checking again"
-        ) from exc
+        raise StateError(AWAY, "an event was written by a connection that had been lost; checking again") from exc
 
 
 def _chained(run: str, head: Head, events: Sequence[str]) -> tuple[Head, list[dict[str, object]]]:

@@ -37,7 +37,9 @@ class Leases:
                 return
             held = self._held(connection, cluster, lock=True)
             if held is None:
-                raise StateError("locked", f"the lease of {cluster} was released during this attempt", hint="run the command again")
+                raise StateError(
+                    "locked", f"the lease of {cluster} was released during this attempt", hint="run the command again"
+                )
             if held.owner != self.me and is_alive(held.owner, held.silent):
                 raise StateError(
                     "locked",

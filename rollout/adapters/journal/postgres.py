@@ -22,7 +22,7 @@ ANSWER_SECONDS = 10.0
 _LOCK = int.from_bytes(b"rollout", "big")
 _SESSION = {
     "statement_timeout": "8s",
-    "lock_timeout": "7s",  # longer than the idle limit of a transaction: a takeover of the lease waits for that, and then succeeds
+    "lock_timeout": "7s",  # longer than a transaction may be idle: a lease takeover waits for it
     "idle_in_transaction_session_timeout": "4s",
     "default_transaction_isolation": "read committed",  # each statement sees committed data, and rereads locked rows
 }
@@ -101,9 +101,9 @@ def _now() -> sa.ColumnElement[float]:
 
 
 def _denied(error: sa.exc.SQLAlchemyError) -> bool:
-    """The server was reached and turns this user, password or database away: trying again changes nothing.
+    """The server answered and refused this user, password or database: a retry cannot help.
 
-    A connection that fails has no SQLSTATE, so its words are read: of several hosts, none may be merely away.
+    A connection that fails has no SQLSTATE, so its message is parsed: of several hosts, none may be merely unreachable.
     """
     said = str(error.__cause__)
     lines = [line for line in said.splitlines() if "connection to server" in line or "FATAL:" in line]

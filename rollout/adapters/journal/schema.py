@@ -81,7 +81,9 @@ def _revision(connection: sa.Connection, revisions: Revisions) -> str:
     written = connection.execute(sa.select(VERSION.c.version_num)).scalar() if tables.has_table(VERSION.name) else None
     revision = str(written or revisions.first)
     if revision not in revisions.known:
-        text = f"a newer version of rollout upgraded the journal to revision {revision}; this one knows {revisions.newest}"
+        text = (
+            f"a newer version of rollout upgraded the journal to revision {revision}; this one knows {revisions.newest}"
+        )
         raise StateError(
             "journal-newer",
             text,

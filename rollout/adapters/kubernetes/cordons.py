@@ -31,7 +31,7 @@ class Cordons:
         self._client = client
 
     def put_on(self, node: str, run: str, counter: int, until: float) -> Cordon:
-        """Sets the cordon on a Node without one, or replaces the run's with an older token; returns the Node's owner now."""
+        """Cordon a Node without a cordon, or renew the run's own with an older token. Returns whose cordon is on it now."""
         for _ in range(TRIES):
             found = self._node(node, until)
             if found is None:
@@ -46,8 +46,9 @@ class Cordons:
         raise _contended(node)
 
     def lift(self, node: str, run: str, counter: int | None, until: float) -> Cordon:
-        """Lifts the cordon; returns the Node's owner now. ``run`` ``""``: any run's; ``counter`` ``None``: any token.
-        A deleted Node has no cordon.
+        """Lift the cordon. Returns whose cordon is on the Node now; a deleted Node has none.
+
+        ``run`` ``""``: any run's; ``counter`` ``None``: any token.
         """
         for _ in range(TRIES):
             found = self._node(node, until)

@@ -145,7 +145,11 @@ class _Reading:
         except ValueError:
             known = False
         if not known or parts.scheme not in ("https", "http"):
-            shown = "is not an address, or contains a user" if "@" in server else f"is not an address: `{printable(server, 80)}`"
+            shown = (
+                "is not an address, or contains a user"
+                if "@" in server
+                else f"is not an address: `{printable(server, 80)}`"
+            )
             self._wrong(cluster, "bad-server", f"`server` {shown}")
         if parts.scheme == "http" and parts.hostname not in LOOPBACK:
             self._wrong(cluster, "bad-server", "`server` is not https: credentials would be sent unencrypted")
