@@ -56,9 +56,9 @@ def test_it_inherits_no_descriptor_and_no_shell_reads_its_name(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("exit 3", "hosts: it failed (exit status 3), without a word [script-failed]"),
+        ("exit 3", "hosts: it failed (exit status 3), without a message [script-failed]"),
         ("echo one >&2; echo 'no \033[31mtoken' >&2; echo '{}'; exit 1", "hosts: it failed (exit status 1): no token [script-failed]"),
-        ("kill -9 $$", "hosts: it failed (signal 9), without a word [script-failed]"),
+        ("kill -9 $$", "hosts: it failed (signal 9), without a message [script-failed]"),
         (r"printf '{\377}'", "hosts: what it prints is not UTF-8 at byte 1 [not-json]"),
         ("while :; do echo 0123456789; done", "hosts: it printed more than 1048576 bytes [script-output-too-long]"),
     ],
@@ -109,7 +109,7 @@ def test_who_is_not_there_or_no_program_is_named(tmp_path: Path, monkeypatch: py
     plain = write(tmp_path / "hosts", "echo", 0o644)
     assert complaint(
         plain
-    ) == f"hosts: it is a script, but may not be executed (chmod +x {plain}) [script-not-executable]".replace(
+    ) == f"hosts: it is a script, but it is not executable (chmod +x {plain}) [script-not-executable]".replace(
         str(tmp_path) + "/", ""
     )
     ini = tmp_path / "hosts.ini"
@@ -123,7 +123,7 @@ def test_who_is_not_there_or_no_program_is_named(tmp_path: Path, monkeypatch: py
     alien.chmod(0o755)
     assert complaint(str(alien)) == (
         "alien: it could not be started: No such file or directory"
-        " (does its first line name a program that is here?) [script-not-started]"
+        " (check that its first line names an installed program) [script-not-started]"
     )
 
 

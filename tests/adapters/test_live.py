@@ -179,4 +179,4 @@ def test_apply_on_a_terminal_is_shown_live_and_leaves_the_summary_and_a_pipe_get
     piped = few.rollout("rollback", run, "--yes")
     assert piped.code == 0, piped.err
     assert "\x1b" not in piped.out
-    assert "leaving every node as found\n" in piped.out
+    assert "cleaning up on every node\n" in piped.out

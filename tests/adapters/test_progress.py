@@ -52,7 +52,7 @@ def test_a_run_that_goes_well_is_a_few_lines_and_its_summary() -> None:
     assert lines[0] == "claimed 20 nodes of test as r1, token 1"
     assert lines[1].startswith("wave canary (2 nodes): 2 confirmed in ")
     assert lines[2] == "wave canary: passed"
-    assert "leaving every node as found" in lines
+    assert "cleaning up on every node" in lines
     assert lines[-1] == "  all: 20 confirmed"
 
 
@@ -86,7 +86,7 @@ def test_an_abort_and_an_interrupt_are_told_once() -> None:
     ]
     game = after(play(), applying, InterruptAsked)
     game.go_on()
-    assert told(game).count("stopping: what is in flight ends first; once more stops at once") == 1
+    assert told(game).count("stopping: finishing nodes in flight first; interrupt again to stop at once") == 1
 
 
 def test_the_first_of_each_kind_that_goes_wrong_is_told() -> None:

@@ -78,7 +78,7 @@ def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
         (Reply(body=b"\x00\xff\xfe", headers=(("Content-Type", "image/png"),)), "could not be asked: the answer is not JSON [bad-answer]"),
         (Reply(body=b"<html>hello</html>"), "could not be asked: the answer is not JSON [bad-answer]"),
         (Reply(body=b"[" * 100_000), "could not be asked: the answer is not JSON [bad-answer]"),
-        (Reply(body=b'{"status":"error"}'), "could not be asked: the answer is not Prometheus' [bad-answer]"),
+        (Reply(body=b'{"status":"error"}'), "could not be asked: the answer is not from a Prometheus API [bad-answer]"),
         (Reply(body=b'{"status":"success","data":{"resultType":"matrix","result":[]}}'), "could not be asked: the result is a matrix, not an instant vector [bad-query]"),
         (vector("1_0"), "could not be asked: a sample has no value [bad-answer]"),
         (Reply(400, b'{"status":"error","errorType":"bad_data","error":"1:5: parse error"}'), "could not be asked: answered 400: 1:5: parse error [bad-query]"),

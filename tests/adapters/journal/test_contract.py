@@ -316,7 +316,7 @@ def test_a_tail_that_was_cut_off_is_found_by_the_head_that_is_kept_outside(
         assert json.loads(file.read_text()) == [number, hashed] == [3, hashed]
         assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
         change(f"DELETE FROM events WHERE number > {left}")  # noqa: S608 - a number of ours
-        with pytest.raises(StateError, match=f"there are {left}, and .*/r1 knows of 3"):
+        with pytest.raises(StateError, match=f"the journal has {left}, .*/r1 records 3"):
             journal.events("r1")
 
 

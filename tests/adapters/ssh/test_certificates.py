@@ -168,7 +168,7 @@ def test_a_host_without_the_certificate_that_is_expected(own_sshd: Sshd, make_no
     own_sshd.known_hosts.write_text(f"@cert-authority * {public(own_sshd.user_key)}\n", encoding="utf-8")
     answer = make_nodes(own_sshd.ssh_config).run(target(), TRUE)
     assert refused(answer) == "host-certificate-refused"
-    assert "shows no certificate" in answer.message
+    assert "presents no certificate" in answer.message
 
 
 def test_a_forged_certificate_proves_nothing(own_sshd: Sshd, make_nodes: Make) -> None:

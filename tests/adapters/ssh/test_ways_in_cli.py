@@ -107,8 +107,8 @@ def test_a_typed_password_is_not_echoed() -> None:
         ("Host n2\n GSSAPIAuthentication yes\n", "gssapi-not-supported", "n2: Kerberos"),
         ("Host n*\n PKCS11Provider /lib/x.so\n", "ssh-option-not-supported", "n[1-3]: PKCS11Provider"),
         ("Host n*\n ProxyJump b\nHost b\n ProxyCommand x\n", "proxy-command-not-supported", "n[1-3]: ProxyCommand"),
-        ("Host *\n ProxyJump b\n", "bastion-loop", "n[1-3]: ProxyJump leads back to itself: b -> b; say `ProxyJump none` there"),
-        ("Host *\n ProxyJump %h-b\n", "bastion-loop", "n1: ProxyJump has no end: n1 -> n1-b -> n1-b-b"),
+        ("Host *\n ProxyJump b\n", "bastion-loop", "n[1-3]: ProxyJump is a loop: b -> b; set `ProxyJump none` for the last host"),
+        ("Host *\n ProxyJump %h-b\n", "bastion-loop", "n1: ProxyJump never ends: n1 -> n1-b -> n1-b-b"),
         ("Match exec \"touch {made}\"\n User x\n", "ssh-config-not-supported", "Match exec is not supported"),
     ],
 )  # fmt: skip
