@@ -50,7 +50,7 @@ def test_a_link_that_somebody_laid_is_not_written_through(tmp_path: Path) -> Non
 def test_a_pipe_or_a_folder_in_a_files_place_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):
-        with pytest.raises(InputError, match="no regular file"):
+        with pytest.raises(InputError, match="not a regular file"):
             write_privately(path, b"new")
 
 
