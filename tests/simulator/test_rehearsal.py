@@ -105,7 +105,7 @@ WRONG = [
     ("rack02: 3% unhealthy att 10m", 22, "fault-time", "did you mean `at`?"),
     ("rack02: 3% unhealthy at ten", 25, "fault-time", ""),
     ("rack02: 0% unhealthy", 9, "fault-share", ""),
-    ("rack02:", 8, "fault-unknown", "what happens is missing"),
+    ("rack02:", 8, "fault-unknown", "the fault is missing"),
     ("controller: 2 killed", 12, "fault-share", ""),
     ("controller: unhealthy", 13, "fault-unknown", "killed, interrupted"),
     (": unhealthy", 1, "fault-without-place", ""),
