@@ -149,7 +149,7 @@ def test_silences_are_lifted_and_what_stays_is_told(stack: ExitStack, answers: d
 
 
 def test_a_silence_that_a_dead_controller_set_and_never_wrote_down_is_lifted_with_the_others(stack: ExitStack) -> None:
-    """Only its comment tells whose it is; other runs' and people's own silences stay."""
+    """Only its comment identifies its run; silences of other runs and of people stay."""
     forgotten, others, over = "11111111-a", "22222222-b", "33333333-c"
     standing = [
         {"id": forgotten, "comment": "rollout r1, wave canary of c", "status": {"state": "active"}},

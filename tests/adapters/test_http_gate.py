@@ -1,4 +1,4 @@
-"""The ``http`` and ``command`` gates: three verdicts each, and which gate speaks for the wave."""
+"""The ``http`` and ``command`` gates: three verdicts each, and which gate decides for the wave."""
 
 from __future__ import annotations
 

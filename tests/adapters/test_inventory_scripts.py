@@ -76,8 +76,8 @@ def test_endless_complaints_are_no_output_and_take_no_memory(script: Path) -> No
     "body",
     [
         "echo '{\"all\":'; exec sleep 86400",  # prints half a document and hangs
-        "sleep 86400 & echo '{}'",  # ends, and leaves somebody behind who holds its output
-        "exec >&- 2>&-; sleep 86400",  # says nothing more, and does not end
+        "sleep 86400 & echo '{}'",  # ends, and leaves a child that holds its output open
+        "exec >&- 2>&-; sleep 86400",  # prints nothing more, and does not end
     ],
 )
 def test_who_hangs_is_stopped_with_all_that_it_started(script: Path, body: str) -> None:
@@ -159,7 +159,7 @@ ansible_user=sre
 """
 
 
-BIN = str(Path(sys.executable).parent)  # a virtual environment that nobody has activated has it too
+BIN = str(Path(sys.executable).parent)  # also found in a virtual environment that is not activated
 
 
 WITH_ANSIBLE = pytest.mark.skipif(

@@ -1,4 +1,4 @@
-"""The lines of a run where nobody can redraw a screen: one for what is worth one, and none twice."""
+"""The lines of a run without a terminal: one for each important event, and none twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ``prometheus`` gate over real HTTP: thresholds, the control group, and back ends that err, hang, lie or are away."""
+"""The ``prometheus`` gate over real HTTP: thresholds, the control group, and back ends that fail, hang, send false data or are unreachable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORSE = gate(PrometheusQuery('latency{node=~"$nodes"}', worse=Worse.HIGHER))
 
 
 def vector(*values: object, warnings: tuple[str, ...] = (), age: float = 0.0, cached: str = "") -> Reply:
-    """As of its answer, or ``age`` seconds before; the server dates both. ``cached``: what a cache says of it."""
+    """As of its answer, or ``age`` seconds before; the server dates both. ``cached``: a cache's ``Age``."""
     now = NOW.decode()
     result = [
         {"metric": {"__name__": "errors", "node": f"n{at}"}, "value": [now, str(v)]} for at, v in enumerate(values, 1)
@@ -186,7 +186,7 @@ def test_the_touched_nodes_are_named_in_the_query(stack: ExitStack) -> None:
 
 
 def groups(stack: ExitStack, touched: Reply, control: Reply) -> Web:
-    """A server that tells the groups apart by the names in the query."""
+    """A server that distinguishes the groups by the names in the query."""
     asked = stack.enter_context(web())
     asked.answer = lambda seen: control if "c" in query_of(seen).partition("=~")[2] else touched
     return asked

@@ -29,7 +29,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 @dataclass(frozen=True)
 class Client:
-    """What a kubeconfig gives: where, whom to trust, who we are."""
+    """The content of a kubeconfig: address, authority, our identity."""
 
     url: str
     tls: ssl.SSLContext

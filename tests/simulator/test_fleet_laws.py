@@ -1,4 +1,4 @@
-"""The laws as the model nodes see them: each is broken once on purpose, and what is let pass is no more than it says."""
+"""The laws as the model nodes see them: each is broken once on purpose, and allowed effects pass."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ GUARD = 30.0
 
 
 class Site:
-    """Four nodes in two racks, and whoever watches them."""
+    """Four nodes in two racks, and their checks."""
 
     def __init__(self) -> None:
         self.timeline = Timeline()

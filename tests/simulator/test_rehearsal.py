@@ -1,4 +1,4 @@
-"""A saved plan rehearsed offline: two thousand nodes in seconds, and what is foreseen is what the plan's own words say."""
+"""A saved plan rehearsed offline: two thousand nodes in seconds, and the result matches the plan's text."""
 
 from __future__ import annotations
 

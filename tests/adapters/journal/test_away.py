@@ -1,4 +1,4 @@
-"""A PostgreSQL that goes away in the middle: nothing waits for ever, nothing is lost, nothing is there twice."""
+"""A PostgreSQL that becomes unreachable midway: nothing waits for ever, nothing is lost, nothing is stored twice."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def far(server: Server, way: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 def away(journal: SqlJournal, *events: str) -> str:
-    """What an append says of a journal that is away."""
+    """The error of an append to an unreachable journal."""
     with pytest.raises(StateError) as raised:
         journal.append("r1", events)
     assert raised.value.reference == "journal-away", raised.value

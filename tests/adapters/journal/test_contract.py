@@ -323,7 +323,7 @@ def test_a_tail_that_was_cut_off_is_found_by_the_head_that_is_kept_outside(
 def test_a_journal_restored_from_a_backup_says_which_file_to_move_away_and_goes_on_without_it(
     place: Place, tmp_path: Path, change: Change
 ) -> None:
-    """A backup is the chain as it was: its tail is missing as if somebody had cut it off, which only a person can tell."""
+    """A backup is an older chain: its tail is missing as after a cut, and only a person knows the difference."""
     with closing(SqlJournal(place, tmp_path / "beside")) as journal:
         journal.begin(header())
         journal.acquire("rno", "r1")

@@ -1,4 +1,4 @@
-"""The shape of the journal's tables: what the code says, what the migrations make, and what older and newer ones are told."""
+"""The schema of the journal's tables: in the code, after the migrations, and messages for older and newer journals."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_an_old_journal_is_brought_up_to_date_and_keeps_what_is_in_it(old: Path,
 
 
 def test_an_older_journal_is_kept_for_the_version_that_can_go_on_with_it(old: Path) -> None:
-    """Who has an interrupted run finishes it with that one: ``rollout resume --state FOLDER/before-REVISION``."""
+    """An interrupted run is finished with the copy: ``rollout resume --state FOLDER/before-REVISION``."""
     SqlJournal(old).close()
     aside = old / f"before-{SHIPPED.newest}"
     assert [(file.name, oct(file.stat().st_mode & 0o777)) for file in aside.iterdir()] == [("journal.db", "0o600")]

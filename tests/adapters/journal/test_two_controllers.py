@@ -1,4 +1,4 @@
-"""Two machines, one PostgreSQL, real agents: one lease, one dies or falls silent, the other takes over; the journal goes away.
+"""Two machines, one PostgreSQL, real agents: one lease, one dies or stops responding, the other takes over; the journal becomes unreachable.
 
 A machine is a host name of its own, by which its leases are told apart. A lease's time is moved in the database, not waited for.
 """
@@ -165,7 +165,7 @@ def test_a_journal_that_goes_away_in_the_middle_and_comes_back_holds_the_run_up_
             else:
                 team.way.heal()
         code = process.wait(PATIENCE)
-    assert code in (0, 4), team.first.said()  # 4: a node whose guard was faster than the journal, and took itself back
+    assert code in (0, 4), team.first.said()  # 4: a node with a guard that fired before the journal was reachable again
     found = team.first.status()
     assert found["counts"].get("confirmed", 0) == done_on(team.site), "the journal says what the nodes are"
     assert found["counts"].get("confirmed", 0) + found["counts"].get("reverted", 0) == len(FEW)
@@ -181,7 +181,7 @@ def test_a_journal_that_goes_away_in_the_middle_and_comes_back_holds_the_run_up_
 
 
 def test_a_journal_that_stays_away_ends_the_run_and_what_was_armed_has_gone_back_and_is_recorded_so(team: Team) -> None:
-    """What the canary says is rubbish from its change on: however late the journal goes away, nothing was confirmed."""
+    """The canary's output is garbage from its change on: however late the journal fails, nothing was confirmed."""
     policy(team.site, "guard: 60s", "guard: 15s")  # it is waited for
     before = team.site.everything(*FEW)
     team.site.fault("small-001", "garbage-output", "--at", "apply")
@@ -190,7 +190,7 @@ def test_a_journal_that_stays_away_ends_the_run_and_what_was_armed_has_gone_back
         team.server.stop()
         try:
             until(lambda: "nothing is begun" in team.first.said(), PATIENCE, "it notices")
-            os.killpg(process.pid, signal.SIGINT)  # who does not want to wait until its patience ends
+            os.killpg(process.pid, signal.SIGINT)  # instead of waiting for its timeout
             assert process.wait(PATIENCE) == 5, team.first.said()
             assert "rollout resume" in team.first.said()
             until(

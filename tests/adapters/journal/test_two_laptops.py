@@ -27,7 +27,7 @@ def few(tmp_path: Path) -> Iterator[Site]:
 
 
 def nodes(site: Site) -> dict[str, tuple[int, list[str], dict[str, str]]]:
-    """Each node's own word: how often its kubelet was started, who has it, what is on it."""
+    """Each node's own report: starts of its kubelet, its claim, its files."""
     return {name: (starts(site, name), token(site, name), site.everything(name)) for name in FEW}
 
 
@@ -87,7 +87,7 @@ def test_a_laptop_that_thaws_after_another_took_over_reaches_no_node(few: Site, 
 
 
 def test_of_two_that_begin_at_the_same_moment_never_two_go_on(few: Site) -> None:
-    """Both take the same token. A node has one master; who does not get all of its nodes leaves those it got."""
+    """Both take the same token. A node accepts one run; a run that does not get all its nodes releases the others."""
     for attempt in range(3):
         sites = [few.apart(f"left-{attempt}"), few.apart(f"right-{attempt}")]
         wanted = (f"maxPods={90 + attempt}", f"maxPods={80 + attempt}")

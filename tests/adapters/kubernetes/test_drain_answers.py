@@ -49,7 +49,7 @@ CONFLICT = refused(409, 'Operation cannot be fulfilled on nodes "n": the object 
 
 @dataclass
 class Asked:
-    """A cluster whose server gives these answers in turn."""
+    """A cluster with a server that gives these answers in turn."""
 
     server: Web
     cluster: KubernetesCluster
@@ -109,7 +109,7 @@ def test_a_node_that_goes_while_its_cordon_is_lifted_has_none(stack: ExitStack, 
 
 
 def test_a_mark_that_outlived_its_cordon_is_taken_away(stack: ExitStack, tmp_path: Path) -> None:
-    """Somebody uncordoned the node by hand."""
+    """An operator uncordoned the node by hand."""
     found = asked(stack, tmp_path, node(mark=RUN), node())
     assert found.cluster.uncordon("n", RUN, TOKEN, SECONDS) is Cordon.NONE
     assert found.sent("PATCH")[0]["metadata"]["annotations"] == {MARK: None, COUNTER: None}

@@ -259,7 +259,7 @@ def test_errors_are_in_the_servers_words(
 
 @pytest.mark.process
 def test_an_unverified_server_gets_no_token(stack: ExitStack, tmp_path: Path) -> None:
-    """A server of another authority: the handshake ends before anything is said."""
+    """A server of another authority: the handshake ends before any request."""
     import ssl
     import subprocess
     import threading

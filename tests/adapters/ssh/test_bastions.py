@@ -199,7 +199,7 @@ def test_a_tunnel_that_opens_when_nobody_waits_any_more_is_closed(
 
 
 class _Small(ServerInterface):
-    """A bastion whose connections carry two tunnels each and then say that they are out of resources."""
+    """A bastion with connections that carry two tunnels each and then report a resource shortage."""
 
     def __init__(self) -> None:
         self.carried = 0

@@ -23,7 +23,7 @@ Past = ("-V", "20200101:20210101")
 
 
 def trusting(server: Sshd, trusted: Path) -> None:
-    """The server lets in who has a certificate of this authority, and nobody by a key alone."""
+    """The server accepts only certificates of this authority, no plain keys."""
     server.options = f"TrustedUserCAKeys {trusted}.pub"
     (server.folder / "authorized_keys").unlink()
     server.start()
@@ -103,7 +103,7 @@ Certify = Callable[..., RemoteAnswer]
 
 @pytest.fixture
 def certified(own_sshd: Sshd, make_nodes: Make) -> Certify:
-    """A node whose host key has a certificate; what it answers when known_hosts says ``lines``."""
+    """A node with a host certificate; its answer with ``lines`` in known_hosts."""
 
     def run(*options: str, lines: str = "@cert-authority 127.0.0.1 {ca}", kind: str = "ed25519", ca: str = "ed25519",
             accept_new: bool = False) -> RemoteAnswer:  # fmt: skip

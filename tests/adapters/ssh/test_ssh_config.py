@@ -1,4 +1,4 @@
-"""What ssh_config says about a host, as OpenSSH itself reads it (``ssh -G``), and fast for many hosts."""
+"""The settings of a host in ssh_config, as OpenSSH itself reads them (``ssh -G``), and fast for many hosts."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def test_a_node_whose_sudo_says_no_is_refused_not_unreachable(reference: str) ->
 def test_the_option_reaches_the_nodes(
     server: Sshd, user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``rollout plan`` as typed; this machine has no kubelet, which is all that is said of it."""
+    """``rollout plan`` on the command line; this machine has no kubelet, and that is the only error."""
     log = user.home / "log"
     user.sudoers("Defaults:{user} logfile=" + str(log), "{user} ALL=(ALL) ALL")
     for folder in ("playbooks", "templates"):

@@ -1,4 +1,4 @@
-"""What a person is told of each trouble on the way in: the cause, and what to do about it. Each is shown by a real sshd."""
+"""The message for each connection error: the cause, and what to do. A real sshd causes each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options about logging in take and refuse, and that what cannot work is said before any node is asked."""
+"""The login options: valid and invalid values, and errors that are reported before any node is contacted."""
 
 from __future__ import annotations
 
