@@ -1,4 +1,4 @@
-"""Faults of a node's disk: slow, full, read-only. Calls of commands that start under such a fault are held and decided here.
+"""Faults of a node's disk: slow, full, read-only. Calls of commands under such a fault are held and decided here.
 
 The same calls reveal the moments of a transaction, so that any fault may strike at one, without changes to the agent.
 """
@@ -163,7 +163,7 @@ def read_only(found: Act, exists: Callable[[str], bool]) -> int:
 
 
 def full(found: Act, held: HeldCall, exists: Callable[[str], bool]) -> int:
-    """The error of a full disk: names can be created, exchanged, removed; no block is free, and freed ones are taken at once."""
+    """The error of a full disk: names can be created, exchanged, removed; no block is ever free."""
     if not is_on_disk(found.changed):
         return 0
     if found.what == WRITE and grows(held):

@@ -179,7 +179,7 @@ def _recover(ward: Ward) -> None:
 
 
 def _cut_power(ward: Ward, fault: LabFault) -> None:
-    """The node boots ``lasting`` (``reboot``: ``after``) seconds later; after a second power cut the later time counts."""
+    """The node boots ``lasting`` (``reboot``: ``after``) seconds later; after a second cut the later time counts."""
     away = fault.after if fault.kind == REBOOT else 5.0 if fault.lasting is None else fault.lasting
     ward.door.shut()
     boot = ward.node.power_cut()

@@ -137,7 +137,7 @@ class LabNode:
         self.settle()
 
     def power_cut(self) -> int:
-        """Everything in memory is lost: processes, connections, /run, transient timers. Returns the number of power cuts."""
+        """Everything in memory is lost: processes, connections, /run, transient timers. Returns how often."""
         self.is_off, self.boot = True, self.boot + 1
         children.kill_marked("ROLLOUT_LAB", self._mark)
         for connection in list(self.connections):

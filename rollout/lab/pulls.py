@@ -14,7 +14,7 @@ _REQUEST = "id=5f6c0f4e-6b8a-4c55-9a5e-8d0c7a3b1e9d name=/runtime.v1.ImageServic
 
 @dataclass(frozen=True, slots=True)
 class PullLines:
-    """A runtime's journal lines, as logrus writes them, and the place of its layer. ``cancelled``: the kubelet has ended."""
+    """A runtime's journal lines, as logrus writes them, and the place of its layer. ``cancelled``: the kubelet ended."""
 
     begins: str = ""
     ends: str = ""

@@ -1,4 +1,4 @@
-"""The pods that the lab's ReplicaSets keep: evictions end them like their node's kubelet would, and they are recreated elsewhere.
+"""The pods that the lab's ReplicaSets keep: evicted pods end like on a kubelet, and are recreated elsewhere.
 
 The state is updated on each request: ended pods are removed, and pending ones go to the next ready node with room.
 """

@@ -224,7 +224,7 @@ def _may(query: Query) -> Reply:
 
 
 def _listed(query: Query, kind: str, version: str, names: Sequence[str], find: Callable[[str], list[Object]]) -> Reply:
-    """A list in pieces of ``limit``; ``continue`` has the node, and the number of its objects, after which the next page starts."""
+    """A list in pieces of ``limit``; ``continue`` has the end of the last page: node and number of its objects."""
     limit, token = query.options.get("limit", "0"), query.options.get("continue", "")
     try:
         first, skipped = map(int, base64.urlsafe_b64decode(token).split(b",")) if token else (0, 0)

@@ -45,7 +45,7 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class LabSpec:
-    """A lab. ``restart_sec`` goes into each kubelet's unit file; ``sets`` are the values of ``@name``; ``api_server`` is the API's version."""
+    """A lab. ``restart_sec`` goes into each kubelet's unit file; ``sets`` defines ``@name``; ``api_server``: version."""
 
     cluster: str
     nodes: tuple[NodeSpec, ...]

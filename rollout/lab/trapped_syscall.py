@@ -47,7 +47,7 @@ _CALLS: Mapping[str, tuple[str, tuple[_Way, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One operation on a node's disk. Paths are the node's; ``""``: not on its disk. ``target``: a rename's or link's new name."""
+    """One operation on a node's disk. Paths are the node's; ``""``: not on its disk. ``target``: a new name."""
 
     what: str
     path: str = ""

@@ -30,7 +30,7 @@ from rollout.simulator.timeline import Task, Timeline
 
 
 def next_tick(state: RunState, now: float, longest: float) -> float:
-    """The next tick at which a run acts by itself, at most ``longest`` seconds from now. Ticks before it change nothing."""
+    """The next tick at which a run acts by itself, at most ``longest`` seconds from now. Earlier ticks change nothing."""
     soonest = min((moment for moment in moments(state) if moment > now), default=now + longest)
     ticks = max(1, ceil((min(soonest, now + longest) - now) / TICK - 1e-6))
     return now + ticks * TICK

@@ -138,8 +138,8 @@ class Errand:
             self._connect(self.timeline.now + CONNECT_SECONDS)
 
     def ask_the_api(self) -> None:
-        """The answer is lost with the controller, but the effect stays. A drain starts with a read of the node: if that answer
-        is lost, the API server is not contacted.
+        """The answer is lost with the controller, but the effect stays. A drain starts with a read of the node: if that
+        answer is lost, the API server is not contacted.
         """
         if self.ask.verb is Verb.DRAIN and not self.node.cordoned and self.link.drops(Verb.DRAIN):
             self.timeline.after(SILENCE_SECONDS, lambda: self._end(_lost(self.ask)))

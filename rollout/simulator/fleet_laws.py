@@ -39,7 +39,7 @@ class ShadowMachine:
         self.state = replayed(self.state, decode_event(line))
 
     def follow(self, line: str, before: RunState, after: RunState) -> str:
-        """The first difference from the live state after this line, or "". Only the parts that the event touched are compared."""
+        """The first difference from the live state after this line, or "". Compares only parts that the event touched."""
         try:
             self.step(line)
         except IllegalMoveError as error:

@@ -41,7 +41,7 @@ class Transaction:
 
 @dataclass
 class Kubelet:
-    """``start``: seconds until healthy after a restart (``back``: after a revert); and the files with which it is unhealthy."""
+    """``start``: seconds until healthy after a restart (``back``: after a revert); ``sick_with``: unhealthy with these files."""
 
     start: float = 6.0
     back: float | None = None

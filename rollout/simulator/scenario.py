@@ -57,7 +57,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``at``: seconds; for a controller the number of its action on the outside; for a lost answer the number of the request.
+    """``at``: seconds; for a controller the number of its action; for a lost answer the number of the request.
 
     ``amount``: what the kind needs, such as a factor or a clock's error. ``words``: a verdict, or what an abort reverts.
     """

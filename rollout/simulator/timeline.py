@@ -11,7 +11,7 @@ from itertools import count
 
 
 class Task:
-    """``resume`` runs it until it pauses or ends, and raises its exceptions. Only one of the two sides runs at a time."""
+    """``resume`` runs it until it pauses or ends, and raises its exceptions. One of the two sides runs at a time."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self.done = False

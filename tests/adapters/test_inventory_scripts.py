@@ -63,7 +63,7 @@ def test_it_inherits_no_descriptor_and_no_shell_reads_its_name(tmp_path: Path) -
         ("while :; do echo 0123456789; done", "hosts: it printed more than 1048576 bytes [script-output-too-long]"),
     ],
 )  # fmt: skip
-def test_what_goes_wrong_is_named(script: Path, body: str, said: str) -> None:
+def test_failures_are_named(script: Path, body: str, said: str) -> None:
     assert complaint(write(script, body)) == said
 
 
@@ -80,7 +80,7 @@ def test_endless_complaints_are_no_output_and_take_no_memory(script: Path) -> No
         "exec >&- 2>&-; sleep 86400",  # prints nothing more, and does not end
     ],
 )
-def test_who_hangs_is_stopped_with_all_that_it_started(script: Path, body: str) -> None:
+def test_a_hanging_program_is_killed_with_its_children(script: Path, body: str) -> None:
     began = time.monotonic()
     InventoryScripts().ansible(write(script, f"echo $$ > {script}.pid; echo '{{}}'"))
     plenty = 0.5 + 10 * (time.monotonic() - began)
@@ -103,7 +103,7 @@ def _stat(process: Path) -> list[str]:
         return []
 
 
-def test_who_is_not_there_or_no_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_or_invalid_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert complaint(str(tmp_path / "none")) == "none: there is no such file [script-missing]"
     plain = write(tmp_path / "hosts", "echo", 0o644)
@@ -134,7 +134,7 @@ class Sources(InventoryScripts):
         raise NotImplementedError
 
 
-def test_a_cluster_whose_nodes_a_program_says(script: Path) -> None:
+def test_a_cluster_with_nodes_from_a_program(script: Path) -> None:
     path = write(script, f"cat <<'END'\n{json.dumps(HOSTS)}\nEND")
     text = f"cluster: c\napiServer: v1.34.1\nnodesFrom: {{ansible: {{path: {path}, group: kube_node, rack: rack}}}}\n"
     inventory = load_cluster(FakeFiles({"inventories/c.yaml": text}), Sources(), "c")

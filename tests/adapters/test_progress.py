@@ -56,7 +56,7 @@ def test_a_run_that_goes_well_is_a_few_lines_and_its_summary() -> None:
     assert lines[-1] == "  all: 20 confirmed"
 
 
-def test_the_rehearsal_is_told_once() -> None:
+def test_the_rehearsal_is_reported_once() -> None:
     game = play(rehearsal=True)
     end = game.run()
     slowest = seconds_text(max(record.revert_seconds for record in end.nodes.values()))
@@ -65,7 +65,7 @@ def test_the_rehearsal_is_told_once() -> None:
     assert line.startswith(f"rehearsal: 2 of 2 nodes taken back once, healthy, in at most {slowest} a node")
 
 
-def test_a_pause_and_its_end_are_told() -> None:
+def test_a_pause_and_its_end_are_reported() -> None:
     game = after(play(), applying, lambda at: PauseAsked(at, "ann@ops", "lunch", 1))
     assert "paused by ann@ops (lunch): `rollout continue r1` goes on; 2 nodes of 2 racks: 2 applying" in told(game)
     game.feed(ContinueAsked(game.now, "ann@ops", "", 2))
@@ -78,7 +78,7 @@ def test_a_hold_says_how_to_promote() -> None:
     assert told(game)[-1].endswith("`rollout continue r1` promotes")
 
 
-def test_an_abort_and_an_interrupt_are_told_once() -> None:
+def test_an_abort_and_an_interrupt_are_reported_once() -> None:
     game = after(play(), applying, lambda at: AbortAsked(at, "ann@ops", "enough", 1))
     game.go_on()
     assert [line for line in told(game) if line.startswith("halting")] == [
@@ -89,7 +89,7 @@ def test_an_abort_and_an_interrupt_are_told_once() -> None:
     assert told(game).count("stopping: finishing nodes in flight first; interrupt again to stop at once") == 1
 
 
-def test_the_first_of_each_kind_that_goes_wrong_is_told() -> None:
+def test_the_first_failed_node_of_each_kind_is_reported() -> None:
     game = play()
     for name in ("b-4", "b-5"):
         game.sicken(name)

@@ -89,7 +89,7 @@ def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
     ],
     ids=["nothing", "nothing, with a warning", "NaN", "partial", "partial by its own mark", "truncated", "cut off", "an image", "a page", "deep", "no success", "range", "number", "bad query", "unauthorized", "redirect", "huge", "compressed"],
 )  # fmt: skip
-def test_what_is_no_answer_is_unknown(stack: ExitStack, reply: Reply, said: str | None) -> None:
+def test_an_invalid_answer_is_unknown(stack: ExitStack, reply: Reply, said: str | None) -> None:
     verdict, evidence = judged(stack, reply)
     assert verdict is UNKNOWN
     assert said is None or evidence == said
@@ -127,7 +127,7 @@ def test_a_control_group_that_may_be_partial_is_compared_with_nothing(stack: Exi
     assert (verdict, "the control group's answer: it may be partial" in said) == (UNKNOWN, True)
 
 
-def test_a_name_that_nobody_knows_is_unknown(stack: ExitStack) -> None:
+def test_a_name_that_does_not_resolve_is_unknown(stack: ExitStack) -> None:
     asked_once = gate(PrometheusQuery("up", at_most=1), timeout=1.0)
     verdict, said = one(Asked(stack, "http://prometheus.invalid:9090", asked_once).judge())
     assert verdict is UNKNOWN

@@ -105,8 +105,8 @@ class KubernetesCluster:
         return mapping(answer.get("kubeletconfig"), "kubeletconfig")
 
     def look(self, node: str, timeout: float) -> Sight:
-        """Pods come from the server's cache (resourceVersion 0, as a kubelet asks): for a list of one node's pods from the
-        store, the server reads every pod.
+        """Pods come from the server's cache (resourceVersion 0, as a kubelet asks): for one node's pods from the store,
+        the server reads every pod.
         """
         until = time.monotonic() + timeout
         name = quote(node, safe="")

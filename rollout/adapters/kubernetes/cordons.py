@@ -31,7 +31,7 @@ class Cordons:
         self._client = client
 
     def put_on(self, node: str, run: str, counter: int, until: float) -> Cordon:
-        """Cordon a Node without a cordon, or renew the run's own with an older token. Returns whose cordon is on it now."""
+        """Cordon a Node without a cordon, or renew the run's own with an older token. Returns the owner of its cordon."""
         for _ in range(TRIES):
             found = self._node(node, until)
             if found is None:

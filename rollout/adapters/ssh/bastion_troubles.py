@@ -38,7 +38,7 @@ def at_bastion(bastion: object, error: RemoteError) -> RemoteError:
 
 
 def carried(error: RemoteError, blame: str) -> RemoteError:
-    """An error on a connection through a bastion. ``blame``: why the bastion's connection ended; empty while it lives."""
+    """An error on a connection through a bastion. ``blame``: why the bastion's connection ended, else empty."""
     if not blame or error.reference in OURS or error.reference.startswith(("bastion-", "host-key-", "host-cert")):
         return error
     return CarrierLostError("bastion-unreachable", blame)

@@ -75,7 +75,7 @@ ENDS_OF_A_KEYWORD = frozenset(BLANK + '"=')
 
 
 def keyword_of(line: str) -> tuple[str, str] | None:
-    """The keyword in lower case and the rest of the line; ``None`` for an empty line or comment. Raises ``ValueError``."""
+    """The keyword in lower case and the rest of the line; ``None`` for an empty line. Raises ``ValueError``."""
     keyword, rest = _first(line.rstrip(BLANK + "\f"))
     if not keyword:
         keyword, rest = _first(rest)

@@ -183,9 +183,7 @@ def test_a_lease_of_a_dead_process_is_free_at_once(journal: SqlJournal, place: P
 
 
 @pytest.mark.process
-def test_a_lease_of_a_killed_process_that_nobody_has_waited_for_is_free_at_once(
-    journal: SqlJournal, place: Place
-) -> None:
+def test_a_lease_of_a_zombie_process_is_free_at_once(journal: SqlJournal, place: Place) -> None:
     """Its parent hangs, or is the init of a container that never waits: it stays in the table of processes."""
     holds = another(place, "journal.acquire('rno', 'r2'); print(); input()")
     with subprocess.Popen(holds, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -256,7 +254,7 @@ def test_a_request_that_is_withdrawn_waits_no_longer_and_its_number_is_not_given
     assert journal.ask("r1", "abort", "ops@desk", "wrong again", "") > last
 
 
-def test_an_unlocked_cluster_is_free_and_says_who_freed_it(journal: SqlJournal, other: SqlJournal) -> None:
+def test_an_unlocked_cluster_is_free_and_records_who_unlocked_it(journal: SqlJournal, other: SqlJournal) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     held = journal.holder("rno")
@@ -345,7 +343,7 @@ def test_a_journal_restored_from_a_backup_says_which_file_to_move_away_and_goes_
         assert json.loads(file.read_text())[0] == 3, "its head is kept again"
 
 
-def test_a_head_of_another_ending_is_told_with_its_file_too(place: Place, tmp_path: Path, change: Change) -> None:
+def test_a_head_of_another_ending_is_reported_with_its_file_too(place: Place, tmp_path: Path, change: Change) -> None:
     """Restored, and gone on with from another machine before this one looked."""
     with closing(SqlJournal(place, tmp_path / "one")) as one, closing(SqlJournal(place, tmp_path / "two")) as two:
         one.begin(header())

@@ -108,7 +108,7 @@ def done_on(site: Site) -> int:
     return sum(site.is_new(name) for name in FEW)
 
 
-def test_the_second_is_told_who_has_it_and_takes_over_when_the_first_has_died(team: Team) -> None:
+def test_the_second_gets_the_name_of_the_holder_and_takes_over_when_the_first_has_died(team: Team) -> None:
     policy(team.site, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     before = {name: starts(team.site, name) for name in FEW}
     with team.first.begun(*APPLY) as process:
@@ -209,7 +209,7 @@ def test_a_journal_that_stays_away_ends_the_run_and_what_was_armed_has_gone_back
     nothing_left(team.site, *FEW)
 
 
-def test_a_controller_whose_lease_was_taken_while_it_heard_nothing_stops_and_touches_nothing(team: Team) -> None:
+def test_a_controller_that_lost_its_lease_while_disconnected_stops_and_touches_nothing(team: Team) -> None:
     policy(team.site, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     with team.first.begun(*APPLY) as process:
         until(lambda: team.second.status().get("paused"), PATIENCE, "the canary has passed and the run holds")
@@ -241,7 +241,7 @@ def test_a_frozen_controller_that_thaws_after_another_took_over_reaches_no_node(
     nothing_left(team.site, *FEW)
 
 
-def test_no_password_is_in_a_process_list_a_journal_or_what_is_said(team: Team) -> None:
+def test_no_password_is_in_a_process_list_a_journal_or_a_message(team: Team) -> None:
     from tests.adapters.journal.server import PASSWORD
 
     policy(team.site, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")

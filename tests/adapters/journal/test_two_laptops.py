@@ -38,7 +38,7 @@ def ended(process: Process, site: Site) -> int:
         pytest.fail(said(site))
 
 
-def test_the_second_laptop_is_told_by_the_nodes_who_has_them_since_when_and_what_to_do(few: Site) -> None:
+def test_the_second_laptop_gets_the_claiming_run_its_age_and_what_to_do_from_the_nodes(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     first, second = few.apart("first"), few.apart("second")
     with begun(first, *APPLY) as process:

@@ -74,7 +74,7 @@ def test_a_token_file_is_relative_to_the_kubeconfig(stack: ExitStack, tmp_path: 
         ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "x", "interactiveMode": "Always"}}, {}, "`exec` that needs a terminal (interactiveMode: Always) [kubeconfig-unsupported]"),
     ],
 )  # fmt: skip
-def test_what_is_not_supported_is_said(
+def test_unsupported_entries_are_reported(
     tmp_path: Path, user: dict[str, Any], cluster: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError) as error:
@@ -109,7 +109,7 @@ def test_a_kubeconfig_that_is_missing_is_named(tmp_path: Path) -> None:
         load_kubeconfig(str(tmp_path / "nowhere"))
 
 
-def test_yaml_that_is_none_is_told_with_its_place(tmp_path: Path) -> None:
+def test_invalid_yaml_is_reported_with_its_position(tmp_path: Path) -> None:
     (tmp_path / "k").write_text("clusters: [\n")
     with pytest.raises(InputError, match=r"k:\d+:\d+: "):
         load_kubeconfig(str(tmp_path / "k"))
@@ -118,7 +118,7 @@ def test_yaml_that_is_none_is_told_with_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "user", [{"client-certificate-data": base64.b64encode(b"x").decode(), "client-key-data": "eA=="}]
 )
-def test_certificates_that_are_none_are_told_before_anything_is_asked(tmp_path: Path, user: dict[str, Any]) -> None:
+def test_invalid_certificates_are_reported_before_any_request(tmp_path: Path, user: dict[str, Any]) -> None:
     with pytest.raises(
         InputError, match=r"the client certificate and key are not a matching PEM pair \[bad-certificate\]"
     ):

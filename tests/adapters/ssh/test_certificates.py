@@ -80,7 +80,7 @@ def test_a_certificate_file_for_a_key_that_only_the_agent_has(
     assert make_nodes(own_sshd.ssh_config).run(target(), TRUE).status == 0
 
 
-def test_an_expired_certificate_is_said_so(own_sshd: Sshd, make_nodes: Make) -> None:
+def test_an_expired_certificate_is_reported(own_sshd: Sshd, make_nodes: Make) -> None:
     trusted = authority(own_sshd.folder)
     trusting(own_sshd, trusted)
     sign(trusted, own_sshd.user_key, "-n", ME, *Past)
@@ -89,7 +89,7 @@ def test_an_expired_certificate_is_said_so(own_sshd: Sshd, make_nodes: Make) -> 
     assert "expired on 20" in answer.message
 
 
-def test_a_file_that_is_no_certificate_is_said_so(own_sshd: Sshd, make_nodes: Make) -> None:
+def test_a_file_that_is_not_a_certificate_is_reported(own_sshd: Sshd, make_nodes: Make) -> None:
     trusting(own_sshd, authority(own_sshd.folder))
     (own_sshd.folder / "broken").write_text("ssh-ed25519-cert-v01@openssh.com AAAAnotone\n", encoding="utf-8")
     own_sshd.write_ssh_config(f"CertificateFile {own_sshd.folder}/broken")

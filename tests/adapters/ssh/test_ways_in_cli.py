@@ -70,7 +70,7 @@ def test_both_ways_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_nobody_is_asked_without_a_terminal() -> None:
+def test_no_password_prompt_without_a_terminal() -> None:
     script = "from rollout.cli.options import given_password; given_password(None, ask=True)"
     done = subprocess.run([sys.executable, "-c", script], input=b"a word\n", capture_output=True, check=False)
     assert b"no-terminal" in done.stderr
