@@ -1,4 +1,4 @@
-"""Alertmanager's v2 API: firing alerts, and silences with an end. What the alerts mean is ``core.health_gates.measured``'s."""
+"""Alertmanager's v2 API: firing alerts and silences. ``core.health_gates.measured`` interprets the alerts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ID = re.compile(r"[A-Za-z0-9-]{1,80}")
 
 
 class Alertmanager:
-    """Asks an Alertmanager, or what speaks its v2 API."""
+    """Client of an Alertmanager, or of any server with its v2 API."""
 
     def __init__(self, endpoint: HttpEndpoint) -> None:
         self._endpoint = endpoint
@@ -35,7 +35,7 @@ class Alertmanager:
         path = "/api/v2/alerts?" + urlencode([*asked, *(("filter", matcher) for matcher in matchers)])
         answer = self._endpoint.ask("GET", url, path, timeout=timeout, most=MOST_BYTES)
         found = _expected(answer)
-        if not isinstance(found, list):  # `null` too: Alertmanager says `[]` where nothing fires
+        if not isinstance(found, list):  # `null` too: Alertmanager answers `[]` when nothing fires
             raise RemoteError("bad-answer", "the answer is not a list")
         return tuple(_alert(entry) for entry in found)
 
@@ -69,7 +69,7 @@ class Alertmanager:
         return tuple(identity for identity in ids if _ID.fullmatch(identity))
 
     def lift(self, url: str, silence: str, timeout: float) -> None:
-        """Alertmanager answers the end of a silence that has ended with an error; so it is asked how the silence stands."""
+        """End a silence. Alertmanager answers a second end with an error, so after an error the state is read."""
         path = f"/api/v2/silence/{quote(silence, safe='')}"
         answer = self._endpoint.ask("DELETE", url, path, timeout=timeout, most=MOST_BYTES)
         if answer.status in (200, 404):

@@ -1,4 +1,4 @@
-"""The clock: wall time that never goes back within a process."""
+"""The clock: wall time that never decreases within a process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 class SystemClock:
-    """Seconds since the epoch at the start, counted on by the monotonic clock: a stepped wall clock changes nothing."""
+    """Epoch seconds at the start plus monotonic time since: a stepped wall clock has no effect."""
 
     def __init__(self) -> None:
         self._epoch = time.time() - time.monotonic()

@@ -1,4 +1,4 @@
-"""A back end with credentials of its own: the inventory's Prometheus or Alertmanager, and others that get none."""
+"""Credentials of back ends: the inventory's Prometheus and Alertmanager get them, other addresses do not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from rollout.adapters.http import MOST_BYTES, Http, HttpAnswer
 from rollout.errors import InputError, Problem, RemoteError
 
-# Bearer tokens in files, which others rotate: read again every minute, never shown.
+# Bearer tokens in files that others rotate: read again every minute, never shown.
 
 
 MOST_TOKEN_BYTES = 64 * 1024
@@ -21,7 +21,7 @@ EVERY = 60.0
 
 
 class TokenFile:
-    """The token in a file, as of at most a minute ago. Thread-safe."""
+    """The token in a file, at most one minute old. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -37,7 +37,7 @@ class TokenFile:
             return self._token
 
     def forget(self) -> None:
-        """It was not believed: the next read looks into the file."""
+        """The server refused the token: the next call reads the file again."""
         with self._lock:
             self._token = ""
 
@@ -53,7 +53,7 @@ class TokenFile:
 
 
 def bearer(token: str, where: str) -> str:
-    """``token`` if it can be one: printable, without blanks. What is wrong is said without showing it."""
+    """``token`` if it can be one: printable, without blanks. Errors never show the token."""
     if not token or not token.isprintable() or any(character.isspace() for character in token) or not token.isascii():
         raise RemoteError("no-token", f"{where} holds no bearer token")
     return token
@@ -63,7 +63,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class HttpEndpoint:
-    """Asks below ``home`` with the token (or ``user:password``) of ``token_file``; a playbook's own URL elsewhere never sees it."""
+    """Asks below ``home`` with the token (or ``user:password``) of ``token_file``; no other URL gets it."""
 
     def __init__(self, home: str, token_file: str = "", ca_file: str = "") -> None:
         self._home = home
@@ -87,7 +87,7 @@ class HttpEndpoint:
         """``url`` ``""``: home."""
         base = url or self._home
         if not base:
-            raise RemoteError("no-endpoint", "no address is known to ask")
+            raise RemoteError("no-endpoint", "no address is configured")
         token = self._token if _origin(base) == _origin(self._home) else None
         until = time.monotonic() + timeout
 
@@ -97,7 +97,7 @@ class HttpEndpoint:
 
         answer = once(timeout)
         if answer.status == 401 and token:
-            token.forget()  # it may have been rotated since
+            token.forget()  # the token may have been rotated
             answer = once(max(until - time.monotonic(), 0.1))
         return answer
 

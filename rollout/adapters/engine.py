@@ -1,7 +1,7 @@
-"""The local engine: bounded pools of threads that do the machine's commands and hand the answers back.
+"""The local engine: bounded pools of threads that run the machine's commands and return the answers.
 
-What changes a node has a pool of its own: a node that is to go back at once does not wait until a thousand others were
-measured, and what the pace let go does not begin in a heap later.
+Commands that change a node have their own pool: an urgent revert does not wait for a thousand measurements, and
+commands released by the pace start at once instead of all together later.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rollout.core.run.events import Event
 
 
 class ThreadEngine:
-    """``width`` changes side by side, and as many looks. A worker that raises is a bug of ours: it is raised again in ``collect``."""
+    """``width`` parallel changes, and as many reads. An exception in a worker is a bug: ``collect`` raises it again."""
 
     def __init__(self, width: int) -> None:
         self._changes = ThreadPoolExecutor(max_workers=width, thread_name_prefix="change")
@@ -43,7 +43,7 @@ class ThreadEngine:
         return tuple(_event(answer) for answer in answers)
 
     def close(self) -> None:
-        """Forget what has not begun; do not wait for what hangs (its deadline ends it)."""
+        """Drop commands that have not started; do not wait for hanging ones (their deadline ends them)."""
         for pool in (self._changes, self._looks):
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -18,7 +18,7 @@ _MAX_BYTES = 4 * 1024 * 1024
 
 
 def configuration_file(path: str) -> File:
-    """The file under the name that was given, or ``InputError``."""
+    """The file with the given name, or ``InputError``."""
     return File(path, FolderFiles(Path(), _MAX_BYTES).content(path))
 
 
@@ -43,7 +43,7 @@ MAX_BYTES = 128 * 1024 * 1024
 
 
 class FolderFiles:
-    """Paths are relative to ``root``; absolute ones are taken as they are."""
+    """Paths are relative to ``root``; absolute paths are used unchanged."""
 
     def __init__(self, root: Path, max_bytes: int = MAX_BYTES) -> None:
         self._root = root
@@ -69,7 +69,7 @@ class FolderFiles:
         return (self._root / path).is_file()
 
     def list(self, folder: str, suffix: str) -> tuple[str, ...]:
-        """Names of the files in a folder that end so, sorted; none when there is no such folder."""
+        """Sorted names of the files in a folder with this ending; empty when the folder does not exist."""
         here = self._root / folder
         try:
             found = [entry.name for entry in here.iterdir() if entry.name.endswith(suffix) and entry.is_file()]
@@ -80,7 +80,7 @@ class FolderFiles:
         return tuple(sorted(found))
 
     def _bytes(self, path: str) -> bytes:
-        # Non-blocking, so that a pipe in a file's place cannot hold us up before we see what it is.
+        # Non-blocking, so that opening a pipe in place of a file cannot block.
         descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):

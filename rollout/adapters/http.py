@@ -1,8 +1,8 @@
-"""HTTP as gates need it: one request, one answer, a deadline for the whole of it and a bound on its size.
+"""HTTP for gates: one request, one answer, one deadline for the whole exchange and a limit on its size.
 
-Built on httpcore, httpx's engine, for what httpx has no room for: its timeouts are for single reads, so a server that
-sends a byte a second is never cut off. Here every read and write gets the time that is really left. Redirects are not
-followed, proxies of the environment are not used, answers are not decompressed.
+Built on httpcore, httpx's engine. httpx has timeouts for single reads only, so it never cuts off a server that sends a
+byte a second. Here every read and write gets the remaining time. Redirects are not followed, proxies of the
+environment are not used, answers are not decompressed.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class HttpPages:
 MOST_BYTES = 64 * 1024 * 1024
 CONNECTIONS = 160
 _AWAY = frozenset({408, 429, 500, 502, 503, 504})
-"""Statuses after which the same question may be answered a second later."""
+"""Statuses after which a retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """``whole`` is false when the body was longer than asked for and is cut off."""
+    """``whole`` is false when the body exceeded the limit and was cut off."""
 
     status: int
     headers: Mapping[str, str]  # names in lower case
@@ -52,7 +52,7 @@ class HttpAnswer:
 
 
 class Http:
-    """Asks servers. Thread-safe; connections are kept. ``name`` is the name the server's certificate must bear."""
+    """HTTP client. Thread-safe; connections are kept. ``name``: the name that the server's certificate must have."""
 
     def __init__(self, context: ssl.SSLContext | None = None, name: str = "") -> None:
         self._pool = httpcore.ConnectionPool(
@@ -73,7 +73,7 @@ class Http:
         body: bytes = b"",
         most: int = MOST_BYTES,
     ) -> HttpAnswer:
-        """``RemoteError`` when there is no answer in ``timeout`` seconds: ``AwayError`` where asking again may help."""
+        """``RemoteError`` when there is no answer in ``timeout`` seconds: ``AwayError`` where a retry may help."""
         _DEADLINE.at = time.monotonic() + timeout
         said: dict[bytes | str, bytes | str] = {"Accept-Encoding": "identity", "User-Agent": "rollout"}
         said.update((headers or {}).items())
@@ -89,7 +89,7 @@ class Http:
 
 
 def refusal(answer: HttpAnswer) -> RemoteError:
-    """What to say of an answer that is an error; the body's first line is evidence."""
+    """The message for an error answer; the body's first line is evidence."""
     said = printable(answer.body[:2000].decode("utf-8", "replace"), 200)
     kind = AwayError if answer.status in _AWAY else RemoteError
     return kind(f"http-{answer.status}", f"answered {answer.status}" + (f": {said}" if said else ""))
@@ -133,7 +133,7 @@ def _root(exc: BaseException) -> BaseException:
 
 
 class _Deadline(threading.local):
-    """When the request that this thread is at must have ended."""
+    """The deadline of this thread's current request."""
 
     at: float = 0.0
 
@@ -148,7 +148,7 @@ _DEADLINE = _Deadline()
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection on which every step has the time that is left, and not a time of its own."""
+    """A connection on which every step gets the remaining time instead of its own timeout."""
 
     def __init__(self, inner: httpcore.NetworkStream) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Ctrl-C in two steps: the first asks the run to end what is in flight, the second stops at once. Both can be resumed."""
+"""Ctrl-C in two steps: the first finishes nodes in flight, the second stops at once. Both can be resumed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import FrameType
 
 
 class Interrupts:
-    """Counts SIGINT, SIGTERM and SIGHUP (a terminal that was closed). The second raises ``KeyboardInterrupt`` in the main thread."""
+    """Counts SIGINT, SIGTERM and SIGHUP. The second raises ``KeyboardInterrupt`` in the main thread."""
 
     def __init__(self) -> None:
         self._count = 0

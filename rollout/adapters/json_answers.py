@@ -1,4 +1,4 @@
-"""JSON from back ends: bounded by whoever read it, decoded without trust, looked into without surprises."""
+"""Strict decoding of JSON from back ends. The reader of the answer limits its size."""
 
 from __future__ import annotations
 

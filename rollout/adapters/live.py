@@ -1,6 +1,6 @@
-"""The live display of a run on a terminal: one calm region, redrawn twice a second by a thread of its own.
+"""The live display of a run on a terminal: one region that its own thread redraws twice a second.
 
-The driver only leaves the newest state here. At the end the region goes and the summary stays.
+The driver only stores the newest state here. At the end the region is removed and the summary is printed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from rollout.core.text.terminal import counted, printable, seconds_text
 # A view of a run as rich renders it. The only module that draws with rich; ``live`` shows it, the picture
 # exports it.
 #
-# Every text goes in as ``Text``, never as markup, and what came from nodes went through ``printable`` in the
-# view. States differ in their sign as well as in their colour, for screens and eyes without colours.
+# Every text is added as ``Text``, never as markup. The view has passed texts from nodes through ``printable``.
+# States differ in sign and colour, for monochrome screens and colour-blind people.
 
 
 BAR = 30
@@ -53,7 +53,7 @@ _SIGNS = {WaveStanding.PASSED: "✓", WaveStanding.NOW: "▶", WaveStanding.TO_C
 
 
 def screen(seen: View, elapsed: float | None = None) -> RenderableType:
-    """The whole region, a few dozen lines at most. ``elapsed``: seconds since it was begun, where that is known."""
+    """The whole region, a few dozen lines at most. ``elapsed``: seconds since the start, if known."""
     parts: list[RenderableType] = [_title(seen), _waves(seen), _facts(seen, elapsed)]
     return Group(*parts)
 
@@ -68,7 +68,7 @@ def _title(seen: View) -> Text:
 
 
 def _time(seen: View, elapsed: float | None) -> Text:
-    """Not in the title, which a narrow screen would cut."""
+    """Not in the title, because a narrow screen would cut it."""
     so_far = [] if elapsed is None else [f"{seconds_text(elapsed)} so far"]
     return Text(", ".join([*so_far, *([seen.left] if seen.left else [])]))
 
@@ -92,7 +92,7 @@ def _wave(wave: WaveView, widest: int) -> Text:
 
 
 def bar(numbers: Counts, width: int) -> Text:
-    """States in proportion; whatever there is one of gets a column at least."""
+    """States in proportion; each state with at least one node gets a column."""
     total = sum(count for _, count in numbers)
     ranked = sorted(numbers, key=lambda pair: list(_LOOKS).index(pair[0]))
     widths = [max(1, round(count * width / total)) for _, count in ranked]
@@ -132,7 +132,7 @@ def _rows(seen: View) -> Iterator[tuple[str, Text]]:
         yield "", Text(seen.more_racks, "dim")
     yield from _titled("wrong", [_trouble(trouble) for trouble in seen.troubles])
     if seen.more_troubles:
-        yield "", Text(f"and {counted(seen.more_troubles, 'more kind')}: `rollout status` says them all", "dim")
+        yield "", Text(f"and {counted(seen.more_troubles, 'more kind')}: `rollout status` lists all", "dim")
     if seen.owed:
         yield "owed", Text(printable(seen.owed, 160), "yellow")
 
@@ -170,21 +170,21 @@ def _rack(rack: RackView) -> Text:
 
 def _trouble(trouble: Trouble) -> Text:
     text = Text(f"{trouble.count:,} {trouble.state} ", _LOOKS[trouble.state][1])
-    text.append(f"{printable(trouble.nodes, 60)}: {printable(trouble.message, 160) or 'no word'}")
+    text.append(f"{printable(trouble.nodes, 60)}: {printable(trouble.message, 160) or 'no message'}")
     return text.append(f" [{printable(trouble.reference, 60)}]" if trouble.reference else "", "dim")
 
 
 EVERY = 0.5
-"""Seconds between two pictures."""
+"""Seconds between two frames."""
 
 
 def shows_live(out: TextIO) -> bool:
-    """Whether a region can be redrawn there: a terminal that knows how."""
+    """Whether the output is a terminal that can redraw a region."""
     return out.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
 
 
 class LiveDisplay:
-    """The region, for as long as the ``with`` lasts. ``show`` draws one state; what else is printed scrolls above it."""
+    """The region, inside the ``with`` block. ``show`` draws one state; other output scrolls above it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -200,7 +200,7 @@ class LiveDisplay:
             self._live.stop()
 
     def show(self, state: RunState, now: float) -> None:
-        """Draw a state as it is at ``now`` (in the seconds of its events)."""
+        """Draw a state at time ``now`` (in the seconds of its events)."""
         if self._began is None:
             self._began = now
         with suppress(OSError, ValueError):
@@ -215,7 +215,7 @@ class LiveDisplay:
 
 
 def watch(states: Iterable[tuple[RunState, float]], console: Console) -> RunState | None:
-    """Show states, each with the time it is shown at, until there are no more; the last one leaves its summary."""
+    """Show each state at its time until there are no more; then print the summary of the last one."""
     last = None
     with LiveDisplay(console) as display:
         for last, now in states:
@@ -226,7 +226,7 @@ def watch(states: Iterable[tuple[RunState, float]], console: Console) -> RunStat
 
 
 class LiveProgress:
-    """The observer of a run: keeps the newest state, and a thread that draws it."""
+    """The observer of a run: keeps the newest state and a thread that draws it."""
 
     def __init__(self, out: TextIO) -> None:
         self._display = LiveDisplay(Console(file=out, highlight=False))
@@ -235,7 +235,7 @@ class LiveProgress:
         self._thread: threading.Thread | None = None
 
     def on_event(self, _event: Event, _before: RunState, after: RunState) -> None:
-        """Costs the driver an assignment."""
+        """Only an assignment: the driver is not delayed."""
         self._latest = (after, time.monotonic())
         if self._thread is None and not self._ended.is_set():
             self._display.__enter__()
@@ -247,7 +247,7 @@ class LiveProgress:
         self._display.conclude(state)
 
     def close(self) -> None:
-        """Give the terminal back; also when the run ends by an error."""
+        """Restore the terminal, also after an error."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()

@@ -1,4 +1,4 @@
-"""A wave's command gate on the controller's machine: can it be run? No shell, bounded time, of its output only the end is kept."""
+"""A wave's command gate on the controller: no shell, limited time, only the end of the output is kept."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from typing import IO
 from rollout.app.ports import Ran
 
 MOST_KEPT = 4096
-"""Bytes of its output that are kept: the last ones, of both streams as they came."""
+"""How many of the last bytes of output are kept, both streams in the order of arrival."""
 
 CHUNK = 65536
 LAST_WORDS = 0.5
-"""Seconds for what is still in the pipe when the command has ended; who was left behind may hold it open for ever."""
+"""Seconds to read the rest of the pipe after the command ended; a leftover child may hold it open for ever."""
 
 
 def why_not_run(program: str) -> str:
-    """Why this program (a path, or a name in ``PATH``) cannot be run here; ``""``: it can."""
+    """Why this program (a path, or a name in ``PATH``) cannot be run here; ``""`` if it can."""
     if shutil.which(program) is not None:
         return ""
     if "/" not in program:
-        return "PATH has no such program"
-    return "it is not an executable file" if os.path.lexists(program) else "there is no such file"
+        return "program not found in PATH"
+    return "not an executable file" if os.path.lexists(program) else "no such file"
 
 
 class LocalCommands:
-    """Thread-safe. A command that does not end in time is killed with all that it started in its session."""
+    """Thread-safe. After the timeout the command is killed with every process of its session."""
 
     def run(self, command: tuple[str, ...], environment: Mapping[str, str], timeout: float) -> Ran:
         try:
@@ -41,7 +41,7 @@ class LocalCommands:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # a Ctrl-C at our terminal is ours to hear
+                start_new_session=True,  # Ctrl-C at our terminal must not reach it
             )
         except OSError as error:
             return Ran(None, why=f"could not be run: {error.strerror}")
@@ -57,7 +57,7 @@ class LocalCommands:
 
 
 class _Tail:
-    """Reads a pipe to its end on a thread of its own and keeps the last of it, so that no writer ever waits for us."""
+    """Reads a pipe to its end on its own thread and keeps the tail, so that no writer blocks."""
 
     def __init__(self, pipe: IO[bytes] | None) -> None:
         self._kept = b""

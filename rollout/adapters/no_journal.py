@@ -1,4 +1,4 @@
-"""A journal that keeps nothing, for an emergency without one: the receipts on the nodes are the record."""
+"""A journal that stores nothing, for an emergency without a journal: the receipts on the nodes are the record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rollout.errors import StateError
 
 
 class NoJournal:
-    """Writes go nowhere; there is nothing to read."""
+    """Writes are discarded; there is nothing to read."""
 
     def begin(self, header: RunHeader) -> None:
         """Nothing is kept."""
@@ -23,7 +23,7 @@ class NoJournal:
         return None
 
     def header(self, run: str) -> RunHeader:
-        raise StateError("no-such-run", f"there is no journal that could hold {run!r}")
+        raise StateError("no-such-run", f"run {run!r} cannot be found: no journal is in use")
 
     def events(self, run: str, after: int = 0) -> tuple[str, ...]:  # noqa: ARG002 - the port's signature
         return ()
@@ -59,7 +59,7 @@ class NoJournal:
         return ()
 
     def ask(self, run: str, word: str, who: str, reason: str, revert: str) -> int:  # noqa: ARG002 - the port's signature
-        raise StateError("no-such-run", f"there is no journal that could hold {run!r}")
+        raise StateError("no-such-run", f"run {run!r} cannot be found: no journal is in use")
 
     def withdraw(self, request: int) -> None:
         """Nothing is kept."""

@@ -1,4 +1,4 @@
-"""Where inventories find nodes that they do not list themselves."""
+"""Where inventories get nodes that they do not list themselves."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from rollout.core.model.pods import PlacedPod
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
-# Asking an Ansible inventory for its nodes: a program that prints them, or ``ansible-inventory`` for everything
-# else.
+# Nodes of an Ansible inventory: from a program that prints them, or from ``ansible-inventory`` for all other files.
 #
-# No shell, no input, no descriptors of ours, a process group of its own that is ended when it takes too long or
-# says too much.
+# No shell, no input, no inherited descriptors. It has its own process group, which is killed when it takes too long
+# or prints too much.
 
 
 PATIENCE = 30.0
@@ -31,12 +30,12 @@ MOST_BYTES = 64 * 1024 * 1024
 _MOST_COMPLAINT = 64 * 1024
 _TOOL = "ansible-inventory"
 _WHOLE = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true"}
-"""Else Ansible ends well with what it could read, and says on standard error only that the rest is missing."""
+"""Otherwise Ansible exits with 0 after a partial read and reports the missing rest on standard error only."""
 _UNPARSED = re.compile(r"Failed to parse .* plugin: (.+)")
 
 
 class InventoryScripts:
-    """``patience`` is seconds for one inventory, ``most_bytes`` the longest output that is read."""
+    """``patience``: seconds for one inventory; ``most_bytes``: the longest output that is read."""
 
     def __init__(self, patience: float = PATIENCE, most_bytes: int = MOST_BYTES) -> None:
         self._patience = patience
@@ -55,7 +54,7 @@ class InventoryScripts:
                 env={**os.environ, **_WHOLE},
             )
         except OSError as error:
-            hint = "does its first line name a program that is here?"
+            hint = "check that its first line names an installed program"
             raise _error("script-not-started", path, f"it could not be started: {error.strerror}", hint) from None
         with process:
             try:
@@ -76,7 +75,7 @@ class InventoryScripts:
             raise _error("not-json", path, f"what it prints is not UTF-8 at byte {error.start}") from None
 
     def _read(self, process: subprocess.Popen[bytes], path: str) -> tuple[bytes, str]:
-        """Both outputs to their ends, side by side, within time and size."""
+        """Reads both outputs to their ends in parallel, within the limits of time and size."""
         assert process.stdout is not None  # noqa: S101 - asked for
         assert process.stderr is not None  # noqa: S101
         deadline = time.monotonic() + self._patience
@@ -101,10 +100,10 @@ class InventoryScripts:
 
 
 def _last_words(complaint: str) -> str:
-    """The last line, and why a file could not be read, which Ansible says before it."""
+    """The last line, and Ansible's earlier line that says why a file could not be read."""
     said = complaint.strip().splitlines()
     if not said:
-        return ", without a word"
+        return ", without a message"
     why = _UNPARSED.findall("\n".join(said[:-1]))
     return f": {printable(said[-1], 200)}" + (f": {printable(why[-1], 200)}" if why else "")
 
@@ -116,11 +115,11 @@ def _command(path: Path) -> list[str]:
         return [str(path.absolute()), "--list"]
     if path.is_file() and _is_script(path):
         hint = f"chmod +x {printable(str(path))}"
-        raise _error("script-not-executable", str(path), "it is a script, but may not be executed", hint)
+        raise _error("script-not-executable", str(path), "it is a script, but it is not executable", hint)
     tool = shutil.which(_TOOL)
     if tool is None:
         hint = "install Ansible, or make it a program that prints JSON for --list"
-        raise _error("no-ansible", str(path), f"it is no program, and {_TOOL} is not installed to read it", hint)
+        raise _error("no-ansible", str(path), f"it is not a program, and {_TOOL} is not installed to read it", hint)
     return [tool, "--inventory", str(path.absolute()), "--list"]
 
 
@@ -133,7 +132,7 @@ def _is_script(path: Path) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The whole group, whatever it has started. The process has not been waited for, so its number is still its own."""
+    """Kill the whole process group. The process has not been waited for, so its pid cannot be reused yet."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -145,13 +144,13 @@ def _error(reference: str, path: str, message: str, hint: str = "") -> InputErro
 if TYPE_CHECKING:
     from rollout.adapters.kubernetes.cluster import KubernetesCluster
 
-# ruff: noqa: PLC0415 - what asks over HTTP takes 0.1 s to import, and most calls ask nothing
+# ruff: noqa: PLC0415 - the HTTP client takes 0.1 s to import, and most calls do not need it
 
 CONFIGZ_SECONDS = 15.0
 
 
 class RealSources:
-    """Ansible inventories by running them, API servers by their kubeconfigs; ``kubeconfig`` in the place of any other."""
+    """Runs Ansible inventories, asks API servers by their kubeconfigs; ``kubeconfig`` overrides every other one."""
 
     def __init__(self, kubeconfig: str = "") -> None:
         self._kubeconfig = kubeconfig

@@ -1,7 +1,7 @@
-"""What we write that only we may read or change: the folder of the journal, and files that hold what nodes' files hold.
+"""Private files: the journal's folder, and files with contents of nodes' files.
 
-Others may share this machine. A link that lies where we write is not followed, a folder that others may write to is not
-trusted, and what is there already with wider rights than ours does not keep them.
+Others may use this machine. Links at the target are not followed, folders that others may write to are refused, and
+existing files with wider permissions get ours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from threading import Lock
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem, StateError
 
-# Traces of what failed inside rollout on one node's content: kept in one file, for whoever reports them.
+# Traces of internal errors on one node's content: kept in one file, for bug reports.
 
 
 FILE = "failed-on-nodes.txt"
@@ -26,7 +26,7 @@ LONGEST = 64 * 1024
 
 
 class Traces:
-    """The traces of one command. Its first begins the file anew; nodes that fail alike are kept once. Thread-safe."""
+    """The traces of one command. The first starts the file anew; identical failures are kept once. Thread-safe."""
 
     def __init__(self, state: Path) -> None:
         self._state = state
@@ -34,7 +34,7 @@ class Traces:
         self._lock = Lock()
 
     def keep(self, node: str, trace: str) -> str:
-        """Where the trace is, or why it is nowhere: that is no reason to end what the other nodes are asked for."""
+        """Where the trace is, or why it was not kept: a failure here does not stop the work on other nodes."""
         path = self._state / FILE
         with self._lock:
             if trace not in self._kept and len(self._kept) < MOST:
@@ -44,7 +44,7 @@ class Traces:
                     write_privately(path, self._text().encode("utf-8", "replace"))
                 except (InputError, StateError) as error:
                     del self._kept[trace]
-                    return f"The trace could not be kept: {error}"
+                    return f"The trace could not be saved: {error}"
         return f"The trace is in {path}, readable by you alone"
 
     def _text(self) -> str:
@@ -56,10 +56,10 @@ _OURS = (JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm")
 
 
 def write_privately(path: Path, content: bytes) -> None:
-    """A regular file 0600 with this content, in one step: a reader sees all of it or what was there before."""
+    """Writes a regular 0600 file atomically: a reader sees the old or the new content, never a part."""
     try:
         _check_replaceable(path)
-        descriptor, name = mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600, and never a file that was there
+        descriptor, name = mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600, and never an existing file
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
@@ -80,8 +80,8 @@ def _check_replaceable(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(found):
-        what = "a symbolic link lies there" if stat.S_ISLNK(found) else "it is no regular file"
-        raise _not_written("file-not-writable", path, f"{what}, and it is not written through")
+        what = "it is a symbolic link" if stat.S_ISLNK(found) else "it is not a regular file"
+        raise _not_written("file-not-writable", path, f"{what}; refusing to write through it")
 
 
 def _not_written(reference: str, path: Path, why: str) -> InputError:
@@ -89,7 +89,7 @@ def _not_written(reference: str, path: Path, why: str) -> InputError:
 
 
 def private_state(folder: Path) -> None:
-    """Make the journal's folder (0700) and its file (0600), or ``StateError`` where others could change what is in it."""
+    """Make the journal's folder (0700) and its file (0600), or ``StateError`` where others could change its content."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check(folder, folder.stat(), stat.S_ISDIR)
@@ -100,7 +100,7 @@ def private_state(folder: Path) -> None:
         journal.touch(mode=0o600)
         found = journal.lstat()
         if found.st_mode & 0o077 and found.st_uid == os.geteuid():
-            journal.chmod(0o600)  # it holds plans, and they hold files of nodes
+            journal.chmod(0o600)  # it contains plans, and plans contain files of nodes
     except OSError as exc:
         raise StateError("journal-unusable", f"{folder}: {exc.strerror}") from exc
 
@@ -108,9 +108,9 @@ def private_state(folder: Path) -> None:
 def _check(path: Path, found: os.stat_result, is_kind: Callable[[int], bool]) -> None:
     shown = printable(str(path))
     if not is_kind(found.st_mode):
-        raise StateError("state-not-private", f"{shown} is not what belongs there: a link, or another kind of file")
+        raise StateError("state-not-private", f"{shown} is a link or another unexpected kind of file")
     if found.st_uid not in (os.geteuid(), 0):
-        hint = "run it as who owns it, or name another folder: --state"
+        hint = "run as its owner, or name another folder: --state"
         raise StateError("state-not-private", f"{shown} belongs to another user (uid {found.st_uid})", hint=hint)
     if found.st_mode & 0o002:
-        raise StateError("state-not-private", f"everybody may write to {shown}", hint=f"chmod o-w {shown}")
+        raise StateError("state-not-private", f"{shown} is writable by everybody", hint=f"chmod o-w {shown}")

@@ -1,6 +1,6 @@
-"""Progress of a run: plain lines for people, NDJSON for programs. Listens; decides nothing.
+"""Progress of a run: plain lines for people, NDJSON for programs. Only observes.
 
-One line a wave, one for a halt, one when the first node of a kind goes wrong; the rest is in the summary at the end.
+One line per wave, one for a halt, one for the first node of each kind of failure; the summary at the end has the rest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, Nod
 
 
 class PlainProgress:
-    """Lines on ``out`` as the run goes on."""
+    """Prints lines on ``out`` while the run proceeds."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -34,7 +34,7 @@ class PlainProgress:
     def on_event(self, event: Event, before: RunState, after: RunState) -> None:
         match event:
             case InterruptAsked():
-                self._say("stopping: what is in flight ends first; once more stops at once")
+                self._say("stopping: finishing nodes in flight first; interrupt again to stop at once")
             case Resumed():
                 self._say(f"a new controller took over, token {after.counter}")
             case Answered(trigger=Trigger.DRAINING):
@@ -60,20 +60,20 @@ class PlainProgress:
         kind = (str(record.state), record.reference)
         if kind not in self._seen:
             self._seen.add(kind)
-            why = printable(record.message, 200) or "taken back with the run"
+            why = printable(record.message, 200) or "reverted with the run"
             self._say(
                 f"  {event.node} {record.state}: {why} [{record.reference}] (more of this kind are in the summary)"
             )
 
     def _extended(self, node: str, after: RunState) -> None:
-        """Once for each node whose pods end more slowly than they were given."""
+        """Once for each node whose pods terminate more slowly than their time limit."""
         why = extended(after, node)
         if why and node not in self._slow:
             self._slow.add(node)
             self._say(f"  {node}: {printable(why, 400)}")
 
     def _rehearsal(self, after: RunState) -> None:
-        """Once, when every node of the first wave has been back."""
+        """Once, when every node of the first wave was reverted."""
         if self._rehearsed or after.wave > 0 or not after.order.rehearsal:
             return
         found = rehearsed(after)
@@ -100,9 +100,9 @@ class PlainProgress:
         if after.halt is not None and before.halt is None:
             self._say(f"halting: {printable(after.halt.message, 400)} [{after.halt.reference}]")
         if after.phase is Phase.HALTING and order.goal is Goal.REVERT:
-            self._say(f"taking {counted(len(after.nodes), 'node')} back, {order.limits.pace:g} a second")
+            self._say(f"reverting {counted(len(after.nodes), 'node')}, {order.limits.pace:g} a second")
         if after.phase is Phase.CLOSING:
-            self._say("leaving every node as found")
+            self._say("cleaning up on every node")
 
     @staticmethod
     def _counts(state: RunState, names: tuple[str, ...]) -> str:
@@ -116,7 +116,7 @@ class PlainProgress:
 
 
 class JsonProgress:
-    """One JSON object a line: every journaled event, then the summary."""
+    """One JSON object per line: every journaled event, then the summary."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -137,6 +137,6 @@ class JsonProgress:
 
 
 def _print(line: str, out: TextIO) -> None:
-    """Nobody may be listening any more: a run goes on without an audience, the journal has it all."""
+    """The reader may be gone: the run continues anyway, and the journal has everything."""
     with suppress(OSError, ValueError):
         print(line, file=out, flush=True)

@@ -1,4 +1,4 @@
-"""Prometheus' instant queries: ``POST /api/v1/query``, read strictly. What the samples mean is ``core.health_gates.measured``'s."""
+"""Prometheus' instant queries: ``POST /api/v1/query``. ``core.health_gates.measured`` interprets the samples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|Inf)|NaN"
 
 
 class Prometheus:
-    """Asks whatever speaks Prometheus' query API."""
+    """Client of any server with Prometheus' query API."""
 
     def __init__(self, endpoint: HttpEndpoint) -> None:
         self._endpoint = endpoint
@@ -36,16 +36,16 @@ class Prometheus:
             raise _error(answer)
         document = mapping(decoded(answer), "the answer")
         if document.get("status") != "success":
-            raise RemoteError("bad-answer", "the answer is not Prometheus'")
+            raise RemoteError("bad-answer", "the answer is not from a Prometheus API")
         data = mapping(document.get("data"), "data")
         warnings = tuple(text(warning, "a warning") for warning in listing(document.get("warnings"), "warnings"))
-        if document.get("isPartial") is True:  # VictoriaMetrics' word for a store that did not answer
+        if document.get("isPartial") is True:  # VictoriaMetrics: a store did not answer
             warnings += ("isPartial",)
         return Samples(_samples(data), warnings, _age(answer, data))
 
 
 def _error(answer: HttpAnswer) -> RemoteError:
-    """Prometheus says in JSON what is wrong with a query; a proxy before it says what it likes."""
+    """Prometheus reports query errors as JSON; a proxy in front of it may send anything."""
     try:
         said = mapping(decoded(answer), "the answer").get("error")
     except RemoteError:
@@ -56,9 +56,9 @@ def _error(answer: HttpAnswer) -> RemoteError:
 
 
 def _age(answer: HttpAnswer, data: Any) -> float:
-    """By how many seconds the newest sample is older than the answer. Both times are the back end's: no clock of ours.
+    """Seconds between the newest sample and the answer. Both times are the back end's; our clock is not used.
 
-    A cache before it says so in ``Age``. An answer without a date says nothing of its age.
+    A cache adds ``Age``. An answer without a date has no known age.
     """
     kept = answer.headers.get("age", "")
     cached = float(kept) if re.fullmatch(r"[0-9]{1,9}", kept) else 0.0

@@ -1,7 +1,7 @@
-"""What an API server last said of a cluster's nodes, kept for the day when it cannot be asked.
+"""The last node list of each API server, kept for times when the API server is unreachable.
 
-What brings nodes to their end must not need the API server: ways back, ``resume``, ``recover``, ``verify``. A plan does. The
-files are 0600 in the journal's folder, one for each kubeconfig and context; it is said how old they are.
+Reverts, ``resume``, ``recover`` and ``verify`` must not need the API server. A plan does need it. The files are 0600
+in the journal's folder, one for each kubeconfig and context; messages report their age.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Kept:
 
 
 class RememberingSources:
-    """Asks ``sources``, and keeps what API servers say in ``folder``."""
+    """Asks ``sources``, and keeps the answers of API servers in ``folder``."""
 
     def __init__(self, sources: ApiSources, folder: Path) -> None:
         self._sources = sources
@@ -42,7 +42,7 @@ class RememberingSources:
         nodes = self._sources.live(kubeconfig, context)
         kept = _Kept(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", nodes)
         path = _path(self._folder, kubeconfig, context)
-        with suppress(OSError):  # a memory is a help; without it an emergency needs the API server
+        with suppress(OSError):  # optional: without the copy an emergency needs the API server
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh = path.with_suffix(".new")
             fresh.touch(mode=0o600)
@@ -58,7 +58,7 @@ class RememberingSources:
 
 
 class RecallingSources:
-    """Where an API server cannot be asked, what it last said; ``say`` tells so."""
+    """Falls back to the last answer when an API server is unreachable; ``say`` reports it."""
 
     def __init__(self, sources: NodeSources, folder: Path, say: Callable[[str], None]) -> None:
         self._sources = sources
@@ -75,7 +75,7 @@ class RecallingSources:
             kept = _read(_path(self._folder, kubeconfig, context))
             if kept is None:
                 raise
-            self._say(f"the API server cannot be asked ({error.message}); its nodes as of {kept.taken}")
+            self._say(f"the API server is unreachable ({error.message}); using its node list of {kept.taken}")
             return kept.nodes
 
 

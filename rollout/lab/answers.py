@@ -1,4 +1,4 @@
-"""What a stand-in prints and how it ends."""
+"""A stand-in's output and exit status."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """``out`` and ``err`` are lines; ``bare`` is output without a line end. ``delay``: seconds before it is given."""
+    """``out`` and ``err`` are lines; ``bare`` is output without a line end. ``delay``: seconds before the output."""
 
     out: tuple[str, ...] = ()
     err: tuple[str, ...] = ()
@@ -18,5 +18,5 @@ class ToolOutput:
 
 
 def failed(status: int, *lines: str) -> ToolOutput:
-    """Nothing but a complaint."""
+    """Only an error message."""
     return ToolOutput(err=lines, status=status)

@@ -1,6 +1,6 @@
-"""The lab's Kubernetes API: HTTPS on loopback with a bearer token, answered from what the kubelets do at that moment.
+"""The lab's Kubernetes API: HTTPS on loopback with a bearer token, with answers from the kubelets' current state.
 
-Each connection has a thread of its own; what it asks is looked up in the loop's thread. Nothing happens while nobody asks.
+Each connection has its own thread; the loop's thread looks up the answers. Without requests nothing runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DOWN, SLOW, FORBIDDEN = "api-down", "api-slow", "api-forbidden"
 KINDS = (DOWN, SLOW, FORBIDDEN)
 KUBECONFIG = "kubeconfig"
 PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json")
-"""For what can be changed here the two mean the same."""
+"""For the fields that can be changed here the two are equivalent."""
 _ADDRESS = str(LAST)
 _PATIENCE = 30.0
 _THREADS = 200
@@ -38,7 +38,7 @@ Answerer = Callable[[str, str, bytes], Reply]
 
 
 class Api:
-    """The server. ``kind`` is its fault, ``seconds`` how long a slow one takes for each answer."""
+    """The server. ``kind`` is its fault, ``seconds`` the delay of each answer of a slow one."""
 
     def __init__(self, loop: Loop, directory: Path, cluster: str, answer: Answerer) -> None:
         """Listen, and write ``directory/kubeconfig``."""
@@ -54,19 +54,19 @@ class Api:
         keys.write_private(directory / KUBECONFIG, config)
 
     def break_down(self, kind: str, seconds: float) -> None:
-        """A fault takes the place of another."""
+        """A fault replaces the previous one."""
         self.mend()
         self.kind, self.seconds = kind, seconds
         if kind == DOWN:
             self._door.shut()
 
     def mend(self) -> None:
-        """All is well again."""
+        """End the fault."""
         self.kind = ""
         self._door.open()
 
     def reply(self, method: str, path: str, body: bytes, authorization: str) -> Reply:
-        """What a client gets; called in its connection's thread."""
+        """The answer to a client; called in its connection's thread."""
         if self.kind == SLOW:
             time.sleep(self.seconds)
         if not hmac.compare_digest(authorization.encode(), f"Bearer {self._token}".encode()):
@@ -121,7 +121,7 @@ class _Conversation(BaseHTTPRequestHandler):
     def _any(self, method: str) -> None:
         length = self.headers.get("Content-Length", "0")
         body = self.rfile.read(min(int(length), 1 << 20)) if length.isdigit() else b""
-        if self._api.kind == DOWN:  # it went while the client kept its connection
+        if self._api.kind == DOWN:  # the server ended while the client kept its connection
             self.close_connection = True
             return
         kind = self.headers.get("Content-Type", "")
@@ -149,4 +149,4 @@ class _Conversation(BaseHTTPRequestHandler):
         self._any("PATCH")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing: the lab's log is for what went wrong in the lab."""
+        """Nothing: the lab's log is for errors of the lab."""

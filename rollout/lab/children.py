@@ -1,4 +1,4 @@
-"""Starting commands on a node: real processes in a session of their own, with a line to the state table on descriptor 7."""
+"""Starting commands on a node: real processes in their own session, with the state table on descriptor 7."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 from rollout.lab.loop import Loop
 
 LINE = 7
-"""The descriptor stand-ins ask on (a shell can name one digit only)."""
+"""The descriptor for requests of stand-ins (a shell can name only one digit)."""
 
 
 def reserve() -> None:
-    """Occupy the low descriptors, so that nothing of ours is ever in the way of a child's 0 to 9."""
+    """Occupy the low descriptors, so that our own never collide with a child's 0 to 9."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < 10:
         os.set_inheritable(descriptor, False)  # noqa: FBT003 (its only parameter)
     os.close(descriptor)
@@ -26,7 +26,7 @@ def reserve() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A command that was started, and our ends: of its three streams (-1: none) and of its line to the table."""
+    """A started command, and our ends of its three streams (-1: none) and of its line to the table."""
 
     pid: int
     stdin: int
@@ -36,7 +36,7 @@ class Child:
 
 
 def spawn(arguments: tuple[str, ...], environment: Mapping[str, str], *, piped: bool) -> Child:
-    """Start a program in its own session; without pipes its streams are /dev/null. ``OSError`` if it cannot be."""
+    """Start a program in its own session; without pipes its streams are /dev/null. ``OSError`` on failure."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)  # noqa: FBT003
     inner: list[int] = []
@@ -71,7 +71,7 @@ def spawn(arguments: tuple[str, ...], environment: Mapping[str, str], *, piped: 
 
 
 def on_end(loop: Loop, pid: int, tell: Callable[[int], None]) -> None:
-    """Tell the exit status (128 + signal for a killed one) when the process has ended."""
+    """Report the exit status (128 + signal for a killed process) at the end of the process."""
     descriptor = os.pidfd_open(pid)
 
     def ended() -> None:
@@ -85,8 +85,8 @@ def on_end(loop: Loop, pid: int, tell: Callable[[int], None]) -> None:
 
 
 def kill_marked(name: str, prefix: str) -> None:
-    """Kill every process with a variable ``name`` that begins with ``prefix`` in its environment, wherever it has gone."""
-    for _ in range(100):  # one that was just being born escapes the first look
+    """Kill every process with a variable ``name`` that begins with ``prefix`` in its environment, in any session."""
+    for _ in range(100):  # a process that is just being forked escapes the first pass
         if not _kill_once(name, prefix):
             return
         time.sleep(0.002)

@@ -1,4 +1,4 @@
-"""A KubeletConfiguration file as the kubelet decodes it: unknown fields are lenient, wrong types are the end."""
+"""A KubeletConfiguration file as the kubelet decodes it: unknown fields are lenient, wrong types are fatal."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _API = "kubelet.config.k8s.io/v1beta1"
 
 
 class FatalError(Exception):
-    """The kubelet says this and exits."""
+    """The kubelet logs this and exits."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedFile:
-    """What the file holds, and what the strict decoder had against it (nothing: it was fine)."""
+    """The file's content, and the strict decoder's errors (empty: valid)."""
 
     values: Mapping[str, object] = dataclass_field(default_factory=dict)
     strict: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class DecodedFile:
 
 @lru_cache(maxsize=512)
 def decode(minor: int, content: bytes, path: str) -> DecodedFile:
-    """Decode as Kubernetes 1.``minor`` would; ``FatalError`` holds the kubelet's own words."""
+    """Decode as Kubernetes 1.``minor`` would; ``FatalError`` contains the kubelet's own message."""
     try:
         if not content.strip():
             raise FatalError(f'kubelet config file "{path}" was empty')
@@ -93,7 +93,7 @@ def _check_fields(minor: int, document: Mapping[str, object]) -> list[str]:
 
 
 def check_type(name: str, kind: str, value: object) -> None:
-    """Raise what Go's JSON decoder would say if the value is not of the field's type."""
+    """Raise the error of Go's JSON decoder if the value is not of the field's type."""
     if kind == "duration":
         _check_duration(name, value)
         return
@@ -116,7 +116,7 @@ def _check_duration(name: str, value: object) -> None:
 
 
 def duration_problem(text: str) -> str:
-    """What Go's ``time.ParseDuration`` has against a text; empty if nothing."""
+    """The error of Go's ``time.ParseDuration`` for a text; empty if valid."""
     if _DURATION.fullmatch(text):
         return ""
     if text.lstrip("-+").replace(".", "").isdigit():

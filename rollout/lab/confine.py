@@ -1,7 +1,7 @@
-"""Run a program whose file system calls the lab decides: ``confine.py FILTER PROGRAM ARGUMENT…``; in the child, never imported.
+"""Run a program with file system calls that the lab decides: ``confine.py FILTER PROGRAM ARGUMENT…``. Never imported.
 
-It installs the system call filter it is given (hexadecimal BPF), tells the lab on descriptor 7 where its listener is, waits until
-the lab has taken it, and becomes the program. Needs no rights: a process may always give up some of its own.
+It installs the given system call filter (hexadecimal BPF), reports its listener to the lab on descriptor 7, waits until
+the lab has it, and becomes the program. Needs no privileges: a process may always restrict itself.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ def main(code: bytes, arguments: list[str]) -> None:
     lab = socket.socket(fileno=_LAB)
     lab.send(
         f"{os.getpid()} listener {len(words)}:{words}\n".encode()
-    )  # send, not write: nobody decides about writes yet
+    )  # send, not write: writes would wait for a decision that nothing makes yet
     if not lab.recv(100):
         sys.exit("confine: the lab does not answer")
     lab.detach()

@@ -19,7 +19,7 @@ Answerer = Callable[[dict[str, object]], dict[str, object]]
 
 
 class Control:
-    """The serving side, in the loop."""
+    """The server side, in the loop."""
 
     def __init__(self, loop: Loop, directory: Path, answer: Answerer) -> None:
         self._loop, self._answer = loop, answer
@@ -57,7 +57,7 @@ class Control:
 
 
 def ask(directory: Path, request: dict[str, object]) -> dict[str, object]:
-    """The asking side. ``StateError`` when no lab answers there."""
+    """The client side. ``StateError`` when no lab answers there."""
     client = socket.socket(socket.AF_UNIX)
     with client:
         client.settimeout(60.0)
@@ -76,7 +76,7 @@ def ask(directory: Path, request: dict[str, object]) -> dict[str, object]:
 
 
 def _at(directory: Path, use: Callable[[str], None]) -> None:
-    """Use the socket's address by way of an open directory: a path may be longer than an address may."""
+    """Address the socket through an open directory: a path may exceed the length limit of a socket address."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         use(f"/proc/self/fd/{descriptor}/{NAME}")

@@ -1,6 +1,6 @@
-"""Faults of a node's disk: slow, full, read-only. Commands that start while one is set have their calls held and judged here.
+"""Faults of a node's disk: slow, full, read-only. Calls of commands under such a fault are held and decided here.
 
-The same look tells the moments of a transaction, so that any fault may strike at one: the agent need not know that it is watched.
+The same calls reveal the moments of a transaction, so that any fault may strike at one, without changes to the agent.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _CHANGES = frozenset({OPEN, WRITE, MKDIR, REMOVE, RENAME, LINK, SYMLINK, ATTRIBU
 _ELSEWHERE = ("/proc/", "/run/", "/sys/", "/dev/")
 """Not on the disk of a real node."""
 _FREE, _AVAILABLE = 24, 32
-"""Where struct statfs of a 64-bit Linux holds its free blocks."""
+"""Offset of the free blocks in struct statfs of a 64-bit Linux."""
 
 
 def check() -> None:
-    """``OSError`` where the kernel cannot hold calls: then there are no faults of the disk, and no moments."""
+    """``OSError`` if the kernel cannot hold calls: then there are no faults of the disk, and no moments."""
     syscalls.program()
     known = Path("/proc/sys/kernel/seccomp/actions_avail")
     if not known.exists() or "user_notif" not in known.read_text(encoding="ascii").split():
@@ -53,10 +53,10 @@ def check() -> None:
 
 
 class Disk:
-    """One node's disk. ``kind`` is its fault, ``seconds`` what each sync and rename of a slow one takes."""
+    """One node's disk. ``kind`` is its fault, ``seconds``: the time of each sync and rename of a slow one."""
 
     def __init__(self, loop: Loop, root: str, reached: Callable[[str], None]) -> None:
-        """``reached`` is told the moments in ``awaited``, before the act that makes them is done."""
+        """``reached`` is called at the moments in ``awaited``, before the call that causes them is executed."""
         self._loop, self._root, self._reached = loop, root, reached
         self.kind, self.seconds = "", 0.0
         self.awaited: set[str] = set()
@@ -64,17 +64,17 @@ class Disk:
 
     @property
     def is_watched(self) -> bool:
-        """Whether what starts now is to have its calls held."""
+        """Whether calls of commands that start now are held."""
         return bool(self.kind or self.awaited)
 
     def adopt(self, pid: int, descriptor: int) -> None:
-        """A process that has just begun to be held."""
+        """A process with newly held calls."""
         listener = syscalls.take(pid, descriptor)
         self._listeners.add(listener)
         self._loop.watch(listener, partial(self._asked, listener))
 
     def power_off(self) -> None:
-        """Everybody who waits is dead: what they were about to do is not done."""
+        """All waiting processes are dead: their held calls are not executed."""
         for listener in list(self._listeners):
             self._close(listener)
 
@@ -132,7 +132,7 @@ class Disk:
 
 
 def moment_of(found: Act) -> str:
-    """Which moment of the agent's transaction an act is; empty for any other."""
+    """The moment of the agent's transaction that a call causes; empty for any other."""
     if not found.path.startswith("/var/lib/rollout/tx/"):
         return ""
     name = PurePosixPath(found.path).name
@@ -152,7 +152,7 @@ def is_on_disk(path: str) -> bool:
 
 
 def read_only(found: Act, exists: Callable[[str], bool]) -> int:
-    """What a read-only file system says to an act; 0: it goes on. Missing folders and names taken come first, as in the kernel."""
+    """The error of a read-only file system for a call; 0: allowed. ENOENT and EEXIST come first, as in the kernel."""
     if found.what not in _CHANGES or not is_on_disk(found.changed):
         return 0
     if not exists(str(PurePosixPath(found.changed).parent)):
@@ -163,7 +163,7 @@ def read_only(found: Act, exists: Callable[[str], bool]) -> int:
 
 
 def full(found: Act, held: HeldCall, exists: Callable[[str], bool]) -> int:
-    """What a full disk says: names can be made, exchanged and removed; blocks cannot be had, and whatever is freed is taken at once."""
+    """The error of a full disk: names can be created, exchanged, removed; no block is ever free."""
     if not is_on_disk(found.changed):
         return 0
     if found.what == WRITE and grows(held):

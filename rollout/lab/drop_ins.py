@@ -1,6 +1,6 @@
-"""The kubelet's ``--config-dir``: which files it reads, how it merges them, and what of them ends it.
+"""The kubelet's ``--config-dir``: which files it reads, how it merges them, and which errors are fatal.
 
-Rules: cmd/kubelet/app/server.go of 1.28 to 1.36 as the facts have them. Unknown fields are dropped without a word.
+Rules: cmd/kubelet/app/server.go of 1.28 to 1.36. Unknown fields are dropped silently.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from rollout.lab.configfile import FatalError
 from rollout.lab.units import Tree
 
 _GATED = (28, 29)
-"""These want KUBELET_CONFIG_DROPIN_DIR_ALPHA in their environment."""
+"""These minors need KUBELET_CONFIG_DROPIN_DIR_ALPHA in their environment."""
 _PATCHED_ON_V1BETA1 = 32
-"""From here on ``null`` gives the default again and a drop-in must say its kind."""
+"""From this minor on ``null`` restores the default and a drop-in must have its kind."""
 
 
 def merged(
     minor: int, tree: Tree, folder: str, base: Mapping[str, object], variables: Mapping[str, str]
 ) -> tuple[dict[str, object], bytes]:
-    """``base`` with the drop-ins over it, and all of their bytes; ``FatalError`` in the kubelet's own words."""
+    """``base`` with the drop-ins over it, and all of their bytes; ``FatalError`` has the kubelet's own message."""
     if minor in _GATED and "KUBELET_CONFIG_DROPIN_DIR_ALPHA" not in variables:
         raise FatalError(
             f"flag {folder} specified but environment variable KUBELET_CONFIG_DROPIN_DIR_ALPHA not set, cannot start kubelet"

@@ -1,7 +1,7 @@
-"""What can be broken on a node, when it strikes, and how it is mended. Faults of different parts may be set together.
+"""The faults of a node: when they strike and how they end. Faults of different parts may be set together.
 
-A fault strikes at once, some seconds later, or at a moment of the agent's transaction (``disk`` tells which); with a duration it mends
-itself. Nothing here is left to chance: the same faults on the same nodes give the same run.
+A fault strikes at once, some seconds later, or at a moment of the agent's transaction (``disk`` reports it). With a
+duration it ends by itself. Nothing here is random: the same faults on the same nodes give the same run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOMENTS = (NOW, APPLY, *disk.MOMENTS)
 
 @dataclass(frozen=True, slots=True)
 class LabFault:
-    """``after`` and ``lasting`` are seconds and mean what the kind says; ``at`` is one of ``MOMENTS``."""
+    """``after`` and ``lasting`` are seconds; the kind defines their meaning; ``at`` is one of ``MOMENTS``."""
 
     kind: str
     after: float
@@ -34,7 +34,7 @@ class LabFault:
 
 @dataclass(frozen=True, slots=True)
 class Ward:
-    """A node and its door."""
+    """A node and its listener."""
 
     loop: Loop
     node: LabNode
@@ -43,7 +43,7 @@ class Ward:
 
 @dataclass(frozen=True, slots=True)
 class LabFaultKind:
-    """``part`` is what it breaks. ``after`` is the default; ``delays``: it says when the fault begins, and not something of its own."""
+    """``part`` is the broken part. ``after`` is the default; ``delays``: ``after`` is the delay of the fault's start."""
 
     part: str
     strike: Callable[[Ward, LabFault], None]
@@ -53,32 +53,32 @@ class LabFaultKind:
 
 
 class Faults:
-    """Which node has which faults; a new one takes the place of all old ones unless it is added to them."""
+    """The faults of each node; a new one replaces all old ones unless it is added to them."""
 
     def __init__(self, loop: Loop, ward: Callable[[str], Ward]) -> None:
         self._loop, self._ward = loop, ward
         self._set: dict[str, dict[str, LabFault]] = {}
 
     def set(self, names: Iterable[str], fault: LabFault) -> None:
-        """Instead of the nodes' other faults."""
+        """Replace the nodes' other faults."""
         for name in names:
             self.clear([name])
             self._begin(name, fault)
 
     def add(self, names: Iterable[str], fault: LabFault) -> None:
-        """Besides the nodes' faults of other parts."""
+        """Add to the nodes' faults of other parts."""
         for name in names:
             self._mend(name, KINDS[fault.kind].part)
             self._begin(name, fault)
 
     def clear(self, names: Iterable[str]) -> None:
-        """Mend nodes: the network is back; a kubelet that exited comes back with its next start."""
+        """End faults: the network works again; a kubelet that exited recovers at its next start."""
         for name in names:
             for part in list(self._set.get(name, ())):
                 self._mend(name, part)
 
     def by_kind(self) -> dict[str, list[str]]:
-        """Kind → nodes that have it, or are about to."""
+        """Kind → nodes with this fault, also if it has not started yet."""
         found: dict[str, list[str]] = {}
         for name, faults in sorted(self._set.items()):
             for fault in faults.values():
@@ -86,7 +86,7 @@ class Faults:
         return found
 
     def listed(self) -> list[dict[str, object]]:
-        """Every fault as it was ordered, with its nodes."""
+        """Every fault as requested, with its nodes."""
         groups: dict[LabFault, list[str]] = {}
         for name, faults in sorted(self._set.items()):
             for fault in faults.values():
@@ -179,7 +179,7 @@ def _recover(ward: Ward) -> None:
 
 
 def _cut_power(ward: Ward, fault: LabFault) -> None:
-    """The node is back ``lasting`` (of ``reboot``: ``after``) seconds later; cut again meanwhile, the later one brings it back."""
+    """The node boots ``lasting`` (``reboot``: ``after``) seconds later; after a second cut the later time counts."""
     away = fault.after if fault.kind == REBOOT else 5.0 if fault.lasting is None else fault.lasting
     ward.door.shut()
     boot = ward.node.power_cut()

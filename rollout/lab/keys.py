@@ -1,4 +1,4 @@
-"""The lab's keys and the files an SSH client needs: generated for one lab, gone with it."""
+"""The lab's keys and the files for an SSH client: generated for one lab, removed with it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def kubeconfig(cluster: str, url: str, authority: bytes, token: str) -> bytes:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """A file of ours that nobody else can read."""
+    """A private file (0600)."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
@@ -71,7 +71,7 @@ def _certificate(
     issuer: x509.Certificate | None,
     address: str | None,
 ) -> x509.Certificate:
-    """Of the authority itself without ``issuer`` and ``address``."""
+    """The authority's own certificate without ``issuer`` and ``address``."""
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     is_authority, now = address is None, datetime.now(UTC)
     builder = (
@@ -126,7 +126,7 @@ Host *
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An ed25519 key as the files have it."""
+    """An ed25519 key in the format of key files."""
 
     private: str
     public: str
@@ -138,12 +138,12 @@ class Key:
         return cls(private, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode())
 
     def loaded(self) -> paramiko.PKey:
-        """As paramiko wants it."""
+        """In paramiko's format."""
         return paramiko.Ed25519Key(file_obj=io.StringIO(self.private))
 
 
 def write_client_files(directory: Path, nodes: Iterable[NodeSpec], hosts: dict[str, Key], port: int) -> Key:
-    """``id_ed25519``, ``known_hosts`` and ``ssh_config`` in ``directory``; the user's key comes back."""
+    """``id_ed25519``, ``known_hosts`` and ``ssh_config`` in ``directory``; returns the user's key."""
     user = Key.generate()
     _private(directory / "id_ed25519", user.private)
     (directory / "id_ed25519.pub").write_text(f"{user.public} rollout-lab\n", encoding="utf-8")

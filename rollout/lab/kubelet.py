@@ -1,4 +1,4 @@
-"""How a kubelet starts, as a function: version, arguments and files in; journal lines and its fate out."""
+"""A kubelet's start as a function: version, arguments and files in; journal lines and outcome out."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ START_UP = 0.3
 
 @dataclass(frozen=True, slots=True)
 class ProgramStart:
-    """What one start of a program comes to. ``status`` is ``None`` for one that stays up, else its exit status after ``life``
-    seconds, for which its unit says ``active``. ``values`` are those of a kubelet's configuration file.
+    """The outcome of one start of a program. ``status`` is ``None`` if it stays up, else its exit status after ``life``
+    seconds; until then its unit is ``active``. ``values`` are those of a kubelet's configuration file.
     """
 
     journal: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ def start(
     version: str, arguments: tuple[str, ...], tree: Tree, variables: Mapping[str, str] | None = None
 ) -> ProgramStart:
     """Start the kubelet ``version`` with a command line (the program's own name first) on a node's files, with an environment."""
-    minor = min(minor_of(version), fields.known_minors().stop - 1)  # one from the future is as the newest that is known
+    minor = min(minor_of(version), fields.known_minors().stop - 1)  # a newer one behaves like the newest known
     fingerprint = hashlib.sha256("\0".join(arguments).encode())
     try:
         flags = parse_flags(minor, arguments[1:])
@@ -66,7 +66,7 @@ def start(
 
 
 def parse_flags(minor: int, arguments: tuple[str, ...]) -> dict[str, str]:
-    """pflag's reading of a command line for this version; ``FatalError`` for what it would not take."""
+    """pflag's reading of a command line for this version; ``FatalError`` for a refused command line."""
     found: dict[str, str] = {}
     for token in tokens(arguments):
         match token:

@@ -1,8 +1,8 @@
-"""Faults of a kubelet: what makes one that would run exit, or fall silent. Bound to the configuration, not the process.
+"""Faults of a kubelet: they make it exit or stop responding. They depend on the configuration, not the process.
 
-A fault remembers the command line and configuration the kubelet had when it was set (its *fingerprint*): with that one
-the kubelet is well, with any other it is sick. So taking a change back always heals the node; but for a kubelet that
-flaps, which does so with any configuration.
+A fault stores the kubelet's command line and configuration at its start (its *fingerprint*): with these the kubelet is
+healthy, with any others it is unhealthy. So a revert always heals the node, except for a flapping kubelet, which flaps
+with any configuration.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KINDS = (NEVER_HEALTHY, SICK_IN_SOAK, DEAF_IN_SOAK, FLAPPING)
 
 @dataclass(slots=True)
 class Ailments:
-    """At most one fault of the kubelet. ``struck`` is when a soak fault begins; it is set by a confirmation."""
+    """At most one fault of the kubelet. ``struck`` is when a soak fault begins; a confirm sets it."""
 
     kind: str = ""
     healthy: str = ""
@@ -33,7 +33,7 @@ class Ailments:
         return self.struck if self.pending else None
 
     def set(self, kind: str, fingerprint: str, after: float) -> None:
-        """From now on; ``fingerprint`` is the configuration that stays well."""
+        """From now on; ``fingerprint`` is the configuration that stays healthy."""
         self.kind, self.healthy, self.after, self.struck, self.pending = kind, fingerprint, after, None, False
 
     def flap(self, period: float, now: float) -> None:
@@ -42,7 +42,7 @@ class Ailments:
         self.struck, self.pending = now, True
 
     def clear(self) -> None:
-        """No fault any more; what has exited stays exited until it is started again."""
+        """End the fault; a kubelet that has exited stays down until it is started again."""
         self.set("", "", 0.0)
 
     def confirmed(self, now: float) -> None:
@@ -58,7 +58,7 @@ class Ailments:
         return True
 
     def spoil(self, start: ProgramStart, now: float) -> ProgramStart:
-        """What a start comes to under the fault."""
+        """The outcome of a start under the fault."""
         if start.status is not None or not self._sick(start, now) or self.kind == DEAF_IN_SOAK:
             return start
         line = f"F1120 09:00:00.000000    4242 server.go:276] failed to run Kubelet: the lab's fault {self.kind}"
@@ -66,7 +66,7 @@ class Ailments:
         return replace(start, status=255, life=life, journal=(*start.journal, line))
 
     def silent(self, start: ProgramStart, now: float) -> bool:
-        """Whether /healthz takes connections and never answers."""
+        """Whether /healthz accepts connections and never answers."""
         return self.kind == DEAF_IN_SOAK and self._sick(start, now)
 
     def _sick(self, start: ProgramStart, now: float) -> bool:

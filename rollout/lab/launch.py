@@ -18,23 +18,23 @@ from rollout.lab import spec as lab_spec
 from rollout.lab.spec import LabSpec
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._@+=,-]+")
-"""What may stand in an ssh_config, a search path and an unquoted list of a shell's alike."""
+"""Characters that are safe in an ssh_config, a search path and an unquoted list of a shell."""
 MARK = "rollout-lab"
-"""A file that says: this directory is a lab's, and may be removed with it."""
+"""A marker file: this directory belongs to a lab, and may be removed with it."""
 
 
 def up(spec: LabSpec, directory: Path, *, patience: float = 120.0) -> None:
-    """Start a lab in ``directory`` and return when it serves. What is not a lab's directory is never touched."""
+    """Start a lab in ``directory`` and return when it serves. Never touches a directory that is not a lab's."""
     directory = directory.absolute()
     if not _PLAIN.fullmatch(str(directory)):
-        message = f"{directory}: only letters, digits and /._@+=,- can stand in a lab's path"
+        message = f"{directory}: a lab's path may contain only letters, digits and /._@+=,-"
         raise UsageError("lab-directory-name", printable(message), hint="choose another: --dir")
     if (directory / MARK).exists():
         if is_up(directory):
             raise StateError("lab-already-up", f"a lab runs in {directory}", hint="end it: rollout lab down")
         shutil.rmtree(directory)
     elif directory.exists() and any(directory.iterdir()):
-        raise UsageError("lab-directory-in-use", f"{directory} is not empty and not a lab's")
+        raise UsageError("lab-directory-in-use", f"{directory} is not empty, and is not a lab's directory")
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory.chmod(0o700)
     (directory / MARK).touch()
@@ -43,11 +43,11 @@ def up(spec: LabSpec, directory: Path, *, patience: float = 120.0) -> None:
     with log.open("wb") as output:
         process = served(directory, output)
     _wait(directory, process, time.monotonic() + patience)
-    process.returncode = 0  # it is a daemon now; nobody waits for it
+    process.returncode = 0  # it is a daemon now; it has no waiting parent
 
 
 def served(directory: Path, output: BufferedWriter) -> subprocess.Popen[bytes]:
-    """The lab's process, in a session of its own."""
+    """The lab's process, in its own session."""
     return subprocess.Popen(
         [sys.executable, "-m", "rollout.lab.serve", str(directory)],
         stdin=subprocess.DEVNULL,
@@ -58,7 +58,7 @@ def served(directory: Path, output: BufferedWriter) -> subprocess.Popen[bytes]:
 
 
 def specification(directory: Path) -> LabSpec:
-    """What the lab in a directory serves."""
+    """The specification of the lab in a directory."""
     try:
         return lab_spec.read(directory / serve.SPEC)
     except (OSError, ValueError, KeyError):
@@ -77,7 +77,7 @@ def is_up(directory: Path) -> bool:
 
 
 def down(directory: Path) -> None:
-    """End the lab and remove its tree; only a directory that a lab has made."""
+    """End the lab and remove its tree; only a directory that a lab has created."""
     if not (directory / MARK).exists():
         raise StateError("lab-not-running", f"there is no lab in {directory}")
     pid = _pid(directory)
@@ -93,7 +93,7 @@ def _wait(directory: Path, process: subprocess.Popen[bytes], deadline: float) ->
     while not (directory / serve.READY).exists():
         if process.poll() is not None:
             said = (directory / "lab.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise StateError("lab-failed", f"the lab ended while starting: {said[-1] if said else 'it said nothing'}")
+            raise StateError("lab-failed", f"the lab ended while starting: {said[-1] if said else 'without a message'}")
         if time.monotonic() > deadline:
             process.kill()
             raise StateError("lab-failed", "the lab did not start in time")
@@ -108,7 +108,7 @@ def _pid(directory: Path) -> int:
 
 
 def _alive(pid: int) -> bool:
-    """Whether the process runs; one that has ended and waits for its parent does not."""
+    """Whether the process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -1,4 +1,4 @@
-"""What lies on a node's disk, by layout: kubeadm from deb or rpm packages, kubeadm with drop-ins of the kubelet's
+"""The files on a node's disk, by layout: kubeadm from deb or rpm packages, kubeadm with drop-ins of the kubelet's
 configuration (from 1.30 on, else as from deb packages), or plain unit and flags.
 
 A node's kubelet has the flags and the fields that its version has, and its runtime the files that its version reads.
@@ -45,11 +45,11 @@ ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELE
 
 CONFIG_DIR = "/etc/kubernetes/kubelet.conf.d"
 _CGROUP_2 = 25
-"""Nodes from this minor on are of a distribution that has cgroups v2 (1.35 wants it by default)."""
+"""Nodes from this minor on have a distribution with cgroups v2 (1.35 needs it by default)."""
 _DROP_INS = 30
 """``--config-dir`` without a variable in the environment (KEP-3983)."""
 _NEW_PACKAGES = 28
-"""From this minor on the packages of pkgs.k8s.io put their drop-in where rpms always had it."""
+"""From this minor on the packages of pkgs.k8s.io have their drop-in at the path of the rpms."""
 
 
 def files(node: NodeSpec, restart_sec: float) -> Mapping[str, str]:
@@ -58,12 +58,12 @@ def files(node: NodeSpec, restart_sec: float) -> Mapping[str, str]:
 
 
 def folders(node: NodeSpec) -> tuple[str, ...]:
-    """What is there besides the folders of its files."""
+    """Other folders than those of its files."""
     return ("/sys/fs/cgroup", *runtimes.folders(node.runtime))
 
 
 def programs(node: NodeSpec) -> Mapping[str, str]:
-    """The programs in the node's /usr/bin and what each prints when asked for its version."""
+    """The programs in the node's /usr/bin and the version that each prints."""
     return {"kubelet": f"Kubernetes v{node.version}", **runtimes.programs(node.runtime, node.runtime_version)}
 
 

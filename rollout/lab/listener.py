@@ -1,4 +1,4 @@
-"""A node's listening socket, and the faults of the network: refusing, and taking connections without a word."""
+"""A node's listening socket, and the network faults: refused connections, and connections without a banner."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from rollout.lab.loop import Loop
 
-# Faults of what a node says: rubbish instead of an answer, or an answer that never ends. The command itself
-# runs as always.
+# Faults of a node's output: garbage instead of an answer, or an answer that never ends. The command itself runs as
+# usual.
 
 
 GARBAGE, ENDLESS = "garbage-output", "endless-output"
@@ -21,7 +21,7 @@ _ENDLESS = '/bin/sh -c "$1" >/dev/null 2>&1; exec yes "$2"'
 
 
 def spoilt(kind: str, line: str, rubbish: str) -> tuple[str, ...]:
-    """What is run in place of a command line; ``rubbish`` is a file with what ``garbage`` prints."""
+    """The replacement of a command line; ``rubbish`` is a file with the output of ``garbage``."""
     script, word = (_GARBAGE, rubbish) if kind == GARBAGE else (_ENDLESS, _LIE)
     return ("/bin/sh", "-c", script, "sh", line, word)
 
@@ -36,7 +36,7 @@ def garbage(seed: str) -> bytes:
 
 BACKLOG = 64
 MOST = 256
-"""Connections held without a word while the fault lasts; more wait in the backlog."""
+"""Connections held without a banner during the fault; more wait in the backlog."""
 
 
 class Door:
@@ -50,7 +50,7 @@ class Door:
 
     @property
     def port(self) -> int:
-        """Where it listens; of port 0 the one that was free, which stays the same from the first ``open`` on."""
+        """Where it listens; port 0 becomes a free port, which stays the same from the first ``open`` on."""
         return self._where[1]
 
     def open(self) -> None:
@@ -71,14 +71,14 @@ class Door:
         self._loop.watch(listener.fileno(), self._accept)
 
     def shut(self) -> None:
-        """Refuse from now on; connections that are there stay."""
+        """Refuse new connections from now on; existing ones stay."""
         if self._listener is not None:
             self._loop.forget(self._listener.fileno())
             self._listener.close()
             self._listener = None
 
     def speak(self) -> None:
-        """No longer dumb; who was kept waiting is hung up on."""
+        """End the fault; held connections are closed."""
         self.dumb = False
         for client in self._held:
             client.close()

@@ -16,7 +16,7 @@ Handler = Callable[[], None]
 
 
 class Loop:
-    """``epoll`` with a heap of moments. A handler that raises is written to stderr; the loop goes on."""
+    """``epoll`` with a heap of timers. An exception of a handler is written to stderr; the loop continues."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -30,7 +30,7 @@ class Loop:
 
     @staticmethod
     def now() -> float:
-        """The lab's clock: the host's CLOCK_MONOTONIC, as systemd's own."""
+        """The lab's clock: the host's CLOCK_MONOTONIC, like systemd's."""
         return time.monotonic()
 
     def watch(self, descriptor: int, handler: Handler, *, writing: bool = False) -> None:
@@ -58,9 +58,7 @@ class Loop:
         while self._running:
             ready = self._epoll.poll(self._patience(), 256)
             for descriptor, handler in [(each, self._handlers.get(each)) for each, _ in ready]:
-                if (
-                    handler is not None and self._handlers.get(descriptor) is handler
-                ):  # its number may be another's by now
+                if handler is not None and self._handlers.get(descriptor) is handler:  # its number may be reused by now
                     self._guarded(handler)
             self._due()
 

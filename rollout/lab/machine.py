@@ -1,7 +1,7 @@
-"""The state table's row for one node: its units, timers, journal and faults. Time comes in, effects go out by ``Host``.
+"""The state of one node: its units, timers, journal and faults. Time is an input; effects go through ``Host``.
 
-Everything the stand-ins say is read from here. Processes of simulated daemons exist only as numbers and ``/proc``
-entries; commands of timers and boot units are real and run by the host.
+All answers of stand-ins come from here. Processes of simulated daemons exist only as numbers and ``/proc`` entries;
+the host really runs commands of timers and boot units.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from rollout.lab.units import MissingFileError, Tree, Unit, argv, environment
 
 KUBELET = "kubelet.service"
 DAEMONS = (KUBELET, "containerd.service", "docker.service", "cri-docker.service", "crio.service")
-"""Units whose process is simulated; every other unit's command is really run."""
+"""Units with a simulated process; commands of all other units are really run."""
 
 
 class Host(Protocol):
-    """What a node's machine may do to the world."""
+    """The effects of a node's machine on the host."""
 
     def pid(self) -> int:
-        """A number that is no real process."""
+        """A pid that no real process has."""
 
     def appear(self, pid: int, arguments: tuple[str, ...], started: float) -> None:
-        """A simulated process is there."""
+        """A simulated process started."""
 
     def vanish(self, pid: int) -> None:
-        """… and gone."""
+        """… and ended."""
 
     def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:
-        """Run a unit's command for real; ``LabMachine.ended`` is told when it has ended."""
+        """Really run a unit's command; ``LabMachine.ended`` is called at its end."""
 
     def kill(self, unit: str) -> None:
-        """End a unit's real command."""
+        """Kill a unit's real command."""
 
     def lay(self, path: str) -> None:
-        """A layer that is being pulled is there, or is written to."""
+        """A layer of a pull exists or is written."""
 
     def lift(self, path: str) -> None:
-        """… and gone."""
+        """… and ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalLine:
-    """A journal line: when (monotonic), who, what."""
+    """A journal line: time (monotonic), source, text."""
 
     when: float
     pid: int
@@ -88,7 +88,7 @@ class LabMachine:
     pulling: bool = False
 
     def advance(self, now: float) -> None:
-        """Do everything that was to happen by itself until ``now``, in its order."""
+        """Run all scheduled changes up to ``now``, in their order."""
         while (moment := self.due()) is not None and moment <= now:
             for timer in [timer for timer in self.timers.values() if not timer.fired and timer.when <= moment]:
                 timer.fired = True
@@ -102,19 +102,19 @@ class LabMachine:
                 self._collapse(moment)
 
     def due(self) -> float | None:
-        """When the next thing happens by itself."""
+        """The time of the next scheduled change."""
         times = [service.due for service in self.services.values()]
         times += [timer.when for timer in self.timers.values() if not timer.fired]
         known = [moment for moment in (*times, self.ailments.due) if moment is not None]
         return min(known) if known else None
 
     def unit(self, name: str) -> Unit:
-        """The unit as loaded; one never asked for before is loaded now."""
+        """The unit as loaded; loads it on the first request."""
         service = self.services.get(name)
         return service.unit if service else units.load(self.tree, name)
 
     def service(self, name: str) -> LabService | None:
-        """The service, loaded now if it is there but was never asked for."""
+        """The service; loads it on the first request if it exists."""
         if name not in self.services:
             unit = units.load(self.tree, name)
             if unit.load_state != "loaded":
@@ -130,12 +130,12 @@ class LabMachine:
                 del self.services[name]
 
     def transient(self, name: str) -> bool:
-        """Whether a unit exists only because ``systemd-run`` made it."""
+        """Whether a unit exists only because of ``systemd-run``."""
         service = self.services.get(name)
         return name in self.timers or (service is not None and service.unit.fragment.startswith("/run/systemd/trans"))
 
     def start(self, name: str, now: float) -> bool:
-        """``systemctl start``: false when not even a process could be made."""
+        """``systemctl start``: false when no process could be created."""
         service = self.service(name)
         if service is None:
             return False
@@ -193,12 +193,12 @@ class LabMachine:
                 self._forget(name)
 
     def _forget(self, name: str) -> None:
-        """A transient service, and the timer that it was of."""
+        """A transient service, and its timer."""
         self.services.pop(name, None)
         self.timers.pop(name.removesuffix(".service") + ".timer", None)
 
     def power_off(self, now: float) -> None:
-        """Everything that lives in memory is lost: processes, transient units, the journal (it is volatile here)."""
+        """Everything in memory is lost: processes, transient units, the journal (volatile here)."""
         for service in self.services.values():
             self._vanish(service, now)
         self.services.clear()
@@ -219,18 +219,18 @@ class LabMachine:
             self.start(name, now)
 
     def booted(self, now: float) -> None:
-        """The boot units are done: start the daemons that are there and not masked."""
+        """The boot units are done: start the existing daemons that are not masked."""
         self.pods.rebooted(now)
         for name in DAEMONS:
             self.start(name, now)
 
     def never_ready(self, name: str) -> bool:
-        """Whether a ``Type=notify`` service was started that exits before it says that it is ready: a restart tells."""
+        """Whether a started ``Type=notify`` service exits before it is ready: a restart reports it."""
         service = self.services.get(name)
         return service is not None and service.start.status is not None and service.unit.last("Type") == "notify"
 
     def hang_up(self, name: str, now: float) -> bool:
-        """SIGHUP for a unit's main process: false when there is none. Who does not know it dies of it."""
+        """SIGHUP for a unit's main process: false when there is none. A process without a handler dies."""
         service = self.services.get(name)
         if service is None or service.phase is not UnitPhase.RUNNING or not service.pid:
             return False
@@ -243,7 +243,7 @@ class LabMachine:
         return True
 
     def pull(self, now: float) -> None:
-        """The kubelet has asked for an image, and gets it as slowly as can be."""
+        """The kubelet has requested an image; the pull does not end by itself."""
         self.end_pull(now)
         if not any(service.phase is UnitPhase.RUNNING for service in self.kubelets()):
             return
@@ -251,7 +251,7 @@ class LabMachine:
         self._tell_pull(now, lambda words: words.begins)
 
     def end_pull(self, now: float) -> None:
-        """The image is there."""
+        """The image is pulled."""
         if self.pulling:
             self.pulling = False
             self._tell_pull(now, lambda words: words.ends)
@@ -285,7 +285,7 @@ class LabMachine:
             yield service
 
     def run_command(self, name: str, arguments: tuple[str, ...], variables: Mapping[str, str], now: float) -> None:
-        """Run a unit's command for real."""
+        """Really run a unit's command."""
         service = self.services[name]
         oneshot = service.unit.last("Type") == "oneshot"
         service.begin(now, self.host.pid(), arguments, kubelet.ProgramStart())
@@ -347,5 +347,5 @@ class LabMachine:
 
 
 def identifier(service: LabService) -> str:
-    """Under what name the unit's program writes to the journal."""
+    """The name of the unit's program in the journal."""
     return service.arguments[0].rpartition("/")[2] if service.arguments else service.unit.name.removesuffix(".service")

@@ -1,4 +1,4 @@
-"""One node of the fleet: its tree, its machine, its door. Everything here runs in the loop's thread."""
+"""One node of the fleet: its tree, its machine, its listener. Everything here runs in the loop's thread."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class LabNode:
         Path(f"{self.root}{path}").unlink(missing_ok=True)
 
     def _unit_ended(self, unit: str, pid: int, status: int) -> None:
-        if self._running.get(unit) != pid:  # of before a power cut
+        if self._running.get(unit) != pid:  # from before a power cut
             return
         del self._running[unit]
         booting = bool(self.machine.booting)
@@ -115,7 +115,7 @@ class LabNode:
     # ------------------------------------------------------------------------------------------------------------ time
 
     def settle(self) -> None:
-        """Let everything happen that is due, and come back when the next thing is."""
+        """Run all due changes, and schedule the next call."""
         now = self.loop.now()
         self.machine.advance(now)
         due = self.machine.due()
@@ -137,12 +137,12 @@ class LabNode:
         self.settle()
 
     def power_cut(self) -> int:
-        """Everything in memory is gone: processes, connections, /run, transient timers. How often that has happened."""
+        """Everything in memory is lost: processes, connections, /run, transient timers. Returns how often."""
         self.is_off, self.boot = True, self.boot + 1
         children.kill_marked("ROLLOUT_LAB", self._mark)
         for connection in list(self.connections):
             connection.cut()
-        for line in list(self._lines):  # what was asked and not yet heard is lost, too
+        for line in list(self._lines):  # pending requests are lost, too
             line.close()
         self.disk.power_off()
         self._parked.clear()
@@ -162,14 +162,14 @@ class LabNode:
     # --------------------------------------------------------------------------------------------------------- moments
 
     def await_moment(self, moment: str, act: Callable[[], None]) -> None:
-        """Do something once, when a transaction on this node comes to a moment (``faults.MOMENTS``)."""
+        """Call once, when a transaction on this node reaches a moment (``faults.MOMENTS``)."""
         if moment in disk.MOMENTS:
             disk.check()
         self._awaited.setdefault(moment, []).append(act)
         self.disk.awaited.add(moment)
 
     def await_nothing(self, moment: str) -> None:
-        """Nobody waits for this moment any more."""
+        """Cancel the wait for this moment."""
         self._awaited.pop(moment, None)
         self.disk.awaited.discard(moment)
 
@@ -232,7 +232,7 @@ class LabNode:
 
     def _ask(self, tool: str, words: tuple[str, ...], reply: Reply) -> None:
         now = self.loop.now()
-        if tool == "listener":  # a command whose calls are held from here on
+        if tool == "listener":  # a command with held calls from here on
             self.disk.adopt(*map(int, words))
             reply(ToolOutput())
             return

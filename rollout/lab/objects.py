@@ -1,6 +1,6 @@
-"""What an API server would hold of a lab node: Node, Lease, Pods and configz, made when somebody asks. Field names are the API's.
+"""A lab node's objects in the API: Node, Lease, Pods and configz, built on request. Field names are the API's.
 
-Times in them are the node's own clock's, as its kubelet would write them.
+Times in them are from the node's own clock, as its kubelet would write them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _DEFAULTS: Mapping[str, object] = {
     "healthzBindAddress": "127.0.0.1",
     "cgroupDriver": "cgroupfs",
 }
-"""Those of the defaults that a kubelet fills in which people ask for; a ``0s`` in a file means the default."""
+"""The most used defaults that a kubelet fills in; a ``0s`` in a file means the default."""
 _NO_VALUES = frozenset({"kind", "apiVersion"})
 
 
@@ -85,7 +85,7 @@ class NodeMoment:
 
     @property
     def room(self) -> int:
-        """How many pods its kubelet says it takes."""
+        """The pod capacity that its kubelet reports."""
         return int(_capacity(self)["pods"])
 
     def when(self, moment: float | None) -> str:
@@ -159,7 +159,7 @@ def lease(seen: NodeMoment) -> Object | None:
 
 
 def configz(seen: NodeMoment) -> Object | None:
-    """``{"kubeletconfig": …}`` as the running kubelet tells it; ``None`` when none runs."""
+    """``{"kubeletconfig": …}`` of the running kubelet; ``None`` when none runs."""
     for service in seen.machine.kubelets():
         if service.phase is UnitPhase.RUNNING and service.pid:
             values = {
@@ -175,7 +175,7 @@ def _defaults(minor: int) -> Object:
 
 
 def _from_flags(seen: NodeMoment, arguments: tuple[str, ...]) -> Object:
-    """Flags that are fields, too, beat the file."""
+    """Flags override their fields in the file."""
     found: Object = {}
     for name, text in parse_flags(seen.spec.minor, arguments[1:]).items():
         flag = fields.flag(f"--{name}")
@@ -191,7 +191,7 @@ def _value(kind: str, text: str) -> object:
 
 
 def metadata(seen: NodeMoment, name: str, thing: str) -> Object:
-    """``resourceVersion`` moves with every renewal of the lease, and with what is set in between."""
+    """``resourceVersion`` grows with every renewal of the lease, and with changes in between."""
     renewed = seen.machine.pods.lease.renewed(seen.now) or 0.0
     version = str(round(renewed * 1000) + seen.machine.pods.changes)
     return {
@@ -265,7 +265,7 @@ def _runtime_version(spec: NodeSpec) -> str:
 
 
 def uid(thing: str) -> str:
-    """The same for the same thing."""
+    """Deterministic for the same input."""
     return str(uuid.uuid5(_SPACE, thing))
 
 

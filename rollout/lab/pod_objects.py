@@ -1,4 +1,4 @@
-"""A lab node's pods as an API server would hold them."""
+"""A lab node's pods as objects of the API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REJECTED = "Pod Node didn't have enough resource: pods, requested: 1, used: 110
 
 
 def all_pods(seen: NodeMoment, replicas: Sequence[Replica]) -> list[Object]:
-    """``v1.Pod``: the DaemonSet's, the replicas that are there, and one that waits for its image while it cannot be pulled."""
+    """``v1.Pod``: the DaemonSet's, the node's replicas, and one that waits for an image that cannot be pulled."""
     state = seen.machine.pods
     if not state.started:
         return []
@@ -23,7 +23,7 @@ def all_pods(seen: NodeMoment, replicas: Sequence[Replica]) -> list[Object]:
 
 
 def unplaced(seen: NodeMoment, replica: Replica) -> Object:
-    """A pod that no node takes; ``seen`` is where it was."""
+    """A pod that no node has room for; ``seen`` is its previous node."""
     pod = _pod_head(seen, "default", "web", replica.name, "registry.example/web:1.1")
     pod["metadata"]["creationTimestamp"] = seen.when(replica.made)
     del pod["spec"]["nodeName"]
@@ -63,7 +63,7 @@ def _replica(seen: NodeMoment, replica: Replica) -> Object:
 
 
 def _running(seen: NodeMoment, pod: Object, thing: str, made: int, since: float) -> Object:
-    """The status of a pod whose one container runs since then; ``thing`` tells containers apart."""
+    """The status of a pod with one container that runs since then; ``thing`` distinguishes containers."""
     ready, begun = "True" if seen.ready == "True" else "False", seen.when(since)
     (container,) = pod["spec"]["containers"]
     return {

@@ -1,7 +1,7 @@
-"""A node's two pods as its kubelet keeps them, its lease, and what a restart may do to them.
+"""A node's two pods on its kubelet, its lease, and the effects of a restart on them.
 
-As with ailments, the faults show only under a configuration other than the one the kubelet had when they were set; but what has
-happened to a pod (rejected, a container made anew) is not undone by taking the change back.
+Like faults of the kubelet, these faults show only under a configuration other than the kubelet's when they were set. But
+a revert does not undo what happened to a pod (rejected, a container recreated).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ GRACE = 30
 """Seconds: the API's own default."""
 KINDS = (REJECTED, RESTARTED, PULLING, NOT_READY, CORDONED)
 NAMES = (("kube-system", "kube-proxy"), ("default", "web"))
-"""Namespace and name of the pods; a node's name goes behind the latter. The faults take the second."""
+"""Namespace and name of the pods; the node's name is appended. The faults affect the second."""
 
 
 @dataclass(slots=True)
 class LabLease:
-    """When the kubelet renewed its lease: soon after each start and then every ``period`` seconds, as long as it runs."""
+    """Renewals of the lease: soon after each start of the kubelet and then every ``period`` seconds while it runs."""
 
     period: float = 10.0
     since: float | None = None
@@ -36,23 +36,23 @@ class LabLease:
         self.last, self.since = self.renewed(now), None
 
     def renewed(self, now: float) -> float | None:
-        """The last renewal until now; ``None``: there never was one."""
+        """The last renewal until now; ``None`` if there was none."""
         if self.since is None or now < self.since:
             return self.last
         return self.since + (now - self.since) // self.period * self.period
 
     def is_fresh(self, now: float) -> bool:
-        """Whether the node controller still believes in the node: four periods, as 40 s are for one of ten."""
+        """Whether the node controller still counts the node as alive: four periods, like 40 s for a period of ten."""
         renewed = self.renewed(now)
         return renewed is not None and now - renewed <= 4 * self.period
 
 
 @dataclass(slots=True)
 class LabPods:
-    """What has become of the pods. ``boots`` and ``made`` count how often the first and the second one's container were made anew,
-    ``changes`` whatever else the API server would have heard of; ``turned`` is when the node's readiness was changed last.
-    ``cordoned`` and ``notes`` (annotations) are what clients wrote into the Node; ``ending`` is a fault of how pods end here,
-    ``grace`` the grace period of those that take all of it, and ``daemons`` how often the first pod was deleted.
+    """The state of the pods. ``boots`` and ``made`` count recreated containers of the first and second pod, ``changes`` other
+    changes visible to the API server; ``turned`` is the last change of the node's readiness. ``cordoned`` and ``notes``
+    (annotations) are clients' writes to the Node. ``ending`` is a fault of pod termination, ``grace`` the grace period of
+    pods that use all of it, and ``daemons`` how often the first pod was deleted.
     """
 
     lease: LabLease = field(default_factory=LabLease)
@@ -75,7 +75,7 @@ class LabPods:
     _healthy: str = ""
 
     def set(self, kind: str, now: float) -> None:
-        """From the next start with another configuration on; what is about the node itself at once."""
+        """From the next start with another configuration on; faults of the Node itself at once."""
         self.kind, self._healthy = kind, self._now
         self.changes += 1
         self.ready, self.turned = kind != NOT_READY, now
@@ -86,7 +86,7 @@ class LabPods:
         self.changes += 1
 
     def kubelet_started(self, fingerprint: str, now: float) -> None:
-        """The kubelet has the pods admitted again."""
+        """The kubelet re-admits the pods."""
         self._now = fingerprint
         self.changes += 1
         self.started = self.started or now
@@ -99,7 +99,7 @@ class LabPods:
             self._make_anew(now)
 
     def end_by(self, kind: str, grace: float) -> None:
-        """A fault of how pods end; ``""``: none, and what was held is let go."""
+        """A fault of pod termination; ``""``: none, and held pods end."""
         self.ending, self.grace = kind, max(round(grace), 1) if kind == SLOW else GRACE
         self.changes += 1
 
@@ -107,7 +107,7 @@ class LabPods:
         self.lease.end(now)
 
     def rebooted(self, now: float) -> None:
-        """No container survives that."""
+        """No container survives a power cut."""
         if self.started:
             self.boots += 1
             self._make_anew(now)

@@ -1,4 +1,4 @@
-"""A pull in flight: what a runtime writes when it begins and when it has ended, and the file of a layer under way."""
+"""A pull in flight: a runtime's journal lines at its start and end, and the file of an unfinished layer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REQUEST = "id=5f6c0f4e-6b8a-4c55-9a5e-8d0c7a3b1e9d name=/runtime.v1.ImageServic
 
 @dataclass(frozen=True, slots=True)
 class PullLines:
-    """A runtime's journal lines, as logrus writes them, and where its layer lies. ``cancelled``: the kubelet has gone."""
+    """A runtime's journal lines, as logrus writes them, and the place of its layer. ``cancelled``: the kubelet ended."""
 
     begins: str = ""
     ends: str = ""
@@ -46,6 +46,6 @@ WORDS: Mapping[str, PullLines] = {
 
 
 def pullers(units: Container[str]) -> tuple[tuple[str, PullLines], ...]:
-    """Who of these units takes part in a pull of the kubelet's: the containerd below docker does not."""
+    """The unit that does the kubelet's pulls: docker's own containerd does not."""
     aside = "containerd.service" if "docker.service" in units else ""
     return tuple((unit, words) for unit, words in WORDS.items() if unit in units and unit != aside)

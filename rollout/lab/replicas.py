@@ -1,6 +1,6 @@
-"""The pods that the lab's ReplicaSets keep: ended by an eviction as their node's kubelet ends pods, and made anew elsewhere.
+"""The pods that the lab's ReplicaSets keep: evicted pods end like on a kubelet, and are recreated elsewhere.
 
-Looked after when somebody asks: what is over by then is gone, and what waits goes to the next node that is ready and has room.
+The state is updated on each request: ended pods are removed, and pending ones go to the next ready node with room.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from rollout.lab.objects import NodeMoment
 from rollout.lab.service import UnitPhase
 
 HEEDS = 0.2
-"""Seconds that a pod takes to end which heeds SIGTERM."""
+"""Seconds until a pod that handles SIGTERM has ended."""
 
 
 @dataclass(slots=True)
 class Replica:
-    """One pod. ``home`` is the node whose pod it was at first, ``node`` where it is now, ``""`` while no node takes it."""
+    """One pod. ``home`` is its first node, ``node`` its current one, ``""`` while it is pending."""
 
     home: str
     name: str
     node: str
     made: float | None = None  # ``None``: it was there when the lab began
     placed: float = 0.0
-    boots: int = 0  # its node's, when it came
+    boots: int = 0  # its node's value when the pod arrived
     deleted: float | None = None
     grace: int = 0
     ends: float = 0.0
@@ -39,7 +39,7 @@ class Replica:
 
 
 class Replicas:
-    """Which are where. All of the lab's state lives in one thread, and so does this."""
+    """The places of all replicas. Like all of the lab's state, used in one thread only."""
 
     def __init__(self, homes: Sequence[str]) -> None:
         self._homes = homes
@@ -56,19 +56,19 @@ class Replicas:
         return list(self._on[node].values())
 
     def waiting(self, home: str) -> list[Replica]:
-        """Those of ``home`` that no node takes."""
+        """Pending pods of ``home``."""
         return [each for each in self._unplaced if each.home == home]
 
     def find(self, name: str, node: str) -> Replica | None:
         return self._on.get(node, {}).get(name)
 
     def named(self, name: str) -> Replica | None:
-        """Wherever it is."""
+        """On any node."""
         found = (there[name] for there in self._on.values() if name in there)
         return next(found, None) or next((each for each in self._unplaced if each.name == name), None)
 
     def delete(self, replica: Replica, seen: NodeMoment) -> None:
-        """Begin its end, and make another; once is enough. ``seen`` is its node, or its home where it has none."""
+        """Start its termination and create another pod; idempotent. ``seen`` is its node, or its home if it has none."""
         if replica.deleted is not None:
             return
         self._made[replica.home] += 1
@@ -85,7 +85,7 @@ class Replicas:
         self._leaving.append(replica)
 
     def settle(self, see: Callable[[str], NodeMoment]) -> None:
-        """What is over is gone, what waits is placed."""
+        """Remove ended pods, place pending ones."""
         for replica in list(self._leaving):
             seen = see(replica.node)
             if seen.now >= replica.ends and _runs(seen) and seen.machine.pods.ending != pods.HELD:
@@ -116,5 +116,5 @@ def _takes(replica: Replica, seen: NodeMoment) -> float:
 
 
 def _runs(seen: NodeMoment) -> bool:
-    """Whether a kubelet is there that would notice."""
+    """Whether a running kubelet would notice."""
     return any(service.phase is UnitPhase.RUNNING and service.pid for service in seen.machine.kubelets())

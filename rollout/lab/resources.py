@@ -1,4 +1,4 @@
-"""What can be asked of the lab's API, by path: status codes, lists in pieces and refusals are those of a kube-apiserver."""
+"""The paths of the lab's API: status codes, lists in pieces and refusals are those of a kube-apiserver."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rollout.lab import objects, pod_objects, pods
 from rollout.lab.objects import NodeMoment, Object
 from rollout.lab.rest import Lookup, Query, Reply, not_found, status
 
-# What clients may change in the lab's API: a Node's cordon and annotations, and that pods are evicted.
+# Changes that clients may make in the lab's API: a Node's cordon and annotations, and that pods are evicted.
 
 
 STABLE = 22
-"""The minor from which on evictions are ``policy/v1``; before, only ``policy/v1beta1`` is known."""
+"""From this minor on evictions are ``policy/v1``; before, only ``policy/v1beta1``."""
 _BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 _TWO_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 
 def patch_node(query: Query) -> Reply:
-    """A merge patch, if the Node is still of the resourceVersion that it names."""
+    """A merge patch, if the Node still has the resourceVersion in the patch."""
     if query.name not in query.lookup.names:
         return not_found("nodes", query.name)
     wanted, seen = _body(query), query.lookup.see(query.name)
@@ -47,7 +47,7 @@ def patch_node(query: Query) -> Reply:
 
 
 def evict(query: Query) -> Reply:
-    """As far as budgets let it; accepted is not gone."""
+    """Evict if budgets allow it; accepted does not mean ended."""
     wanted = _body(query)
     version = wanted.get("apiVersion")
     if version not in ("policy/v1beta1", *(("policy/v1",) if query.lookup.minor >= STABLE else ())):
@@ -66,7 +66,7 @@ def evict(query: Query) -> Reply:
 
 
 def _there(query: Query) -> tuple[NodeMoment, Object] | None:
-    """The pod of that name, and the node where it is or was."""
+    """The pod with this name, and its current or last node."""
     lookup, name, namespace = query.lookup, query.name, query.words["namespace"]
     replica = lookup.replicas.named(name)
     places = [replica.node or replica.home] if replica else [node for node in lookup.names if name.endswith(f"-{node}")]
@@ -81,7 +81,7 @@ def _there(query: Query) -> tuple[NodeMoment, Object] | None:
 
 
 def _refused(seen: NodeMoment, pod: Object) -> Reply | None:
-    """What budgets have against it; they look after replicas that run, and one that blocks lets those go that are not ready."""
+    """The budgets' objection. Budgets protect running replicas; a blocking budget allows pods that are not ready."""
     name, kind = pods.NAMES[1][1], seen.machine.pods.ending
     if pod["status"]["phase"] != "Running" or pod["spec"]["containers"][0]["name"] != name:
         return None
@@ -101,7 +101,7 @@ def _delete(query: Query, seen: NodeMoment, pod: Object) -> Reply:
     if replica is not None:
         replicas.delete(replica, seen)
     elif pod["spec"]["containers"][0]["name"] == pods.NAMES[0][1]:
-        state.daemons += 1  # its DaemonSet makes it anew at once, where it was
+        state.daemons += 1  # its DaemonSet recreates it at once, in the same place
     else:
         state.pulling = False
     return Reply(201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
@@ -146,7 +146,7 @@ def _version(query: Query) -> Reply:
 
 
 def _kinds(query: Query) -> Reply:
-    """Discovery, of what clients look for in it."""
+    """Discovery: only the parts that clients read."""
     version = "v1" if query.lookup.minor >= STABLE else "v1beta1"
     eviction = {
         "name": "pods/eviction", "singularName": "", "namespaced": True, "group": "policy", "version": version,
@@ -224,7 +224,7 @@ def _may(query: Query) -> Reply:
 
 
 def _listed(query: Query, kind: str, version: str, names: Sequence[str], find: Callable[[str], list[Object]]) -> Reply:
-    """A list in pieces of ``limit``; ``continue`` says behind which node, and how many of its objects, the next one begins."""
+    """A list in pieces of ``limit``; ``continue`` has the end of the last page: node and number of its objects."""
     limit, token = query.options.get("limit", "0"), query.options.get("continue", "")
     try:
         first, skipped = map(int, base64.urlsafe_b64decode(token).split(b",")) if token else (0, 0)
@@ -244,7 +244,7 @@ def _listed(query: Query, kind: str, version: str, names: Sequence[str], find: C
 def _from(
     names: Sequence[str], find: Callable[[str], list[Object]], first: int, skipped: int
 ) -> Iterator[tuple[tuple[int, int], Object]]:
-    """Objects from a place on, each with its own place."""
+    """Objects from a position on, each with its position."""
     for number in range(first, len(names)):
         found = find(names[number])
         for index in range(skipped if number == first else 0, len(found)):

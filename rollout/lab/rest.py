@@ -22,7 +22,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The nodes to look at, and what a request may need to know of the cluster."""
+    """The nodes, and facts about the cluster for requests."""
 
     names: Sequence[str]
     see: Callable[[str], NodeMoment]
@@ -49,13 +49,13 @@ class Query:
 
 
 def status(code: int, reason: str, message: str) -> Reply:
-    """A ``Status``, which is how an API server refuses."""
+    """A ``Status``, as in refusals of an API server."""
     kind = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     return Reply(code, {**kind, "message": message, "reason": reason, "code": code})
 
 
 def unsupported(kind: str) -> Reply:
-    """What a PATCH of another kind is told."""
+    """The answer to a PATCH of another kind."""
     return status(415, "UnsupportedMediaType", f"the body of the request was in an unknown format: {kind}")
 
 
@@ -64,7 +64,7 @@ def unauthorized() -> Reply:
 
 
 def forbidden(method: str, path: str) -> Reply:
-    """What a user without rights is told."""
+    """The answer to a user without the right."""
     parts = urlsplit(path).path.strip("/").split("/")
     kind = next((word for word in ("leases", "pods", "nodes") if word in parts), parts[-1])
     kind += "/eviction" if parts[-1] == "eviction" else ""

@@ -1,7 +1,7 @@
-"""How a container runtime starts, as a function: its command line and its files in, its journal and its fate out.
+"""A container runtime's start as a function: command line and files in; journal lines and outcome out.
 
-What ends a real one ends this one: a file that cannot be parsed, a value of another type, a flag or a directive of
-dockerd's that it does not know. A containerd whose CRI plugin does not take a value goes on without it; here it goes on.
+The same errors end it as the real one: a file that cannot be parsed, a value of a wrong type, an unknown flag or
+directive of dockerd. A containerd with an invalid value for its CRI plugin continues without the plugin; here it continues.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _CRI_DOCKERD = frozenset(
 
 
 class RuntimeExitError(Exception):
-    """The runtime says this and exits."""
+    """The runtime logs this and exits."""
 
 
 def start(unit: str, version: str, arguments: tuple[str, ...], tree: Tree) -> ProgramStart:
@@ -63,7 +63,7 @@ def start(unit: str, version: str, arguments: tuple[str, ...], tree: Tree) -> Pr
 
 
 def reload(unit: str, arguments: tuple[str, ...], tree: Tree) -> tuple[str, ...] | None:
-    """What a SIGHUP makes it say; ``None``: it does not know that signal and dies of it."""
+    """Its log lines after a SIGHUP; ``None``: it does not handle the signal and dies."""
     if unit == "crio.service":
         return ('time="2026-11-20T09:00:00Z" level=info msg="Reloading configuration"',)
     if unit != "docker.service":
@@ -169,7 +169,7 @@ def _toml(tree: Tree, path: str) -> dict[str, object]:
 
 @lru_cache(maxsize=128)
 def _parsed(content: bytes) -> tuple[dict[str, object], str]:
-    """The document, or what is wrong with it. Remembered: thousands of nodes have the same few files."""
+    """The document, or its error. Cached: thousands of nodes have the same few files."""
     try:
         document = tomllib.loads(content.decode())
         _check_types(document, "")
@@ -187,7 +187,7 @@ def _check_types(document: Mapping[str, object], head: str) -> None:
 
 
 def _value(document: Mapping[str, object], key: str) -> object:
-    """The key's value in whatever table it is."""
+    """The key's value in any table."""
     for name, value in document.items():
         found = _value(value, key) if isinstance(value, dict) else value if name == key else None
         if found is not None:

@@ -1,4 +1,4 @@
-"""Container runtimes of the lab's nodes: their programs, units, files, and what kubeadm tells the kubelet about them."""
+"""Container runtimes of the lab's nodes: their programs, units, files, and kubeadm's kubelet flags for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rollout.lab import configs
 
-# The runtimes' own configuration as it lies on most nodes, by runtime and version.
+# The runtimes' own configuration as on most nodes, by runtime and version.
 
 
 _CONTAINERD_1 = """\
@@ -61,7 +61,7 @@ INGEST = "/var/lib/containerd/io.containerd.content.v1.content/ingest"
 
 
 def config_files(runtime: str, version: str) -> Mapping[str, str]:
-    """Path → text. containerd 2 comes with version 3 of its file; docker's packages switch containerd's CRI off."""
+    """Path → text. containerd 2 has version 3 of its file; docker's packages disable containerd's CRI."""
     if runtime == "containerd":
         return {"/etc/containerd/config.toml": _CONTAINERD_2 if version.startswith("2.") else _CONTAINERD_1}
     if runtime == "cri-o":
@@ -70,11 +70,11 @@ def config_files(runtime: str, version: str) -> Mapping[str, str]:
 
 
 def folders(runtime: str) -> tuple[str, ...]:
-    """Where a pull leaves its layers while it is under way."""
+    """The folder for layers of a running pull."""
     return {"containerd": (INGEST,), "cri-o": ()}.get(runtime, (DOCKERS_TMP,))
 
 
-# Unit files of container runtimes as their packages bring them, and where a hurried lab is quicker than life.
+# Unit files of container runtimes from their packages, with faster restarts in a fast lab.
 
 
 _CONTAINERD = """\
@@ -194,7 +194,7 @@ _UNITS: Mapping[str, tuple[str, float]] = {
 
 
 def text(unit: str, restart_sec: float) -> str:
-    """The unit's file. It restarts as fast as it says, or as fast as the lab's kubelets do if these are quicker."""
+    """The unit's file. RestartSec is its own, or that of the lab's kubelets if shorter."""
     template, pause = _UNITS[unit]
     return template.replace("{pause}", f"{min(pause, restart_sec):g}")
 
@@ -226,7 +226,7 @@ _COMMIT = "0cae528dd6cb557f7201036e9f43420650207b58"
 
 
 def programs(runtime: str, label: str) -> Mapping[str, str]:
-    """The runtime's programs and what each prints as its version."""
+    """The runtime's programs and the version that each prints."""
     said = version(runtime, label)
     if runtime == "containerd":
         module = "github.com/containerd/containerd" + ("/v2" if said.startswith("2.") else "")
@@ -237,12 +237,12 @@ def programs(runtime: str, label: str) -> Mapping[str, str]:
 
 
 def services(runtime: str) -> tuple[str, ...]:
-    """The units of everything that runs for it."""
+    """The units of all its daemons."""
     return tuple(_SERVICES[program] for program in programs(runtime, ""))
 
 
 def version(runtime: str, said: str) -> str:
-    """The version of the runtime's program, whether or not its label says one; ``""`` where docker's are fixed."""
+    """The version of the runtime's program, also without a version label; ``""`` if docker's are fixed."""
     return said or _DEFAULT_VERSIONS.get(runtime, "")
 
 
@@ -252,12 +252,12 @@ def files(runtime: str, said: str) -> Mapping[str, str]:
 
 
 def socket(runtime: str) -> str:
-    """Where the kubelet finds the runtime, as a URL; dockershim is in the kubelet itself."""
+    """The kubelet's endpoint of the runtime, a URL; dockershim is in the kubelet itself."""
     return f"unix://{_SOCKETS[runtime]}" if runtime in _SOCKETS else ""
 
 
 def flags(runtime: str, minor: int) -> tuple[str, ...]:
-    """What kubeadm of this minor puts into KUBELET_KUBEADM_ARGS."""
+    """The flags that kubeadm of this minor writes into KUBELET_KUBEADM_ARGS."""
     pause = (f"--pod-infra-container-image={_pause(minor)}",) if minor < 35 else ()
     if runtime == "dockershim":
         return ("--network-plugin=cni", *pause)

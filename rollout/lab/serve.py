@@ -34,17 +34,17 @@ from rollout.lab.replicas import Replicas
 from rollout.lab.rest import Lookup
 from rollout.lab.spec import LabSpec
 
-# All nodes of a lab behind one loop, and what people may ask of it: status, faults, an end.
+# All nodes of a lab in one loop, and its commands: status, faults, end.
 
 
 SHORTEST = 0.2
-"""Seconds between two renewals of a lease are as many as RestartSec, which are ten each on a real node, but not fewer."""
+"""Least seconds between two renewals of a lease. The period is RestartSec (both are ten on a real node), or this."""
 CONNECTIONS = 4000
-"""More clients than this at a time are hung up on: one thread each."""
+"""Further concurrent clients are disconnected: each needs a thread."""
 
 
 class LabFleet:
-    """The nodes, their doors and their faults."""
+    """The nodes, their listeners and their faults."""
 
     def __init__(self, loop: Loop, spec: LabSpec, directory: Path) -> None:
         self.loop, self.spec, self.directory = loop, spec, directory
@@ -60,7 +60,7 @@ class LabFleet:
         self._authorized = b""
 
     def admit(self, public: str) -> None:
-        """The one key that may come in."""
+        """The only accepted key."""
         self._authorized = base64.b64decode(public.split()[1])
 
     def open(self, ports: Iterable[int]) -> None:
@@ -113,7 +113,7 @@ class LabFleet:
         return {"cluster": self.spec.cluster, "port": self.port, "states": states, **self._ailing(), **busy}
 
     def lookup(self) -> Lookup:
-        """What the API answers from."""
+        """The data for answers of the API."""
         names = tuple(self.nodes)
         return Lookup(names, self._see, self.spec.api_server, Replicas(names))
 
@@ -128,7 +128,7 @@ class LabFleet:
 
 SPEC, READY = "spec.json", "lab.json"
 WATCH = 1.0
-"""Seconds between two looks whether our directory is still there."""
+"""Seconds between two checks that our directory still exists."""
 
 
 def main(directory: Path) -> None:
@@ -159,7 +159,7 @@ def main(directory: Path) -> None:
         _announce(directory, spec, fleet.port)
         _watch(loop, directory, (directory / READY).stat().st_ino)
 
-    loop.at(loop.now() + kubelet.START_UP, ready)  # a plan made at once finds every kubelet healthy
+    loop.at(loop.now() + kubelet.START_UP, ready)  # so that an immediate plan finds every kubelet healthy
     loop.run()
     fleet.close()
     os._exit(0)  # SSH threads may still be blocked in reads

@@ -15,7 +15,7 @@ from rollout.lab.units import Unit
 
 
 class UnitPhase(Enum):
-    """What the unit does; the value is (ActiveState, SubState)."""
+    """The unit's state; the value is (ActiveState, SubState)."""
 
     STOPPED = ("inactive", "dead")
     RUNNING = ("active", "running")
@@ -27,7 +27,7 @@ class UnitPhase(Enum):
 
 @dataclass(slots=True)
 class LabService:
-    """A service and its process, if it has one. ``ends`` and ``wakes`` are when the next thing happens by itself."""
+    """A service and its process, if it has one. ``ends`` and ``wakes`` are the times of the next change by itself."""
 
     unit: Unit
     phase: UnitPhase = UnitPhase.STOPPED
@@ -48,12 +48,12 @@ class LabService:
 
     @property
     def due(self) -> float | None:
-        """When this service changes by itself."""
+        """The time of the next change by itself."""
         times = [moment for moment in (self.ends, self.wakes) if moment is not None]
         return min(times) if times else None
 
     def begin(self, now: float, pid: int, arguments: tuple[str, ...], start: ProgramStart) -> None:
-        """A process exists; the unit is active whatever becomes of it."""
+        """A process exists; the unit is active, even if the process exits later."""
         if self.flush:
             self.restarts, self.flush = 0, False
         self.phase, self.pid, self.started, self.wakes = UnitPhase.RUNNING, pid, now, None
@@ -61,7 +61,7 @@ class LabService:
         self.ends = None if start.status is None else now + start.life
 
     def end(self, now: float, status: int) -> None:
-        """The process is gone by itself: wait for the automatic restart, or fail, or be done."""
+        """The process ended by itself: wait for the automatic restart, or fail, or be done."""
         self.pid, self.ends, self.status = 0, None, status
         self.result = "exit-code" if status else "success"
         if self.unit.last("Restart", "no") in {"always", "on-failure"} and (
@@ -72,7 +72,7 @@ class LabService:
             self.phase, self.flush = (UnitPhase.FAILED if status else UnitPhase.STOPPED), True
 
     def stop(self) -> None:
-        """Stopped on purpose. Out of ``auto-restart`` the counter is kept, as systemd does."""
+        """Stopped on purpose. In ``auto-restart`` the counter is kept, as in systemd."""
         if self.phase is not UnitPhase.WAITING:
             self.flush = True
         self.phase, self.pid, self.ends, self.wakes = UnitPhase.STOPPED, 0, None, None

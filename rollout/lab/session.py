@@ -27,10 +27,10 @@ _LIMIT = 1 << 20
 
 
 class StateLine:
-    """One command's line. It outlives the command as long as any process that came of it is there."""
+    """One command's line. It stays open until the last process of the command has ended."""
 
     def __init__(self, loop: Loop, line: socket.socket, ask: Ask, lines: set[StateLine]) -> None:
-        """It is in ``lines`` as long as it is open."""
+        """It is in ``lines`` while it is open."""
         self._loop, self._line, self._ask, self._lines, self._held = loop, line, ask, lines, b""
         lines.add(self)
         loop.watch(line.fileno(), self._readable)
@@ -54,7 +54,7 @@ class StateLine:
             self.close()
 
     def _take(self) -> bool:
-        """Answer every whole request; false when what came is no request."""
+        """Answer every complete request; false for an invalid one."""
         while self._held:
             head = _HEAD.match(self._held)
             if head is None:
@@ -74,12 +74,12 @@ class StateLine:
             return
         try:
             self._line.sendall(frame(number, answer))
-        except OSError:  # nobody reads, or nobody is there: the asker will see the end of the line
+        except OSError:  # the client does not read or has ended: it sees the end of the line
             self.close()
 
 
 def parse_words(data: bytes) -> tuple[str, ...] | None:
-    """``3:foo,4:ba r,`` → the words, or ``None`` if it is not that."""
+    """``3:foo,4:ba r,`` → the words, or ``None`` if invalid."""
     words, at = [], 0
     while at < len(data):
         colon = data.find(b":", at)
@@ -108,13 +108,13 @@ _VERB = re.compile(r"\brollout'? '?[0-9a-f]{64}'? '?([a-z]+)\b")
 
 
 def verb_of(line: str) -> str:
-    """Which of the agent's verbs a command line starts; empty for any other command."""
+    """The agent's verb that a command line starts; empty for any other command."""
     found = _VERB.search(line)
     return found[1] if found else ""
 
 
 class LabSession:
-    """Moves bytes and tells the end. A lost connection closes the pipes; the command goes on, as under a real sshd."""
+    """Moves bytes and reports the end. A lost connection closes the pipes; the command continues, as with a real sshd."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class LabSession:
         return self._child.pid
 
     def touch(self) -> None:
-        """Something has come over the connection: input, its end, room for output, or the channel's end."""
+        """An event on the connection: input, its end, space for output, or the channel's end."""
         if self._channel.closed:
             self.hang_up()
             return
@@ -149,14 +149,14 @@ class LabSession:
             self._flush(descriptor)
 
     def hang_up(self) -> None:
-        """The connection is gone: close our ends."""
+        """The connection is lost: close our ends."""
         self._gone = True
         self._close_stdin()
         for descriptor in list(self._output):
             self._close_output(descriptor)
 
     def _feed(self) -> None:
-        ended = self._channel.eof_received  # asked before the last look: what comes after it has news of its own
+        ended = self._channel.eof_received  # read before the last check: later data causes its own event
         while self._stdin_open:
             if not self._input and self._channel.recv_ready():
                 self._input = self._channel.recv(_CHUNK)
@@ -170,7 +170,7 @@ class LabSession:
             except OSError:  # it reads no more
                 self._close_stdin()
         self._watch_stdin(on=False)
-        while not self._stdin_open and self._channel.recv_ready():  # nobody wants it; the client may go on
+        while not self._stdin_open and self._channel.recv_ready():  # not needed; the client may continue
             self._channel.recv(_CHUNK)
         if ended:
             self._close_stdin()
@@ -205,7 +205,7 @@ class LabSession:
         self._flush(descriptor)
 
     def _flush(self, descriptor: int) -> None:
-        """Send what is held; while the client takes no more, stop reading from the command too."""
+        """Send buffered output; while the client accepts no more, stop reading from the command too."""
         held = self._output.get(descriptor, b"")
         send = self._channel.send if descriptor == self._child.stdout else self._channel.send_stderr
         while held:
@@ -229,13 +229,13 @@ class LabSession:
             self._read_from(descriptor)
 
     def _writable(self) -> bool:
-        """Whether the connection's socket takes bytes: a client that hangs must not stop the loop."""
+        """Whether the connection's socket accepts bytes: a hanging client must not block the loop."""
         transport = self._channel.get_transport()
         poll = select.poll()
         try:
             poll.register(transport.sock.fileno(), select.POLLOUT)
         except (OSError, ValueError):
-            return True  # closed: the send will say so
+            return True  # closed: the send will fail
         return bool(poll.poll(0))
 
     def _pause(self, descriptor: int) -> None:
@@ -256,7 +256,7 @@ class LabSession:
         self._finish()
 
     def _finish(self) -> None:
-        """Ended and all output sent: say so and close the channel."""
+        """The command ended and all output is sent: send the status and close the channel."""
         if self._status is None or self._output:
             return
         self._forget()

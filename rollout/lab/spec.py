@@ -1,4 +1,4 @@
-"""What a lab is to serve: the nodes with their addresses on loopback and the labels their trees are built from."""
+"""The specification of a lab: nodes, their loopback addresses, and the labels that define their trees."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NodeSpec:
 
     @property
     def runtime_version(self) -> str:
-        """``""``: whatever the lab has."""
+        """``""``: the lab's default."""
         return self.labels.get("containerRuntimeVersion", "")
 
     @property
@@ -45,7 +45,7 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class LabSpec:
-    """A lab. ``restart_sec`` goes into each kubelet's unit file; ``sets`` is what ``@name`` may mean; the API is ``api_server``'s."""
+    """A lab. ``restart_sec`` goes into each kubelet's unit file; ``sets`` defines ``@name``; ``api_server``: version."""
 
     cluster: str
     nodes: tuple[NodeSpec, ...]
@@ -55,7 +55,7 @@ class LabSpec:
 
 
 def addresses(count: int) -> list[str]:
-    """That many loopback addresses, one a node, in order."""
+    """This many loopback addresses, one per node, in order."""
     if count > int(LAST) - int(FIRST):
         raise ValueError(f"127.64.0.0/10 has no room for {count} nodes")
     return [str(FIRST + index) for index in range(count)]

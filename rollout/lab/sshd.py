@@ -1,6 +1,6 @@
-"""The SSH server's side of a connection: paramiko's transport, one small thread each, that tells the loop what came.
+"""The SSH server's side of a connection: paramiko's transport, one small thread each, that passes events to the loop.
 
-This is the lab's only module that touches paramiko's server.
+The lab's only module that uses paramiko's server.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rollout.lab.loop import Loop
 
 STACK = 256 * 1024
 KEX = ("curve25519-sha256@libssh.org", "ecdh-sha2-nistp256")
-"""Key exchanges offered: those that cost least; every client in use knows one of them."""
+"""The offered key exchanges: the cheapest; every client in use supports one of them."""
 
 Start = Callable[["Connection", paramiko.Channel, str], None]
 Touch = Callable[[paramiko.Channel], None]
@@ -29,7 +29,7 @@ Gone = Callable[["Connection"], None]
 
 
 def prepare() -> None:
-    """Once per process: small stacks, no log lines for every scanner that hangs up."""
+    """Once per process: small stacks, no log lines for disconnecting scanners."""
     threading.stack_size(STACK)
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
@@ -45,7 +45,7 @@ def _then_tell(handler: Callable[[Any, Any], None]) -> Callable[[Any, Any], None
 
 
 class _Transport(paramiko.Transport):
-    """Tells the loop after each channel message was handled, so that no command starts before its request is answered.
+    """Notifies the loop after each handled channel message, so that no command starts before its request is answered.
 
     paramiko has no public hook for that; its table of channel handlers is wrapped instead (the same since 1.x).
     """
@@ -73,7 +73,7 @@ def decline(channel: paramiko.Channel, why: str) -> None:
 
 
 class Connection(paramiko.ServerInterface):
-    """One client's connection to one node. Only the lab's key gets in, and only to run commands."""
+    """One client's connection to one node. Only the lab's key is accepted, and only to run commands."""
 
     def __init__(self, loop: Loop, client: socket.socket, key: bytes, start: Start, touch: Touch, gone: Gone) -> None:
         self._loop, self._key, self._start, self._touch = loop, key, start, touch
@@ -87,12 +87,12 @@ class Connection(paramiko.ServerInterface):
         self._transport.ended = lambda: loop.call(partial(gone, self))
 
     def serve(self, host_key: paramiko.PKey) -> None:
-        """Begin the handshake, in a thread of its own."""
+        """Begin the handshake, in its own thread."""
         self._transport.add_server_key(host_key)
         self._transport.start_server(event=threading.Event(), server=self)
 
     def cut(self) -> None:
-        """End it at once, as a pulled cable and a reset would."""
+        """End it at once, like a pulled cable and a reset."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:

@@ -43,7 +43,7 @@ NAMES: Mapping[int, str] = {number: name for name, number in _NUMBERS.get(os.una
 
 @dataclass(frozen=True, slots=True)
 class HeldCall:
-    """A call that waits: its name, whose it is, and its arguments as numbers."""
+    """A held call: its name, its process, and its arguments as numbers."""
 
     number: int
     pid: int
@@ -52,14 +52,14 @@ class HeldCall:
 
 
 def program() -> str:
-    """The filter, for ``confine.py``: what changes files, syncs or asks for room waits for us, all else goes on."""
+    """The filter for ``confine.py``: calls that change files, sync or allocate space are held, all others run."""
     machine = os.uname().machine
     if machine not in _NUMBERS:
         raise OSError(f"faults of the disk are for x86_64 and aarch64, not {machine}")
     numbers = _NUMBERS[machine]
     code = [_load(4), _jump(_ARCHITECTURE[machine], 1, 0), _allow(), _load(0)]
     for name, flags in (("open", 24), ("openat", 32)):
-        if name in numbers:  # opening to read goes on
+        if name in numbers:  # opening for reading is not held
             code += [_jump(numbers[name], 0, 4), _load(flags), _test(_WRITING, 0, 1), _hold(), _allow()]
     for name, number in numbers.items():
         if name not in {"open", "openat"}:
@@ -68,7 +68,7 @@ def program() -> str:
 
 
 def command(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """A command line whose calls are held."""
+    """A command line with held calls."""
     return (sys.executable, "-I", "-S", str(Path(__file__).with_name("confine.py")), program(), *arguments)
 
 
@@ -85,14 +85,14 @@ def take(pid: int, descriptor: int) -> int:
 
 
 def is_over(listener: int) -> bool:
-    """Whether nobody is left whose calls could come."""
+    """Whether no process with held calls is left."""
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     return any(what & select.POLLHUP for _, what in poll.poll(0))
 
 
 def receive(listener: int) -> HeldCall | None:
-    """The next call that waits; ``None`` if it was withdrawn (its process is gone)."""
+    """The next held call; ``None`` if it was withdrawn (its process has ended)."""
     data = bytearray(80)
     try:
         fcntl.ioctl(listener, _RECEIVE, data)
@@ -103,17 +103,17 @@ def receive(listener: int) -> HeldCall | None:
 
 
 def go_on(listener: int, held: HeldCall) -> None:
-    """Let the kernel do it."""
+    """Let the kernel execute it."""
     _send(listener, struct.pack("=QqiI", held.number, 0, 0, _GO_ON))
 
 
 def answer(listener: int, held: HeldCall, error: int) -> None:
-    """Not done: an ``errno``, or 0 for "done"."""
+    """Skip the call: return an ``errno``, or 0 for success."""
     _send(listener, struct.pack("=QqiI", held.number, 0, -error, 0))
 
 
 def _send(listener: int, data: bytes) -> None:
-    with suppress(OSError):  # its process is gone
+    with suppress(OSError):  # its process has ended
         fcntl.ioctl(listener, _SEND, data)
 
 

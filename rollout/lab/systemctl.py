@@ -1,4 +1,4 @@
-"""``systemctl`` as the lab's nodes have it: words in, an answer out, by the machine's state."""
+"""``systemctl`` of the lab's nodes: arguments in, answer out, from the machine's state."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _timer(machine: LabMachine, name: str) -> dict[str, str]:
 
 
 def active(machine: LabMachine, name: str) -> str:
-    """``ActiveState`` of a unit, which is what ``is-active`` prints."""
+    """``ActiveState`` of a unit, as ``is-active`` prints it."""
     if name in machine.timers:
         return "active"
     service = machine.service(name)
@@ -132,7 +132,7 @@ class Call:
 
 
 def answer(machine: LabMachine, arguments: tuple[str, ...], now: float) -> ToolOutput:
-    """Do what was asked and say what the real one would."""
+    """Run the command and print what the real one would."""
     if "--version" in arguments:
         return ToolOutput(out=("systemd 252 (252.39-1~deb12u1)",))
     call = parse(arguments)
@@ -143,7 +143,7 @@ def answer(machine: LabMachine, arguments: tuple[str, ...], now: float) -> ToolO
 
 
 def parse(arguments: tuple[str, ...]) -> Call:
-    """Options and words may be mixed, as with the real one."""
+    """Options and arguments may be mixed, as in the real one."""
     call, rest = Call(), list(arguments)
     while rest:
         word = rest.pop(0)
@@ -240,7 +240,7 @@ def _is_enabled(machine: LabMachine, call: Call, _now: float) -> ToolOutput:
 
 
 def _list_dependencies(_machine: LabMachine, call: Call, _now: float) -> ToolOutput:
-    """Of the default target, as every distribution has it; of anything else only its name."""
+    """For the default target the usual dependencies; for any other unit only its name."""
     known = {"default.target": ("  basic.target", "    sysinit.target")}
     return ToolOutput(out=tuple(line for name in call.units for line in (name, *known.get(name, ()))))
 
@@ -255,7 +255,7 @@ def _reload(machine: LabMachine, _call: Call, _now: float) -> ToolOutput:
 
 
 def _change(machine: LabMachine, call: Call, now: float) -> ToolOutput:
-    """start, restart and their kin: a job, which during boot waits for the units ordered before it."""
+    """start, restart and similar: a job, which during boot waits for the units ordered before it."""
     if call.block and machine.booting and KUBELET in call.units:
         return ToolOutput(after_boot=True)
     complaints, status = [], 0
@@ -294,9 +294,9 @@ def _stop(machine: LabMachine, call: Call, now: float) -> ToolOutput:
 
 
 def _kill(machine: LabMachine, call: Call, now: float) -> ToolOutput:
-    """Of all signals the lab knows SIGHUP."""
+    """SIGHUP is the only supported signal."""
     if call.signal.removeprefix("SIG") != "HUP":
-        return failed(1, f"signal {call.signal} is not in the lab")
+        return failed(1, f"signal {call.signal} is not supported in the lab")
     complaints = [
         f"Failed to kill unit {name}: No main process to kill" for name in call.units if not machine.hang_up(name, now)
     ]

@@ -1,4 +1,4 @@
-"""The other stand-ins that ask the machine: ``systemd-run``, ``journalctl``, ``curl``."""
+"""The other stand-ins that use the machine: ``systemd-run``, ``journalctl``, ``curl``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rollout.lab.service import LabService, UnitPhase
 
 
 ASKING = ("systemctl", "systemd-run", "journalctl", "curl", "clock-step")
-"""Stand-ins that ask the lab's state table; all are the one script ``ask``."""
+"""Stand-ins that use the lab's state table; all are the same script ``ask``."""
 _HIDDEN = frozenset(
     (
         *ASKING,
@@ -61,7 +61,7 @@ def install(directory: Path) -> None:
 
 
 def _in_memory(directory: Path) -> bool:
-    """Whether the lab lies on a file system that an agent would refuse, as nothing there survives a reboot."""
+    """Whether the lab is on a file system that an agent would refuse, because it does not survive a reboot."""
     shown = subprocess.run(["stat", "-f", "-c", "%T", str(directory)], capture_output=True, text=True, check=False)
     return shown.stdout.strip() in {"tmpfs", "ramfs"}
 
@@ -77,11 +77,11 @@ def _script(path: Path, text: str) -> None:
 
 
 _PRECISE = 1.0
-"""Below this accuracy a timer is on time; above it, it comes late by half of the accuracy (systemd may pick any)."""
+"""Up to this accuracy a timer is on time; above it, it is late by half of the accuracy (systemd may pick any time)."""
 
 
 def answer(machine: LabMachine, tool: str, arguments: tuple[str, ...], now: float, wall: float) -> ToolOutput:
-    """Let ``tool`` do its work. ``wall`` is the wall time of ``now``, for ``journalctl --since``."""
+    """Run ``tool``. ``wall`` is the wall time of ``now``, for ``journalctl --since``."""
     if tool == "journalctl":
         return journalctl(machine, arguments, now - wall)
     asked = _TOOLS.get(tool)
@@ -149,7 +149,7 @@ def _pairs(options: dict[str, list[str]], name: str) -> list[tuple[str, str]]:
 
 
 def journalctl(machine: LabMachine, arguments: tuple[str, ...], offset: float) -> ToolOutput:
-    """The journal of a unit or of processes; ``offset`` is what to add to wall time to get the machine's time."""
+    """The journal of a unit or of processes; ``offset`` plus wall time is the machine's time."""
     options: dict[str, str] = {}
     pids: set[str] = set()
     rest = list(arguments)
@@ -158,7 +158,7 @@ def journalctl(machine: LabMachine, arguments: tuple[str, ...], offset: float) -
         if not equals and name in _LONG and rest:
             value = rest.pop(0)
         if name == "_PID":
-            pids.add(value)  # the same field said twice: either
+            pids.add(value)  # the same field twice means either
         options[_LONG.get(name, name)] = value
     said = (line for line in machine.journal if not pids or str(line.pid) in pids)
     lines = [line for line in said if _wanted(options, machine, line, offset)]

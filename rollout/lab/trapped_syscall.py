@@ -1,4 +1,4 @@
-"""A held system call in the node's own terms: what is to be done to which of its files."""
+"""A held system call in the node's terms: an operation on one of its files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HERE = 0xFFFFFF9C
 _LONGEST = 4096
 
 _Way = tuple[int | None, int]
-"""Where a path is among the arguments: (of the folder's descriptor, of the text); a text of -1: the descriptor's own file."""
+"""Indices of a path's arguments: (folder descriptor, text); a text of -1: the descriptor's own file."""
 
 _CALLS: Mapping[str, tuple[str, tuple[_Way, ...]]] = {
     "open": (OPEN, ((None, 0),)),
@@ -47,7 +47,7 @@ _CALLS: Mapping[str, tuple[str, tuple[_Way, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One act on a node's disk. Paths are the node's own; ``""`` is not on its disk. ``target`` is a rename's or link's new name."""
+    """One operation on a node's disk. Paths are the node's; ``""``: not on its disk. ``target``: a new name."""
 
     what: str
     path: str = ""
@@ -60,14 +60,14 @@ class Act:
 
 
 def act(held: HeldCall, root: str) -> Act:
-    """What a call comes to. It may have been withdrawn meanwhile: then its paths are empty."""
+    """The operation of a call. If the call was withdrawn meanwhile, its paths are empty."""
     what, ways = _CALLS.get(held.name, ("", ()))
     paths = [_inside(_path(held, way), root) for way in ways]
     return Act(what, *paths)
 
 
 def grows(held: HeldCall) -> bool:
-    """Whether a write needs more room than its file has."""
+    """Whether a write extends its file."""
     try:
         descriptor = held.arguments[2 if held.name == "copy_file_range" else 0]
         found = os.stat(f"/proc/{held.pid}/fd/{descriptor}")  # noqa: PTH116 (a link of the kernel's)
@@ -80,7 +80,7 @@ def grows(held: HeldCall) -> bool:
 
 
 def fill_in(held: HeldCall, at: int, data: bytes) -> None:
-    """Write into the memory of who waits."""
+    """Write into the memory of the waiting process."""
     with Path(f"/proc/{held.pid}/mem").open("r+b", buffering=0) as memory:
         memory.seek(at)
         memory.write(data)
@@ -112,7 +112,7 @@ def _text(pid: int, address: int) -> str:
         return ""
     with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
         memory.seek(address)
-        room = 4096 - address % 4096  # not past a page: the next one may not be there
+        room = 4096 - address % 4096  # not past a page: the next one may not be mapped
         data = memory.read(room)
         if b"\0" not in data:
             data += memory.read(_LONGEST)

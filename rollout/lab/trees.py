@@ -1,7 +1,7 @@
-"""Making a node's tree of files on disk, and reading it as the node's own systemd and kubelet would.
+"""Creating a node's file tree on disk, and reading it like the node's own systemd and kubelet.
 
-Only the programs in /usr/bin are shared between nodes (hard links, mode 0555): whatever a rollout or a person may edit
-in place is each node's own file, so that no write to one node can be seen on another.
+Only the programs in /usr/bin are shared between nodes (hard links, mode 0555). Every file that a rollout or a person
+may edit in place belongs to one node, so that no write to one node shows up on another.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _build_node(node: NodeSpec, root: str, restart_sec: float) -> None:
 
 
 def new_boot_id(root: str) -> None:
-    """What a boot changes."""
+    """The changes of a boot."""
     path = f"{root}/proc/sys/kernel/random/boot_id"
     _write(f"{path}.new", f"{uuid.uuid4()}\n")
     Path(f"{path}.new").rename(path)

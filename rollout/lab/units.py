@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-# What a unit's command line becomes: ``Environment=``, ``EnvironmentFile=`` and systemd's expansion of
+# Expansion of a unit's command line: ``Environment=``, ``EnvironmentFile=`` and systemd's expansion of
 # ``$WORDS``.
 
 
@@ -17,11 +17,11 @@ _WORD = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 
 
 class MissingFileError(Exception):
-    """An environment file without the leading ``-`` is not there: the unit fails before anything runs."""
+    """An environment file without the leading ``-`` is missing: the unit fails before anything runs."""
 
 
 def environment(tree: Tree, unit: Unit) -> dict[str, str]:
-    """Every variable the unit's commands see; files are read now, as at each start, and beat ``Environment=``."""
+    """Every variable of the unit's commands; files are read now, as at each start, and override ``Environment=``."""
     found: dict[str, str] = {}
     for value in unit.every("Environment"):
         for word in _words(value):
@@ -49,7 +49,7 @@ def parse_file(text: str) -> dict[str, str]:
 
 
 def argv(command: str, variables: dict[str, str]) -> tuple[str, ...]:
-    """An ``ExecStart=`` line as arguments: ``$NAME`` alone is split at spaces, ``${NAME}`` is put in as it is."""
+    """An ``ExecStart=`` line as arguments: ``$NAME`` alone is split at spaces, ``${NAME}`` is inserted unchanged."""
     arguments: list[str] = []
     for word in _words(command.lstrip("-@:+!")):
         alone = _WORD.fullmatch(word)
@@ -63,7 +63,7 @@ def argv(command: str, variables: dict[str, str]) -> tuple[str, ...]:
 def _words(text: str) -> list[str]:
     try:
         return shlex.split(text)
-    except ValueError:  # systemd's parser is relaxed: an unbalanced quote is a character
+    except ValueError:  # systemd's parser is relaxed: an unbalanced quote is a plain character
         return text.split()
 
 
@@ -79,27 +79,27 @@ _SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 0.001, "us": 1e-6, "m": 60.0, "
 
 
 class Tree(Protocol):
-    """A node's files under the paths the node itself would use."""
+    """A node's files under the node's own paths."""
 
     def read(self, path: str) -> bytes | None:
         """The bytes of a regular file, or ``None``."""
 
     def names(self, path: str) -> tuple[str, ...]:
-        """The names in a directory, sorted; none when there is no such directory."""
+        """The sorted names in a directory; empty when the directory does not exist."""
 
     def is_folder(self, path: str) -> bool:
         """Whether this is a directory."""
 
     def stamp(self, path: str) -> int | None:
-        """When the file was last written (µs), or ``None`` when there is none: what systemd compares."""
+        """When the file was last written (µs), or ``None`` when it does not exist; systemd compares this."""
 
     def target(self, path: str) -> str | None:
-        """Where a symbolic link points, or ``None``."""
+        """The target of a symbolic link, or ``None``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One unit as loaded: a restart uses these bytes, however the files have changed since (``daemon-reload``)."""
+    """One unit as loaded: a restart uses these bytes until the next ``daemon-reload``."""
 
     name: str
     load_state: str = "not-found"
@@ -109,12 +109,12 @@ class Unit:
     entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def last(self, key: str, default: str = "") -> str:
-        """The value that counts for a key that holds one value."""
+        """The effective value of a single-value key."""
         values = self.entries.get(key, ())
         return values[-1] if values else default
 
     def every(self, key: str) -> tuple[str, ...]:
-        """All values of a list key; an empty assignment has reset the ones before it."""
+        """All values of a list key; an empty assignment resets earlier ones."""
         return self.entries.get(key, ())
 
     def span(self, key: str, default: float) -> float:
@@ -138,14 +138,14 @@ def load(tree: Tree, name: str) -> Unit:
 
 
 def changed(tree: Tree, unit: Unit) -> bool:
-    """Whether the files on disk are no longer those that were loaded (``NeedDaemonReload``)."""
+    """Whether the files on disk differ from the loaded ones (``NeedDaemonReload``)."""
     if unit.load_state != "loaded":
         return False
     return _stamps(tree, (unit.fragment, *_drop_ins(tree, unit.name))) != unit.stamps
 
 
 def enablement(tree: Tree, unit: Unit) -> str:
-    """``UnitFileState``: what ``systemctl is-enabled`` prints, or nothing where there is no unit file."""
+    """``UnitFileState``: as ``systemctl is-enabled`` prints it, or empty without a unit file."""
     if unit.load_state == "masked":
         return "masked"
     if unit.load_state != "loaded":
@@ -193,7 +193,7 @@ def _stamps(tree: Tree, paths: tuple[str, ...]) -> tuple[tuple[str, int | None],
 
 
 def _drop_ins(tree: Tree, name: str) -> tuple[str, ...]:
-    """``*.conf`` of every ``NAME.d``, by file name; the first directory wins where two hold the same name."""
+    """``*.conf`` of every ``NAME.d``, by file name; the first directory wins for a name in two directories."""
     found: dict[str, str] = {}
     for folder in SEARCH:
         for entry in tree.names(f"{folder}/{name}.d"):

@@ -1,6 +1,6 @@
-"""A controller: one process that carries a run on. It may be killed or frozen wherever it touches the outside.
+"""A controller: one process that drives a run. It may be killed or frozen at any action on the outside.
 
-Its ports are real ones as far as ``app.driver`` can tell: a journal, an engine, a clock; only that nobody waits.
+Its ports look real to ``app.driver``: a journal, an engine, a clock; only time is virtual.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from rollout.simulator.fleet import ModelFleet, Sender
 from rollout.simulator.journal import Desk, ModelJournal, Owner
 from rollout.simulator.timeline import Task, Timeline
 
-# Until when a run has nothing to do but wait for answers: the clock may jump there.
+# Until when a run only waits for answers: the clock may jump there.
 
 
 def next_tick(state: RunState, now: float, longest: float) -> float:
-    """The tick at which a run acts by itself again, at most ``longest`` seconds from now. Ticks between change nothing."""
+    """The next tick at which a run acts by itself, at most ``longest`` seconds from now. Earlier ticks change nothing."""
     soonest = min((moment for moment in moments(state) if moment > now), default=now + longest)
     ticks = max(1, ceil((min(soonest, now + longest) - now) / TICK - 1e-6))
     return now + ticks * TICK
 
 
 def moments(state: RunState) -> Iterator[float]:
-    """Every time that a tick looks at: rounds, retries, patience, settling, pulls, the pace's window."""
+    """Every time that a tick checks: rounds, retries, patience, settling, pulls, the pace's window."""
     yield state.round_at
     limits = state.order.limits
     window = max(1, int(limits.pace)) / limits.pace
@@ -61,26 +61,26 @@ def _of_unknown(record: NodeRecord, patience: float) -> Iterator[float]:
 GATE_SECONDS = 1.0
 
 EPOCH = 1_800_000_000.0
-"""What a controller's clock says when a play begins."""
+"""A controller's clock at the start of a play."""
 
 
 class KilledError(BaseException):
-    """kill -9: nothing of the controller runs after it."""
+    """kill -9: the controller runs nothing after it."""
 
 
 class TouchPoint(StrEnum):
-    """Where a controller touches the outside, and so where it may be struck."""
+    """The actions on the outside, at which a controller may be struck."""
 
     BEFORE_WRITE = "before it wrote an event"
     AFTER_WRITE = "after it wrote an event, before it acted"
-    BEFORE_ASK = "in the middle of what it asks"
+    BEFORE_ASK = "while it sends requests"
     WAITING = "while it waited for answers"
-    ANSWERED = "with answers that it had not written down"
+    ANSWERED = "with answers that it had not recorded"
 
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """At the ``touch``-th touch of the outside: killed, or frozen for ``frozen`` seconds."""
+    """At action number ``touch`` on the outside: killed, or frozen for ``frozen`` seconds."""
 
     touch: int
     frozen: float = 0.0
@@ -88,8 +88,8 @@ class Strike:
 
 @dataclass
 class Surroundings:
-    """What controllers act in. ``longest`` is the longest jump over ticks at which nothing happens; a controller with very
-    many nodes is busy: it looks at answers ``grain`` seconds after the first came.
+    """The environment of controllers. ``longest`` is the longest jump over idle ticks. A controller with very many nodes is
+    busy: it reads answers ``grain`` seconds after the first one.
     """
 
     timeline: Timeline
@@ -101,7 +101,7 @@ class Surroundings:
 
 @dataclass
 class Controller:
-    """One process on ``host``. ``clock_ahead``: of its clock. A ``task`` lets others act meanwhile."""
+    """One process on ``host``. ``clock_ahead``: the error of its clock. A ``task`` lets others act meanwhile."""
 
     name: str
     room: Surroundings
@@ -113,7 +113,7 @@ class Controller:
     strikes: tuple[Strike, ...] = ()
     interrupt_at: float = float("inf")
     dies_at: float = float("inf")
-    width: int = 1_000_000  # looks at once; changes have room of their own
+    width: int = 1_000_000  # parallel reads; changes have their own limit
     observers: Sequence[Observer] = ()
     submitted: Callable[[Controller, Command], None] = lambda _controller, _command: None
     settled: Callable[[], None] = lambda: None
@@ -266,7 +266,7 @@ class Controller:
         """Nothing to close."""
 
     def wait(self, seconds: float) -> None:
-        """For so long, or until something is answered."""
+        """For this long, or until an answer arrives."""
         timeline = self.room.timeline
         if self.task is None:
             timeline.run(timeline.now + seconds, lambda: bool(self.answers))
@@ -282,7 +282,7 @@ class Controller:
             self.task.resume()
 
     def write_slowly(self, seconds: float) -> None:
-        """The disk is slow: answers come in meanwhile, and nobody reads them."""
+        """The disk is slow: answers arrive meanwhile and are not read."""
         if self.task is None:
             self.room.timeline.run(self.room.timeline.now + seconds)
 

@@ -1,4 +1,4 @@
-"""From a seed to a scenario: a small fleet, the waves that the planner makes of it, and what goes wrong."""
+"""From a seed to a scenario: a small fleet, the planner's waves for it, and faults."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rollout.core.run.state import Order
 from rollout.simulator.scenario import Fault, FaultKind, Scenario
 
 LONGEST = 150.0
-"""Seconds from the beginning in which faults strike."""
+"""Faults strike within this many seconds from the start."""
 
 
 def scenario(seed: int) -> Scenario:
@@ -42,12 +42,12 @@ def scenario(seed: int) -> Scenario:
 
 
 def dice_of(seed: int) -> Random:
-    """That fall the same every time."""
+    """Random numbers that are the same for the same seed."""
     return Random(seed)  # noqa: S311 - reproducible on purpose
 
 
 def drawn_order(dice: Random) -> Order:
-    """Through the planner's waves and ``apply_order``, as a real plan goes."""
+    """Through the planner's waves and ``apply_order``, like a real plan."""
     return apply_order("r1", drawn_plan(dice))
 
 
@@ -107,7 +107,7 @@ _WAVE_GATE = Gate(GateKind.HTTP, GateScope.WAVE, "model")
 
 def _racks(dice: Random) -> dict[str, str]:
     sizes = [dice.randint(1, 5) for _ in range(dice.randint(1, 4))]
-    # From 8 on: a10 stands after a9 and sorts before a8, so whatever goes by the names' order shows (law 10).
+    # From 8 on: a10 is after a9 but sorts before a8, so code that relies on the order of names fails (law 10).
     return {f"{'abcd'[rack]}{n + 8}": f"rack{'abcd'[rack]}" for rack, size in enumerate(sizes) for n in range(size)}
 
 
@@ -146,7 +146,7 @@ def _group(dice: Random, name: str) -> ChangeGroup:
 
 
 def drawn_faults(dice: Random, names: tuple[str, ...]) -> list[Fault]:
-    """One in eight has none; most a few; some a bad day."""
+    """One in eight has none; most have a few; some have many."""
     count = dice.choice((0, 1, 1, 2, 2, 3, 4, 7))
     return [drawn_fault(dice, names) for _ in range(count)]
 

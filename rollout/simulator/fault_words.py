@@ -1,6 +1,6 @@
-"""Faults as people say them: ``WHERE: [SHARE] WHAT [at TIME] [for TIME]``, for example ``rack12: 3% unhealthy at 10m``.
+"""The syntax of faults: ``WHERE: [SHARE] WHAT [at TIME] [for TIME]``, for example ``rack12: 3% unhealthy at 10m``.
 
-WHERE is a rack, a zone, a change group (``g1``), any nodeset (``@rack12&@g1!tess-node-0007``), or one of the things that
+WHERE is a rack, a zone, a change group (``g1``), any nodeset (``@rack12&@g1!tess-node-0007``), or one of the parts that
 are not nodes: ``controller``, ``journal``, ``gates`` (``prometheus`` and ``alertmanager`` are among them), ``apiserver``.
 SHARE is a number of those nodes or a percentage, spread evenly over them. ``from`` is ``at``.
 """
@@ -47,7 +47,7 @@ OF_OTHERS: Mapping[str, Mapping[str, Fault]] = {
     "alertmanager": _GATES,
     "apiserver": {"unreachable": Fault(FaultKind.NODE_GATE, lasting=EVER, words="unknown")},
 }
-"""What can happen to what is not a node. Gates and the API server answer UNKNOWN when they cannot be asked."""
+"""Faults of parts that are not nodes. Gates and the API server answer UNKNOWN when they are unreachable."""
 
 _WORD = re.compile(r"\S+")
 _SHARE = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,3})?)(?P<percent>%?)")
@@ -61,7 +61,7 @@ class FaultToken:
 
 
 class _Wrong(Exception):  # noqa: N818 - never leaves this module
-    """A flaw at a column."""
+    """A mistake at a column."""
 
     def __init__(self, column: int, reference: str, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -69,7 +69,7 @@ class _Wrong(Exception):  # noqa: N818 - never leaves this module
 
 
 def faults_of(said: Sequence[str], names: Names) -> tuple[Fault, ...]:
-    """Every fault that is said, node by node; ``InputError`` with everything that cannot be meant."""
+    """Every given fault, node by node; ``InputError`` with every invalid part."""
     found: list[Fault] = []
     problems: list[Problem] = []
     for number, text in enumerate(said, start=1):
@@ -86,14 +86,14 @@ def faults_of(said: Sequence[str], names: Names) -> tuple[Fault, ...]:
 def _faults(text: str, names: Names) -> Iterator[Fault]:
     where, colon, rest = text[:_LONGEST].partition(":")
     if not colon or len(text) > _LONGEST:
-        raise _Wrong(len(where) + 1, "fault-without-place", "a fault is WHERE: WHAT, and here is no `:`", _EXAMPLE)
+        raise _Wrong(len(where) + 1, "fault-without-place", "a fault is WHERE: WHAT, and the `:` is missing", _EXAMPLE)
     tokens = [FaultToken(match[0], len(where) + 2 + match.start()) for match in _WORD.finditer(rest)]
     place = where.strip()
     share = _share(tokens)
     fault = _timed(_what(tokens, place, len(text) + 1), tokens)
     if place in OF_OTHERS:
         if share is not None:
-            raise _Wrong(len(where) + 2, "fault-share", f"{place} is one: no number of it can be meant")
+            raise _Wrong(len(where) + 2, "fault-share", f"{place} is a single part: it cannot have a share")
         return _of_others(place, fault, names)
     members = _nodes(place, names)
     return iter([replace(fault, node=name) for name in _spread(members, share)])
@@ -103,7 +103,7 @@ _EXAMPLE = "for example `rack12: 3% unhealthy at 10m`"
 
 
 def _share(tokens: list[FaultToken]) -> Share | None:
-    """Taken off the tokens, if they begin with one."""
+    """The share, removed from the tokens if they start with one."""
     match = _SHARE.fullmatch(tokens[0].text) if tokens else None
     if match is None:
         return None
@@ -111,23 +111,23 @@ def _share(tokens: list[FaultToken]) -> Share | None:
     number = float(match["number"])
     if match["percent"]:
         if not 0 < number <= 100:
-            raise _Wrong(token.column, "fault-share", "a percentage is more than 0 and at most 100")
+            raise _Wrong(token.column, "fault-share", "a percentage must be more than 0 and at most 100")
         return Share(percent=number)
     if number < 1 or number != int(number):
-        raise _Wrong(token.column, "fault-share", "a number of nodes is 1 or more, and whole")
+        raise _Wrong(token.column, "fault-share", "a number of nodes must be a whole number of at least 1")
     return Share(count=int(number))
 
 
 def _what(tokens: list[FaultToken], place: str, end: int) -> Fault:
     known = OF_OTHERS.get(place, OF_NODES)
     if not tokens:
-        raise _Wrong(end, "fault-unknown", f"what happens is missing: {', '.join(known)}")
+        raise _Wrong(end, "fault-unknown", f"the fault is missing: {', '.join(known)}")
     token = tokens.pop(0)
     if token.text not in known:
         message = (
             f"`{printable(token.text, 40)}` cannot happen to {printable(place, 40) if place in OF_OTHERS else 'nodes'}"
         )
-        hint = did_you_mean(token.text, known) or f"what can: {', '.join(known)}"
+        hint = did_you_mean(token.text, known) or f"possible faults: {', '.join(known)}"
         raise _Wrong(token.column, "fault-unknown", message, hint)
     return known[token.text]
 
@@ -138,7 +138,7 @@ def _timed(fault: Fault, tokens: list[FaultToken]) -> Fault:
         word = tokens.pop(0)
         field = _TIMES.get(word.text)
         if field is None or field in seen:
-            message = f"`{printable(word.text, 40)}` is not understood here"
+            message = f"`{printable(word.text, 40)}` is not valid here"
             raise _Wrong(word.column, "fault-time", message, did_you_mean(word.text, _TIMES) or "at TIME, for TIME")
         seen.add(field)
         seconds = _seconds(tokens.pop(0) if tokens else FaultToken("", word.column + len(word.text) + 1))
@@ -155,12 +155,12 @@ def _seconds(token: FaultToken) -> float:
     except durations.DurationError as error:
         raise _Wrong(token.column, "fault-time", str(error)) from None
     if found < 0:
-        raise _Wrong(token.column, "fault-time", "a time is not negative")
+        raise _Wrong(token.column, "fault-time", "a time must not be negative")
     return found
 
 
 def _of_others(place: str, fault: Fault, names: Names) -> Iterator[Fault]:
-    """What happens to gates happens to their baselines too, and to the API server's gates on every node."""
+    """A fault of gates also affects their baselines, and the API server's gates on every node."""
     yield from [replace(fault, node=name) for name in names.nodes] if place == "apiserver" else [fault]
     if fault.kind is FaultKind.WAVE_GATE:
         yield replace(fault, kind=FaultKind.WAVE_BASELINE)
@@ -169,9 +169,9 @@ def _of_others(place: str, fault: Fault, names: Names) -> Iterator[Fault]:
 
 
 def _nodes(place: str, names: Names) -> list[str]:
-    """In the order in which they are released."""
+    """In the order of their release."""
     if not place:
-        raise _Wrong(1, "fault-without-place", "where it happens is missing before the `:`", _EXAMPLE)
+        raise _Wrong(1, "fault-without-place", "the place is missing before the `:`", _EXAMPLE)
     try:
         chosen = names.sets[place] if place in names.sets else evaluate(place, names)
     except NodesetError as error:

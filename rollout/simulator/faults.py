@@ -1,6 +1,6 @@
-"""Faults as they strike the model: each is set up before the play and happens in its time.
+"""Faults of the model: each is scheduled before the play and strikes at its time.
 
-Those of controllers themselves (killed, frozen, interrupted, their clocks) are the play's, which brings controllers up.
+``play`` has the faults of controllers (killed, frozen, interrupted, their clocks), because it starts controllers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rollout.simulator.timeline import Timeline
 
 @dataclass(frozen=True)
 class World:
-    """What faults strike. ``ask`` is a word from another terminal, ``emergency`` somebody on another machine."""
+    """The targets of faults. ``ask`` is a request from another terminal, ``emergency`` an operator on another machine."""
 
     timeline: Timeline
     fleet: ModelFleet
@@ -30,7 +30,7 @@ class World:
 
 
 def set_up(fault: Fault, world: World) -> None:
-    """Have it happen in its time."""
+    """Schedule a fault."""
     if fault.node and fault.kind in _OF_LINKS:
         _OF_LINKS[fault.kind](world.fleet.links[fault.node], fault)
     elif fault.node and fault.kind in _OF_NODES:
@@ -103,7 +103,7 @@ def _sick_with_new(node: ModelNode, _fault: Fault) -> None:
 
 
 def _sick_with_both(node: ModelNode, _fault: Fault) -> None:
-    """Nothing is wrong until it is restarted for the first time."""
+    """Healthy until its first restart."""
     node.kubelet.sick_with = frozenset({NEW, MIXED})
     node.kubelet.sick_once_restarted = True
 

@@ -1,4 +1,4 @@
-"""The way to the nodes and back: connections that are slow, cut or lose an answer, and what an answer means for a run."""
+"""The network to the nodes: connections that are slow, cut or lose an answer, and the meaning of answers for a run."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from rollout.simulator.node import ModelNode
 from rollout.simulator.timeline import Timeline
 
 CONNECT_SECONDS = 10.0
-"""After which a node that does not take a connection is unreachable."""
+"""Seconds without a connection after which a node is unreachable."""
 
 API_SECONDS, AGAIN_SECONDS = 0.3, 2.0
-"""What a question to the API server takes, and until a drain is asked for again."""
+"""Seconds of a request to the API server, and seconds until a drain is requested again."""
 
 SILENCE_SECONDS = 15.0
-"""After which a connection that says nothing any more is given up."""
+"""Seconds of silence after which a connection is dropped."""
 
 
 @dataclass
 class ModelLink:
-    """One node's network. ``cuts`` are spans; ``lost_answers`` and ``lost_commands`` are asks of it, counted from 1.
+    """One node's network. ``cuts`` are spans; ``lost_answers`` and ``lost_commands`` are request numbers, from 1.
 
-    Of each of the verbs in ``loses`` the next answer is lost. ``queue``: seconds from an answer, and its time, to the driver's
-    taking it; ticks come in between.
+    For each verb in ``loses`` the next answer is lost. ``queue``: seconds from an answer, with its time, until the driver
+    reads it; ticks come in between.
     """
 
     latency: float = 0.1
@@ -46,19 +46,19 @@ class ModelLink:
     asks: int = 0
 
     def drops(self, verb: Verb) -> bool:
-        """Whether this answer to a verb is lost; the next one is not."""
+        """Whether this answer to a verb is lost; the next one is delivered."""
         lost = verb in self.loses
         self.loses.discard(verb)
         return lost
 
     def cut_until(self, now: float) -> float:
-        """When it is whole again; 0: it is."""
+        """When the link works again; 0: it works now."""
         return max((end for begin, end in self.cuts if begin <= now < end), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Spell:
-    """A verdict that the gates of a node (``""``: of the waves) give for a time instead of their own."""
+    """A verdict that replaces that of a node's gates (``""``: of wave gates) for a time."""
 
     node: str
     verdict: Verdict
@@ -69,7 +69,7 @@ class Spell:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who asks: which run, on what terms, and whether it still listens."""
+    """The requesting controller: its run, its terms, and whether it still listens."""
 
     run: str
     order: Order
@@ -80,7 +80,7 @@ class Sender:
 
 @dataclass
 class ModelFleet:
-    """All nodes, each with its link. ``begun`` is told of every ask that begins on a node, before it does."""
+    """All nodes, each with its link. ``begun`` is called before each request starts on a node."""
 
     timeline: Timeline
     nodes: Mapping[str, ModelNode]
@@ -104,7 +104,7 @@ class ModelFleet:
         return not any(begin <= self.timeline.now < end for begin, end in self.api_away)
 
     def carry(self, sender: Sender, ask: Ask, deliver: Callable[[Answered], None]) -> None:
-        """Bring an ask to its node, and its answer back to whoever still listens."""
+        """Deliver a request to its node, and the answer to the controller if it still listens."""
         errand = Errand(self, sender, ask, deliver)
         if ask.verb in (Verb.DRAIN, Verb.UNCORDON):
             self.timeline.after(API_SECONDS, errand.ask_the_api)
@@ -114,7 +114,7 @@ class ModelFleet:
 
 @dataclass
 class Errand:
-    """One ask on its way. Whatever happens, at most one answer is delivered. ``cancels``: pulls that its restart ends."""
+    """One request under way. At most one answer is delivered. ``cancels``: pulls that its restart ends."""
 
     fleet: ModelFleet
     sender: Sender
@@ -138,8 +138,8 @@ class Errand:
             self._connect(self.timeline.now + CONNECT_SECONDS)
 
     def ask_the_api(self) -> None:
-        """Whose answer is lost with the controller, but not what it did. A drain begins with a look at the node: if the answer
-        to that is lost, the API server is not asked.
+        """The answer is lost with the controller, but the effect stays. A drain starts with a read of the node: if that
+        answer is lost, the API server is not contacted.
         """
         if self.ask.verb is Verb.DRAIN and not self.node.cordoned and self.link.drops(Verb.DRAIN):
             self.timeline.after(SILENCE_SECONDS, lambda: self._end(_lost(self.ask)))
@@ -178,7 +178,7 @@ class Errand:
         self.node.begin(self.ask.verb, self._work(), self._answer, self.asked_at)
 
     def _is_refused_or_pulls(self) -> bool:
-        """What is looked at right before an apply; then nothing was touched."""
+        """The checks right before an apply, while nothing was touched."""
         ask, policy = self.ask, self.sender.order.pulls
         before = self.fleet.verdict(ask.node, before=True)
         if before is Verdict.UNKNOWN:
@@ -195,7 +195,7 @@ class Errand:
         return True
 
     def _say(self, trigger: Trigger, reference: str = "", message: str = "", pulls: tuple[str, ...] = ()) -> None:
-        """What no agent answers: what was found before it was asked."""
+        """An answer that does not come from an agent: found before the request."""
         if self._is_heard():
             now, ask = self.sender.now(), self.ask
             self._deliver(Answered(now, ask.node, ask.serial, ask.verb, trigger, reference, message, pulls=pulls))
@@ -243,7 +243,7 @@ class Errand:
             self._deliver(self._event(report))
 
     def _event(self, report: Report) -> Answered:
-        """As ``NodeWorker`` says it."""
+        """Same text as in ``NodeWorker``."""
         ask, trigger = self.ask, trigger_of(report)
         reference, message, left = reference_of(report, trigger), report.message, report.leftovers
         if ask.verb is Verb.MEASURE:
@@ -273,10 +273,10 @@ class Errand:
 
 
 def drained(fleet: ModelFleet, sender: Sender, node: ModelNode, ask: Ask) -> Trigger:
-    """One round: cordoned if it is not yet, pods asked to go where a budget lets them, and gone a while later.
+    """One round: cordon if needed, evict pods if a budget allows, and the pods end a while later.
 
-    The API server knows the cordon's token only. So who has cordoned asks the node whether it is still its own, and if it is
-    not lifts the cordon again; no pod has gone for it, so it takes no room.
+    The API server knows only the cordon's token. So after a cordon the controller checks the claim on the node, and if
+    another run has it, lifts the cordon again. No pod was evicted, so the node does not count as away.
     """
     now = fleet.timeline.now
     over = Trigger.DRAINING if ask.left else Trigger.NOT_DRAINED
@@ -300,7 +300,7 @@ def drained(fleet: ModelFleet, sender: Sender, node: ModelNode, ask: Ask) -> Tri
 
 
 def uncordoned(fleet: ModelFleet, node: ModelNode, counter: int | None = None) -> Trigger:
-    """Pods come back to where they may. ``counter`` ``None``: whatever token the cordon has."""
+    """Pods may return to the node. ``counter`` ``None``: any token of the cordon."""
     refused = not fleet.api_answers or fleet.timeline.now < node.cordon_stays_until
     if refused or (node.cordoned and counter is not None and counter < node.cordon_token):
         return Trigger.STILL_CORDONED

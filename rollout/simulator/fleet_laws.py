@@ -1,7 +1,7 @@
-"""The laws as the nodes see them: what no controller can talk itself out of.
+"""The laws as seen by the nodes, independent of any controller's state.
 
-``core.run.laws`` asks whether a state keeps the laws. Here it is asked whether what was done to nodes does: who was away at
-once, how many were restarted in a second, what reached a node before it was written down, and who went on although fenced.
+``core.run.laws`` checks a state. This module checks the effects on nodes: nodes away at the same time, restarts per
+second, commands that reached a node before they were durable, and controllers that continued although fenced.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from rollout.simulator.journal import ModelJournal
 from rollout.simulator.machine import FOREIGN, NEW, OLD, Restart
 from rollout.simulator.node import ModelNode
 
-# A second machine beside a run, that is told nothing but the journal's own text (law 10).
+# A second machine beside a run, with the journal's text as its only input (law 10).
 
 
 class ShadowMachine:
-    """Steps on each line of the journal. What differs from the live state is told at the event that made it differ."""
+    """Replays each line of the journal. A difference from the live state is reported at the event that caused it."""
 
     def __init__(self, order: str, counter: int, at: float) -> None:
         self.state, _ = opening(decode_order(order), counter, at)
@@ -39,7 +39,7 @@ class ShadowMachine:
         self.state = replayed(self.state, decode_event(line))
 
     def follow(self, line: str, before: RunState, after: RunState) -> str:
-        """Where the replay differs after this line from the live state; "" if nowhere. Only what the event touched is compared."""
+        """The first difference from the live state after this line, or "". Compares only parts that the event touched."""
         try:
             self.step(line)
         except IllegalMoveError as error:
@@ -48,8 +48,8 @@ class ShadowMachine:
         return self._difference(after, touched)
 
     def difference(self, live: RunState) -> str:
-        """The same over everything."""
-        order = "" if list(self.state.nodes) == list(live.nodes) else "the nodes stand in another order"
+        """The same for all parts."""
+        order = "" if list(self.state.nodes) == list(live.nodes) else "the order of the nodes differs"
         return order or self._difference(live, live.nodes)
 
     def _difference(self, live: RunState, names: Iterable[str]) -> str:
@@ -70,7 +70,7 @@ _CHANGES = frozenset({Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
 
 
 class LawBrokenError(BaseException):
-    """Ends the play: what follows a broken law tells nothing."""
+    """Ends the play: events after a broken law are meaningless."""
 
 
 @dataclass
@@ -79,7 +79,7 @@ class LawWatch:
 
     fleet: ModelFleet
     orders: dict[str, Order] = field(default_factory=dict)
-    asked: dict[str, list[float]] = field(default_factory=dict)  # run → when its restarts were asked for
+    asked: dict[str, list[float]] = field(default_factory=dict)  # run → times of its requested restarts
 
     def restarted(self, node: ModelNode, restart: Restart) -> None:
         """Law 4, counted on the nodes."""
@@ -93,7 +93,7 @@ class LawWatch:
         for first, last in zip(times, times[burst:], strict=False):
             if last - first < burst / order.limits.pace - LATE - 1e-6:
                 broken(
-                    f"law 4: more than {burst} nodes restarted within {burst / order.limits.pace:g} s, asked at {last:g}"
+                    f"law 4: more than {burst} nodes restarted within {burst / order.limits.pace:g} s, requested at {last:g}"
                 )
         if restart.why == "apply":
             if order.nodes[node.name].drain and not (node.cordoned and restart.at >= node.pods_gone_at):
@@ -101,13 +101,15 @@ class LawWatch:
             self._limits(node, order)
 
     def cordoned(self, sender: Sender, node: ModelNode) -> None:
-        """A node that is drained takes its room from its cordon on."""
+        """A drained node counts as away from its cordon on."""
         self._limits(node, sender.order)
 
     def _limits(self, node: ModelNode, order: Order) -> None:
-        mine = (name for name in order.nodes if self.fleet.nodes[name].token.run == order.run)  # no other run's doing
+        mine = (
+            name for name in order.nodes if self.fleet.nodes[name].token.run == order.run
+        )  # not caused by another run
         away = [name for name in mine if is_away(self.fleet.nodes[name])]
-        self._within(len(away), order.limits.in_flight, f"the fleet, {node.name} among them")
+        self._within(len(away), order.limits.in_flight, f"the fleet, including {node.name}")
         rack, zone = order.nodes[node.name].rack, order.nodes[node.name].zone
         here = [name for name in away if order.nodes[name].rack == rack]
         self._within(len(here), order.limits.per_rack.of(order.racks[rack]), f"rack {rack}: {', '.join(here)}")
@@ -121,7 +123,7 @@ class LawWatch:
             broken(f"law 4: {count} nodes away in {where}; the limit is {limit}")
 
     def begun(self, sender: Sender, ask: Ask, journal: ModelJournal) -> None:
-        """Laws 2 and 5: a confirm follows from a measurement that passed and is written down."""
+        """Laws 2 and 5: a confirm follows from a measurement that passed and is durable."""
         if ask.verb is not Verb.CONFIRM:
             return
         measured = (sender.run, ask.node, ask.serial - 1)
@@ -132,10 +134,10 @@ class LawWatch:
 
 
 def is_away(node: ModelNode) -> bool:
-    """By our doing: it is cordoned, a transaction is under way, or the kubelet is not back from a restart of ours.
+    """Away because of us: cordoned, a transaction under way, or the kubelet not healthy yet after our restart.
 
-    A machine that has no power, or stands still, or saves itself long after its guard's time, is away by itself.
-    One that cannot end its revert takes room as long as it is failed, which the machine counts.
+    A machine without power, a frozen one, or one that reverts itself long after its guard's time is away by itself.
+    A node with an unfinished revert counts while it is failed; the machine counts that.
     """
     if not node.powered or node.timeline.now < node.frozen_until or node.late:
         return False
@@ -145,9 +147,9 @@ def is_away(node: ModelNode) -> bool:
 
 @dataclass
 class Discipline:
-    """Over one controller: every state of its machine, and what it asks of whom after what it was told.
+    """For one controller: every state of its machine, and its commands after each answer.
 
-    Law 7: told that another run has a node, a change asks nothing of any node any more, a way back nothing of that one.
+    Law 7: after a fenced answer, a change sends no command to any node, and a rollback none to that node.
     """
 
     journal: ModelJournal
@@ -166,7 +168,7 @@ class Discipline:
             return
         if self.fenced and command.verb in _CHANGES and (not self.way_back or command.node in self.fenced):
             told = ", ".join(self.fenced)
-            broken(f"law 7: {told} said that another run has it, and {command.node} is still asked to {command.verb}")
+            broken(f"law 7: {told} reported another run's claim, and {command.node} still gets {command.verb}")
         if self.bad_gate and command.verb is Verb.APPLY:
             broken(f"law 5: {self.bad_gate}, and {command.node} is released")
 
@@ -180,7 +182,7 @@ class Discipline:
         self._listen(event, before)
 
     def settled(self) -> None:
-        """A batch is done with. What opened the run was told to nobody."""
+        """A batch is processed. The run's opening caused no commands."""
         self.marks.clear()
         if self.told < 0:
             self.told = len(self.journal.lines[self.run])
@@ -194,7 +196,7 @@ class Discipline:
         elif isinstance(event, WaveOpened | WaveJudged) and event.verdict is not Verdict.PASS:
             phase = Phase.RUNNING if isinstance(event, WaveOpened) else Phase.SOAKING
             if before.phase is phase and before.wave == event.wave:
-                self.bad_gate = f"the gates of wave {event.wave} said {event.verdict}"
+                self.bad_gate = f"the gates of wave {event.wave} returned {event.verdict}"
 
     def on_end(self, state: RunState) -> None:
         """Nothing more."""
@@ -202,7 +204,7 @@ class Discipline:
 
 @dataclass
 class Replay:
-    """Over one controller. Law 10: the journal's text alone leads to the controller's state, event by event."""
+    """For one controller. Law 10: the journal's text alone gives the controller's state, event by event."""
 
     journal: ModelJournal
     run: str
@@ -216,7 +218,7 @@ class Replay:
             self.shadow = ShadowMachine(header.order, header.counter, header.at)
         while (
             self.read < len(lines) and lines[self.read] != written
-        ):  # what earlier controllers wrote, and what opened this one
+        ):  # events of earlier controllers, and the one that opened this controller
             self.shadow.step(lines[self.read])
             self.read += 1
         if self.read == len(lines):
@@ -243,22 +245,22 @@ def _is_open(event: Answered, state: RunState) -> bool:
 
 
 def untruths(state: RunState, nodes: Mapping[str, ModelNode]) -> list[str]:
-    """Laws 1 and 8 when a run has ended: where the journal and a node differ, and what was left there unnamed."""
+    """Laws 1 and 8 at the end of a run: differences between journal and node, and unreported leftovers."""
     found = []
     for name, record in state.nodes.items():
         node = nodes[name]
         if not _is_true(state, record, node):
             receipts = ", ".join(f"{tx} {each.state}" for tx, each in node.transactions.items()) or "no receipt"
             found.append(
-                f"law 1: the journal says {name} is {record.state}{' and owed' * record.owed}; it has {node.files} files, {receipts}"
+                f"law 1: the journal has {name} as {record.state}{', pending recovery' * record.owed}; it has {node.files} files, {receipts}"
             )
         if not (record.owed or record.leftovers) and (node.under_way or node.guards):
-            found.append(f"law 8: a guard is left on {name}, which is {record.state}, and nothing says so")
+            found.append(f"law 8: a guard is left on {name}, which is {record.state}, and is not reported")
         if node.cordoned and not (record.owed and record.leftovers) and state.ending is not Ending.CLAIMED:
-            found.append(f"law 8: a cordon of ours is left on {name}, which is {record.state}, and nothing says so")
+            found.append(f"law 8: a cordon of ours is left on {name}, which is {record.state}, and is not reported")
         if _is_held(state, record, node):
             found.append(
-                f"law 8: the claim of {node.token.run} is left on {name}, which is {record.state}, and nothing says so"
+                f"law 8: the claim of {node.token.run} is left on {name}, which is {record.state}, and is not reported"
             )
     return found
 
@@ -271,7 +273,7 @@ def _is_true(state: RunState, record: NodeRecord, node: ModelNode) -> bool:
             found = node.transactions.get(state.transaction(node.name))
             return node.files == NEW and found is not None and found.state is ReceiptState.CONFIRMED
         case NodeState.UNREACHABLE:
-            return False  # always owed
+            return False  # always pending recovery
         case _:
             return node.files == OLD
 
@@ -283,9 +285,9 @@ def _is_held(state: RunState, record: NodeRecord, node: ModelNode) -> bool:
 
 
 def went_back(nodes: Mapping[str, ModelNode], named: frozenset[str]) -> list[str]:
-    """After taking back: every node has its old files, or is named."""
+    """After a rollback: every node has its old files, or is reported."""
     kept = [name for name, node in nodes.items() if node.files == NEW and name not in named]
-    return [f"law 1: {name} still has the new files, and nobody names it" for name in kept]
+    return [f"law 1: {name} still has the new files, and is not reported" for name in kept]
 
 
 def broken(law: str) -> None:

@@ -1,6 +1,6 @@
-"""A journal in memory: it holds what was durable when its controller died, and has the lease.
+"""A journal in memory: the durable events when its controller died, and the lease.
 
-It may fail, be slow or be away; its lease is by a clock of its own that may step, as that of a machine may.
+It may fail, be slow or be unreachable. Its lease uses its own clock, which may step like a machine's clock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEASE_SECONDS = 30.0
 
 @dataclass
 class Owner:
-    """A process that may have the lease, on a machine."""
+    """A process on a machine that may hold the lease."""
 
     host: str
     alive: Callable[[], bool]
@@ -35,7 +35,7 @@ class ModelLease:
 
 @dataclass
 class ModelJournal:
-    """What all controllers with this journal share. ``passed`` are the answers that are durable: (node, serial)."""
+    """State that all controllers with this journal share. ``passed``: the durable answers (node, serial)."""
 
     timeline: Timeline
     headers: dict[str, RunHeader] = field(default_factory=dict)
@@ -50,8 +50,8 @@ class ModelJournal:
     away_until: float = 0.0
     slow_until: float = 0.0
     slow_by: float = 0.0
-    fails: int = 0  # so many of the next writes
-    swallows: int = 0  # so many of the next writes are kept, and nobody is told so
+    fails: int = 0  # number of next writes that fail
+    swallows: int = 0  # number of next writes that are stored without an acknowledgement
     unanswered: tuple[str, tuple[str, ...]] | None = None
     clock_ahead: float = 0.0  # of the lease's clock
 
@@ -85,7 +85,7 @@ _ANSWER = '"event": "Answered"'
 
 @dataclass
 class Desk:
-    """The journal as one controller has it: every write asks whether it still has the lease."""
+    """One controller's view of the journal: every write checks that it still has the lease."""
 
     journal: ModelJournal
     owner: Owner
@@ -96,7 +96,7 @@ class Desk:
         self.journal.lines[header.run] = []
 
     def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
-        """What was tried again after an answer that never came is kept once."""
+        """A retry after a missing answer is stored once."""
         self._may_write(self.journal.headers[run].cluster, run)
         if self.journal.unanswered == (run, tuple(events)):
             self.journal.unanswered = None
@@ -129,7 +129,7 @@ class Desk:
         return tuple(self.journal.lines.get(run, ())[after:])
 
     def head(self, run: str) -> tuple[int, str]:
-        """Nobody changes its lines: it has no hashes."""
+        """Its lines never change: it has no hashes."""
         return len(self.journal.lines.get(run, ())), ""
 
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:
@@ -172,7 +172,7 @@ class Desk:
         self.journal.leases.pop(cluster, None)
 
     def note(self, cluster: str, note: Note) -> None:
-        """Nothing of the simulation reads notes."""
+        """The simulation does not read notes."""
 
     def notes(self, cluster: str) -> tuple[Note, ...]:  # noqa: ARG002 - the port's signature
         return ()

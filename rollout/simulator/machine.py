@@ -1,6 +1,6 @@
-"""The machine under a model node: its clock, power and frost, its processes, and the lock that they take from one another.
+"""The machine under a model node: its clock, power and freezes, its processes, and their lock.
 
-Whatever holds the lock gives it back when it ends, is killed, or loses its power: as the kernel does.
+A process releases the lock when it ends, is killed, or loses power, as in the kernel.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
 from rollout.simulator.timeline import Timeline
 
-# What a model node consists of: its files, receipts, kubelet, the verbs under way on it, and its restarts.
+# The parts of a model node: its files, receipts, kubelet, current verbs, and restarts.
 
 
 Work = Generator[float, None, Report]
@@ -21,12 +21,12 @@ OLD, NEW, MIXED, FOREIGN = "old", "new", "mixed", "foreign"
 
 
 class AgentRefusedError(Exception):
-    """The agent declines; nothing was touched."""
+    """The agent refuses; nothing was touched."""
 
 
 @dataclass
 class Transaction:
-    """A receipt as the node has it. ``deadline`` is on the node's own clock of the boot ``boot``."""
+    """A receipt on the node. ``deadline`` is on the node's own clock of the boot ``boot``."""
 
     tx: str
     run: str
@@ -36,12 +36,12 @@ class Transaction:
     state: ReceiptState = ReceiptState.ARMED
     cause: str = ""
     finished: bool = False
-    stuck: str = ""  # why it cannot come to its end in this boot, as a reference
+    stuck: str = ""  # why it cannot end in this boot, as a reference
 
 
 @dataclass
 class Kubelet:
-    """``start`` is how long it takes to be healthy after a restart (``back``: when taken back); sick with which files, if any."""
+    """``start``: seconds until healthy after a restart (``back``: after a revert); ``sick_with``: unhealthy with these files."""
 
     start: float = 6.0
     back: float | None = None
@@ -70,7 +70,7 @@ class ModelProcess:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Why the kubelet was restarted, and by which asking of which controller (``0``: by the node itself)."""
+    """Why the kubelet was restarted, and by which request of which controller (``0``: by the node itself)."""
 
     at: float
     why: str
@@ -80,7 +80,7 @@ class Restart:
 
 @dataclass
 class ModelMachine:
-    """``told`` is called with words whenever something changes on it."""
+    """``told`` is called with a text for each change on it."""
 
     name: str
     timeline: Timeline
@@ -93,10 +93,10 @@ class ModelMachine:
     frozen_until: float = 0.0
     holder: ModelProcess | None = None  # of the lock
     processes: list[ModelProcess] = field(default_factory=list)
-    kills: int = 0  # so many processes are killed where they pause next
+    kills: int = 0  # number of processes to kill at their next pause
     struck: Callable[[ModelProcess], bool] = lambda _process: (
         False
-    )  # asked wherever a verb pauses: whether it is killed there
+    )  # called at each pause of a verb: whether it is killed there
     _acting: ModelProcess | None = None
 
     @property
@@ -106,7 +106,7 @@ class ModelMachine:
     def begin(
         self, name: str, work: Work, done: Callable[[Report | None], None], asked_at: float | None = None
     ) -> None:
-        """Start a verb that was asked for a while ago; ``done`` is told its report, or ``None`` when it was killed."""
+        """Start a verb that was requested a while ago; ``done`` gets its report, or ``None`` when it was killed."""
         process = ModelProcess(name, work, done, self.timeline.now if asked_at is None else asked_at)
         self.processes.append(process)
         self._go_on(process)
@@ -131,7 +131,7 @@ class ModelMachine:
                 self.timeline.after(nap * self.pace, lambda: self._go_on(process))
 
     def hang(self) -> None:
-        """A verb gets stuck with the lock, and keeps it until it is killed."""
+        """A verb hangs with the lock, and keeps it until it is killed."""
         self.begin("stuck", self._stuck(), lambda _report: None)
 
     def _stuck(self) -> Work:
@@ -148,7 +148,7 @@ class ModelMachine:
         process.done(None)
 
     def kill_next(self) -> None:
-        """What is at work there, or else the next that is; the machine lives."""
+        """Kill the running verbs, or else the next one; the machine keeps running."""
         self.told("has its agent killed")
         if not self.processes:
             self.kills += 1
@@ -156,7 +156,7 @@ class ModelMachine:
             self.kill(process)
 
     def lose_power(self, back_after: float) -> None:
-        """Now; it boots ``back_after`` seconds later."""
+        """A power cut now; it boots ``back_after`` seconds later."""
         if not self.powered:
             return
         self.powered = False

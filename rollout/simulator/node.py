@@ -1,7 +1,7 @@
-"""A model node: files, receipts, token, guard and kubelet, and the agent's verbs as ``rollout/agent/agent.sh`` has them.
+"""A model node: files, receipts, token, guard and kubelet, and the verbs of ``rollout/agent/agent.sh``.
 
-A verb is a generator: what it yields is seconds until it goes on, what it returns is its report. ``docs/agent.md`` says
-what each verb does.
+A verb is a generator: it yields the seconds until it continues, and returns its report. ``docs/agent.md`` describes each
+verb.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GUARD_AGAIN = 5.0
 
 @dataclass
 class ModelNode(ModelMachine):
-    """See the module. ``restarted`` is called with each restart of its kubelet."""
+    """See the module. ``restarted`` is called for each restart of its kubelet."""
 
     restarted: Callable[[ModelNode, Restart], None] = lambda _node, _restart: None
     stage: float = 0.4
@@ -49,16 +49,14 @@ class ModelNode(ModelMachine):
     restarts: list[Restart] = field(default_factory=list)
     guards: set[str] = field(default_factory=set)
     away_until: float = 0.0  # from a restart of ours
-    late: bool = (
-        False  # it saves itself after its guard's time: it stood still through that, or its revert could not end
-    )
+    late: bool = False  # it reverts itself after its guard's time: it was frozen then, or its revert could not end
     cordoned: bool = False  # by us
     cordoned_by_others: bool = False
-    cordon_stays_until: float = 0.0  # until then the API server does not lift a cordon
-    cordon_token: int = 0  # of who cordoned it
+    cordon_stays_until: float = 0.0  # until then the API server refuses to lift a cordon
+    cordon_token: int = 0  # token counter of its cordon
     pods_gone_at: float = float("inf")
     pods_end_in: float = 5.0
-    evictions_from: float = 0.0  # until then a budget keeps its pods
+    evictions_from: float = 0.0  # until then a budget blocks its pods
 
     @property
     def under_way(self) -> Transaction | None:
@@ -205,7 +203,7 @@ class ModelNode(ModelMachine):
         return Report(self.name, "cleanup", Outcome.DONE, token=self.token, leftovers=left)
 
     def guard(self, tx: str) -> Work:
-        """What the timer runs: whoever still has the lock after ten seconds is killed."""
+        """The timer's command: a process that still has the lock after ten seconds is killed."""
         try:
             try:
                 yield from self._lock(GUARD_PATIENCE)
@@ -223,7 +221,7 @@ class ModelNode(ModelMachine):
         return self._report("guard", tx)
 
     def seen(self) -> Report:
-        """What a plain ``status`` says, without a claim."""
+        """The answer to a plain ``status``, without a claim."""
         return self._report("status", "")
 
     # ------------------------------------------------------------------------------------------------- what verbs are made of
@@ -293,7 +291,7 @@ class ModelNode(ModelMachine):
         self.guards.discard(found.tx)
 
     def _try_again_alone(self, tx: str) -> None:
-        """A revert that was asked for has no guard any more: one is set, so that it ends whoever is away."""
+        """A requested revert has no guard any more: one is set, so that it ends without a controller."""
         if tx not in self.guards:
             self.guards.add(tx)
             boot = self.boot

@@ -1,4 +1,4 @@
-"""Plays a scenario out: controllers come and go until the run has ended, then everything is asked whether it is as told."""
+"""Plays a scenario: controllers come and go until the run has ended, then journal and nodes are compared."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from rollout.simulator.scenario import FaultKind, Scenario
 from rollout.simulator.timeline import Task, Timeline
 
 LONGEST = 8000.0
-"""Seconds after which a run that has not ended never will."""
+"""Seconds after which a run counts as endless."""
 
 MOST_CONTROLLERS = 40
 ATTENDS = 60.0
-"""Seconds between two looks of somebody who lets paused runs go on."""
+"""Seconds between two checks of the operator that continues paused runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Play:
     taken_over: bool = False
     rolled_back: bool = False
     ended: str = "unfinished"
-    silent: frozenset[str] = frozenset()  # nodes that an emergency could not ask, and names
+    silent: frozenset[str] = frozenset()  # nodes that an emergency could not reach, and reports
 
     def __post_init__(self) -> None:
         self.timeline = Timeline()
@@ -145,7 +145,7 @@ class Play:
         self._settle(state)
 
     def _carry(self, order: Order, counter: int, journal: ModelJournal, *, take_over: bool = False) -> RunState | None:
-        """Controller after controller, until the run has ended and nobody would go on with it."""
+        """Controller after controller, until the run has ended and none would resume it."""
         resumes = self.scenario.seed % 3
         while sum(each.stopped != "locked" for each in self.controllers) < MOST_CONTROLLERS:
             controller = self._controller(order, journal, take_over=take_over)
@@ -195,11 +195,11 @@ class Play:
         return times[number - 1] if number <= len(times) else float("inf")
 
     def _let(self, controller: Controller, counter: int) -> None:
-        """Let it work until it ends, stops, or freezes and another has gone on in its place."""
+        """Run it until it ends, stops, or freezes and another has taken over."""
         self.current = controller
         known = controller.order.run in controller.journal.headers
         work = controller.go_on if known else partial(controller.begin, counter)
-        self.tell(controller.name, f"{'goes on with' if known else 'begins'} {controller.order.run}")
+        self.tell(controller.name, f"{'resumes' if known else 'begins'} {controller.order.run}")
         if not any(strike.frozen for strike in controller.strikes):
             work()
             return
@@ -209,13 +209,13 @@ class Play:
         while controller.frozen and not self.taken_over:
             self.timeline.run(self.timeline.now + 5.0, lambda: not controller.frozen)
             if self.timeline.now < controller.journal.away_until:
-                continue  # nobody else can begin either
+                continue  # no other controller can start either
             other = self._controller(
                 controller.order, controller.journal, take_over=controller.take_over, host="laptop"
             )
             self.current = other
             other.go_on()
-            if other.stopped not in ("locked", "journal-away"):  # nobody has gone on in its place yet
+            if other.stopped not in ("locked", "journal-away"):  # no other controller has taken over yet
                 controller.end, controller.stopped = other.end, other.stopped
                 return
         self.current = controller
@@ -226,7 +226,7 @@ class Play:
         return controller.task is None or controller.task.done
 
     def _attend(self) -> None:
-        """Somebody lets go on what waits; and says when there is no end."""
+        """An operator continues waiting runs; and an endless run is reported."""
         if self.timeline.now > LONGEST:
             broken(f"law 6: no end in sight: {self.current and self.current.seen and self.current.seen.phase}")
         if self.current is not None and self.current.alive and self._waits_for_a_word(self.current):
@@ -235,7 +235,7 @@ class Play:
 
     @staticmethod
     def _waits_for_a_word(controller: Controller) -> bool:
-        """As anybody can see in the journal: a run that is resumed into a hold says nothing more."""
+        """Read from the journal: a run that is resumed into a hold writes no event."""
         run = controller.order.run
         if run not in controller.journal.headers:
             return False
@@ -262,12 +262,12 @@ class Play:
         return end
 
     def _lift_cordons(self) -> None:
-        """As the commands that take a run back do at their end."""
+        """What rollback commands do at their end."""
         for node in self.fleet.nodes.values():
             uncordoned(self.fleet, node)
 
     def begin_emergency(self) -> None:
-        """From another machine, without the journal: by what the nodes that answer say."""
+        """From another machine, without the journal: from the answers of reachable nodes."""
         reports = {name: self._read(node) for name, node in self.fleet.nodes.items()}
         try:
             picked = pick(on_nodes(reports), RunsToRevert())
@@ -296,10 +296,10 @@ class Play:
     # -------------------------------------------------------------------------------------------------------- at the end
 
     def _settle(self, state: RunState | None) -> None:
-        """What was broken is mended, guards have their time, what is owed is done; then nodes and journal are compared."""
+        """Faults end, guards fire, pending recoveries are done; then nodes and journal are compared."""
         self._mend()
         if self.rolled_back:
-            self._lift_cordons()  # the operator was told which could not be lifted, and how
+            self._lift_cordons()  # the operator got the list of cordons that could not be lifted, and how to lift them
         self.timeline.run(self.timeline.now + 2 * self.scenario.order.guard + 300.0)
         for guest in self.guests:
             self.timeline.run(self.timeline.now + LONGEST, partial(self._is_over, guest))
@@ -320,12 +320,12 @@ class Play:
         journal = self._journals[state.order.run]
         controller = self._controller(state.order, journal, take_over=bool(state.order.transactions))
         controller.strikes, controller.interrupt_at, self.current = (), float("inf"), controller
-        self.tell(controller.name, "catches up with what is owed")
+        self.tell(controller.name, "does the pending recoveries")
         controller.go_on()
         return controller.end or state
 
     def _mend(self) -> None:
-        self.tell("all", "networks, gates and the store are mended")
+        self.tell("all", "networks, gates and the store work again")
         for link in self.fleet.links.values():
             link.cuts.clear()
             link.lost_answers.clear()

@@ -1,7 +1,7 @@
-"""A plan rehearsed on model nodes: the real machine and driver, the plan's own waves, limits and budgets, said faults.
+"""A plan rehearsed on model nodes: the real machine and driver, the plan's waves, limits and budgets, given faults.
 
-A node takes as long as the last run measured, else what plans estimate by. Nobody watches: a wave that holds is let go on at
-once, a controller that is killed is followed by the next, a run that halts ends.
+A node takes as long as the last run measured, else the plan's estimate. There is no operator: a wave that holds is
+continued at once, a killed controller is followed by the next, a halted run ends.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ SSH_SECONDS = 0.25
 
 STAGE_SECONDS = 0.5
 SPARE = 32
-"""Commands beyond the in-flight limit that a controller does at once."""
+"""Parallel commands of a controller beyond the in-flight limit."""
 
 MANY, BUSY = 300, 0.0005
-"""Nodes from which on a controller looks at answers together, and seconds a node until it does."""
+"""From this many nodes on a controller reads answers in batches; and the seconds per node between batches."""
 
 LOOKS = 1.0
 LONGEST = 14 * 86400.0
-"""Seconds of the nodes' time after which a rehearsal is given up."""
+"""Seconds of the nodes' time after which a rehearsal is aborted."""
 
 
 @dataclass
@@ -82,13 +82,13 @@ class PlanRehearsal:
     # ------------------------------------------------------------------------------------------------ who is away when
 
     def _restarted(self, node: ModelNode, _restart: Restart) -> None:
-        """Away at the least until it has settled."""
+        """Away at least until it has settled."""
         settled = node.away_until + self.order.nodes[node.name].settle
         self.away.setdefault(node.name, []).append((self.timeline.now, settled))
         self._since.setdefault(node.name, self.timeline.now)
 
     def _of_node(self, node: ModelNode, _words: str) -> None:
-        """And until it is confirmed, or taken back; drained, from its cordon on."""
+        """And until it is confirmed or reverted; if drained, from its cordon on."""
         if node.cordoned:
             self._since.setdefault(node.name, self.timeline.now)
             self.away.setdefault(node.name, [])
@@ -98,7 +98,7 @@ class PlanRehearsal:
     # -------------------------------------------------------------------------------------------------------- the run
 
     def run(self) -> Forecast:
-        """To its end, or until nobody would go on."""
+        """To its end, or until no controller would resume it."""
         world = World(self.timeline, self.fleet, self.journal, self._say, self._ask, lambda: None)
         for fault in self.faults:
             set_up(fault, world)
@@ -118,7 +118,7 @@ class PlanRehearsal:
                 break
             self.timeline.run(self.timeline.now + death.lasting)
         if state is None:
-            raise StateError("rehearsal-unfinished", "the controller was killed before it had written anything")
+            raise StateError("rehearsal-unfinished", "the controller was killed before its first event")
         return foresee(state, EPOCH, self.timeline.now, self._spans(), self.moments)
 
     def _controller(self, name: str, death: Fault | None) -> Controller:
@@ -165,9 +165,9 @@ class Teller(Observer):
         if (begins or after.reached > before.reached) and after.reached < len(waves):
             tell(f"wave {waves[after.reached].name} begins, {len(waves[after.reached].nodes):,} nodes")
         if after.paused is not None and before.paused is None:
-            tell(f"waits: {after.paused.reason}; the rehearsal lets it go on")
+            tell(f"waits: {after.paused.reason}; the rehearsal continues it")
         if after.halt is not None and before.halt is None:
             tell(f"halts: {after.halt.message} [{after.halt.reference}]")
 
     def on_end(self, state: RunState) -> None:
-        """The end is told with the rest."""
+        """The end is reported with the rest."""

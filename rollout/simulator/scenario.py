@@ -1,4 +1,4 @@
-"""What is played: an order and what goes wrong, as data. The same seed draws the same; a shorter list of faults plays too."""
+"""A scenario: an order and faults, as data. A seed always draws the same one; a shorter list of faults also plays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rollout.core.run.state import Order
 
 
 class FaultKind(StrEnum):
-    """What can go wrong, or be asked from elsewhere, in five rooms."""
+    """Kinds of faults and requests from elsewhere, by part."""
 
     # a node
     DIES = "node-dies"
@@ -45,7 +45,7 @@ class FaultKind(StrEnum):
     NODE_CLOCK = "node-clock-off"
     NEXT_CLOCK = "next-controllers-clock"
     LEASE_CLOCK = "lease-clock-steps"
-    # the controller, and people
+    # the controller, and operators
     KILLED = "controller-killed"
     FROZEN = "controller-frozen"
     INTERRUPTED = "interrupted"
@@ -57,9 +57,9 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``at`` is when, in seconds; of a controller its how-manieth touch of the outside; of a lost answer its how-manieth ask.
+    """``at``: seconds; for a controller the number of its action; for a lost answer the number of the request.
 
-    ``amount`` is what the kind needs: a factor, seconds a clock is off. ``words`` a verdict, or what an abort reverts.
+    ``amount``: what the kind needs, such as a factor or a clock's error. ``words``: a verdict, or what an abort reverts.
     """
 
     kind: FaultKind

@@ -1,4 +1,4 @@
-"""Very many seeds: played on all cores, counted, and told as a table."""
+"""Many seeds: played on all cores, counted, and reported as a table."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rollout.simulator.draw import scenario
 from rollout.simulator.play import Play, PlayOutcome
 from rollout.simulator.scenario import FaultKind, Scenario
 
-# A broken law with as little around it as breaks it still: faults are left out one by one.
+# Shrinking a broken law: faults are left out one by one while the law still breaks.
 
 
 def smallest(scenario: Scenario) -> PlayOutcome:
-    """The play of the fewest faults that break a law of the same number; the whole scenario's if it breaks none."""
+    """The play with the fewest faults that break the same law; the whole scenario's if it breaks none."""
     found = Play(scenario).run()
     if not found.broken:
         return found
@@ -38,17 +38,17 @@ def law_of(words: str) -> str:
 
 
 CHUNK = 50
-"""Seeds that one process plays before it says how they went."""
+"""Seeds that one process plays before it reports."""
 
 MOST_KEPT = 100
-"""Broken seeds that are named."""
+"""How many broken seeds are listed."""
 
 _LOST, _LIMITS, _LEFT = "law 1", "law 4", "law 8"
 
 
 @dataclass
 class Tally:
-    """What many plays came to. ``broken`` is seed → law."""
+    """The results of many plays. ``broken`` is seed → law."""
 
     seeds: int = 0
     nodes: int = 0
@@ -71,7 +71,7 @@ class Tally:
 
 
 def played(first: int, count: int) -> Tally:
-    """So many seeds from the first one on, in this process."""
+    """This many seeds from the first one on, in this process."""
     tally = Tally()
     for seed in range(first, first + count):
         drawn = scenario(seed)
@@ -91,7 +91,7 @@ def played(first: int, count: int) -> Tally:
 
 
 def played_on_all_cores(first: int, count: int, progress: Callable[[Tally], None], workers: int = 0) -> Tally:
-    """The same with all cores; ``progress`` is told as chunks come in."""
+    """The same on all cores; ``progress`` is called for each chunk."""
     began, whole = monotonic(), Tally()
     with ProcessPoolExecutor(workers or cores()) as pool:
         chunks = [(at, min(CHUNK, first + count - at)) for at in range(first, first + count, CHUNK)]
@@ -103,12 +103,12 @@ def played_on_all_cores(first: int, count: int, progress: Callable[[Tally], None
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """The cores that this process may use."""
     return len(sched_getaffinity(0))
 
 
 def rows(tally: Tally) -> Iterator[tuple[str, str]]:
-    """What there is to say, in words and numbers."""
+    """The rows of the report."""
     yield "seeds", f"{tally.seeds:,}"
     yield "nodes", f"{tally.nodes:,}"
     yield "events", f"{tally.events:,}"
@@ -125,7 +125,7 @@ def rows(tally: Tally) -> Iterator[tuple[str, str]]:
 
 _WHAT_IT_IS = (
     "The run machine, the driver, the journal's rules and every decision are the real ones. The nodes, their agents, their kubelets,",
-    "the network and the disk are models: what a real systemd, sshd or file system does otherwise than its model is not found here.",
+    "the network and the disk are models: differences between a real systemd, sshd or file system and its model are not found here.",
     "For that there are [real nodes](reliability.md). A fault of a kind that no table names was not drawn.",
 )
 

@@ -1,4 +1,4 @@
-"""Virtual time: what is to happen, in order. Nobody waits."""
+"""Virtual time: a queue of events in order."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable
 from itertools import count
 
-# A call that can stand still in its middle while others go on: a thread that runs only when it is told to.
+# A call that can pause while others run: a thread that runs only when it is resumed.
 
 
 class Task:
-    """``resume`` runs it until it pauses or ends; what it raises is raised there. One of both sides runs, never two."""
+    """``resume`` runs it until it pauses or ends, and raises its exceptions. One of the two sides runs at a time."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self.done = False
@@ -47,7 +47,7 @@ class Task:
 
 
 class Timeline:
-    """``now`` moves on only by what is run."""
+    """Only running events advances ``now``."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -55,14 +55,14 @@ class Timeline:
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
 
     def at(self, when: float, action: Callable[[], None]) -> None:
-        """Do it then; what lies in the past is done next."""
+        """Schedule a call; a time in the past means next."""
         heapq.heappush(self._heap, (max(when, self.now), next(self._tie), action))
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         self.at(self.now + seconds, action)
 
     def run(self, until: float, awaited: Callable[[], bool] = lambda: False) -> None:
-        """All that happens up to ``until``, or up to what is awaited."""
+        """Run all events up to ``until``, or until the awaited condition."""
         while self._heap and self._heap[0][0] <= until and not awaited():
             when, _, action = heapq.heappop(self._heap)
             self.now = max(self.now, when)

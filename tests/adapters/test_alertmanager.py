@@ -100,7 +100,7 @@ def posts(server: Web) -> list[Seen]:
     return [seen for seen in server.seen if seen.method == "POST"]
 
 
-def test_a_silence_for_the_waves_nodes_has_an_end_and_says_whose_it_is(stack: ExitStack) -> None:
+def test_a_silence_for_the_waves_nodes_has_an_end_and_names_its_run(stack: ExitStack) -> None:
     server = manager(stack, POST=Reply(body=json.dumps({"silenceID": ID}).encode()))
     opened = Asked(stack, server.url, gate(silence=1800, label="instance")).open("n1", "n2")
     assert opened.silences == (f"{ID} ",)
@@ -139,7 +139,7 @@ ACTIVE = Reply(body=b'{"status": {"state": "active"}}')
     ],
     ids=["lifted", "gone", "over", "over and gone", "stays"],
 )
-def test_silences_are_lifted_and_what_stays_is_told(stack: ExitStack, answers: dict[str, Reply], left: int) -> None:
+def test_silences_are_lifted_and_leftovers_are_reported(stack: ExitStack, answers: dict[str, Reply], left: int) -> None:
     server = manager(stack, **answers)
     lifted = Asked(stack, server.url, gate()).lift(f"{ID} ")
     assert len(lifted.leftovers) == left
@@ -149,7 +149,7 @@ def test_silences_are_lifted_and_what_stays_is_told(stack: ExitStack, answers: d
 
 
 def test_a_silence_that_a_dead_controller_set_and_never_wrote_down_is_lifted_with_the_others(stack: ExitStack) -> None:
-    """Only its comment tells whose it is; other runs' and people's own silences stay."""
+    """Only its comment identifies its run; silences of other runs and of people stay."""
     forgotten, others, over = "11111111-a", "22222222-b", "33333333-c"
     standing = [
         {"id": forgotten, "comment": "rollout r1, wave canary of c", "status": {"state": "active"}},

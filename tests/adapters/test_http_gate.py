@@ -1,4 +1,4 @@
-"""The ``http`` and ``command`` gates: three verdicts each, and which gate speaks for the wave."""
+"""The ``http`` and ``command`` gates: three verdicts each, and which gate decides for the wave."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_command_is_run_where_the_controller_is(stack: ExitStack, gate: Gate, 
     assert one(Asked(stack, "", gate).judge()) == (verdict, said)
 
 
-def test_a_command_that_is_deaf_to_signals_is_ended_and_what_it_said_is_kept(stack: ExitStack) -> None:
+def test_a_command_that_ignores_signals_is_killed_and_its_output_is_kept(stack: ExitStack) -> None:
     began = time.monotonic()
     one(Asked(stack, "", shell("echo; sleep 0")).judge())
     plenty = math.ceil(1 + 20 * (time.monotonic() - began))
@@ -123,7 +123,7 @@ def test_a_command_that_floods_is_bounded_and_its_last_lines_are_shown(stack: Ex
     assert len(one(Asked(stack, "", wide).judge())[1]) < 500
 
 
-def test_what_a_command_leaves_behind_holds_up_nobody(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leftover_child_of_a_command_blocks_nothing(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
     """It keeps the output open; the command itself has ended, or is killed with all that it started."""
     monkeypatch.setattr(local, "LAST_WORDS", 3.0)
     assert one(Asked(stack, "", shell("echo said; sleep 86400 & exit 1")).judge()) == (FAIL, "ended with 1: said")
@@ -134,7 +134,7 @@ def test_a_command_is_not_run_before_the_wave(stack: ExitStack) -> None:
     assert Asked(stack, "", command("false")).open().verdict is PASS
 
 
-def test_the_worst_gate_speaks_and_all_are_written_down(stack: ExitStack) -> None:
+def test_the_worst_gate_decides_and_all_are_recorded(stack: ExitStack) -> None:
     judged = Asked(stack, "", command("true"), command("no-such-program"), command("false")).judge()
     assert (judged.verdict, judged.evidence) == (FAIL, "gate 'false': ended with 1")
     assert [reading.verdict for reading in judged.readings] == [PASS, UNKNOWN, FAIL]

@@ -56,14 +56,14 @@ def test_it_inherits_no_descriptor_and_no_shell_reads_its_name(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("exit 3", "hosts: it failed (exit status 3), without a word [script-failed]"),
+        ("exit 3", "hosts: it failed (exit status 3), without a message [script-failed]"),
         ("echo one >&2; echo 'no \033[31mtoken' >&2; echo '{}'; exit 1", "hosts: it failed (exit status 1): no token [script-failed]"),
-        ("kill -9 $$", "hosts: it failed (signal 9), without a word [script-failed]"),
+        ("kill -9 $$", "hosts: it failed (signal 9), without a message [script-failed]"),
         (r"printf '{\377}'", "hosts: what it prints is not UTF-8 at byte 1 [not-json]"),
         ("while :; do echo 0123456789; done", "hosts: it printed more than 1048576 bytes [script-output-too-long]"),
     ],
 )  # fmt: skip
-def test_what_goes_wrong_is_named(script: Path, body: str, said: str) -> None:
+def test_failures_are_named(script: Path, body: str, said: str) -> None:
     assert complaint(write(script, body)) == said
 
 
@@ -76,11 +76,11 @@ def test_endless_complaints_are_no_output_and_take_no_memory(script: Path) -> No
     "body",
     [
         "echo '{\"all\":'; exec sleep 86400",  # prints half a document and hangs
-        "sleep 86400 & echo '{}'",  # ends, and leaves somebody behind who holds its output
-        "exec >&- 2>&-; sleep 86400",  # says nothing more, and does not end
+        "sleep 86400 & echo '{}'",  # ends, and leaves a child that holds its output open
+        "exec >&- 2>&-; sleep 86400",  # prints nothing more, and does not end
     ],
 )
-def test_who_hangs_is_stopped_with_all_that_it_started(script: Path, body: str) -> None:
+def test_a_hanging_program_is_killed_with_its_children(script: Path, body: str) -> None:
     began = time.monotonic()
     InventoryScripts().ansible(write(script, f"echo $$ > {script}.pid; echo '{{}}'"))
     plenty = 0.5 + 10 * (time.monotonic() - began)
@@ -103,13 +103,13 @@ def _stat(process: Path) -> list[str]:
         return []
 
 
-def test_who_is_not_there_or_no_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_or_invalid_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert complaint(str(tmp_path / "none")) == "none: there is no such file [script-missing]"
     plain = write(tmp_path / "hosts", "echo", 0o644)
     assert complaint(
         plain
-    ) == f"hosts: it is a script, but may not be executed (chmod +x {plain}) [script-not-executable]".replace(
+    ) == f"hosts: it is a script, but it is not executable (chmod +x {plain}) [script-not-executable]".replace(
         str(tmp_path) + "/", ""
     )
     ini = tmp_path / "hosts.ini"
@@ -123,7 +123,7 @@ def test_who_is_not_there_or_no_program_is_named(tmp_path: Path, monkeypatch: py
     alien.chmod(0o755)
     assert complaint(str(alien)) == (
         "alien: it could not be started: No such file or directory"
-        " (does its first line name a program that is here?) [script-not-started]"
+        " (check that its first line names an installed program) [script-not-started]"
     )
 
 
@@ -134,7 +134,7 @@ class Sources(InventoryScripts):
         raise NotImplementedError
 
 
-def test_a_cluster_whose_nodes_a_program_says(script: Path) -> None:
+def test_a_cluster_with_nodes_from_a_program(script: Path) -> None:
     path = write(script, f"cat <<'END'\n{json.dumps(HOSTS)}\nEND")
     text = f"cluster: c\napiServer: v1.34.1\nnodesFrom: {{ansible: {{path: {path}, group: kube_node, rack: rack}}}}\n"
     inventory = load_cluster(FakeFiles({"inventories/c.yaml": text}), Sources(), "c")
@@ -159,7 +159,7 @@ ansible_user=sre
 """
 
 
-BIN = str(Path(sys.executable).parent)  # a virtual environment that nobody has activated has it too
+BIN = str(Path(sys.executable).parent)  # also found in a virtual environment that is not activated
 
 
 WITH_ANSIBLE = pytest.mark.skipif(

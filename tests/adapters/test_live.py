@@ -50,7 +50,7 @@ def test_a_narrow_screen_loses_nothing_but_the_ends_of_bars() -> None:
     assert "…" not in "".join(line for line in text.splitlines() if not re.match(r"[✓▶■ ] [a-z]+ +\d|racks", line))
 
 
-def test_a_halted_frame_says_why_and_shows_who_went_wrong() -> None:
+def test_a_halted_frame_has_the_reason_and_the_failed_nodes() -> None:
     text = frame(states.halted())
     assert "halted    1 of 40 nodes of the fleet went wrong" in text
     assert re.search(r"■ rest", text)
@@ -179,4 +179,4 @@ def test_apply_on_a_terminal_is_shown_live_and_leaves_the_summary_and_a_pipe_get
     piped = few.rollout("rollback", run, "--yes")
     assert piped.code == 0, piped.err
     assert "\x1b" not in piped.out
-    assert "leaving every node as found\n" in piped.out
+    assert "cleaning up on every node\n" in piped.out

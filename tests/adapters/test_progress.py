@@ -1,4 +1,4 @@
-"""The lines of a run where nobody can redraw a screen: one for what is worth one, and none twice."""
+"""The lines of a run without a terminal: one for each important event, and none twice."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def test_a_run_that_goes_well_is_a_few_lines_and_its_summary() -> None:
     assert lines[0] == "claimed 20 nodes of test as r1, token 1"
     assert lines[1].startswith("wave canary (2 nodes): 2 confirmed in ")
     assert lines[2] == "wave canary: passed"
-    assert "leaving every node as found" in lines
+    assert "cleaning up on every node" in lines
     assert lines[-1] == "  all: 20 confirmed"
 
 
-def test_the_rehearsal_is_told_once() -> None:
+def test_the_rehearsal_is_reported_once() -> None:
     game = play(rehearsal=True)
     end = game.run()
     slowest = seconds_text(max(record.revert_seconds for record in end.nodes.values()))
@@ -65,7 +65,7 @@ def test_the_rehearsal_is_told_once() -> None:
     assert line.startswith(f"rehearsal: 2 of 2 nodes reverted once, healthy, in at most {slowest} per node")
 
 
-def test_a_pause_and_its_end_are_told() -> None:
+def test_a_pause_and_its_end_are_reported() -> None:
     game = after(play(), applying, lambda at: PauseAsked(at, "ann@ops", "lunch", 1))
     assert "paused by ann@ops (lunch): `rollout continue r1` continues it; 2 nodes of 2 racks: 2 applying" in told(game)
     game.feed(ContinueAsked(game.now, "ann@ops", "", 2))
@@ -78,7 +78,7 @@ def test_a_hold_says_how_to_promote() -> None:
     assert told(game)[-1].endswith("`rollout continue r1` promotes")
 
 
-def test_an_abort_and_an_interrupt_are_told_once() -> None:
+def test_an_abort_and_an_interrupt_are_reported_once() -> None:
     game = after(play(), applying, lambda at: AbortAsked(at, "ann@ops", "enough", 1))
     game.go_on()
     assert [line for line in told(game) if line.startswith("halting")] == [
@@ -86,10 +86,10 @@ def test_an_abort_and_an_interrupt_are_told_once() -> None:
     ]
     game = after(play(), applying, InterruptAsked)
     game.go_on()
-    assert told(game).count("stopping: what is in flight ends first; once more stops at once") == 1
+    assert told(game).count("stopping: finishing nodes in flight first; interrupt again to stop at once") == 1
 
 
-def test_the_first_of_each_kind_that_goes_wrong_is_told() -> None:
+def test_the_first_failed_node_of_each_kind_is_reported() -> None:
     game = play()
     for name in ("b-4", "b-5"):
         game.sicken(name)

@@ -1,4 +1,4 @@
-"""The ``prometheus`` gate over real HTTP: thresholds, the control group, and back ends that err, hang, lie or are away."""
+"""The ``prometheus`` gate over real HTTP: thresholds, the control group, and back ends that fail, hang, send false data or are unreachable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORSE = gate(PrometheusQuery('latency{node=~"$nodes"}', worse=Worse.HIGHER))
 
 
 def vector(*values: object, warnings: tuple[str, ...] = (), age: float = 0.0, cached: str = "") -> Reply:
-    """As of its answer, or ``age`` seconds before; the server dates both. ``cached``: what a cache says of it."""
+    """As of its answer, or ``age`` seconds before; the server dates both. ``cached``: a cache's ``Age``."""
     now = NOW.decode()
     result = [
         {"metric": {"__name__": "errors", "node": f"n{at}"}, "value": [now, str(v)]} for at, v in enumerate(values, 1)
@@ -78,7 +78,7 @@ def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
         (Reply(body=b"\x00\xff\xfe", headers=(("Content-Type", "image/png"),)), "could not be asked: the answer is not JSON [bad-answer]"),
         (Reply(body=b"<html>hello</html>"), "could not be asked: the answer is not JSON [bad-answer]"),
         (Reply(body=b"[" * 100_000), "could not be asked: the answer is not JSON [bad-answer]"),
-        (Reply(body=b'{"status":"error"}'), "could not be asked: the answer is not Prometheus' [bad-answer]"),
+        (Reply(body=b'{"status":"error"}'), "could not be asked: the answer is not from a Prometheus API [bad-answer]"),
         (Reply(body=b'{"status":"success","data":{"resultType":"matrix","result":[]}}'), "could not be asked: the result is a matrix, not an instant vector [bad-query]"),
         (vector("1_0"), "could not be asked: a sample has no value [bad-answer]"),
         (Reply(400, b'{"status":"error","errorType":"bad_data","error":"1:5: parse error"}'), "could not be asked: answered 400: 1:5: parse error [bad-query]"),
@@ -89,7 +89,7 @@ def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
     ],
     ids=["nothing", "nothing, with a warning", "NaN", "partial", "partial by its own mark", "truncated", "cut off", "an image", "a page", "deep", "no success", "range", "number", "bad query", "unauthorized", "redirect", "huge", "compressed"],
 )  # fmt: skip
-def test_what_is_no_answer_is_unknown(stack: ExitStack, reply: Reply, said: str | None) -> None:
+def test_an_invalid_answer_is_unknown(stack: ExitStack, reply: Reply, said: str | None) -> None:
     verdict, evidence = judged(stack, reply)
     assert verdict is UNKNOWN
     assert said is None or evidence == said
@@ -127,7 +127,7 @@ def test_a_control_group_that_may_be_partial_is_compared_with_nothing(stack: Exi
     assert (verdict, "the control group's answer: it may be partial" in said) == (UNKNOWN, True)
 
 
-def test_a_name_that_nobody_knows_is_unknown(stack: ExitStack) -> None:
+def test_a_name_that_does_not_resolve_is_unknown(stack: ExitStack) -> None:
     asked_once = gate(PrometheusQuery("up", at_most=1), timeout=1.0)
     verdict, said = one(Asked(stack, "http://prometheus.invalid:9090", asked_once).judge())
     assert verdict is UNKNOWN
@@ -186,7 +186,7 @@ def test_the_touched_nodes_are_named_in_the_query(stack: ExitStack) -> None:
 
 
 def groups(stack: ExitStack, touched: Reply, control: Reply) -> Web:
-    """A server that tells the groups apart by the names in the query."""
+    """A server that distinguishes the groups by the names in the query."""
     asked = stack.enter_context(web())
     asked.answer = lambda seen: control if "c" in query_of(seen).partition("=~")[2] else touched
     return asked

@@ -25,8 +25,8 @@ def test_no_node_fills_the_disk(tmp_path: Path) -> None:
     assert (tmp_path / FILE).stat().st_size < (MOST + 1) * (LONGEST + 100)
 
 
-def test_a_trace_that_cannot_be_kept_is_said_and_ends_nothing(tmp_path: Path) -> None:
+def test_a_trace_that_cannot_be_saved_is_reported_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / FILE).symlink_to("/dev/null")
     said = Traces(tmp_path).keep("n1", "one\n")
-    assert said.startswith("The trace could not be kept: ")
+    assert said.startswith("The trace could not be saved: ")
     assert FILE in said

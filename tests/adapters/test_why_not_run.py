@@ -12,9 +12,9 @@ from rollout.adapters.local import why_not_run
 def test_a_path_and_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "check-pulls"
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert why_not_run(str(program)) == "there is no such file"
-    assert why_not_run("check-pulls") == "PATH has no such program"
+    assert why_not_run(str(program)) == "no such file"
+    assert why_not_run("check-pulls") == "program not found in PATH"
     program.write_text("#!/bin/sh\n")
-    assert why_not_run(str(program)) == "it is not an executable file"
+    assert why_not_run(str(program)) == "not an executable file"
     program.chmod(0o755)
     assert (why_not_run(str(program)), why_not_run("check-pulls")) == ("", "")

@@ -1,6 +1,6 @@
-"""The wave gates of one run, asked as a run asks them, over the real adapters and real HTTP.
+"""The wave gates of one run, called like in a run, over the real adapters and real HTTP.
 
-What passes between two tries is virtual, so that a back end which errs for good costs no time; one that hangs costs the gate's timeout.
+Time between two tries is virtual, so a back end that always fails costs no time; a hanging one costs the gate's timeout.
 """
 
 from __future__ import annotations

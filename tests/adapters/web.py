@@ -1,4 +1,4 @@
-"""A real HTTP server that does what a test says: answers, lies, hangs, or is not there."""
+"""A real HTTP server that a test controls: it answers, sends false data, hangs, or is down."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def web(*replies: Reply) -> Iterator[Web]:
 
 
 def nobody() -> str:
-    """The URL of a port where nobody listens."""
+    """The URL of a port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return f"http://127.0.0.1:{free.getsockname()[1]}"
 

@@ -79,13 +79,13 @@ def test_a_program_of_a_wave_gate_that_cannot_be_run_is_a_mistake() -> None:
     files = {"inventories/c.yaml": INVENTORY, "playbooks/p.yaml": f"{PLAYBOOK}keep: 0\n{GATES}", **TEMPLATES}
 
     def why_not_run(program: str) -> str:
-        return "there is no such file" if program.startswith(".") else ""
+        return "no such file" if program.startswith(".") else ""
 
     problems = check(FakeFiles(files), FakeSources(), why_not_run).problems
     assert [str(problem) for problem in problems] == [
         "playbooks/p.yaml:3:7: `keep` must be at least 1, not 0 [out-of-range]",
         (
             "playbooks/p.yaml:6:18: the command of a wave gate, `./bin/page-someone`, cannot be run on this machine:"
-            " there is no such file [gate-command-missing]"
+            " no such file [gate-command-missing]"
         ),
     ]

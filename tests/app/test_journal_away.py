@@ -39,7 +39,7 @@ class AwayLog(Log):
             self.began = self.play.now
         if self.began <= self.play.now < self.began + self.lasts:
             self.entries.append("away")
-            raise StateError("journal-away", "an event could not be written down: no space left on device")
+            raise StateError("journal-away", "an event could not be recorded: no space left on device")
         if self.began < float("inf") and self.then is not None:
             raise self.then
         super().append(run, events, ended)

@@ -1,7 +1,7 @@
-"""What a node is to be like, whoever plays it: cases for the lab's nodes and for real systemd nodes alike.
+"""The contract of a node: cases for the lab's nodes and for real systemd nodes.
 
-A case takes a ``Subject`` and raises ``AssertionError``. The node is a kubeadm node with a kubelet of 1.20 to 1.23 that
-runs well; every case leaves it so.
+A case takes a ``Subject`` and raises ``AssertionError``. The node is a kubeadm node with a healthy
+kubelet of 1.20 to 1.23; every case leaves it so.
 """
 
 from __future__ import annotations

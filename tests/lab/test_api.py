@@ -29,7 +29,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 @dataclass(frozen=True)
 class Client:
-    """What a kubeconfig gives: where, whom to trust, who we are."""
+    """The content of a kubeconfig: address, authority, our identity."""
 
     url: str
     tls: ssl.SSLContext
@@ -175,7 +175,7 @@ def test_a_lease_is_believed_for_four_periods_after_the_last_renewal() -> None:
     assert not held.is_fresh(renewed + 40.1)
 
 
-def test_a_node_whose_kubelet_is_gone_becomes_unknown_after_a_while(small: Lab) -> None:
+def test_a_node_without_a_kubelet_becomes_unknown_after_a_while(small: Lab) -> None:
     asked = client(small)
     asked.until_ready("True")
     small.ssh(NODE, "systemctl stop kubelet")
@@ -283,7 +283,7 @@ def test_times_are_the_nodes_own_clocks(small: Lab) -> None:
     assert asked.ready()[0] == "True", "the node controller goes by its own clock"
 
 
-def test_who_has_no_rights_is_told_so(small: Lab) -> None:
+def test_missing_rights_are_refused(small: Lab) -> None:
     asked = client(small)
     stranger = Client(asked.url, asked.tls, "nobody")
     code, refusal = stranger.ask("/api/v1/nodes")

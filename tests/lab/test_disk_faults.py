@@ -140,7 +140,7 @@ def test_a_revert_needs_no_room(small: Lab) -> None:
     assert extra(small, NODE) == before
 
 
-def test_a_sick_change_on_a_disk_that_filled_up_takes_itself_back(small: Lab) -> None:
+def test_an_unhealthy_change_on_a_full_disk_reverts_itself(small: Lab) -> None:
     before = extra(small, NODE)
     small.fault(NODE, kubelet_faults.NEVER_HEALTHY)
     small.fault(NODE, disk.FULL, at=disk.RECEIPT, add=True)
@@ -158,7 +158,7 @@ def test_the_guard_needs_no_room_either(small: Lab) -> None:
     assert extra(small, NODE) == before
 
 
-def test_a_disk_that_turns_read_only_while_armed_is_taken_back_when_it_can_be_written_again(small: Lab) -> None:
+def test_a_change_on_a_disk_that_turns_read_only_while_armed_is_reverted_once_it_is_writable(small: Lab) -> None:
     before = extra(small, NODE)
     guard = brief_guard(small, NODE)
     small.fault(NODE, disk.READ_ONLY, at=disk.SWITCH)

@@ -168,7 +168,7 @@ def test_an_api_that_is_away_during_a_drain_has_forgotten_nothing(subject: OnLab
     assert subject.cluster.uncordon(FIRST, "", TOKEN, SECONDS) is Cordon.NONE
 
 
-def test_who_has_no_rights_is_told_which(subject: OnLab) -> None:
+def test_missing_rights_are_named(subject: OnLab) -> None:
     pod = subject.pods()[subject.pod]
     control.ask(subject.lab.directory, {"op": "api", "kind": api.FORBIDDEN})
     with pytest.raises(RemoteError, match='cannot get resource "nodes"'):

@@ -58,7 +58,7 @@ def extra(lab: Lab, node: str) -> bytes:
     return (lab.root(node) / EXTRA.lstrip("/")).read_bytes()
 
 
-def test_the_agents_whole_way_and_nothing_left(small: Lab) -> None:
+def test_a_whole_transaction_of_the_agent_leaves_nothing(small: Lab) -> None:
     before = extra(small, "lab-01")
     snapshot = agent_call.snapshot(PROGRAM, unit="kubelet.service", sudo=True, deadline=60, healthz_port=10248)
     until(lambda: "healthz ok" in small.verb("lab-01", snapshot), 60, "its kubelet has started")
@@ -128,7 +128,7 @@ def test_never_healthy_reverts_itself(small: Lab) -> None:
     small.until_state("lab-01", "running")
 
 
-def test_sick_in_soak_after_the_confirm_and_well_after_the_revert(small: Lab) -> None:
+def test_unhealthy_in_soak_after_the_confirm_and_healthy_after_the_revert(small: Lab) -> None:
     small.fault("lab-01", kubelet_faults.SICK_IN_SOAK, 0.5)
     small.verb("lab-01", apply(small, "lab-01"))
     assert small.state("lab-01") == "running"
@@ -154,7 +154,7 @@ def test_deaf_in_soak(small: Lab) -> None:
     assert "healthz timeout" in small.verb("lab-01", measured)
 
 
-def test_an_unconfirmed_change_is_taken_back_by_the_guard(small: Lab) -> None:
+def test_the_guard_reverts_an_unconfirmed_change(small: Lab) -> None:
     before = extra(small, "lab-01")
     small.verb("lab-01", apply(small, "lab-01", guard=brief_guard(small, "lab-01")))
     assert extra(small, "lab-01") == NEW
@@ -163,7 +163,7 @@ def test_an_unconfirmed_change_is_taken_back_by_the_guard(small: Lab) -> None:
     small.until_state("lab-01", "running")
 
 
-def test_a_power_cut_while_armed_is_taken_back_at_boot(small: Lab) -> None:
+def test_an_armed_change_is_reverted_at_boot_after_a_power_cut(small: Lab) -> None:
     before = extra(small, "lab-01")
     boot_id = small.ssh("lab-01", "cat $ROLLOUT_ROOT/proc/sys/kernel/random/boot_id").stdout
     small.verb("lab-01", apply(small, "lab-01"))

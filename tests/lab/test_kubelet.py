@@ -80,7 +80,7 @@ def test_a_missing_configuration_is_fatal() -> None:
 
 @pytest.mark.parametrize("version", ["1.20.15", "1.23.17", "1.27.3"])
 @pytest.mark.parametrize("lines", ["serialiseImagePulls: false", "MaxPods: 5", "maxPods: 5\nmaxPods: 6"])
-def test_what_the_strict_decoder_refuses_is_said_and_ignored(version: str, lines: str) -> None:
+def test_fields_that_the_strict_decoder_refuses_are_logged_and_ignored(version: str, lines: str) -> None:
     begun = start(version, config=f"{CONFIG}{lines}\n")
     assert begun.status is None
     assert "lenient decoding" in begun.journal[0]

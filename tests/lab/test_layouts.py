@@ -1,4 +1,4 @@
-"""What lies on nodes of each kind lets a kubelet of that version start, and says nothing it would complain about."""
+"""The files of each kind of node let a kubelet of that version start without warnings."""
 
 from __future__ import annotations
 

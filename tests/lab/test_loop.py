@@ -1,4 +1,4 @@
-"""The lab's one thread: who is called when a descriptor has something to read."""
+"""The lab's one thread: which handler is called when a descriptor is readable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rollout.lab.loop import Loop
 
 
 def test_a_descriptor_that_is_given_away_again_does_not_inherit_the_news_of_the_old_one() -> None:
-    """A pipe is read, a neighbour with news is closed, and its number goes to somebody who has none: nobody calls him."""
+    """One pipe's handler closes another readable pipe, and its number is reused: the new owner's handler is not called."""
     loop = Loop()
     pipes = [os.pipe(), os.pipe()]
     called: list[str] = []

@@ -188,7 +188,7 @@ def test_never_healthy_means_with_another_configuration(machine: LabMachine, tre
     assert healthz(machine, 205) == "ok"
 
 
-def test_sick_in_soak_begins_after_the_confirm(machine: LabMachine, tree: MemoryTree) -> None:
+def test_unhealthy_in_soak_begins_after_the_confirm(machine: LabMachine, tree: MemoryTree) -> None:
     machine.ailments.set(kubelet_faults.SICK_IN_SOAK, machine.services[KUBELET].start.fingerprint, 5)
     tree.write(EXTRA, "KUBELET_EXTRA_ARGS=--v=3\n")
     call(machine, "restart kubelet", 200)

@@ -129,7 +129,7 @@ def test_a_fault_that_comes_later_and_goes_by_itself(small: Lab) -> None:
     assert control.ask(small.directory, {"op": "status"})["faults"] == {}
 
 
-def test_a_fault_that_was_taken_back_before_its_moment_never_strikes(small: Lab) -> None:
+def test_a_fault_that_was_cleared_before_its_moment_never_strikes(small: Lab) -> None:
     small.fault(NODE, faults.DIES, at=disk.RECEIPT)
     small.clear(NODE)
     assert any(line.startswith("healthy yes") for line in small.verb(NODE, apply(small, NODE)))

@@ -130,7 +130,7 @@ def test_docker_reads_its_file_anew_at_a_sighup_or_goes_on_with_the_old_one() ->
     assert machine.services[DOCKER].pid == pid
 
 
-def test_who_does_not_know_sighup_dies_of_it() -> None:
+def test_a_process_without_a_sighup_handler_dies_of_it() -> None:
     machine, _, _ = node("containerd")
     assert call(machine, f"kill -s HUP --kill-who=main {CONTAINERD}", 200) == 0
     assert call(machine, "is-active containerd", 200.1) == 3
@@ -171,7 +171,7 @@ def test_a_restart_cancels_it(unit: str) -> None:
     assert (machine.pulling, host.layers) == (False, set())
 
 
-def test_a_node_whose_kubelet_is_down_pulls_nothing() -> None:
+def test_a_node_without_a_running_kubelet_pulls_nothing() -> None:
     machine, _, host = node("containerd")
     call(machine, "stop kubelet", 200)
     machine.pull(201)
@@ -208,7 +208,7 @@ def test_a_snapshot_of_each_kind(lab: Lab, name: str, services: set[str], path: 
 
 @pytest.mark.process
 @pytest.mark.parametrize(("name", "image"), [("lab-03", "(unnamed)"), ("lab-04", pulls.IMAGE), ("lab-05", pulls.IMAGE)])
-def test_the_fault_is_seen_by_the_agent_until_it_is_mended(lab: Lab, name: str, image: str) -> None:
+def test_the_agent_sees_the_fault_until_it_ends(lab: Lab, name: str, image: str) -> None:
     lab.fault(name, "pulling")
     assert read(lab, name).measurement.pulls == (image,)
     lab.clear(name)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
 
 
 class LateChannel(paramiko.Channel):
-    """Its input, and the end of it, come in right after somebody has looked whether there is any."""
+    """The input and its end arrive right after the check for input."""
 
     def __init__(self, text: bytes) -> None:
         super().__init__(1)
@@ -33,7 +33,7 @@ class LateChannel(paramiko.Channel):
         return bytes(self.in_buffer.read(nbytes))
 
     def send_exit_status(self, status: int) -> None:
-        """To nobody: there is no connection."""
+        """Discarded: there is no connection."""
 
     def close(self) -> None:
         """There is none."""

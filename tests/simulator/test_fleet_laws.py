@@ -1,4 +1,4 @@
-"""The laws as the model nodes see them: each is broken once on purpose, and what is let pass is no more than it says."""
+"""The laws as the model nodes see them: each is broken once on purpose, and allowed effects pass."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ GUARD = 30.0
 
 
 class Site:
-    """Four nodes in two racks, and whoever watches them."""
+    """Four nodes in two racks, and their checks."""
 
     def __init__(self) -> None:
         self.timeline = Timeline()
@@ -101,14 +101,14 @@ def test_a_machine_that_is_off_or_stands_still_is_away_by_itself(
     assert not is_away(site.nodes["a-1"])
 
 
-def test_who_thaws_before_its_guards_time_is_our_doing_again(site: Site) -> None:
+def test_a_node_that_thaws_before_its_guard_fires_counts_again(site: Site) -> None:
     site.arm("a-1")
     site.nodes["a-1"].freeze(5.0)
     site.timeline.run(site.timeline.now + 6)
     assert is_away(site.nodes["a-1"])
 
 
-def test_who_stood_still_through_its_guards_time_is_away_by_itself_until_it_is_changed_again(site: Site) -> None:
+def test_a_node_frozen_past_its_guards_time_is_away_by_itself_until_it_is_changed_again(site: Site) -> None:
     node, started = site.nodes["a-1"], []
     site.arm("a-1")
     node.freeze(2 * GUARD)
@@ -133,7 +133,7 @@ def test_one_more_in_a_rack_than_its_limit_is_seen(site: Site) -> None:
 def test_one_more_in_flight_than_the_limit_is_seen(site: Site) -> None:
     for name in NAMES:
         site.nodes[name].cordoned = True
-    with pytest.raises(LawBrokenError, match="law 4: 4 nodes away in the fleet, a-1 among them; the limit is 3"):
+    with pytest.raises(LawBrokenError, match="law 4: 4 nodes away in the fleet, including a-1; the limit is 3"):
         site.restart("a-1")
 
 
@@ -149,7 +149,7 @@ def test_more_restarts_within_a_second_than_the_pace_are_seen(site: Site) -> Non
         site.restart("b-1", asked_at=0.93, why="asked")
 
 
-def test_what_a_node_does_by_itself_takes_nobodys_pace(site: Site) -> None:
+def test_a_restart_by_the_node_itself_does_not_count_for_the_pace(site: Site) -> None:
     for _ in range(9):
         site.watch.restarted(site.nodes["a-1"], Restart(0.0, "guard"))
 
@@ -168,7 +168,7 @@ def test_a_restart_with_pods_on_a_drained_node_is_seen(site: Site) -> None:
 CONFIRM = Ask("a-1", Verb.CONFIRM, 3, "r1-1", 1)
 
 
-def test_a_confirm_whose_measurement_is_not_written_down_or_did_not_pass_is_seen(site: Site) -> None:
+def test_a_confirm_without_a_durable_passed_measurement_is_detected(site: Site) -> None:
     sender = Sender("r1", ORDER, take_over=False, listens=lambda: True, now=lambda: 0.0)
     with pytest.raises(LawBrokenError, match="law 2: a confirm reached a-1 before its journal entry was durable"):
         site.watch.begun(sender, CONFIRM, site.journal)
@@ -193,9 +193,7 @@ def test_a_controller_that_asks_on_after_it_was_fenced_is_seen(site: Site) -> No
     discipline.submitted(replace(CONFIRM, node="b-1"))
     discipline.settled()
     discipline.on_event(fenced, state, state)
-    with pytest.raises(
-        LawBrokenError, match="law 7: a-1 said that another run has it, and b-1 is still asked to confirm"
-    ):
+    with pytest.raises(LawBrokenError, match="law 7: a-1 reported another run's claim, and b-1 still gets confirm"):
         discipline.submitted(replace(CONFIRM, node="b-1"))
 
 
@@ -204,7 +202,7 @@ def test_a_node_released_after_a_gate_that_did_not_pass_is_seen(site: Site) -> N
     discipline = Discipline(site.journal, "r1", told=0)
     soaking = running(Phase.SOAKING)
     discipline.on_event(WaveJudged(1.0, 0, Verdict.UNKNOWN, "down"), soaking, soaking)
-    with pytest.raises(LawBrokenError, match="law 5: the gates of wave 0 said unknown, and b-1 is released"):
+    with pytest.raises(LawBrokenError, match="law 5: the gates of wave 0 returned unknown, and b-1 is released"):
         discipline.submitted(replace(CONFIRM, verb=Verb.APPLY, node="b-1"))
 
 
@@ -282,7 +280,7 @@ def as_it_was(_node: ModelNode) -> None:
     """Nothing was done to it."""
 
 
-UNTRUE = "law 1: the journal says"
+UNTRUE = "law 1: the journal has"
 GUARD_LEFT, CORDON_LEFT, CLAIM_LEFT = (
     f"law 8: {what}" for what in ("a guard is", "a cordon of ours is", "the claim of")
 )
@@ -322,13 +320,13 @@ def test_the_journal_must_say_what_a_node_has_or_that_it_is_owed(
     assert all(text.startswith(law) and "a-1" in text for text, law in zip(said, found, strict=True)), said
 
 
-def test_whose_claim_was_taken_by_another_run_leaves_cordon_and_claim_to_it(site: Site) -> None:
+def test_a_node_claimed_by_another_run_keeps_its_cordon_and_claim(site: Site) -> None:
     site.nodes["a-1"].cordoned = True
     state = running(Phase.ENDED, **{name.replace("-", "_"): REVERTED for name in NAMES})
     assert untruths(replace(state, ending=Ending.CLAIMED), site.nodes) == []
 
 
-def test_a_node_that_nobody_took_back_must_be_named(site: Site) -> None:
+def test_a_node_that_was_not_reverted_must_be_reported(site: Site) -> None:
     kept(site.nodes["a-1"])
     kept(site.nodes["b-1"])
-    assert went_back(site.nodes, frozenset({"b-1"})) == ["law 1: a-1 still has the new files, and nobody names it"]
+    assert went_back(site.nodes, frozenset({"b-1"})) == ["law 1: a-1 still has the new files, and is not reported"]

@@ -1,4 +1,4 @@
-"""A saved plan rehearsed offline: two thousand nodes in seconds, and what is foreseen is what the plan's own words say."""
+"""A saved plan rehearsed offline: two thousand nodes in seconds, and the result matches the plan's text."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_whole_shipped_cluster_is_rehearsed_in_seconds(plan: Plan) -> None:
     assert all(peak.limit is not None and peak.most <= peak.limit for peak in racks)
 
 
-def test_nodes_that_fall_sick_halt_it_where_the_budget_says_and_go_back(plan: Plan) -> None:
+def test_unhealthy_nodes_halt_it_at_the_budget_and_are_reverted(plan: Plan) -> None:
     wave = plan.waves[-1].name
     begins = next(moment.at for moment in rehearse(plan).moments if f"wave {wave} begins" in moment.words)
     at = round(begins) + 10
@@ -85,7 +85,7 @@ def test_a_killed_controller_is_followed_by_the_next_and_nothing_is_lost(plan: P
     assert any("resumes" in moment.words for moment in found.moments)
 
 
-def test_who_cannot_be_reached_any_more_is_owed(plan: Plan) -> None:
+def test_an_unreachable_node_is_pending_recovery(plan: Plan) -> None:
     gone = plan.waves[-1].nodes[-1]
     found = rehearse(plan, f"{gone}: unreachable from 30s")
     assert found.owed == gone
@@ -105,7 +105,7 @@ WRONG = [
     ("rack02: 3% unhealthy att 10m", 22, "fault-time", "did you mean `at`?"),
     ("rack02: 3% unhealthy at ten", 25, "fault-time", ""),
     ("rack02: 0% unhealthy", 9, "fault-share", ""),
-    ("rack02:", 8, "fault-unknown", "what happens is missing"),
+    ("rack02:", 8, "fault-unknown", "the fault is missing"),
     ("controller: 2 killed", 12, "fault-share", ""),
     ("controller: unhealthy", 13, "fault-unknown", "killed, interrupted"),
     (": unhealthy", 1, "fault-without-place", ""),
@@ -113,7 +113,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("said", "column", "reference", "words"), WRONG, ids=[said for said, *_ in WRONG])
-def test_what_cannot_be_meant_is_told_with_its_column(
+def test_invalid_faults_are_reported_with_their_column(
     plan: Plan, said: str, column: int, reference: str, words: str
 ) -> None:
     with pytest.raises(InputError) as told:
@@ -124,7 +124,7 @@ def test_what_cannot_be_meant_is_told_with_its_column(
     assert words in str(problem)
 
 
-def test_every_fault_that_cannot_be_meant_is_told_at_once(plan: Plan) -> None:
+def test_all_invalid_faults_are_reported_at_once(plan: Plan) -> None:
     with pytest.raises(InputError) as told:
         rehearse(plan, "rack02: unhealty", "rack01: slow", "rack02: sick")
     assert [problem.place.file for problem in told.value.problems if problem.place] == ["--fault 1", "--fault 3"]

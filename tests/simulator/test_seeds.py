@@ -64,7 +64,7 @@ def test_an_agent_that_is_killed_anywhere_in_an_apply_or_a_confirm_leaves_its_no
 
 
 def test_a_restart_that_fails_in_the_revert_fails_its_node_until_it_is_seen() -> None:
-    """Its gates fail, so it goes back; its kubelet's process stays as it is."""
+    """Its gates fail, so it reverts; its kubelet's process is unchanged."""
     sick = _of_a_node(58, FaultKind.SICK_AFTER_CHANGE)
     kept = _of_a_node(58, FaultKind.RESTART_FAILS, lasting=250.0)
     played = Play(replace(scenario(58), faults=(sick, kept))).run()

@@ -53,7 +53,7 @@ def test_a_broken_law_is_shrunk_to_what_breaks_it(monkeypatch: pytest.MonkeyPatc
         assert not law_of(Play(replace(found, faults=without)).run().broken), f"{fault} has no part in it"
 
 
-def test_a_seed_is_told_with_the_faults_that_matter_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seed_is_reported_with_the_relevant_faults_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LawWatch, "restarted", intolerant)
     order = drawn_order(dice_of(1))
     name = next(iter(order.nodes))

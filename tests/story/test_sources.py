@@ -107,7 +107,7 @@ def test_an_emergency_does_not_need_the_api_server_that_lists_the_nodes(small: S
     small.fault("api", "api-down")
     done = small.rollout(*emergency)
     assert done.code == 0, done.out + done.err
-    assert "its nodes as of 20" in done.err
+    assert "using its node list of 20" in done.err
     assert not any(small.is_new(name) for name in NODES)
     kept = next((small.folder / ".rollout").glob("nodes-*.json"))
     assert kept.stat().st_mode & 0o777 == 0o600
@@ -128,9 +128,9 @@ def test_commands_that_finish_or_revert_a_run_do_not_need_the_api_server_that_li
         assert again.wait(PATIENCE) == 0
     assert all(small.is_new(name) for name in NODES)
     looked = small.rollout("verify", "--cluster", "small")
-    assert (looked.code, looked.err.count("its nodes as of 20")) == (0, 1), looked.out + looked.err
+    assert (looked.code, looked.err.count("using its node list of 20")) == (0, 1), looked.out + looked.err
     back = small.rollout("rollback", str(small.rollout("status", "-o", "json").json()["run"]), "--yes")
-    assert (back.code, back.err.count("its nodes as of 20")) == (0, 1), back.out + back.err
+    assert (back.code, back.err.count("using its node list of 20")) == (0, 1), back.out + back.err
     assert not any(small.is_new(name) for name in NODES)
     assert small.rollout("plan", "--cluster", "small").code == 2
 

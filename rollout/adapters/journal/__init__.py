@@ -1,7 +1,7 @@
 """The journal in a database, through SQLAlchemy Core: a file of SQLite by default, a PostgreSQL for a team.
 
-The only package that knows the databases. ``SqlJournal`` is all of it to the rest of the program; ``is_there`` asks
-without making one.
+The only package that knows the databases. The rest of the program uses ``SqlJournal``; ``is_there`` checks for a
+journal without creating one.
 """
 
 from rollout.adapters.journal.address import PostgresUrl

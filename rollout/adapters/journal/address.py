@@ -1,7 +1,7 @@
 """Where a journal is: in a folder of this machine, or in a PostgreSQL that several machines share.
 
-An address holds no password. It stands in process lists and shell histories; a password stands in PGPASSFILE
-(~/.pgpass) or behind a service, where libpq finds it by itself.
+An address contains no password, because it shows up in process lists and shell histories. libpq finds passwords by
+itself in PGPASSFILE (~/.pgpass) or in a service.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _SECRETS = frozenset({"password", "sslpassword"})
 
 @dataclass(frozen=True, slots=True)
 class PostgresUrl:
-    """``postgresql://user@host/database?…``, as libpq reads it. Made by ``reading`` only."""
+    """``postgresql://user@host/database?…``, as libpq reads it. Only ``reading`` creates it."""
 
     url: str
 
     @classmethod
     def reading(cls, text: str) -> PostgresUrl:
-        """``UsageError`` for what is none, or holds a password; never repeats one."""
+        """``UsageError`` for an invalid URL or one with a password; the message never repeats the password."""
         try:
             parts = urlsplit(text)
             password, query = (
@@ -38,7 +38,7 @@ class PostgresUrl:
         if password is not None or query & _SECRETS:
             hint = "put it into PGPASSFILE (~/.pgpass), or name a service: postgresql://?service=rollout"
             raise UsageError(
-                "journal-password", "the journal's URL holds a password: everybody could read it", hint=hint
+                "journal-password", "the journal's URL contains a password: other users could read it", hint=hint
             )
         return cls(text)
 
@@ -48,4 +48,4 @@ class PostgresUrl:
 
 
 def _no_url() -> UsageError:
-    return UsageError("journal-url", "--journal is no PostgreSQL URL", hint="postgresql://user@host/database")
+    return UsageError("journal-url", "--journal is not a PostgreSQL URL", hint="postgresql://user@host/database")

@@ -1,4 +1,4 @@
-"""The journal's database: how it is opened, written and read, and what its errors mean."""
+"""The journal's database: opening, writing, reading, and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ADDRESS = "check the user, the password and the database of the journal's addre
 class Database:
     """In a folder, or at a PostgreSQL. Thread-safe; every write is durable before it returns.
 
-    Opening it makes the tables where there are none, and brings older ones up to date.
+    Opening it creates missing tables and upgrades older ones.
     """
 
     def __init__(self, place: Path | PostgresUrl, revisions: Revisions = SHIPPED) -> None:
@@ -38,7 +38,7 @@ class Database:
         with self.reading(_UNUSABLE, "the journal cannot be opened") as connection:
             due = schema.is_due(connection, revisions)
         if due:
-            with self.writing(_UNUSABLE, "the journal cannot be made or brought up to date") as connection:
+            with self.writing(_UNUSABLE, "the journal cannot be created or upgraded") as connection:
                 if self._store.alone:
                     connection.exec_driver_sql(self._store.alone)
                 schema.bring_up(connection, revisions, self.now(), self._store.keep)
@@ -47,21 +47,21 @@ class Database:
         self._store.engine.dispose()
 
     def now(self) -> sa.ColumnElement[float]:
-        """Seconds since the epoch by the database's own clock: machines need not agree."""
+        """Epoch seconds by the database's own clock: clocks of machines may differ."""
         return self._store.now()
 
     @contextmanager
     def writing(self, reference: str, message: str) -> Iterator[sa.Connection]:
-        """One durable transaction. Failing is ``StateError`` ``reference``.
+        """One durable transaction. A failure raises ``StateError`` with ``reference``.
 
-        SQLite holds the write lock from its start; on PostgreSQL rows are locked by who reads them to change them.
+        SQLite holds the write lock from the start; on PostgreSQL a read for update locks its rows.
         """
         with self._translated(reference, message), self._store.engine.connect() as connection:
             connection.exec_driver_sql(self._store.begin)
             try:
                 yield connection
             except BaseException:
-                with suppress(sa.exc.SQLAlchemyError):  # a lost connection has rolled back by itself
+                with suppress(sa.exc.SQLAlchemyError):  # a lost connection rolls back by itself
                     connection.exec_driver_sql("ROLLBACK")
                 raise
             connection.exec_driver_sql("COMMIT")
@@ -79,12 +79,14 @@ class Database:
 
 @contextmanager
 def _translated(store: Store, reference: str, message: str) -> Iterator[None]:
-    """What may go well a moment later is ``journal-away``, but for what is not tried again (``journal-unusable``)."""
+    """Errors that may pass are ``journal-away``; errors that a retry cannot fix are ``journal-unusable``."""
     try:
         yield
     except sa.exc.SQLAlchemyError as exc:
         text = " ".join(f"{message}: {exc.__cause__ or exc}".split())
-        if reference != AWAY and store.denied(exc):  # who has written before waits: its password was right a moment ago
+        if reference != AWAY and store.denied(
+            exc
+        ):  # after a successful write, wait: the password was right a moment ago
             raise StateError(_UNUSABLE, text, hint=_ADDRESS) from exc
         if reference != _UNUSABLE:
             reference = AWAY if store.away(exc) else _UNUSABLE if reference == AWAY else reference
@@ -92,7 +94,7 @@ def _translated(store: Store, reference: str, message: str) -> Iterator[None]:
 
 
 def is_there(place: Path | PostgresUrl) -> bool:
-    """Whether there is a journal; asking makes none."""
+    """Whether there is a journal; the check creates none."""
     if isinstance(place, Path):
         return (place / FILE).exists()
     store = _store(place)

@@ -1,8 +1,8 @@
-"""The heads of runs' chains outside of the database: who changes the database alone is found out.
+"""The heads of runs' hash chains, kept outside the database: changes to the database alone are detected.
 
-A chain shows a change in its middle. Its end shows nothing: events that are cut off at the tail leave a shorter chain that
-is whole. So the head (number and hash of the last event) also stands in a file, one for each run, written after the events are.
-It may be behind the database, after a power cut or where another machine writes, and is never before it.
+A chain reveals a change in its middle, but not a cut at its tail: the shorter chain is still valid. So the head (number
+and hash of the last event) is also in a file, one for each run, written after the events. The file may be behind the
+database, after a power cut or when another machine writes, but never ahead of it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from rollout.core.run.journal_codec import GENESIS, chain
 from rollout.core.text import json_text
 
 Head = tuple[int, str]
-"""The number and the hash of the last event of a run; number 0: of its header."""
+"""The number and hash of the last event of a run; number 0 is its header."""
 
 FOLDER = "heads"
 
 
 def beginning(header: RunHeader) -> str:
-    """The hash that a run's chain begins with: over all that was fixed before its first event.
+    """The first hash of a run's chain: over everything that was fixed before its first event.
 
-    Who changes a row may leave a value of another type there: SQLite keeps what it is given.
+    A changed row may contain a value of another type, because SQLite stores any type.
     """
     plan = header.plan if isinstance(header.plan, bytes) else repr(header.plan).encode()
     at = float(header.at) if isinstance(header.at, (int, float)) else header.at
-    version = (header.version,) if header.version else ()  # older versions wrote none, and hashed none
+    version = (header.version,) if header.version else ()  # older versions neither wrote nor hashed it
     fields = (
         header.run,
         header.cluster,
@@ -44,12 +44,12 @@ def beginning(header: RunHeader) -> str:
     )
     texts = [
         repr(str(field) if isinstance(field, str) else field) for field in fields
-    ]  # a word of an enum is read back as a text
+    ]  # an enum value is read back as text
     return chain(GENESIS, f"{hashlib.sha256(plan).hexdigest()} {json.dumps(texts)}")
 
 
 class Heads:
-    """In ``folder``; ``None``: none are kept."""
+    """Heads in ``folder``; ``None``: no heads are kept."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder / FOLDER if folder else None
@@ -58,7 +58,7 @@ class Heads:
         return self._folder / quote(run, safe="") if self._folder else None
 
     def keep(self, run: str, head: Head) -> None:
-        """What cannot be kept is no reason to stop a run: an older head is true as well."""
+        """A failed write does not stop the run: an older head is also valid."""
         path = self.file(run)
         if path is None:
             return
@@ -70,7 +70,7 @@ class Heads:
             fresh.replace(path)
 
     def kept(self, run: str) -> Head | None:
-        """``None``: none was kept, or none that can be read."""
+        """``None`` when no head was kept, or it cannot be read."""
         path = self.file(run)
         try:
             found = json_text.parse(path.read_text(encoding="ascii")) if path else None

@@ -1,5 +1,5 @@
 """Runs, their events, leases, requests and notes. Bodies of events are text and hashes chain them (see
-``core.run.journal_codec.chain``): a journal that was changed or lost a line is refused, never guessed at.
+``core.run.journal_codec.chain``): a journal with a changed or missing line is refused.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from rollout.core.run.requests import Request
 from rollout.core.text import json_text
 from rollout.errors import StateError
 
-# How runs ended, one row a run: written with its last event, read by whatever version comes later.
+# How runs ended, one row per run: written with its last event, readable by later versions.
 
 
 def put(connection: sa.Connection, run: str, events: int, summary: RunSummary) -> None:
-    """In place of an earlier one: a run that is resumed ends again."""
+    """Replaces an earlier summary: a resumed run ends again."""
     connection.execute(sa.delete(SUMMARIES).where(SUMMARIES.c.run == run))
     connection.execute(
         sa.insert(SUMMARIES).values(
@@ -47,7 +47,7 @@ def put(connection: sa.Connection, run: str, events: int, summary: RunSummary) -
 
 
 def get(connection: sa.Connection, run: str, events: int) -> RunSummary | None:
-    """``None`` where there is none that covers all ``events`` of the run."""
+    """``None`` when no summary covers all ``events`` of the run."""
     row = connection.execute(sa.select(SUMMARIES).where(SUMMARIES.c.run == run)).first()
     if row is None or row.events != events:
         return None
@@ -65,18 +65,18 @@ def get(connection: sa.Connection, run: str, events: int) -> RunSummary | None:
 
 
 _WITHDRAWN = "withdrawn-"
-"""What the word of a request that is withdrawn begins with."""
+"""Prefix of the word of a withdrawn request."""
 
 _WAITS = ~REQUESTS.c.word.startswith(_WITHDRAWN)
 
 _OR_HEADER = ", or its header is not"
-_NODES_KNOW = "the nodes know where they stand: `rollout rollback --cluster C --emergency` needs no journal"
+_NODES_KNOW = "`rollout rollback --cluster C --emergency` works from the nodes' receipts, without the journal"
 
 
 class SqlJournal:
-    """See ``app.ports.Journal``. ``place`` is a folder, which is made 0700, with ``journal.db`` in it, or a PostgreSQL.
+    """See ``app.ports.Journal``. ``place`` is a folder (created 0700, with ``journal.db`` in it) or a PostgreSQL.
 
-    ``beside`` is a folder of this machine where the heads of chains are kept too; the journal's own, if it has one.
+    ``beside`` is the folder of this machine for the heads of chains; by default the journal's own folder, if any.
     """
 
     def __init__(self, place: Path | PostgresUrl, beside: Path | None = None) -> None:
@@ -93,7 +93,7 @@ class SqlJournal:
     # Runs and their events.
 
     def begin(self, header: RunHeader) -> None:
-        message = "the run could not be written down; nothing was done"
+        message = "the run could not be recorded; nothing was done"
         with self._database.writing("journal-unusable", message) as connection:
             connection.execute(
                 sa.insert(RUNS).values(
@@ -112,11 +112,11 @@ class SqlJournal:
         self._kept.keep(header.run, (0, beginning(header)))
 
     def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
-        """After ``journal-away`` nobody knows whether it was written: the same events may be given again, and are there once.
+        """After ``journal-away`` the write may have succeeded: a retry with the same events stores them only once.
 
-        A lease has one writer, so it knows the head it adds to; the hash of the new head tells whether they are there.
+        A lease has one writer, so the head is known; the hash of the new head shows whether the events are stored.
         """
-        with self._database.writing(AWAY, "an event could not be written down") as connection:
+        with self._database.writing(AWAY, "an event could not be recorded") as connection:
             self._leases.check(connection, run)
             found = self._head(connection, run)
             before = self._heads.setdefault(run, found)
@@ -136,7 +136,7 @@ class SqlJournal:
 
     def acquire(self, cluster: str, run: str) -> None:
         self._leases.acquire(cluster, run)
-        self._heads.pop(run, None)  # others may have written since
+        self._heads.pop(run, None)  # others may have written meanwhile
 
     def header(self, run: str) -> RunHeader:
         for header in self.runs():
@@ -145,7 +145,7 @@ class SqlJournal:
         raise StateError("no-such-run", f"the journal has no run {run!r}", hint="`rollout status` lists the runs")
 
     def events(self, run: str, after: int = 0) -> tuple[str, ...]:
-        kept = self._kept.kept(run)  # before the database is read: a controller writes there first
+        kept = self._kept.kept(run)  # before reading the database: a controller writes the database first
         columns = sa.select(EVENTS.c.number, EVENTS.c.body, EVENTS.c.hash)
         query = columns.where((EVENTS.c.run == run) & (EVENTS.c.number >= after)).order_by(EVENTS.c.number)
         with self._database.reading() as connection:
@@ -166,18 +166,18 @@ class SqlJournal:
         return tuple(bodies)
 
     def _check_kept(self, run: str, kept: Head | None, last: int, hashes: Mapping[int, str]) -> None:
-        """Whether the head that is kept outside of the database is in the chain."""
+        """Raises unless the head outside the database is in the chain."""
         if kept is None:
             return
         number, hashed = kept
         file = self._kept.file(run)
         restored = f"was the journal restored from a backup? Then move {file} away and run the command again; if not: {_NODES_KNOW}"
         if number > last:
-            message = f"the last events of {run} are missing: there are {last}, and {file} knows of {number}"
+            message = f"the last events of {run} are missing: the journal has {last}, {file} records {number}"
             raise _broken(message, restored)
         if number in hashes and hashes[number] != hashed and (number or last == 0):
             what, hint = (f"event {number}", restored) if number else ("the header", _NODES_KNOW)
-            raise _broken(f"{what} of {run} is not the one that was written: {file} knows of another", hint)
+            raise _broken(f"{what} of {run} is not the one that was written: {file} records another", hint)
 
     def head(self, run: str) -> tuple[int, str]:
         with self._database.reading() as connection:
@@ -197,7 +197,7 @@ class SqlJournal:
             return tuple(RunHeader(*row[1:]) for row in connection.execute(query))
 
     def highest_counter(self, cluster: str) -> int:
-        """Of the runs begun here; a node that knows a higher one says so when it is claimed."""
+        """Highest counter of the runs in this journal; a node with a higher one reports it when it is claimed."""
         query = sa.select(sa.func.max(RUNS.c.counter)).where(RUNS.c.cluster == cluster)
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar() or 0)
@@ -219,7 +219,7 @@ class SqlJournal:
             connection.execute(sa.insert(NOTES).values(cluster=cluster, at=note.at, who=note.who, text=note.text))
 
     def note(self, cluster: str, note: Note) -> None:
-        with self._database.writing("journal-unusable", "the note could not be written down") as connection:
+        with self._database.writing("journal-unusable", "the note could not be recorded") as connection:
             connection.execute(sa.insert(NOTES).values(cluster=cluster, at=note.at, who=note.who, text=note.text))
 
     def notes(self, cluster: str) -> tuple[Note, ...]:
@@ -227,11 +227,11 @@ class SqlJournal:
         with self._database.reading() as connection:
             return tuple(Note(*row) for row in connection.execute(query.order_by(NOTES.c.number)))
 
-    # What other terminals ask of a run.
+    # Requests of other terminals to a run.
 
     def ask(self, run: str, word: str, who: str, reason: str, revert: str) -> int:
         values = {"run": run, "word": word, "who": who, "reason": reason, "revert": revert, "at": time.time()}
-        with self._database.writing("journal-unusable", "the request could not be written down") as connection:
+        with self._database.writing("journal-unusable", "the request could not be recorded") as connection:
             key = connection.execute(sa.insert(REQUESTS).values(values)).inserted_primary_key
         return int(key[0]) if key else 0
 
@@ -242,7 +242,7 @@ class SqlJournal:
             return tuple(Request(*row) for row in connection.execute(query.order_by(REQUESTS.c.number)))
 
     def withdraw(self, request: int) -> None:
-        """It stays written down, who said what and why; its word is one that no version knows."""
+        """The record stays, with author and reason; its word becomes one that no version knows."""
         change = sa.update(REQUESTS).where((REQUESTS.c.number == request) & _WAITS)
         with self._database.writing("journal-unusable", "the request could not be withdrawn") as connection:
             connection.execute(change.values(word=_WITHDRAWN + REQUESTS.c.word))
@@ -253,7 +253,7 @@ def _broken(message: str, hint: str = _NODES_KNOW) -> StateError:
 
 
 def _start(first: tuple[int, str, str], after: int, header: str) -> str:
-    """What the first of these events is chained to: the one before it, or the header. Chains of older versions began with nothing."""
+    """The hash that these events chain to: the previous event or the header. Older versions' chains began empty."""
     number, body, hashed = first
     if number == after:
         return hashed
@@ -261,17 +261,15 @@ def _start(first: tuple[int, str, str], after: int, header: str) -> str:
 
 
 def _insert(connection: sa.Connection, rows: Sequence[Mapping[str, object]]) -> None:
-    """Of a connection that was lost in its commit, the database may end that commit only now, after we have looked."""
+    """The database may finish the commit of a lost connection late, after our check."""
     try:
         connection.execute(sa.insert(EVENTS), rows)
     except sa.exc.IntegrityError as exc:
-        raise StateError(
-            AWAY, "an event was written by a connection that had been lost; it is looked at again"
-        ) from exc
+        raise StateError(AWAY, "an event was written by a connection that had been lost; checking again") from exc
 
 
 def _chained(run: str, head: Head, events: Sequence[str]) -> tuple[Head, list[dict[str, object]]]:
-    """Events as rows behind ``head``, and the head they make."""
+    """Events as rows after ``head``, and the new head."""
     number, hashed = head
     rows: list[dict[str, object]] = []
     for body in events:

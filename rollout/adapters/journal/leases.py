@@ -1,6 +1,6 @@
-"""Leases: one run per cluster at a time, by one living process.
+"""Leases: one run per cluster at a time, held by one living process.
 
-How long a lease has been silent is told by the database's clock, at both ends: machines need not agree on the time.
+The age of a lease is measured with the database's clock at both ends: clocks of machines may differ.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ _INSERT: Mapping[str, Callable[[sa.Table], sqlite.Insert | postgresql.Insert]] =
     "sqlite": sqlite.insert,
     "postgresql": postgresql.insert,
 }
-"""Each has a dialect of "unless there is one"."""
+"""Each database has its own dialect of insert-if-absent."""
 
 
 class Leases:
-    """Whose lease is whose. ``me`` is this process."""
+    """Owners of leases. ``me`` is this process."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.me = this_process()
 
     def acquire(self, cluster: str, run: str) -> None:
-        """Take a cluster's lease, or ``StateError`` ``locked``. Of many at once exactly one has it."""
-        with self._database.writing("journal-unusable", "the lease could not be written down") as connection:
+        """Take a cluster's lease, or ``StateError`` ``locked``. Of concurrent attempts exactly one succeeds."""
+        with self._database.writing("journal-unusable", "the lease could not be recorded") as connection:
             if self._take_free(connection, cluster, run):
                 return
             held = self._held(connection, cluster, lock=True)
             if held is None:
-                raise StateError("locked", f"{cluster} was given back this very moment", hint="say it again")
+                raise StateError(
+                    "locked", f"the lease of {cluster} was released during this attempt", hint="run the command again"
+                )
             if held.owner != self.me and is_alive(held.owner, held.silent):
                 raise StateError(
                     "locked",
@@ -64,9 +66,9 @@ class Leases:
             connection.execute(sa.delete(LEASES).where((LEASES.c.cluster == cluster) & self._mine(run)))
 
     def check(self, connection: sa.Connection, run: str) -> None:
-        """In the very transaction of a write: a controller that slept through its lease writes nothing more.
+        """In the same transaction as a write: a controller whose lease expired writes nothing more.
 
-        The row is locked until the write is done: who takes the lease over waits for it, and sees it.
+        The row is locked until the write is done: a takeover waits for the write and sees it.
         """
         mine = sa.select(LEASES.c.run).where(self._mine(run)).with_for_update(read=True)
         if connection.execute(mine).first() is None:
@@ -86,7 +88,7 @@ class Leases:
         )
 
     def take_away(self, connection: sa.Connection, cluster: str) -> None:
-        """Whoever has it."""
+        """The current holder."""
         connection.execute(sa.delete(LEASES).where(LEASES.c.cluster == cluster))
 
     def _held(

@@ -1,4 +1,4 @@
-"""Who has a lease: one process, named for ever by where it runs, its pid and its start time."""
+"""The owner of a lease: one process, identified for ever by its machine, pid and start time."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ LEASE_SECONDS = 30.0
 """A lease whose heartbeat is older than this, on another machine, may be taken over."""
 
 _DEAD = frozenset({"Z", "X", "x"})
-"""Field 3 of /proc/PID/stat, of what will never run again."""
+"""Field 3 of /proc/PID/stat for processes that will never run again."""
 
 
 def this_process() -> str:
-    """``host:boot.pids:pid:start``. Two machines may have the same name; no two share a boot and its table of processes."""
+    """``host:boot.pids:pid:start``. Two machines may have the same name; no two share a boot and a process table."""
     return f"{_here()}:{os.getpid()}:{_start_time(os.getpid())}"
 
 
 def is_alive(owner: str, silent: float) -> bool:
-    """Whether a lease's owner may still act: its process is there on this machine, or its heartbeat is young."""
+    """Whether a lease's owner may still act: its process exists on this machine, or its heartbeat is recent."""
     if is_here(owner):
         _, pid, started = owner.rsplit(":", 2)
         return _start_time(int(pid)) == started
@@ -27,7 +27,7 @@ def is_alive(owner: str, silent: float) -> bool:
 
 
 def is_here(owner: str) -> bool:
-    """Whether it is a process of this machine, so that we can see whether it lives."""
+    """Whether it is a process of this machine, so that its state can be checked."""
     return owner.rsplit(":", 2)[0] == _here()
 
 
@@ -36,7 +36,7 @@ def machine_of(owner: str) -> str:
 
 
 def _here() -> str:
-    """The host, its boot, and which table of processes: a container has one of its own."""
+    """The host, its boot and its process table: a container has its own."""
     boot = _read("/proc/sys/kernel/random/boot_id").strip()
     try:
         processes = str(Path("/proc/self/ns/pid").stat().st_ino)
@@ -46,9 +46,9 @@ def _here() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """Field 22 of /proc/PID/stat: with the pid it names a process for ever.
+    """Field 22 of /proc/PID/stat: with the pid it identifies a process for ever.
 
-    Empty when there is no such process, or only what is left of it until its parent waits for it: that may be never.
+    Empty when there is no such process, or only a zombie: its parent may never wait for it.
     """
     stat = _read(f"/proc/{pid}/stat")
     if not stat:

@@ -1,8 +1,8 @@
 """PostgreSQL: one journal for several machines. The only module that knows its driver.
 
-Nothing waits for ever: a connection is made within ``CONNECT_SECONDS`` a host, a statement answered within
-``ANSWER_SECONDS`` or its connection is given up, whatever the network does; the server ends statements, waits for locks
-and transactions that stand still before that, so that a frozen controller keeps no other from the lease.
+Nothing waits for ever. A connection takes at most ``CONNECT_SECONDS`` per host. A statement takes at most
+``ANSWER_SECONDS``, or its connection is dropped. Before that the server ends statements, lock waits and idle
+transactions, so that a frozen controller cannot block the lease.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ ANSWER_SECONDS = 10.0
 _LOCK = int.from_bytes(b"rollout", "big")
 _SESSION = {
     "statement_timeout": "8s",
-    "lock_timeout": "7s",  # longer than a transaction may stand still: who takes a lease over waits for that, and has it
+    "lock_timeout": "7s",  # longer than a transaction may be idle: a lease takeover waits for it
     "idle_in_transaction_session_timeout": "4s",
-    "default_transaction_isolation": "read committed",  # each statement sees what was committed, and locked rows anew
+    "default_transaction_isolation": "read committed",  # each statement sees committed data, and rereads locked rows
 }
-_NO_SYNC = "the server does not wait for its disk (fsync = off): an event could be lost with it"
+_NO_SYNC = "the server does not sync to disk (fsync = off): a crash could lose an event"
 _DENIALS = (
     "password authentication failed", "no password supplied", "no pg_hba.conf entry", "authentication failed for user",
     '" does not exist', "is not permitted to log in", "permission denied for database",
@@ -35,7 +35,7 @@ _Result = TypeVar("_Result")
 
 
 class _Bounded(psycopg.Connection[Any]):
-    """Gives itself up when an answer takes longer than ``ANSWER_SECONDS``."""
+    """A connection that closes itself when an answer takes longer than ``ANSWER_SECONDS``."""
 
     def wait(self, gen: PQGen[_Result], interval: float = 0.1, timeout: float | None = None) -> _Result:
         return super().wait(self._in_time(gen), interval, timeout)
@@ -47,7 +47,7 @@ class _Bounded(psycopg.Connection[Any]):
             while True:
                 ready = yield wanted
                 if not ready and time.monotonic() > deadline:
-                    self.pgconn.finish()  # whatever it says later is heard by nobody
+                    self.pgconn.finish()  # a later answer is discarded
                     raise psycopg.OperationalError(f"no answer within {ANSWER_SECONDS:.0f} s")
                 wanted = gen.send(ready)
         except StopIteration as end:
@@ -56,7 +56,7 @@ class _Bounded(psycopg.Connection[Any]):
 
 
 def postgres_store(address: PostgresUrl) -> Store:
-    """Nothing is asked of the server yet."""
+    """Does not contact the server yet."""
 
     def connect() -> _Bounded:
         connection = _Bounded.connect(
@@ -85,7 +85,7 @@ def postgres_store(address: PostgresUrl) -> Store:
 
 
 def _prepare(connection: _Bounded) -> None:
-    """Bounds, and that a commit has reached the disk when it returns: a server or user that says otherwise is overruled."""
+    """Sets limits and durable commits, whatever the settings of the server or user are."""
     connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in _SESSION.items()).encode())
     row = connection.execute("SELECT current_setting('fsync'), current_setting('synchronous_commit')").fetchone()
     fsync, commit = row or ("", "")
@@ -96,14 +96,14 @@ def _prepare(connection: _Bounded) -> None:
 
 
 def _now() -> sa.ColumnElement[float]:
-    """Of this very moment: a transaction's own time is older where it waited for a lock."""
+    """The current time: a transaction's own time is older when it waited for a lock."""
     return sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), sa.Float)
 
 
 def _denied(error: sa.exc.SQLAlchemyError) -> bool:
-    """The server was reached and turns this user, password or database away: trying again changes nothing.
+    """The server answered and refused this user, password or database: a retry cannot help.
 
-    A connection that fails has no SQLSTATE, so its words are read: of several hosts, none may be merely away.
+    A connection that fails has no SQLSTATE, so its message is parsed: of several hosts, none may be merely unreachable.
     """
     said = str(error.__cause__)
     lines = [line for line in said.splitlines() if "connection to server" in line or "FATAL:" in line]
@@ -111,6 +111,6 @@ def _denied(error: sa.exc.SQLAlchemyError) -> bool:
 
 
 def _away(error: sa.exc.SQLAlchemyError) -> bool:
-    """Lost, refused, late, out of room, or a standby that only reads: the server may be another a moment later."""
+    """Lost, refused, late, out of space, or a read-only standby: a failover may fix it."""
     cause = error.__cause__
     return isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError)

@@ -1,8 +1,9 @@
-"""Which shape the journal's tables have, and bringing them to this version's.
+"""The schema revision of the journal's tables, and the upgrade to this version's.
 
-A journal remembers its revision. One without is of the first: it was made before there were others. A newer one is
-refused, an older one brought up to date in one transaction, but never under a controller that is at work: its version
-could not go on. An older file is copied aside first, for the version that can finish what it began. Alembic does that, and is only imported for it; a new journal is made in the newest shape at once.
+A journal stores its revision. A journal without one has the first revision. A newer one is refused. An older one is
+upgraded in one transaction, but never while a controller is at work: its version could not continue. An older file is
+copied first, for the version that can finish its runs. Alembic does the upgrade and is imported only for it. A new
+journal gets the newest schema at once.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ VERSION = sa.Table(
     sa.Column("version_num", sa.String(32), nullable=False),
     sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
-"""Alembic's own table, made as it makes it."""
+"""Alembic's own table, created as Alembic creates it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revisions:
-    """The scripts in ``folder``, and their names, oldest first: known without reading them."""
+    """The scripts in ``folder`` and their names, oldest first; the scripts are not read."""
 
     folder: Path
     known: tuple[str, ...]
@@ -46,20 +47,20 @@ SHIPPED = Revisions(Path(__file__).parent / "migrations", ("0001", "0002"))
 
 
 def is_made(connection: sa.Connection) -> bool:
-    """Whether there are tables of ours."""
+    """Whether our tables exist."""
     return sa.inspect(connection).has_table(RUNS.name)
 
 
 def is_due(connection: sa.Connection, revisions: Revisions) -> bool:
-    """Whether the tables must be made or changed. Changes nothing; ``StateError`` ``journal-newer``."""
+    """Whether the tables must be created or changed. Changes nothing; may raise ``StateError`` ``journal-newer``."""
     return _revision(connection, revisions) != revisions.newest
 
 
 def bring_up(
     connection: sa.Connection, revisions: Revisions, now: sa.ColumnElement[float], keep: Callable[[str], None]
 ) -> None:
-    """Within a transaction in which nobody else does the same. ``keep`` copies an older journal aside first, under a name."""
-    revision = _revision(connection, revisions)  # again: another may have been first
+    """Runs in an exclusive transaction. ``keep`` first copies an older journal under a name."""
+    revision = _revision(connection, revisions)  # checked again: another process may have been first
     if revision == revisions.newest:
         return
     if revision:
@@ -73,19 +74,21 @@ def bring_up(
 
 
 def _revision(connection: sa.Connection, revisions: Revisions) -> str:
-    """Empty where there are no tables of ours yet."""
+    """Empty when our tables do not exist yet."""
     tables = sa.inspect(connection)
     if not tables.has_table(RUNS.name):
         return ""
     written = connection.execute(sa.select(VERSION.c.version_num)).scalar() if tables.has_table(VERSION.name) else None
     revision = str(written or revisions.first)
     if revision not in revisions.known:
-        text = f"the journal was brought to revision {revision} by a newer version of rollout; this one knows {revisions.newest}"
+        text = (
+            f"a newer version of rollout upgraded the journal to revision {revision}; this one knows {revisions.newest}"
+        )
         raise StateError(
             "journal-newer",
             text,
-            hint=f"use that version; a file is kept as it was before, for what this version began: --state FOLDER/before-{revision}; "
-            "the nodes know their way back without a journal",
+            hint=f"use that version; for runs of this version a copy of the file is kept: --state FOLDER/before-{revision}; "
+            "an emergency rollback needs no journal",
         )
     return revision
 
@@ -96,8 +99,8 @@ def _check_nobody_at_work(connection: sa.Connection, now: sa.ColumnElement[float
         if is_alive(held.owner, held.silent):
             raise StateError(
                 "journal-older",
-                f"the journal is an older version's, and run {held.run} on {machine_of(held.owner)} is at work with it",
-                hint="let it end first; then whatever command opens the journal brings it up to date",
+                f"the journal has an older version's schema, and run {held.run} on {machine_of(held.owner)} is using it",
+                hint="let that run end first; then any command that opens the journal upgrades it",
             )
 
 
@@ -107,7 +110,7 @@ def _keep(keep: Callable[[str], None], newest: str) -> None:
     except OSError as exc:
         raise StateError(
             "journal-unusable",
-            f"the journal is an older version's and cannot be copied before it is brought up to date: {exc}",
+            f"the journal has an older version's schema and cannot be copied before its upgrade: {exc}",
         ) from exc
 
 

@@ -18,11 +18,11 @@ _BRIEF = frozenset(
         sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY,
     }
 )  # fmt: skip
-"""Locked by another, no room, a disk that does not answer: each may be over in a moment."""
+"""Locked by another process, no space, a disk that does not answer: each may pass."""
 
 
 def sqlite_store(folder: Path) -> Store:
-    """``folder`` is made 0700."""
+    """``folder`` is created 0700."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = sa.create_engine(f"sqlite:///{folder / FILE}", isolation_level="AUTOCOMMIT")
     sa.event.listen(engine, "connect", _pragmas)
@@ -34,7 +34,7 @@ def sqlite_store(folder: Path) -> Store:
 
 
 def _copy(engine: sa.Engine, aside: Path) -> None:
-    """All that is committed, also while another connection writes, as the journal of the folder ``aside``: 0700, durable."""
+    """Copies all committed data into the folder ``aside`` (0700, durable), also while another connection writes."""
     aside.mkdir(mode=0o700, exist_ok=True)
     fresh = aside / f"{FILE}.new"
     fresh.unlink(missing_ok=True)
@@ -54,7 +54,7 @@ def _pragmas(connection: sa.engine.interfaces.DBAPIConnection, _record: object) 
 
 
 def _now() -> sa.ColumnElement[float]:
-    """The file's clock is this machine's."""
+    """A file uses this machine's clock."""
     return sa.literal(time.time(), sa.Float)
 
 

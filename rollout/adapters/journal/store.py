@@ -1,4 +1,4 @@
-"""What differs between the databases a journal may be in; everything else is the same SQL."""
+"""What differs between the supported databases; everything else is the same SQL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 
 def _keep_nothing(_name: str) -> None:
-    """A server's databases are copied by who runs it."""
+    """The operator of a server makes its backups."""
 
 
 def _never(_error: sa.exc.SQLAlchemyError) -> bool:
@@ -18,11 +18,11 @@ def _never(_error: sa.exc.SQLAlchemyError) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """``begin`` opens a transaction that writes; ``alone`` then lets no other change the tables' shape.
+    """``begin`` opens a writing transaction; ``alone`` then blocks other schema changes.
 
-    ``now`` is seconds since the epoch by the database's own clock, as SQL. ``away`` tells of an error whether the same
-    may go well a moment later, ``denied`` whether it says that the journal's address is wrong: who, with what, or which.
-    ``keep`` copies what is committed aside, under a name, before the tables' shape is changed; ``OSError`` where it cannot.
+    ``now`` is SQL for epoch seconds by the database's own clock. ``away``: a retry after this error may succeed.
+    ``denied``: whether the error means a wrong address (user, password or database). ``keep`` copies all committed data
+    under a name before a schema change; ``OSError`` when it cannot.
     """
 
     engine: sa.Engine

@@ -1,4 +1,4 @@
-"""What the journal's tables hold."""
+"""The journal's tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 META = sa.MetaData()
 COUNTER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-"""Nodes say how high counters go: SQLite's integers have 64 bits anyway."""
+"""Nodes report counters of any size: SQLite's integers have 64 bits anyway."""
 
 RUNS = sa.Table(
     "runs",
@@ -35,7 +35,7 @@ SUMMARIES = sa.Table(
     "summaries",
     META,
     sa.Column("run", sa.String, primary_key=True),
-    sa.Column("events", sa.Integer, nullable=False),  # how many the run had when it ended
+    sa.Column("events", sa.Integer, nullable=False),  # number of events when the run ended
     sa.Column("ended", sa.Float, nullable=False),
     sa.Column("ending", sa.String, nullable=False),
     sa.Column("exit_code", sa.Integer, nullable=False),
@@ -46,7 +46,7 @@ SUMMARIES = sa.Table(
     sa.Column("cordoned", sa.Text, nullable=False),
     sa.Column("reverted", sa.Text, nullable=False),  # JSON: {run: nodeset}
 )
-"""How runs ended, in words that outlive the rules by which their events are read."""
+"""How runs ended, readable by versions that cannot read their events."""
 LEASES = sa.Table(
     "leases",
     META,

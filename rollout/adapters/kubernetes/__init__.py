@@ -1,5 +1,5 @@
-"""The API server, through a kubeconfig: looks only, and asks first whether it may.
+"""The API server, through a kubeconfig. Permissions are checked first.
 
-A client of our own over ``adapters.http``: of the API three GETs and one POST are used, and the usual clients take 0.25
-to 0.6 s to import, follow every kubeconfig into insecurity, and have no deadline for a whole answer.
+Our own client over ``adapters.http``: few requests of the API are used. The usual clients take 0.25 to 0.6 s to
+import, accept insecure kubeconfigs, and have no deadline for a whole answer.
 """

@@ -1,4 +1,4 @@
-"""Requests to one API server as whoever the kubeconfig says; answers as JSON, errors in the server's own words."""
+"""Requests to one API server with the kubeconfig's identity; answers as JSON, errors with the server's message."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from rollout.errors import AwayError, RemoteError
 
 DONE = (200, 201)
 PERSISTS = 15.0
-"""Seconds for which a server may refuse what it said that we may, and be asked again: one that restarts answers 403 to
-everybody until it knows its roles (its RBAC cache is cold), and 401 until it knows its tokens.
+"""Seconds for which a refusal of a granted right is retried. A restarting server answers 403 to everybody until its
+RBAC cache is filled, and 401 until it has loaded its tokens.
 """
 _REFUSALS = (401, 403)
 _REFERENCES = {401: "unauthorized", 403: "forbidden", 404: "not-found", 409: "conflict"}
 
 
 class ApiClient:
-    """Thread-safe. Certificates are read when it is made: ``InputError``."""
+    """Thread-safe. The constructor reads certificates and may raise ``InputError``."""
 
     def __init__(self, connection: ApiAccess, now: Callable[[], float] = time.monotonic) -> None:
         self._connection = connection
@@ -35,35 +35,35 @@ class ApiClient:
         self._lock = threading.Lock()
         plugin = connection.plugin
         self._plugin = PluginCredentials(lambda: ask_plugin(plugin, connection)) if plugin else None
-        self._borne: Credential | None = None  # whose certificate ``_http`` bears
-        self._may = False  # whether the server said that we have the rights that are needed
-        self._refused: dict[str, float] = {}  # since when what was asked is refused
+        self._borne: Credential | None = None  # the credential whose certificate ``_http`` uses
+        self._may = False  # whether the server confirmed the needed rights
+        self._refused: dict[str, float] = {}  # start of the current series of refusals
         self._http = self._door(connection.certificate, connection.key)
 
     def get(self, path: str, timeout: float) -> Any:
-        """The JSON at ``path``, or ``RemoteError``; a connection that had died while it was kept is tried once more."""
+        """The JSON at ``path``, or ``RemoteError``; a dead kept connection is retried once."""
         return self._asked("GET", path, b"", timeout)
 
     def post(self, path: str, document: Any, timeout: float) -> Any:
         return self._asked("POST", path, json.dumps(document).encode(), timeout)
 
     def patch(self, path: str, document: Any, timeout: float) -> Any:
-        """A JSON merge patch (RFC 7386): ``None`` takes a key away. With a resourceVersion in it, it may be a ``conflict``."""
+        """A JSON merge patch (RFC 7386): ``None`` removes a key. With a resourceVersion it may raise ``conflict``."""
         return self._asked("PATCH", path, json.dumps(document).encode(), timeout)
 
     def tell(self, path: str, document: Any, timeout: float) -> HttpAnswer:
-        """What the server answers to a POST, errors too; ``meant`` says which of them are final."""
+        """The server's answer to a POST, errors too; ``meant`` says which errors are final."""
         return self._answer("POST", path, json.dumps(document).encode(), timeout)
 
     def close(self) -> None:
         self._http.close()
 
     def rights_were_checked(self) -> None:
-        """From now on a refusal is no last word."""
+        """From now on a refusal is retried before it counts as final."""
         self._may = True
 
     def meant(self, answer: HttpAnswer, method: str, path: str) -> RemoteError:
-        """What to say of an error. Where rights were checked, a refusal is final only when it persists."""
+        """The error to raise. When rights were checked, a refusal is final only when it persists."""
         error = said(answer)
         if answer.status not in _REFUSALS or not self._may:
             return error
@@ -88,7 +88,7 @@ class ApiClient:
         return answer
 
     def _forget(self, token: str) -> bool:
-        """A token may have been rotated or withdrawn before its time: whether there may be another."""
+        """Whether a new token may exist: tokens are rotated or revoked early."""
         if self._plugin is not None:
             self._plugin.forget(token)
         elif self._files is not None:
@@ -96,7 +96,7 @@ class ApiClient:
         return self._plugin is not None or self._files is not None
 
     def _once(self, method: str, path: str, body: bytes, until: float) -> tuple[HttpAnswer, str]:
-        """The answer, and the token that was borne; a plugin's time is taken from the same deadline."""
+        """The answer and the token that was sent; a plugin's time counts against the same deadline."""
         headers = {"Accept": "application/json"}
         if body:
             headers["Content-Type"] = "application/merge-patch+json" if method == "PATCH" else "application/json"
@@ -134,7 +134,7 @@ def _what(method: str, path: str) -> str:
 
 
 def said(answer: HttpAnswer) -> RemoteError:
-    """The message of the server's Status, where it sent one."""
+    """The message of the server's Status, if any."""
     error = refusal(answer)
     try:
         message = mapping(decoded(answer), "the answer").get("message")

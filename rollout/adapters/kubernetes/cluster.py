@@ -23,13 +23,13 @@ PAGE = 500
 MOST_PAGES = 200
 LIST_SECONDS = 60.0
 FEW_NODES = 20
-"""Up to so many nodes their pods are asked for one node at a time."""
+"""Up to this many nodes, pods are listed one node at a time."""
 
 T = TypeVar("T")
 NOT_OVER = "status.phase!=Succeeded,status.phase!=Failed"
 REVIEW_SECONDS = 15.0
 Right = tuple[str, str, str, str]
-"""Verb, group, resource, namespace (``""``: all of them)."""
+"""Verb, group, resource, namespace (``""``: all)."""
 NEEDED: tuple[Right, ...] = (
     ("get", "", "nodes", ""),
     ("list", "", "nodes", ""),
@@ -46,7 +46,7 @@ NEEDED_TO_DRAIN: tuple[Right, ...] = (
 
 
 class KubernetesCluster:
-    """Looks at Nodes, leases and pods, and drains nodes. Thread-safe."""
+    """Reads Nodes, leases and pods, and drains nodes. Thread-safe."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
@@ -57,8 +57,8 @@ class KubernetesCluster:
         return tuple(self._every("/api/v1/nodes", {}, live_node))
 
     def pods(self, nodes: Collection[str]) -> tuple[PlacedPod, ...]:
-        """The pods of these nodes that have not ended. Of a few nodes each is asked for from the server's cache, as a kubelet
-        asks; of more, all of the cluster's are read in pages, and only what is needed of each is kept.
+        """The pods of these nodes that have not ended. For a few nodes, one list per node from the server's cache, as a
+        kubelet does. For more, all pods of the cluster in pages, of which only the needed fields are kept.
         """
         if len(nodes) <= FEW_NODES:
             until = time.monotonic() + LIST_SECONDS
@@ -73,12 +73,12 @@ class KubernetesCluster:
     def _pod_list(self, node: str, until: float) -> Mapping[str, Any]:
         query = urlencode({"fieldSelector": f"spec.nodeName={node}", "resourceVersion": "0"})
         found = mapping(self._client.get(f"/api/v1/pods?{query}", _left(until)), "the list of pods")
-        if mapping(found.get("metadata"), "metadata").get("continue"):  # nobody asked for pages: some are missing
-            raise RemoteError("bad-answer", f"the list of the pods of {node} is only a part of it")
+        if mapping(found.get("metadata"), "metadata").get("continue"):  # no pages were requested: some pods are missing
+            raise RemoteError("bad-answer", f"the list of the pods of {node} is incomplete")
         return found
 
     def _every(self, path: str, query: Mapping[str, str], made: Callable[[Any], T]) -> list[T]:
-        """A list in pages; one whose pages have expired on the way is begun again once."""
+        """A list in pages; when its pages expire midway it is restarted once."""
         until = time.monotonic() + LIST_SECONDS
         try:
             return self._paged(path, query, made, until)
@@ -100,13 +100,13 @@ class KubernetesCluster:
         raise RemoteError("too-large", f"more than {PAGE * MOST_PAGES} entries of {path}")
 
     def configz(self, node: str, timeout: float) -> Mapping[str, Any]:
-        """What the node's kubelet says is in force, through the API server."""
+        """The configuration in force on the node's kubelet, through the API server."""
         answer = self._client.get(f"/api/v1/nodes/{quote(node, safe='')}/proxy/configz", timeout)
         return mapping(answer.get("kubeletconfig"), "kubeletconfig")
 
     def look(self, node: str, timeout: float) -> Sight:
-        """Pods come from the server's cache (resourceVersion 0, as a kubelet asks): a list of one node's pods from the
-        store makes the server read every pod there is.
+        """Pods come from the server's cache (resourceVersion 0, as a kubelet asks): for one node's pods from the store,
+        the server reads every pod.
         """
         until = time.monotonic() + timeout
         name = quote(node, safe="")
@@ -145,7 +145,7 @@ class KubernetesCluster:
         return self._cordons.lift(node, run, counter, time.monotonic() + timeout)
 
     def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:
-        """From the store: what was evicted a moment ago is not looked for in a cache that has not heard of it."""
+        """From the store: the cache may lag behind an eviction of a moment ago."""
         query = urlencode({"fieldSelector": f"spec.nodeName={node}"})
         return tuple(map(leaving_pod, _items(self._client.get(f"/api/v1/pods?{query}", timeout))))
 
@@ -153,7 +153,7 @@ class KubernetesCluster:
         return self._evictions.ask(pod, time.monotonic() + timeout)
 
     def missing_rights(self) -> tuple[str, ...]:
-        """Asked of the server itself (SelfSubjectAccessReview), which everybody who is somebody may."""
+        """Checked by the server (SelfSubjectAccessReview), which every authenticated user may request."""
         return self._missing(NEEDED)
 
     def missing_to_drain(self) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ class KubernetesCluster:
 
 
 def _items(document: Mapping[str, Any]) -> list[Any]:
-    """A list's entries. An answer that is no list at all is not an empty one: a gate that saw nothing must not pass."""
+    """A list's entries. An answer without a list is an error, not an empty list: a gate without data must not pass."""
     if "items" not in document:
         raise RemoteError("bad-answer", "the answer is not a list: it has no items")
     return listing(document["items"], "items")

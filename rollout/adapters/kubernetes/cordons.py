@@ -1,7 +1,7 @@
-"""Cordons with the mark of a run: put on and lifted in one compare-and-swap each, and nobody else's is ever touched.
+"""Cordons with the mark of a run: set and lifted in one compare-and-swap each; cordons of others are never touched.
 
-Beside the mark is the counter of the token of whoever put the cordon on. A controller that was frozen and thaws has an older
-one than who went on with its run: it neither takes, keeps nor lifts that one's cordon.
+Next to the mark is the token counter of the controller that set the cordon. A controller that was frozen and resumes
+has an older counter than its successor: it neither takes, keeps nor lifts the successor's cordon.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rollout.core.model.snapshot import is_beyond_belief
 from rollout.errors import AwayError, RemoteError
 
 TRIES = 5
-"""So often a Node that somebody else writes meanwhile is read again; kubelets write theirs every few seconds at most."""
+"""Retries when something else writes the Node meanwhile; kubelets write theirs every few seconds at most."""
 
 Json = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ class Cordons:
         self._client = client
 
     def put_on(self, node: str, run: str, counter: int, until: float) -> Cordon:
-        """Whose cordon is on the Node now; only one that had none, or the run's with an older token, is changed."""
+        """Cordon a Node without a cordon, or renew the run's own with an older token. Returns the owner of its cordon."""
         for _ in range(TRIES):
             found = self._node(node, until)
             if found is None:
@@ -46,8 +46,9 @@ class Cordons:
         raise _contended(node)
 
     def lift(self, node: str, run: str, counter: int | None, until: float) -> Cordon:
-        """Whose cordon is on the Node now; ``run`` ``""``: any run's is lifted; ``counter`` ``None``: whatever token it has.
-        A Node that is gone has none.
+        """Lift the cordon. Returns whose cordon is on the Node now; a deleted Node has none.
+
+        ``run`` ``""``: any run's; ``counter`` ``None``: any token.
         """
         for _ in range(TRIES):
             found = self._node(node, until)
@@ -70,7 +71,7 @@ class Cordons:
             raise
 
     def _write(self, node: str, found: Json, notes: Json, spec: Json, until: float) -> Json | None:
-        """The Node as it was written; ``None``: it is not any more as it was found."""
+        """The Node as written; ``None`` when it changed since it was read."""
         version = text(mapping(found.get("metadata"), "metadata").get("resourceVersion"), "resourceVersion")
         if not version:
             raise RemoteError("bad-answer", "the Node has no resourceVersion")
@@ -95,12 +96,12 @@ def _whose(node: Json, run: str, counter: int | None) -> Cordon:
 
 
 def _is_newer(found: int, ours: int) -> bool:
-    """One that no controller can have is none: whoever may write the Node could keep its cordon with it for good."""
+    """An impossible counter counts as none: otherwise anyone who may write the Node could keep its cordon for good."""
     return found > ours and not is_beyond_belief(found, ours)
 
 
 def _contended(node: str) -> AwayError:
-    return AwayError("conflict", f"somebody else kept on writing the Node {node}")
+    return AwayError("conflict", f"something else kept changing the Node {node}")
 
 
 def _path(node: str) -> str:

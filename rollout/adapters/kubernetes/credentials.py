@@ -1,4 +1,4 @@
-"""Who we are to the API server: a token, a client certificate, or whatever an ``exec`` plugin prints."""
+"""Our identity to the API server: a token, a client certificate, or the output of an ``exec`` plugin."""
 
 from __future__ import annotations
 
@@ -24,23 +24,21 @@ from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import AwayError, InputError, Problem, RemoteError
 
-# The credential of an ``exec`` plugin, for many callers: the plugin is run once for all of them, on a thread of
-# its own.
+# The credential of an ``exec`` plugin, for many callers: the plugin runs once for all of them, on its own thread.
 #
-# A plugin that hangs holds up nobody longer than his own deadline. Its failure is shared for some seconds, so
-# that hundreds of nodes do not run it one after the other; a credential that is still valid is used while a new
-# one is asked for.
+# A hanging plugin delays no caller beyond the caller's own deadline. A failure is shared for some seconds, so that
+# hundreds of nodes do not run the plugin one after the other. A valid credential is used while a new one is requested.
 
 
 EARLY = 30.0
 """Seconds before its end at which a credential is replaced."""
 
 SHARED = 5.0
-"""Seconds for which a failure is everybody's."""
+"""Seconds for which all callers share a failure."""
 
 
 class PluginCredentials:
-    """Thread-safe. ``ask`` runs the plugin, bounded, and raises ``RemoteError`` where it fails."""
+    """Thread-safe. ``ask`` runs the plugin with a time limit and raises ``RemoteError`` when it fails."""
 
     def __init__(self, ask: Callable[[], Credential]) -> None:
         self._ask = ask
@@ -50,7 +48,7 @@ class PluginCredentials:
         self._failed_at = 0.0
 
     def get(self, timeout: float) -> Credential:
-        """One that is valid, in at most ``timeout`` seconds."""
+        """A valid credential, in at most ``timeout`` seconds."""
         with self._lock:
             known, now = self._credential, time.time()
             if known is not None and (known.until is None or now < known.until - EARLY):
@@ -64,13 +62,13 @@ class PluginCredentials:
             raise AwayError("exec-plugin", f"the plugin printed no credential in {timeout:.3g} s") from None
 
     def forget(self, token: str) -> None:
-        """The server refused it: it may have been withdrawn before its time."""
+        """The server refused the credential: it may have been revoked early."""
         with self._lock:
             if self._credential is not None and self._credential.token == token:
                 self._credential = None
 
     def _under_way(self) -> Future[Credential]:
-        """The run of the plugin to wait for: the one that goes on, one that failed just now, or a new one."""
+        """The run of the plugin to wait for: the current one, one that failed just now, or a new one."""
         flight = self._flight
         if flight is not None and not flight.done():
             return flight
@@ -99,7 +97,7 @@ MOST_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Credential:
-    """What a plugin printed. ``until``: when it must be asked again, seconds since 1970 (``None``: when it is refused)."""
+    """A plugin's output. ``until``: when to ask again, seconds since 1970 (``None``: when it is refused)."""
 
     token: str
     certificate: bytes
@@ -108,19 +106,19 @@ class Credential:
 
 
 def context_for(connection: ApiAccess, certificate: bytes, key: bytes) -> ssl.SSLContext:
-    """Verifies the server by the kubeconfig's authority; bears the client certificate, if there is one."""
+    """Verifies the server by the kubeconfig's authority; presents the client certificate, if any."""
     try:
         authority = connection.authority.decode("ascii") if connection.authority else None
         context = ssl.create_default_context(cadata=authority)
     except (ssl.SSLError, ValueError):
-        raise _unusable(connection, "the certificate authority is no PEM certificate") from None
+        raise _unusable(connection, "the certificate authority is not a PEM certificate") from None
     if certificate or key:
         _bear(connection, context, certificate, key)
     return context
 
 
 def _bear(connection: ApiAccess, context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """OpenSSL reads files only: the pair is written to one of our own (0600) for as long as it is read."""
+    """OpenSSL reads only files: the pair is written to a temporary private file (0600)."""
     with tempfile.TemporaryDirectory(prefix="rollout-") as folder:
         file = Path(folder) / "pair.pem"
         file.touch(mode=0o600)
@@ -128,7 +126,7 @@ def _bear(connection: ApiAccess, context: ssl.SSLContext, certificate: bytes, ke
         try:
             context.load_cert_chain(file, password=lambda: b"")
         except (ssl.SSLError, OSError, ValueError):
-            raise _unusable(connection, "the client certificate and key are no pair of PEM texts") from None
+            raise _unusable(connection, "the client certificate and key are not a matching PEM pair") from None
 
 
 def _unusable(connection: ApiAccess, message: str) -> InputError:
@@ -136,7 +134,7 @@ def _unusable(connection: ApiAccess, message: str) -> InputError:
 
 
 def ask_plugin(plugin: Plugin, connection: ApiAccess) -> Credential:
-    """Run the plugin, bounded, and read what it prints, strictly. What it printed is in no message."""
+    """Run the plugin with limits and parse its output strictly. No message contains the output."""
     environment = {**os.environ, **plugin.environment, "KUBERNETES_EXEC_INFO": json.dumps(_info(plugin, connection))}
     try:
         process = subprocess.Popen(
@@ -161,7 +159,7 @@ def ask_plugin(plugin: Plugin, connection: ApiAccess) -> Credential:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """With all that it started in its session; who left that may hold the pipes open, which are waited for no longer."""
+    """Kills the plugin's whole session. A process outside it may hold the pipes open; those are not waited for."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,4 @@
-"""Evictions: a pod is asked to go with the grace period it asks for itself, and the API server minds its budgets.
+"""Evictions: a pod is evicted with its own grace period, and the API server enforces its budgets.
 
 Source: pkg/registry/core/pod/rest/eviction.go of kubernetes 1.20 and later: 201 when the pod's deletion has begun, 429 with
 the cause ``DisruptionBudget`` while a budget allows none, 500 where two budgets match. It is ``policy/v1`` from 1.22 on and
@@ -22,10 +22,10 @@ from rollout.errors import AwayError, RemoteError
 
 MOST_TEXT = 500
 LONGEST = 3600.0
-"""Seconds: longer than that nobody is made to wait, whatever the server says."""
+"""Upper limit in seconds for a retry delay that the server requests."""
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
 _ANOTHER = ("UID in the precondition", "UID in precondition")
-"""What two places of the server say when the name is another pod's by now."""
+"""Two messages of the server for a name that meanwhile belongs to another pod."""
 
 
 class Evictions:
@@ -37,7 +37,7 @@ class Evictions:
         self._version = ""
 
     def ask(self, pod: LeavingPod, until: float) -> EvictionAnswer:
-        """Once; ``RemoteError`` where the answer says nothing about the pod."""
+        """One attempt; ``RemoteError`` when the answer is not about the pod."""
         namespace, _, name = pod.name.partition("/")
         wanted = {
             "apiVersion": self._served(until),
@@ -62,7 +62,7 @@ class Evictions:
                 kinds = [mapping(entry, "a resource") for entry in listing(found.get("resources"), "resources")]
                 kind = next((kind for kind in kinds if kind.get("name") == "pods/eviction"), None)
                 if kind is None:
-                    raise RemoteError("bad-answer", "the API server knows no evictions")
+                    raise RemoteError("bad-answer", "the API server does not support evictions")
                 self._version = f"{text(kind.get('group'), 'group')}/{text(kind.get('version'), 'version')}"
             return self._version
 
@@ -87,7 +87,7 @@ def _meant(answer: HttpAnswer) -> EvictionAnswer:
 
 
 def _causes(answer: HttpAnswer) -> tuple[str, ...]:
-    """What budgets say; a server that is busy answers 429, too, and says nothing of budgets."""
+    """The budgets' message; a busy server also answers 429, without naming budgets."""
     budgets = (cause for cause in _all_causes(answer) if cause.get("reason") == "DisruptionBudget")
     return tuple(text(cause.get("message"), "message") for cause in budgets)
 

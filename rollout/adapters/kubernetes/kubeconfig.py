@@ -1,8 +1,8 @@
-"""Kubeconfig files, strictly: what is said is understood or refused by name, never silently left out.
+"""Strict parsing of kubeconfig files: each entry is either supported or refused by name, never ignored.
 
 Understood: contexts, ``certificate-authority(-data)``, ``tls-server-name``, client certificates and keys (file or data),
 ``token``, ``tokenFile``, ``exec`` plugins of ``client.authentication.k8s.io``. Refused: an unverified server, proxies,
-passwords, ``auth-provider`` and impersonation. Relative paths are relative to the kubeconfig, as kubectl has it.
+passwords, ``auth-provider`` and impersonation. Relative paths are relative to the kubeconfig, as in kubectl.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from rollout.errors import InputError, Problem
 
 MOST_BYTES = 4 * 1024 * 1024
 _NOT_OURS = {
-    "insecure-skip-tls-verify": "the server would not be verified; give its certificate authority instead",
+    "insecure-skip-tls-verify": "the server would not be verified; set its certificate authority instead",
     "proxy-url": "proxies are not supported",
 }
 _NOT_FOR_USERS = {
     "username": "passwords are not supported; no API server since 1.19 takes them",
     "password": "passwords are not supported; no API server since 1.19 takes them",
-    "auth-provider": "auth providers are not supported; no client since 1.26 has them, use `exec`",
+    "auth-provider": "auth providers are not supported; no client since 1.26 supports them, use `exec`",
     "as": "impersonation is not supported",
     "as-uid": "impersonation is not supported",
     "as-groups": "impersonation is not supported",
@@ -53,7 +53,7 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ApiAccess:
-    """Where an API server is and who we are to it. Not shown in any ``repr``: it holds secrets."""
+    """An API server's address and our identity to it. Never in a ``repr``: it contains secrets."""
 
     server: str
     tls_name: str
@@ -67,7 +67,7 @@ class ApiAccess:
 
 
 def load_kubeconfig(path: str, context: str = "") -> ApiAccess:
-    """The connection of ``context`` (``""``: the current one), or ``InputError`` with everything that is wrong."""
+    """The connection of ``context`` (``""``: the current one), or ``InputError`` with every mistake."""
     file = Path(path).expanduser()
     root, mistakes = read_document(_text(file, path), path)
     reading = _Reading(root, mistakes, file.absolute().parent, path)
@@ -145,14 +145,18 @@ class _Reading:
         except ValueError:
             known = False
         if not known or parts.scheme not in ("https", "http"):
-            shown = "is no address, or holds a user" if "@" in server else f"is no address: `{printable(server, 80)}`"
+            shown = (
+                "is not an address, or contains a user"
+                if "@" in server
+                else f"is not an address: `{printable(server, 80)}`"
+            )
             self._wrong(cluster, "bad-server", f"`server` {shown}")
         if parts.scheme == "http" and parts.hostname not in LOOPBACK:
             self._wrong(cluster, "bad-server", "`server` is not https: credentials would be sent unencrypted")
         return server.rstrip("/")
 
     def _content(self, item: Item, key: str) -> bytes:
-        """What is in ``KEY-data``, else in the file that ``KEY`` names."""
+        """The content of ``KEY-data``, else of the file that ``KEY`` names."""
         data, name = self._word(item, f"{key}-data"), self._word(item, key)
         if data:
             try:
@@ -177,7 +181,7 @@ class _Reading:
         if version not in ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"):
             self._mistakes.add(item, "kubeconfig-unsupported", f"`exec` with apiVersion `{printable(version, 60)}`")
         if self._word(item, "interactiveMode") == "Always":
-            self._mistakes.add(item, "kubeconfig-unsupported", "`exec` that wants a terminal (interactiveMode: Always)")
+            self._mistakes.add(item, "kubeconfig-unsupported", "`exec` that needs a terminal (interactiveMode: Always)")
         command = self._word(item, "command")
         if not command:
             self._mistakes.add(item, "missing-key", "`exec` has no `command`")
@@ -215,6 +219,6 @@ class _Reading:
         return str(value)
 
     def _wrong(self, where: Item, reference: str, message: str, hint: str = "") -> None:
-        """Nothing more can be read without this: raise it with all that was found before."""
+        """Parsing cannot continue: raise this with all earlier findings."""
         self._mistakes.add(where, reference, message, hint)
         self._mistakes.raise_any()

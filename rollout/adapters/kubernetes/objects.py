@@ -1,4 +1,4 @@
-"""The API's JSON as the values of ``core.model.live``: only what is used, and nothing taken on trust."""
+"""The API's JSON as values of ``core.model.live``: only the used fields, each validated."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rollout.errors import RemoteError
 
 Json = Mapping[str, Any]
 MARK = "rollout/cordoned-by"
-"""The annotation of a Node that says which run's cordon is on it."""
+"""The Node annotation that names the run of the cordon."""
 COUNTER = "rollout/token"
-"""The annotation beside it: the counter of the token of whoever put it on."""
+"""The Node annotation with the token counter of the controller that set the cordon."""
 MOST_DIGITS = 15
-"""A counter has no more: the agent takes none from 10**15 on."""
+"""Maximum digits of a counter: the agent accepts none from 10**15 on."""
 _STATES = ("running", "waiting", "terminated")
 
 
@@ -48,12 +48,12 @@ def live_node(document: object) -> LiveNode:
 
 
 def mark(node: Json) -> str:
-    """The run that a Node's annotation names, as it is written there; ``""``: none."""
+    """The run in a Node's annotation, verbatim; ``""``: none."""
     return _note(node, MARK)
 
 
 def token(node: Json) -> int:
-    """The counter beside the mark; ``0``: none, or none that can be read."""
+    """The counter next to the mark; ``0``: none or unreadable."""
     written = _note(node, COUNTER)
     readable = written.isascii() and written.isdigit() and len(written) <= MOST_DIGITS
     return int(written) if readable else 0
@@ -98,7 +98,7 @@ def _container(entry: Json) -> Container:
     last = mapping(mapping(entry.get("lastState"), "lastState").get("terminated"), "terminated")
     restarts = entry.get("restartCount", 0)
     if type(restarts) is not int:
-        raise RemoteError("bad-answer", "restartCount is no number")
+        raise RemoteError("bad-answer", "restartCount is not a number")
     return Container(
         name=_word(entry, "name"),
         id=_word(entry, "containerID") or _word(state, "containerID") or _word(last, "containerID"),

@@ -1,4 +1,4 @@
-"""The API's Pods as ``core.model.pods``: what a kubelet looks at when it admits one, and nothing else of them."""
+"""The API's Pods as ``core.model.pods``: only the fields that a kubelet's admission uses."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rollout.core.model.pods import (
 )
 from rollout.errors import RemoteError
 
-# A pod as planning needs it: what it asks of its node, and how it ends.
+# A pod for planning: its requests to the node, and its termination.
 
 
 def planned_pod(document: object) -> PlacedPod:
     return replace(placed_pod(document), ends=leaving_pod(document))
 
 
-# The API's Pods as ``core.model.pods``: how they end, and which of them a drain leaves.
+# The API's Pods as ``core.model.pods``: their termination, and which of them a drain leaves.
 
 
 DEFAULT_GRACE = 30
@@ -60,13 +60,13 @@ def leaving_pod(document: object) -> LeavingPod:
 
 
 def _controller(meta: Json) -> str:
-    """The kind of what makes the pod anew, ``""``: nothing does."""
+    """The kind of the controller that recreates the pod; ``""``: none."""
     owners = [mapping(entry, "an owner") for entry in listing(meta.get("ownerReferences"), "ownerReferences")]
     return next((text(owner.get("kind"), "kind") for owner in owners if owner.get("controller") is True), "")
 
 
 def _endings(spec: Json) -> Iterator[ContainerEnd]:
-    """Those that are still there when the pod ends: containers, and init containers that are sidecars, in their order."""
+    """Containers that run until the pod ends: containers and sidecar init containers, in their order."""
     for entry in listing(spec.get("initContainers"), "initContainers"):
         container = mapping(entry, "a container")
         if container.get("restartPolicy") == "Always":
@@ -84,7 +84,7 @@ def _ending(container: Json, *, sidecar: bool) -> ContainerEnd:
 def _given(document: Json, key: str) -> str:
     found = text(document.get(key), key)
     if not found:
-        raise RemoteError("bad-answer", f"{key} is not given")
+        raise RemoteError("bad-answer", f"{key} is missing")
     return found
 
 
@@ -93,7 +93,7 @@ def _number(document: Json, key: str, default: int) -> int:
     if found is None:
         return default
     if type(found) is not int:
-        raise RemoteError("bad-answer", f"{key} is no number")
+        raise RemoteError("bad-answer", f"{key} is not a number")
     return found
 
 
@@ -109,7 +109,7 @@ def over(document: object) -> bool:
 
 
 def static(meta: Json) -> bool:
-    """Whether a pod with this metadata is the kubelet's own, and its object only a mirror."""
+    """Whether a pod with this metadata is static, and its object only a mirror."""
     notes = mapping(meta.get("annotations"), "annotations")
     return "kubernetes.io/config.mirror" in notes or notes.get("kubernetes.io/config.source", "api") != "api"
 
@@ -147,7 +147,7 @@ def _ask(entry: Json, *, init: bool) -> ContainerRequest:
 def _host_port(port: Json) -> HostPort:
     number = port.get("hostPort")
     if type(number) is not int:
-        raise RemoteError("bad-answer", "hostPort is no number")
+        raise RemoteError("bad-answer", "hostPort is not a number")
     return HostPort(_word(port, "hostIP"), _word(port, "protocol"), number)
 
 

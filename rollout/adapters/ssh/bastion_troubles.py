@@ -1,4 +1,4 @@
-"""Whose fault it is where a bastion is on the way: the bastion's, or that of the node behind it."""
+"""Errors on a path with a bastion: is the cause the bastion, or the node behind it?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rollout.errors import RemoteError
 REFUSING = frozenset({"connection-refused", "auth-failed", "auth-too-many-keys", "no-channel"})
 OURS = frozenset({"too-many-files", "no-local-port", "no-thread", "closed", "busy", "known-hosts-unreadable"})
 PROHIBITED = 1  # SSH_OPEN_ADMINISTRATIVELY_PROHIBITED
-BEHIND = (  # sshd's words for why it could not connect onwards
+BEHIND = (  # sshd's reasons for a failed onward connection
     ("refused", "connection-refused"),
     ("in time", "connect-timeout"),
     ("timed out", "connect-timeout"),
@@ -19,15 +19,15 @@ BEHIND = (  # sshd's words for why it could not connect onwards
 
 
 class DroppedError(RemoteError):
-    """The node closed the connection before its banner, as sshd does past MaxStartups: worth another try."""
+    """The node closed the connection before its banner, as sshd does past MaxStartups: worth a retry."""
 
 
 class CarrierLostError(RemoteError):
-    """A bastion lost the connection that carried us, whatever it looked like from here: worth another try."""
+    """A bastion lost the connection that carried ours, whatever the local symptom: worth a retry."""
 
 
 def at_bastion(bastion: object, error: RemoteError) -> RemoteError:
-    """The trouble of a bastion itself, in the shape of a node's behind it."""
+    """An error of the bastion itself, in the form of an error of the node behind it."""
     if error.reference in OURS or error.reference.startswith("bastion-"):
         return error
     if error.reference.startswith("host-"):
@@ -38,14 +38,14 @@ def at_bastion(bastion: object, error: RemoteError) -> RemoteError:
 
 
 def carried(error: RemoteError, blame: str) -> RemoteError:
-    """The trouble of what goes over a bastion's connection. ``blame`` says what became of that, nothing while it lives."""
+    """An error on a connection through a bastion. ``blame``: why the bastion's connection ended, else empty."""
     if not blame or error.reference in OURS or error.reference.startswith(("bastion-", "host-key-", "host-cert")):
         return error
     return CarrierLostError("bastion-unreachable", blame)
 
 
 def behind_bastion(bastion: object, node: object, code: int, text: str) -> RemoteError:
-    """Why a bastion that answers opened no tunnel; ``code`` and ``text`` are its own."""
+    """Why a responding bastion opened no tunnel; ``code`` and ``text`` are from the bastion."""
     said = printable(text)
     if code == PROHIBITED:
         return RemoteError("bastion-forbids", f"bastion {bastion} does not forward to {node}: {said}")

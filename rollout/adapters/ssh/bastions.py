@@ -1,7 +1,7 @@
-"""Bastions: connections that carry the nodes behind them, shared, bounded, made again when they die.
+"""Bastions: shared connections that carry the nodes behind them, limited in number, re-opened when they die.
 
-A bastion is an endpoint like any other: verified against known_hosts, authenticated, perhaps behind another. Its
-connections are made one at a time; when one carries ``tunnels`` nodes, another is made.
+A bastion is an endpoint like any other: verified against known_hosts, authenticated, perhaps behind another bastion.
+Its connections are opened one at a time; when one carries ``tunnels`` nodes, another is opened.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Dial = Callable[[Endpoint, Deadline], tuple[CarrierTransport, Carrier]]
 
 @dataclass(slots=True, eq=False)
 class _Carrier:
-    """One connection to a bastion. ``room`` is how many tunnels it takes; ``tunnels`` counts those open or opening."""
+    """One connection to a bastion. ``room``: the most tunnels it takes; ``tunnels`` counts those open or opening."""
 
     transport: CarrierTransport
     line: Carrier
     room: int
     tunnels: int = 0
-    answered: float = -math.inf  # when it last gave a sign of life because it was asked for one
+    answered: float = -math.inf  # when it last answered a liveness check
     probing: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -64,7 +64,7 @@ class _Bastion:
         self.handshakes = threading.BoundedSemaphore(limits.bastion_handshakes)
 
     def tunnel(self, to: Endpoint, connect: float, deadline: Deadline) -> Tunnel:
-        """Raises ``RemoteError`` that names the bastion. A connection that died unseen, or is full, costs another try."""
+        """Raises ``RemoteError`` that names the bastion. A dead or full connection is followed by a retry."""
         for left in reversed(range(self._limits.bastion_connections)):
             carrier = self._board(deadline)
             try:
@@ -75,7 +75,7 @@ class _Bastion:
                     raise self._named(error, to) from None
             else:
                 return self._through(carrier, channel)
-        raise RemoteError("bastion-busy", f"bastion {self._endpoint}: no connection was allowed")
+        raise RemoteError("bastion-busy", f"bastion {self._endpoint}: no attempt was allowed")
 
     def _through(self, carrier: _Carrier, channel: Channel) -> Tunnel:
         leave, blame = partial(self._leave, carrier), partial(_blame, self._endpoint, carrier)
@@ -107,7 +107,7 @@ class _Bastion:
             carrier.transport.join(deadline.left())
 
     def _board(self, deadline: Deadline) -> _Carrier:
-        """A place on a connection, counted; makes a connection when none has room and nobody else is making one."""
+        """Reserves a tunnel; opens a connection when all are full and no other thread is opening one."""
         with self._changed:
             while True:
                 carrier = self._with_room()
@@ -119,12 +119,12 @@ class _Bastion:
                     break
                 left = deadline.left()
                 if not left:
-                    raise RemoteError("bastion-busy", f"bastion {self._endpoint}: no room in time for another tunnel")
+                    raise RemoteError("bastion-busy", f"bastion {self._endpoint}: no free tunnel in time")
                 self._changed.wait(left)
         return self._connect(deadline)
 
     def _with_room(self) -> _Carrier | None:
-        """Under the lock. Raises what is known to be in the way."""
+        """Called under the lock. Raises a known obstacle."""
         if self._closed:
             raise RemoteError("closed", "SSH was shut down")
         for dead in [carrier for carrier in self._carriers if not carrier.alive]:
@@ -136,7 +136,7 @@ class _Bastion:
 
     def _connect(self, deadline: Deadline) -> _Carrier:
         carrier, trouble = None, None
-        fair = deadline.left() >= self._limits.connect  # otherwise it was perhaps only we who had no time left
+        fair = deadline.left() >= self._limits.connect  # otherwise perhaps only our own deadline passed
         try:
             transport, line = self._dial(self._endpoint, deadline)
             transport.closer.start()
@@ -165,17 +165,17 @@ class _Bastion:
             self._changed.notify()
 
     def _is_full(self, carrier: _Carrier) -> bool:
-        """It says that it can take no more: so many and no more from now on; whether it carries any at all."""
+        """The bastion refused one more: the current number is the new limit. Returns whether it carries any."""
         with self._changed:
             carrier.room = min(carrier.room, carrier.tunnels)
             return carrier.room > 0
 
     def _still_there(self, carrier: _Carrier, deadline: Deadline) -> None:
-        """A tunnel that is not opened in time may be the node's fault or the bastion's: only the latter ends them all."""
-        late = RemoteError("no-answer", "it does not answer any more")
+        """A late tunnel may be caused by the node or the bastion: only a dead bastion ends all its tunnels."""
+        late = RemoteError("no-answer", "it no longer responds")
         seconds = min(self._limits.bastion_probe, max(deadline.left(), 1.0))
         if not carrier.probing.acquire(timeout=seconds):
-            return  # others are finding it out
+            return  # another thread is checking
         try:
             if time.monotonic() - carrier.answered < self._limits.bastion_probe and carrier.alive:
                 return
@@ -191,7 +191,7 @@ class _Bastion:
             carrier.probing.release()
 
     def _forget(self, carrier: _Carrier) -> None:
-        """Under the lock. Who is still carried sees its end."""
+        """Called under the lock. Connections that it still carries end."""
         if carrier in self._carriers:
             self._carriers.remove(carrier)
         hang_up(carrier.line)
@@ -199,7 +199,7 @@ class _Bastion:
 
 
 def _blame(bastion: Endpoint, carrier: _Carrier) -> str:
-    """What became of a connection: the fault of the bastion before it, if that has lost its own."""
+    """Why a connection ended: the previous bastion's error, if that one lost its own connection."""
     if carrier.alive:
         return ""
     said = carrier.transport.farewell
@@ -209,7 +209,7 @@ def _blame(bastion: Endpoint, carrier: _Carrier) -> str:
 
 
 def _ask(transport: CarrierTransport) -> None:
-    """Any answer will do; sshd refuses the request, and so proves that it lives."""
+    """Any answer counts; sshd refuses the request, which proves that it is alive."""
     transport.global_request("keepalive@openssh.com", wait=True)
     if not transport.is_active():
         raise SSHException("the connection was lost")
@@ -230,17 +230,17 @@ class Bastions:
 
     @contextmanager
     def handshake(self, via: Endpoint, deadline: Deadline) -> Iterator[None]:
-        """A place among the handshakes that go through this bastion."""
+        """A slot among the handshakes through this bastion."""
         places = self._bastion(via).handshakes
         if not places.acquire(timeout=deadline.left()):
-            raise RemoteError("bastion-busy", f"bastion {via}: no place in its handshake gate in time")
+            raise RemoteError("bastion-busy", f"bastion {via}: no free handshake slot in time")
         try:
             yield
         finally:
             places.release()
 
     def close(self, deadline: Deadline) -> None:
-        """Those behind others first, so that their ends can still be told."""
+        """Bastions behind others first, so that their close messages still get through."""
         with self._lock:
             self._closed = True
             bastions = list(self._all.values())

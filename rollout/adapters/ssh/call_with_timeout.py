@@ -1,4 +1,4 @@
-"""Calls that know no deadline (getaddrinfo, an ssh-agent), made on a thread that may be left behind."""
+"""Calls without a deadline of their own (getaddrinfo, an ssh-agent), on a thread that may be abandoned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def aside(call: Callable[[], T], seconds: float, late: RemoteError) -> T:
-    """What ``call`` returns. Its trouble, or ``late`` when it takes longer, is raised as ``RemoteError``."""
+    """The result of ``call``. Raises its error as ``RemoteError``, or ``late`` after the timeout."""
     box: list[T | RemoteError] = []
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""OpenSSH certificates: what one says, and whether a host's is vouched for. paramiko reads only the key inside."""
+"""OpenSSH certificates: parsing, and verification of host certificates. paramiko reads only the key inside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rollout.adapters.ssh.troubles import printable
 
 SUFFIX = "-cert-v01@openssh.com"
 HOST = 2
-# how many strings the public key is made of, by the certificate's type
+# number of strings in the public key, by certificate type
 _FIELDS = {
     "ssh-ed25519": 1,
     "ssh-rsa": 2,
@@ -33,7 +33,7 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """``key`` and ``authority`` are public keys as on the wire; ``after`` and ``before`` are seconds since 1970."""
+    """``key`` and ``authority`` are public keys in wire format; ``after`` and ``before`` are seconds since 1970."""
 
     blob: bytes
     kind: str
@@ -48,18 +48,18 @@ class Certificate:
     signature: bytes
 
     def not_now(self, now: float) -> str:
-        """Why it does not count at this time, or ``""``."""
+        """Why it is not valid at this time, or ``""``."""
         if now < self.after:
             return f"is not valid before {_moment(self.after)}"
         return f"expired on {_moment(self.before)}" if now >= self.before else ""
 
 
 def parse(blob: bytes) -> Certificate:
-    """Raises ``ValueError`` for what is no certificate."""
+    """Raises ``ValueError`` for anything but a certificate."""
     message = Message(blob)
     kind = message.get_text()
     if not kind.endswith(SUFFIX) or kind.removesuffix(SUFFIX) not in _FIELDS:
-        raise ValueError(f"not a certificate of a type that is known: {printable(kind, 60)}")
+        raise ValueError(f"not a certificate of a known type: {printable(kind, 60)}")
     plain = kind.removesuffix(SUFFIX)
     message.get_binary()  # the nonce
     key = Message()
@@ -77,7 +77,7 @@ def parse(blob: bytes) -> Certificate:
     signed = message.get_so_far()
     signature = message.get_binary()
     if message.get_remainder() or not signature:
-        raise ValueError("a certificate that is cut off")
+        raise ValueError("a truncated certificate")
     return Certificate(
         blob, kind, key.asbytes(), role, principals, after, before, critical, authority, signed, signature
     )
@@ -92,7 +92,7 @@ def read(path: Path) -> Certificate:
 
 
 def refusal(blob: bytes, known: KnownHosts, names: tuple[str, ...]) -> str:
-    """Why this certificate does not prove that a host is the one of these names (the last without port), or ``""``."""
+    """Why this certificate does not prove the host's identity (``names``; the last without port), or ``""``."""
     try:
         certificate = parse(blob)
     except (ValueError, SSHException) as error:
@@ -107,9 +107,9 @@ def refusal(blob: bytes, known: KnownHosts, names: tuple[str, ...]) -> str:
 
 def _not_this_host(certificate: Certificate, name: str) -> str:
     if certificate.role != HOST:
-        return "it is not a host's"
+        return "it is not a host certificate"
     if certificate.critical:
-        return "it has critical options, and none is known"
+        return "it has critical options, and none is supported"
     if not any(matches(name, principal.lower()) for principal in certificate.principals):
         return f"it is for {printable(', '.join(certificate.principals) or 'no name', 120)}, not for {name}"
     return ""
@@ -118,8 +118,8 @@ def _not_this_host(certificate: Certificate, name: str) -> str:
 def _forged(certificate: Certificate) -> str:
     try:
         kind, algorithm = Message(certificate.authority).get_text(), Message(certificate.signature).get_text()
-    except ValueError:  # no UTF-8
-        return "its authority or its signature is of no kind"
+    except ValueError:  # not UTF-8
+        return "its authority or its signature has no type"
     if algorithm == "ssh-rsa":
         return "it is signed with SHA-1"
     try:

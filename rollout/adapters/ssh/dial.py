@@ -1,4 +1,4 @@
-"""From an endpoint to an authenticated transport: directly or through its bastion, within the gates."""
+"""From an endpoint to an authenticated transport: directly or through its bastion, within the handshake limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T", bound=NodeTransport)
 
 
 class Dialer:
-    """Connects to nodes, and to the bastions before them."""
+    """Connects to nodes and to their bastions."""
 
     def __init__(self, limits: SshLimits, handshake: Handshake, known_hosts: KnownHostsFiles) -> None:
         self._limits = limits
@@ -42,7 +42,7 @@ class Dialer:
         self._bastions.close(deadline)
 
     def _dial(self, endpoint: Endpoint, deadline: Deadline, kind: type[T]) -> tuple[T, Carrier]:
-        """What is lost with a bastion's connection gets another try, over a new one."""
+        """Connections that are lost with a bastion's connection are retried over a new one."""
         for _ in range(1, self._limits.tries):
             try:
                 return self._dial_once(endpoint, deadline, kind)
@@ -71,14 +71,14 @@ class Dialer:
             try:
                 return self._handshake.perform(
                     kind, line, endpoint, prefer, deadline
-                ), line  # which ends the line itself
+                ), line  # which closes the line itself
             except OtherKindError:
                 raise
             except RemoteError as error:
                 raise carried(error, line.blame()) from None
 
     def _take_places(self, places: ExitStack, endpoint: Endpoint, deadline: Deadline) -> None:
-        """In the bastion's gate before everybody's: who waits for a slow bastion keeps nobody else waiting."""
+        """The bastion's slot before the global slot: a node behind a slow bastion does not delay other nodes."""
         if endpoint.via is not None:
             places.enter_context(self._bastions.handshake(endpoint.via, deadline))
         places.enter_context(self._place(deadline))
@@ -86,14 +86,14 @@ class Dialer:
     @contextmanager
     def _place(self, deadline: Deadline) -> Iterator[None]:
         if not self._gate.acquire(timeout=deadline.left()):
-            raise RemoteError("busy", "no place in the handshake gate in time")
+            raise RemoteError("busy", "no free handshake slot in time")
         try:
             yield
         finally:
             self._gate.release()
 
     def _reach(self, endpoint: Endpoint, deadline: Deadline) -> Carrier:
-        """A line that has shown its banner. A node that drops us before it, as a busy sshd does, gets another try."""
+        """A line with its banner received. A drop before the banner, as of a busy sshd, is retried."""
         for attempt in range(1, self._limits.tries + 1):
             try:
                 return self._try(endpoint, deadline)
@@ -101,7 +101,7 @@ class Dialer:
                 if attempt == self._limits.tries or deadline.left() < RETRY[1]:
                     raise
                 time.sleep(random.uniform(*RETRY))  # noqa: S311 - jitter, no secret
-        raise RemoteError("no-banner", "no try was allowed")
+        raise RemoteError("no-banner", "no attempt was allowed")
 
     def _try(self, endpoint: Endpoint, deadline: Deadline) -> Carrier:
         seconds = endpoint.connect_timeout or self._limits.connect

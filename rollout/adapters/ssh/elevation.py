@@ -1,7 +1,7 @@
-"""A command's talk with sudo: when the password goes out, when the input, and when neither any more.
+"""A command's dialogue with sudo: when to send the password, when the input, and when neither.
 
-Accounts get locked by wrong passwords. So a node is never sent one that it refused before, and until some node has
-taken it, at most two are asked: a password that both refuse is sent to nobody else.
+Wrong passwords lock accounts. So no node gets a password that it refused before. Until some node has accepted it, at
+most two nodes get it: a password that both refuse is sent to no other node.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from rollout.errors import RemoteError
 from rollout.kubelet.agent import sudo
 
 UNPROVEN = 2
-PATIENCE = 10.0  # a node that takes longer to judge does not hold up the others' turn
+PATIENCE = 10.0  # a node that answers later does not delay the others' turn
 WRONG = "sudo-password-wrong"
 
 
 class Proof:
-    """What is known of the password so far. Thread-safe."""
+    """What nodes answered to the password so far. Thread-safe."""
 
     def __init__(self, password: sudo.Secret) -> None:
         self.password = password
@@ -31,15 +31,15 @@ class Proof:
         self._refused: set[Target] = set()
 
     def may_send(self, target: Target) -> bool:
-        """Whether it is this node's turn. Raises ``RemoteError`` when it will never be."""
+        """Whether it is this node's turn. Raises ``RemoteError`` when its turn will never come."""
         with self._lock:
             if target in self._refused:
-                raise RemoteError(WRONG, "sudo did not take the password; it is not sent to this node again")
+                raise RemoteError(WRONG, "sudo refused the password; it is not sent to this node again")
             if self._proven:
                 return True
             if len(self._refused) >= UNPROVEN:
                 first = ", ".join(sorted(printable(target.name, 80) for target in self._refused))
-                raise RemoteError(WRONG, f"not sent: {first} refused it, and no node has taken it")
+                raise RemoteError(WRONG, f"not sent: {first} refused it, and no node has accepted it")
             if not self._turns:
                 return False
             self._turns -= 1
@@ -54,13 +54,13 @@ class Proof:
             self._refused.add(target)
 
     def undecided(self) -> None:
-        """The node was sent the password and has not said."""
+        """The node got the password and has not answered."""
         with self._lock:
             self._turns += 1
 
 
 class Elevation:
-    """One command's talk with sudo on one node."""
+    """One command's dialogue with sudo on one node."""
 
     def __init__(self, proof: Proof, target: Target) -> None:
         self._proof = proof
@@ -69,15 +69,15 @@ class Elevation:
         self._sent_at: float | None = None
         self._turn_held = False
         self.through = False
-        self.waiting = False  # for the password's turn: nobody will wake us
+        self.waiting = False  # for the password's turn: there is no wake-up event
 
     def line(self, bare: str) -> str:
         return sudo.asking(bare, self._nonce)
 
     def next(self, stderr: bytes) -> bytes:
-        """The password, when it is due, else nothing; ``through`` says that the command waits for its own input.
+        """The password, when it is due, else nothing; ``through``: the command waits for its own input.
 
-        Raises ``RemoteError`` when sudo will not have it.
+        Raises ``RemoteError`` when sudo refuses it.
         """
         said = sudo.heard(stderr, self._nonce)
         self._settle(said)
@@ -86,11 +86,11 @@ class Elevation:
         elif said.asked and self._sent_at is None:
             return self._password()
         elif said.asked > 1:
-            raise RemoteError(WRONG, "sudo did not take the password")
+            raise RemoteError(WRONG, "sudo refused the password")
         return b""
 
     def rest(self, stderr: bytes) -> bytes:
-        """What the command wrote, without what was before it."""
+        """The command's own output, without sudo's before it."""
         return sudo.heard(stderr, self._nonce).rest
 
     def ended(self, stderr: bytes) -> RemoteError:
@@ -102,7 +102,7 @@ class Elevation:
         return RemoteError(reference, message)
 
     def give_up(self) -> None:
-        """Whatever happened: the turn does not stay with us."""
+        """Release the turn, whatever happened."""
         if self._turn_held:
             self._turn_held = False
             self._proof.undecided()

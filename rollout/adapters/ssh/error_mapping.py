@@ -1,4 +1,4 @@
-"""From the exceptions of paramiko and of the system to our references."""
+"""Maps exceptions of paramiko and of the system to our references."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ERRNO = {
 
 
 def translate(error: BaseException, *, at: object = "") -> RemoteError:
-    """The error in our words. What is in no table broke the protocol: a node may send anything."""
+    """The error as ``RemoteError``. An unlisted error is a protocol violation: a node may send anything."""
     if isinstance(error, RemoteError):
         return error
     if isinstance(error, OSError) and error.errno in ERRNO:
@@ -43,12 +43,12 @@ def translate(error: BaseException, *, at: object = "") -> RemoteError:
 
 
 def detail_of(error: BaseException) -> str:
-    """The error's own words, without the number."""
+    """The error's own message, without the number."""
     words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return printable(words)
 
 
 def unless_exhausted(error: OSError) -> None:
-    """Raises ``RemoteError`` when it is this machine that has run out of something, not the file's or node's fault."""
+    """Raises ``RemoteError`` when this machine ran out of a resource, so neither file nor node is to blame."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         raise translate(error) from None

@@ -1,6 +1,6 @@
-"""From a socket that has shown its banner to an authenticated transport: key exchange, host key, our key.
+"""From a socket with a received banner to an authenticated transport: key exchange, host key, our key.
 
-Nothing here polls: paramiko tells an event, the watchdog hangs up when the time is over.
+Nothing here polls: paramiko sets an event, and the watchdog closes the connection at the deadline.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from rollout.adapters.ssh.wire import Carrier
 from rollout.errors import RemoteError
 
 STACK = 512 * KIB
-POLL = 60.0  # paramiko looks at its flags this often; its default of 0.1 s costs 8 % of a core for 300 idle sessions
+POLL = 60.0  # paramiko's polling interval; its default of 0.1 s costs 8 % of a core for 300 idle sessions
 _stack = threading.Lock()
 
 T = TypeVar("T", bound=NodeTransport)
 
 
 class OtherKindError(RemoteError):
-    """The host showed a key of another type than those we know; it may have one of these too."""
+    """The host presented a key of a type that is not in known_hosts; it may also have a known type."""
 
     def __init__(self, kinds: frozenset[str]) -> None:
-        super().__init__("host-key-changed", f"the host shows no key of a known type ({', '.join(sorted(kinds))})")
+        super().__init__("host-key-changed", f"the host presents no key of a known type ({', '.join(sorted(kinds))})")
         self.kinds = kinds
 
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """What every handshake shares."""
+    """Shared by every handshake."""
 
     identities: Identities
     known_hosts: KnownHostsFiles
@@ -53,7 +53,7 @@ class Handshake:
     def perform(
         self, kind: type[T], wire: Carrier, endpoint: Endpoint, prefer: frozenset[str], deadline: Deadline
     ) -> T:
-        """An authenticated transport on ``wire``, which is closed on any trouble."""
+        """An authenticated transport on ``wire``, which is closed on any error."""
         known = self.known_hosts.of(endpoint.known_hosts)
         transport = kind(wire)
         transport.certified = bool(known.authorities(endpoint.key_names))
@@ -63,7 +63,7 @@ class Handshake:
             self._authenticate(transport, wire, endpoint, deadline)
         except BaseException:
             hang_up(wire)
-            if transport.ident is None:  # otherwise paramiko's thread closes it at its end
+            if transport.ident is None:  # otherwise paramiko's thread closes it when it ends
                 wire.close()
             raise
         return transport
@@ -95,7 +95,7 @@ class Handshake:
         kind, key = shown.get_name(), base64.b64encode(shown.asbytes()).decode("ascii")
         verdict, certified = known.verdict(endpoint.key_names, key), shown.public_blob
         if transport.certified and verdict in (HostKeyVerdict.UNKNOWN, HostKeyVerdict.CHANGED):
-            why = refusal(certified.key_blob, known, endpoint.key_names) if certified else "it shows no certificate"
+            why = refusal(certified.key_blob, known, endpoint.key_names) if certified else "it presents no certificate"
             if not why:
                 return
             if certified or (verdict is HostKeyVerdict.UNKNOWN and not endpoint.accept_new):
@@ -129,7 +129,7 @@ def _judge(
 ) -> None:
     """Raises ``RemoteError`` unless the key is the known one."""
     kind, name = shown.get_name(), endpoint.key_names[0]
-    whence = f"{name}, which shows {kind} {shown.fingerprint}"
+    whence = f"{name}, which presents {kind} {shown.fingerprint}"
     if verdict is HostKeyVerdict.CHANGED:
         kinds = known.kinds(name, hashed=True)
         if kind not in kinds and not kinds <= preferred:
@@ -138,12 +138,12 @@ def _judge(
     if verdict is HostKeyVerdict.REVOKED:
         raise told("host-key-revoked", at=whence)
     if verdict is HostKeyVerdict.UNKNOWN:
-        files = f"none is in {endpoint.known_hosts[0]}" if endpoint.known_hosts else "there is no file of known ones"
+        files = f"none is in {endpoint.known_hosts[0]}" if endpoint.known_hosts else "there is no known_hosts file"
         raise told("host-key-unknown", files, at=whence)
 
 
 def _offer(transport: Transport, user: str, key: PKey, deadline: Deadline) -> BaseException | None:
-    """``None`` when the node let us in; otherwise why not."""
+    """``None`` when the login succeeded; otherwise why not."""
     done = threading.Event()
     try:
         transport.auth_publickey(user, key, done)
@@ -161,9 +161,9 @@ def _refused(
 ) -> RemoteError:
     offered = f"user {user}, {tried} {'key' if tried == 1 else 'keys'} to offer"
     if isinstance(trouble, PartialAuthentication):
-        words = f"it wants a second factor: {', '.join(trouble.allowed_types)}"
+        words = f"it requires a second factor: {', '.join(trouble.allowed_types)}"
     elif isinstance(trouble, BadAuthenticationType):
-        words = f"it takes no public keys of this user, only {', '.join(trouble.allowed_types)}"
+        words = f"it accepts no public keys for this user, only {', '.join(trouble.allowed_types)}"
     elif "too many authentication failures" in transport.farewell.lower():
         return told("auth-too-many-keys", printable("; ".join((offered, *notes)), 500))
     elif transport.lost or isinstance(trouble, (EOFError, OSError)):
@@ -183,5 +183,5 @@ def _remote_key(transport: Transport) -> PKey:
 
 
 def _family(algorithm: str) -> str:
-    """RSA keys sign in several ways; known_hosts knows them by one name."""
+    """RSA keys have several signature algorithms, but one name in known_hosts."""
     return "ssh-rsa" if algorithm.startswith("rsa-sha2") else algorithm

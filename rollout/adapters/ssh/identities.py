@@ -1,4 +1,4 @@
-"""Our keys and certificates: files, each read once, and what an ssh-agent holds."""
+"""Our keys and certificates: from files, each read once, and from an ssh-agent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rollout.adapters.ssh.error_mapping import unless_exhausted
 from rollout.adapters.ssh.resolve import DEFAULT_KEYS, Endpoint
 from rollout.errors import RemoteError
 
-# Keys held by an ssh-agent: plain ones, certificates, and hardware keys that paramiko has no class for.
+# Keys in an ssh-agent: plain keys, certificates, and hardware keys without a class in paramiko.
 
 
 SIGNED = 14  # SSH2_AGENT_SIGN_RESPONSE
@@ -31,9 +31,9 @@ Touch = Callable[[str], None]
 
 
 class SharedAgentKey(AgentKey):
-    """A key of the agent that many threads may sign with: the agent's protocol is one question at a time.
+    """A key of the agent that many threads may sign with: the agent handles one request at a time.
 
-    ``certificate`` is what is shown in its stead. ``touch`` is told of a hardware key before it signs.
+    ``certificate`` is presented instead of the key. ``touch`` is called before a hardware key signs.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class SharedAgentKey(AgentKey):
 
 
 def held_keys(touch: Touch) -> tuple[Agent, tuple[SharedAgentKey, ...]]:
-    """Asks the agent, without a deadline. A certificate is signed for by the key it belongs to, where that is held."""
+    """Asks the agent, without a deadline. A certificate signs with its own key, if the agent has it."""
     agent, lock = Agent(), threading.Lock()
     found = [SharedAgentKey(agent, key.blob, key.comment, lock, touch) for key in agent.get_keys()]
     plain = {key.blob: key for key in found}
@@ -88,16 +88,16 @@ def _certified(key: SharedAgentKey, plain: dict[bytes, SharedAgentKey]) -> Share
 
 AGENT_SECONDS = 5.0
 USUAL = frozenset(Path(name).expanduser() for name in DEFAULT_KEYS)
-"""Nobody expects to have all of these."""
+"""Default files, most of which do not exist."""
 
 
 class Identities:
-    """The keys to offer a node, in OpenSSH's spirit: named keys first, then what else the agent holds; of each key its
-    certificates first. Thread-safe.
+    """The keys to offer to a node, in OpenSSH's order: named keys, then the agent's other keys. The certificates of a key
+    come before it. Thread-safe.
     """
 
     def __init__(self, touch: Touch = lambda _: None) -> None:
-        """``touch`` is told, once a key, that a hardware key may wait for a finger."""
+        """``touch`` is called once per hardware key that may wait for a touch."""
         self._lock = threading.Lock()
         self._touch = touch
         self._told: set[str] = set()
@@ -109,7 +109,7 @@ class Identities:
         self._agent_note = ""
 
     def keys(self, endpoint: Endpoint) -> tuple[tuple[PKey, ...], tuple[str, ...]]:
-        """The keys, and in words why others could not be used."""
+        """The keys, and the reasons why others could not be used."""
         with self._lock:
             notes: list[str] = []
             certificates = self._given(endpoint, notes)
@@ -143,7 +143,7 @@ class Identities:
         return keys if endpoint.identities_only else [*keys, *held]
 
     def _given(self, endpoint: Endpoint, notes: list[str]) -> list[Certificate]:
-        """Those of ssh_config, those that lie beside an identity, and the agent's for the keys that are named."""
+        """Certificates of ssh_config, those beside an identity file, and the agent's for the named keys."""
         beside = [path.with_name(path.name.removesuffix(".pub") + "-cert.pub") for path in endpoint.identities]
         found = [self._certificate(path) for path in dict.fromkeys((*endpoint.certificates, *beside))]
         notes.extend(note for note in found if isinstance(note, str))
@@ -157,7 +157,7 @@ class Identities:
         return given
 
     def _held(self) -> tuple[SharedAgentKey, ...]:
-        """The agent's keys, asked for once."""
+        """The agent's keys, requested once."""
         if self._agent_keys is None:
             self._agent_keys = ()
             if os.environ.get("SSH_AUTH_SOCK"):
@@ -186,7 +186,7 @@ class Identities:
         return self._files[path]
 
     def _certificate(self, path: Path) -> Certificate | str:
-        """``""`` for a file that is not there: most keys have none beside them."""
+        """``""`` for a missing file: most keys have no certificate beside them."""
         if path not in self._certificates:
             try:
                 self._certificates[path] = read(path)
@@ -195,12 +195,12 @@ class Identities:
             except (OSError, ValueError, SSHException) as error:
                 if isinstance(error, OSError):
                     unless_exhausted(error)
-                self._certificates[path] = f"{path} is no certificate that can be used: {type(error).__name__}"
+                self._certificates[path] = f"{path} is not a usable certificate: {type(error).__name__}"
         return self._certificates[path]
 
 
 def _own(key: PKey) -> bytes:
-    """The public key itself, whatever is shown in its stead."""
+    """The public key itself, even if a certificate is presented instead."""
     return b"" if key.public_blob is not None else key.asbytes()
 
 
@@ -221,7 +221,7 @@ def _name(certificate: Certificate) -> str:
 
 
 def _load(path: Path, public: bytes) -> PKey | str:
-    """A private key, or in words why not ("" for a file that is not there, as the default ones often are not)."""
+    """A private key, or the reason why not ("" for a missing file: default files are often missing)."""
     try:
         return PKey.from_path(path)
     except FileNotFoundError:
@@ -237,7 +237,7 @@ def _load(path: Path, public: bytes) -> PKey | str:
 
 
 def _public_blob(path: Path) -> bytes:
-    """The public half that lies beside a private key (or is named itself), to find it in the agent."""
+    """The public key file beside a private key (or the named file itself), to find the key in the agent."""
     beside = path if path.suffix == ".pub" else path.with_name(path.name + ".pub")
     try:
         return base64.b64decode(beside.read_text(encoding="ascii").split()[1], validate=True)

@@ -1,7 +1,7 @@
-"""known_hosts, indexed once: whether a host key is the one we know.
+"""known_hosts, indexed once: whether a host key is the known one.
 
-Plain names are a dictionary. Hashed names are found through the key that the host showed, so that a known host costs
-one HMAC instead of one for each line; only a stranger costs a walk over all of them.
+Plain names are a dictionary. Hashed names are found through the presented key, so that a known host costs one HMAC
+instead of one per line; only an unknown host costs a scan of all lines.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class HostKeyVerdict(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One line. ``names`` is ``None`` for a hashed name, then ``digest`` holds salt and hash."""
+    """One line. ``names`` is ``None`` for a hashed name; then ``digest`` contains salt and hash."""
 
     marker: str
     names: tuple[str, ...] | None
@@ -87,20 +87,20 @@ class KnownHosts:
                 self._exact[name].append(entry)
 
     def kinds(self, name: str, *, hashed: bool) -> frozenset[str]:
-        """The key types known for a name; with ``hashed`` also from hashed lines, which is a walk over all of them."""
+        """The known key types of a name; ``hashed`` also scans all hashed lines."""
         entries = [*self._plain(name), *(entry for entry in self._hashed if hashed and entry.is_for(name))]
         return frozenset(entry.kind for entry in entries if not entry.marker)
 
     def authorities(self, names: tuple[str, ...]) -> frozenset[str]:
-        """The keys (base64) of the certificate authorities that may vouch for this host: those of its first known name."""
+        """The keys (base64) of the certificate authorities for this host: those of its first known name."""
         of_each = (frozenset(entry.key for entry in self._authorities if entry.is_for(name)) for name in names)
         return next(filter(None, of_each), frozenset())
 
     def verdict(self, names: tuple[str, ...], key: str) -> HostKeyVerdict:
-        """Of the key (base64) that a host showed; ``names``: the decisive one first.
+        """The verdict on a presented key (base64); ``names``: the decisive one first.
 
-        As in OpenSSH, the name without port proves a host only where the one with its port is not known at all. Unlike
-        there, what is revoked under any of the names is revoked.
+        As in OpenSSH, the name without port counts only when the name with port is unknown. Unlike OpenSSH, a key that
+        is revoked under any of the names is revoked.
         """
         same = [[entry for entry in self._showing(key, name) if entry.key == key] for name in names]
         if any(entry.marker == "@revoked" for entries in same for entry in entries):
@@ -132,7 +132,7 @@ class KnownHostsFiles:
             return self._read[paths]
 
     def accept(self, paths: tuple[Path, ...], names: tuple[str, ...], kind: str, key: str) -> HostKeyVerdict:
-        """Append a new host to the first file, unless the file has learnt of it since; the verdict after that."""
+        """Append a new host to the first file, unless the file has it by now; the verdict after that."""
         with self._lock:
             verdict = _append(paths, names, f"{names[0]} {kind} {key}\n", key)
             if verdict is HostKeyVerdict.UNKNOWN:
@@ -144,7 +144,7 @@ class KnownHostsFiles:
 
 
 def _append(paths: tuple[Path, ...], names: tuple[str, ...], line: str, key: str) -> HostKeyVerdict:
-    """One locked write, if the host is still unknown to the files: the verdict before it."""
+    """One locked write, if the host is still unknown; returns the verdict before it."""
     try:
         paths[0].parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(paths[0], os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -192,7 +192,7 @@ def _parse(line: str) -> _Entry | None:
 
 
 def _is_key(kind: str, key: str) -> bool:
-    """A key that is cut off or not of its type is none, as if its line were not there."""
+    """A truncated key or one of a wrong type is ignored with its line."""
     try:
         blob = base64.b64decode(key, validate=True)
     except ValueError:  # not base64, or not even ASCII
@@ -202,7 +202,7 @@ def _is_key(kind: str, key: str) -> bool:
 
 
 def _fields(blob: bytes) -> Iterator[bytes]:
-    """The strings that a key is made of; a last one that is cut off is left out."""
+    """The strings of a key; a truncated last one is left out."""
     at = 0
     while at + 4 <= len(blob):
         size = int.from_bytes(blob[at : at + 4], "big")

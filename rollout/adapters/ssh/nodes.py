@@ -1,4 +1,4 @@
-"""``Nodes`` over SSH: resolve, connect, run, keep; every trouble of a node is in the answer."""
+"""``Nodes`` over SSH: resolve, connect, run, keep. Every error of a node is in the answer."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 from rollout.kubelet.agent.sudo import Secret
 
-GRACE = 0.5  # between the end of our own waiting and the watchdog's hanging up
+GRACE = 0.5  # between our own deadline and the watchdog's
 
 
 class SshNodes:
-    """Implements the port ``Nodes``. ``/etc/ssh/ssh_config`` is not read; what ssh_config asks for and we cannot do is
-    refused. StrictHostKeyChecking never weakens: anything but ``accept-new`` means ``yes``.
+    """Implements the port ``Nodes``. ``/etc/ssh/ssh_config`` is not read; unsupported options of ssh_config are refused.
+    StrictHostKeyChecking never weakens: anything but ``accept-new`` means ``yes``.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class SshNodes:
         sudo_password: Secret | None = None,
         notice: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``resolver``, or what ``Resolver.reading`` makes of ``ssh_config`` and ``accept_new``. ``sudo_password`` is for
-        every sudo that wants one; ``notice`` hears what a person should know while it happens.
+        """``resolver``, or ``Resolver.reading`` of ``ssh_config`` and ``accept_new``. ``sudo_password`` is for every sudo
+        that needs one; ``notice`` gets messages for the operator at once.
         """
         _quiet_paramiko()
         self._limits = limits or SshLimits()
@@ -62,11 +62,11 @@ class SshNodes:
         self._pool = Pool(self._limits.sessions, self._dial)
 
     def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
-        """Connect if needed and run; all of it within the command's deadline (and a moment's grace)."""
+        """Connect if needed and run, all within the command's deadline (plus a short grace)."""
         deadline = Deadline(command.deadline)
         try:
             return self._run(target, command, deadline)
-        except (RemoteError, OSError, RuntimeError) as error:  # the last two: this machine has run out of something
+        except (RemoteError, OSError, RuntimeError) as error:  # the last two: this machine ran out of a resource
             trouble = translate(error)
             return RemoteAnswer(None, b"", b"", started=False, reference=trouble.reference, message=trouble.message)
 
@@ -81,9 +81,9 @@ class SshNodes:
         self._identities.close()
 
     def _run(self, target: Target, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
-        """As long as no channel is open nothing has started, so once more over a new connection.
+        """Before a channel is open nothing has started, so retry once over a new connection.
 
-        A kept connection may have died unseen, and one on which sshd refuses a session may be full (MaxSessions).
+        A kept connection may be dead, or full if sshd refuses a session (MaxSessions).
         """
         link, new = self._pool.borrow(target, deadline)
         try:
@@ -97,7 +97,7 @@ class SshNodes:
         return self._on(target, link, command, deadline)
 
     def _on(self, target: Target, link: PooledConnection, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
-        """Raises ``RemoteError`` only when the command has certainly not started."""
+        """Raises ``RemoteError`` only if the command has certainly not started."""
         try:
             return self._use(target, link, command, deadline)
         except SessionRefusedError:
@@ -128,7 +128,7 @@ class SshNodes:
 
 
 def _blaming(answer: RemoteAnswer, link: PooledConnection) -> RemoteAnswer:
-    """A connection that was lost with the bastion's says so; the reference stays, the command's end is unknown."""
+    """Names the bastion when its connection was lost; the reference stays, the command's end is unknown."""
     blame = link.wire.blame() if answer.reference == "connection-lost" else ""
     return replace(answer, message=f"{answer.message}: {blame}") if blame else answer
 
@@ -139,7 +139,7 @@ def _close_quietly(channel: Channel) -> None:
 
 
 def _quiet_paramiko() -> None:
-    """paramiko logs a traceback for every refused node, which Python would print; all of it is in our answers."""
+    """paramiko logs a traceback for every refused node, and Python would print it; our answers contain it."""
     logger = logging.getLogger("paramiko")
     logger.setLevel(max(logger.level, logging.WARNING))
     if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):

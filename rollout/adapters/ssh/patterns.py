@@ -1,4 +1,4 @@
-"""Patterns of names as OpenSSH matches them, in ssh_config and in known_hosts."""
+"""Name patterns with OpenSSH's rules, for ssh_config and known_hosts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from functools import lru_cache
 
 
 def matches(name: str, pattern: str) -> bool:
-    """``*`` and ``?`` only; the brackets of ``[host]:port`` mean themselves."""
+    """``*`` and ``?`` only; the brackets of ``[host]:port`` are literal."""
     return _pattern(pattern).fullmatch(name) is not None
 
 
 def listed(name: str, patterns: Iterable[str]) -> bool:
-    """Whether one of the patterns is for the name, and none that begins with ``!``."""
+    """Whether a pattern matches the name, and no pattern with ``!`` does."""
     found = False
     for pattern in patterns:
         if pattern.startswith("!"):
@@ -31,5 +31,5 @@ def is_literal(pattern: str) -> bool:
 
 @lru_cache(4096)
 def _pattern(pattern: str) -> re.Pattern[str]:
-    """``translate`` makes a pattern that never goes back over what a ``*`` has passed: many of them take no longer."""
+    """``translate`` makes a pattern without backtracking over ``*``: many stars take no longer."""
     return re.compile(translate(pattern.replace("[", "[[]")))

@@ -1,4 +1,4 @@
-"""Open connections, one for each node that is being worked on, bounded in number."""
+"""Open connections, one for each active node, limited in number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rollout.errors import RemoteError
 
 @dataclass(slots=True, eq=False)
 class PooledConnection:
-    """A connection. ``users`` commands run on it; ``used`` is when it was last given back."""
+    """A connection. ``users``: commands running on it; ``used``: when it was last released."""
 
     transport: Transport
     wire: Carrier
@@ -33,14 +33,14 @@ class PooledConnection:
 
 @dataclass(slots=True)
 class _Slot:
-    """A node's place: the lock is held by whoever connects to it."""
+    """A node's slot: a thread holds the lock while it connects."""
 
     connecting: threading.Lock = field(default_factory=threading.Lock)
     link: PooledConnection | None = None
 
 
 class Pool:
-    """Lends connections. At the bound, the connection that was idle longest makes room; if none is idle, one waits."""
+    """Lends connections. At the limit the longest idle connection is closed; if none is idle, callers wait."""
 
     def __init__(self, limit: int, dial: Callable[[Target, Deadline], PooledConnection]) -> None:
         self._limit = limit
@@ -87,7 +87,7 @@ class Pool:
             hang_up(link.wire)
 
     def discard(self, target: Target, link: PooledConnection) -> None:
-        """Forget a connection that is of no use any more; who still uses it sees its end."""
+        """Drop a useless connection; commands that still use it end."""
         with self._changed:
             slot = self._slots.get(target)
             if slot is not None and slot.link is link:

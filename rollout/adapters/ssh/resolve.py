@@ -1,4 +1,4 @@
-"""From a target to where and how to connect, as ssh_config says; what we cannot honour is refused in clear words."""
+"""From a target to where and how to connect, by ssh_config; unsupported options are refused with a clear error."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ DEFAULT_KEYS = (
 )
 DEFAULT_KNOWN = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 GLOBAL_KNOWN = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
-MOST_BASTIONS = 8  # one behind the other
+MOST_BASTIONS = 8  # length of a chain
 
-# option -> the values that ask for nothing, the reference, the words
+# option -> the values without effect, the reference, the message
 REFUSED: dict[str, tuple[frozenset[str], str, str]] = {
     option: (frozenset(harmless), reference, words)
     for option, harmless, reference, words in (
-        ("proxycommand", ("none",), "proxy-command-not-supported", "ProxyCommand is never run; say ProxyJump"),
+        ("proxycommand", ("none",), "proxy-command-not-supported", "ProxyCommand is never run; use ProxyJump"),
         ("gssapiauthentication", ("no",), "gssapi-not-supported", "Kerberos (GSSAPIAuthentication) is not supported"),
         (
             "pubkeyauthentication",
             ("yes", "unbound", "host-bound"),
             "ssh-option-not-supported",
-            "PubkeyAuthentication no leaves nothing",
+            "PubkeyAuthentication no leaves no way to log in",
         ),
         ("knownhostscommand", ("none",), "ssh-option-not-supported", "KnownHostsCommand is not supported"),
         ("verifyhostkeydns", ("no",), "ssh-option-not-supported", "VerifyHostKeyDNS is not supported"),
@@ -50,17 +50,17 @@ REFUSED: dict[str, tuple[frozenset[str], str, str]] = {
             "revokedhostkeys",
             ("none",),
             "ssh-option-not-supported",
-            "RevokedHostKeys is not read; say @revoked in known_hosts",
+            "RevokedHostKeys is not read; use @revoked in known_hosts",
         ),
-        ("refuseconnection", (), "ssh-option-not-supported", "RefuseConnection says not to connect"),
+        ("refuseconnection", (), "ssh-option-not-supported", "RefuseConnection forbids to connect"),
     )
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a node (or a bastion) is and what proves it. ``key_names`` are its names in known_hosts, the decisive one
-    first, the bare one last. ``via`` is the bastion that leads to it.
+    """The address of a node or bastion and its proof of identity. ``key_names`` are its names in known_hosts, the
+    decisive one first, the bare one last. ``via`` is the bastion before it.
     """
 
     host: str
@@ -105,7 +105,7 @@ class Resolver:
         return cls(config, known_hosts=known_hosts, accept_new=accept_new)
 
     def resolve(self, target: Target) -> Endpoint:
-        """Raises ``RemoteError`` for what is not supported."""
+        """Raises ``RemoteError`` for unsupported options."""
         with self._lock:
             found = self._found.get(target)
             if found is None:
@@ -113,7 +113,7 @@ class Resolver:
             return found
 
     def refused(self, targets: Iterable[Target]) -> dict[tuple[str, str], list[str]]:
-        """All that cannot be resolved: names by reference and message, without connecting anywhere."""
+        """All names that cannot be resolved, by reference and message; opens no connection."""
         found: dict[tuple[str, str], list[str]] = {}
         for target in targets:
             try:
@@ -123,7 +123,7 @@ class Resolver:
         return found
 
     def _endpoint(self, target: Target, behind: tuple[str, ...], via: Endpoint | None = None) -> Endpoint:
-        """``behind``: the hosts that this one is a bastion for; ``via``: the bastion before it, where a chain says so."""
+        """``behind``: the hosts behind this bastion; ``via``: the bastion before it in a chain."""
         settings = self._config.lookup(target.address, user=target.user, local_user=self._user)
         _refuse(settings)
         host = settings["hostname"][0]
@@ -161,30 +161,31 @@ class Resolver:
         if text.lower() == "none":
             return None
         text = _expanded(text, {token: tokens[token] for token in ("%h", "%n", "%p", "%r")})
-        if text not in self._jumps or len(behind) > 1:  # inside a chain: a loop must be seen
+        if text not in self._jumps or len(behind) > 1:  # inside a chain: loops must be detected
             self._jumps[text] = self._chain(text, behind)
         return self._jumps[text]
 
     def _chain(self, text: str, behind: tuple[str, ...]) -> Endpoint | None:
-        """``a,b``: b through a. As in OpenSSH, only the first of them may itself be behind another."""
+        """``a,b``: b through a. As in OpenSSH, only the first may itself be behind another."""
         via: Endpoint | None = None
-        if len(behind) > MOST_BASTIONS:  # "%h-b" names another one each time
+        if len(behind) > MOST_BASTIONS:  # "%h-b" names a new host each time
             way = f"{' -> '.join(behind[:3])} -> ..."
             raise RemoteError(
-                "bastion-loop", f"ProxyJump has no end: {printable(way, 200)}; say `ProxyJump none` there"
+                "bastion-loop", f"ProxyJump never ends: {printable(way, 200)}; set `ProxyJump none` for the last host"
             )
         for hop in hops(text):
             if hop.address in behind and via is None:
                 way = " -> ".join((*behind[behind.index(hop.address) :], hop.address))
                 raise RemoteError(
-                    "bastion-loop", printable(f"ProxyJump leads back to itself: {way}; say `ProxyJump none` there", 300)
+                    "bastion-loop",
+                    printable(f"ProxyJump is a loop: {way}; set `ProxyJump none` for the last host", 300),
                 )
             via = self._endpoint(hop, behind, via)
         return via
 
 
 def _our_name() -> str:
-    """As OpenSSH: the account's, whatever the environment says; but an environment is better than nothing."""
+    """As in OpenSSH, the account's user name, not the environment's; the environment is the fallback."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -192,7 +193,7 @@ def _our_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError) as error:
-        raise RemoteError("no-user-name", f"this machine does not say who we are: {error.args[0]}") from None
+        raise RemoteError("no-user-name", f"this machine has no name for our user: {error.args[0]}") from None
 
 
 def _refuse(settings: Settings) -> None:
@@ -203,14 +204,14 @@ def _refuse(settings: Settings) -> None:
 
 
 def _key_names(host: str, port: int, alias: str) -> tuple[str, ...]:
-    """As OpenSSH: an alias stands alone; otherwise a port of its own is part of the name."""
+    """As in OpenSSH: an alias is used alone; otherwise a non-default port is part of the name."""
     if alias:
         return (alias,)
     return (host,) if port == 22 else (f"[{host}]:{port}", host)
 
 
 def _known_hosts(settings: Settings, tokens: Mapping[str, str]) -> tuple[Path, ...]:
-    """OpenSSH expands tokens in the names of the user's files only."""
+    """OpenSSH expands tokens only in names of the user's files."""
     everyones = settings.get("globalknownhostsfile", GLOBAL_KNOWN)
     return (
         *_paths(settings, "userknownhostsfile", DEFAULT_KNOWN, tokens),

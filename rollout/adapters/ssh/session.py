@@ -19,13 +19,13 @@ from rollout.errors import RemoteError
 
 CHUNK = 64 * KIB
 TICK = 1.0  # an exit status alone wakes nobody
-TURN = 0.2  # nor does another node that has judged the password
-FIRST_PAUSE = 0.05  # before a node that refused a session is asked again; then twice as long each time
-FULL = 0.01  # nor does room for more input, which is rare: a node takes 2 MiB at once
+TURN = 0.2  # nor does another node's answer to the password
+FIRST_PAUSE = 0.05  # wait before the first retry of a refused session; doubled each time
+FULL = 0.01  # nor does free space for input, which is rare: a node accepts 2 MiB at once
 
 
 class _Wake(threading.Event):
-    """Set by paramiko whenever output or an end arrives. Its pipes clear it too early; only the reader may."""
+    """Set by paramiko when output or the end arrives. Its pipes clear it too early; only the reader may clear it."""
 
     def clear(self) -> None:
         pass
@@ -36,7 +36,7 @@ class _Wake(threading.Event):
 
 @dataclass(slots=True)
 class _Capped:
-    """Output up to a limit; what goes past it is counted only."""
+    """Output up to a limit; bytes past it are only counted."""
 
     limit: int
     parts: list[bytes] = field(default_factory=list)
@@ -56,13 +56,13 @@ class _Capped:
 
 
 class SessionRefusedError(RemoteError):
-    """The node is there and declined to open another session on this connection."""
+    """The node responded and refused another session on this connection."""
 
 
 def open_channel(transport: Transport, deadline: Deadline, patience: float) -> Channel:
-    """A session channel. Whatever goes wrong here: the command has certainly not started.
+    """A session channel. After any error here the command has certainly not started.
 
-    A node that refuses is asked again for ``patience`` seconds: sshd counts a session until it has read its end.
+    A refusal is retried for ``patience`` seconds: sshd counts a session until it has read its end.
     """
     patient, pause = deadline.within(patience), FIRST_PAUSE
     while True:
@@ -99,7 +99,7 @@ class SshSession:
         limits: SshLimits,
         elevation: Elevation | None = None,
     ) -> None:
-        """``elevation``: sudo is to be asked first."""
+        """``elevation``: sudo comes first."""
         self._channel = channel
         self._command = command
         self._elevation = elevation
@@ -114,7 +114,7 @@ class SshSession:
         self._quiet_since: float | None = None
 
     def run(self) -> RemoteAnswer:
-        """How it ended. Once the request is out, the command counts as started: nobody can tell otherwise."""
+        """The result. Once the request is sent, the command counts as started: nothing can prove otherwise."""
         self._channel.in_buffer.set_event(self._wake)
         self._channel.in_stderr_buffer.set_event(self._wake)
         try:
@@ -126,7 +126,7 @@ class SshSession:
         except (OSError, EOFError) as error:
             return self._answer(None, "connection-lost", translate(error).message)
         except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met in what the node sent
-            return self._answer(None, "no-channel", f"the node did not take the command: {printable(str(error))}")
+            return self._answer(None, "no-channel", f"the node refused the command: {printable(str(error))}")
         finally:
             if self._elevation:
                 self._elevation.give_up()
@@ -138,7 +138,7 @@ class SshSession:
 
     @property
     def _asking(self) -> bool:
-        """The command has not started, and gets none of its input: sudo has not let us through."""
+        """The command has not started and gets none of its input: sudo is still in front of it."""
         return self._elevation is not None and not self._elevation.through
 
     @property
@@ -148,7 +148,7 @@ class SshSession:
         return TICK if self._fed or (self._asking and self._sent >= len(self._input)) else FULL
 
     def _turn(self) -> RemoteAnswer | None:
-        """Move what can be moved now; the answer if this was the end."""
+        """Move available bytes; the answer if the command ended."""
         self._wake.rearm()
         over = self._channel.closed
         moved = self._drain()
@@ -160,12 +160,12 @@ class SshSession:
             return self._closed()
         self._feed()
         if self._flooded:
-            return self._answer(None, "output-flood", "the command writes without end")
+            return self._answer(None, "output-flood", "the command's output does not end")
         if not self._deadline.left():
             return self._answer(None, "deadline", f"not finished after {self._command.deadline:g} s")
         if self._held_open(moved=moved):
             status = self._channel.exit_status
-            return self._answer(status, "output-held-open", "something the command started keeps its output open")
+            return self._answer(status, "output-held-open", "a process that the command started keeps its output open")
         return None
 
     @property
@@ -184,7 +184,7 @@ class SshSession:
         return moved
 
     def _feed(self) -> None:
-        """As much input as the node takes now. A command that ends without reading its input is no error."""
+        """Send as much input as the node accepts now. A command may end without reading its input."""
         data = self._input
         try:
             while self._sent < len(data) and self._channel.send_ready() and self._deadline.left():
@@ -199,7 +199,7 @@ class SshSession:
             self._fed = True
 
     def _held_open(self, *, moved: bool) -> bool:
-        """Ended a while ago and silent since, but the channel stays: a child of it holds the output."""
+        """The command ended a while ago without output since, but the channel is open: a child holds the output."""
         if not self._channel.exit_status_ready() or moved:
             self._quiet_since = None
             return False
@@ -218,7 +218,7 @@ class SshSession:
         return self._answer(None, "no-status", "the channel closed without an exit status; a signal may have ended it")
 
     def _answer(self, status: int | None, reference: str, message: str) -> RemoteAnswer:
-        """What sudo asks and is told is no part of it; before it let us through, nothing of ours has started."""
+        """Excludes sudo's dialogue; before sudo succeeds, the command has not started."""
         stderr = self._err.all
         if self._elevation is not None:
             stderr = self._elevation.rest(stderr)

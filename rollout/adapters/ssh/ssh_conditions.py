@@ -1,6 +1,6 @@
-"""``Host`` and ``Match``: whom the lines below them are for.
+"""``Host`` and ``Match``: the hosts that the lines below them apply to.
 
-What would run a program, look at our network or mean another thing in another OpenSSH is refused, not guessed.
+Conditions that run a program, depend on the local network or differ between OpenSSH versions are refused.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from rollout.adapters.ssh.patterns import is_literal, listed
 
 
 class NotSupportedError(ValueError):
-    """ssh_config means something that rollout does not do."""
+    """ssh_config contains something that rollout does not support."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchContext:
-    """What a condition may ask. ``named`` is what ``Host`` looks at; ``host`` and ``user`` are as set by now."""
+    """The inputs of a condition. ``named`` is for ``Host``; ``host`` and ``user`` are the values so far."""
 
     named: str
     original: str
@@ -32,14 +32,14 @@ class MatchContext:
 class Condition(Protocol):
     @property
     def names(self) -> frozenset[str] | None:
-        """The literal names that it can be for; ``None`` when only a look at it can tell."""
+        """The literal names that it can match; ``None`` when it must be evaluated."""
 
     @property
     def always(self) -> bool: ...
 
     @property
     def asks_again(self) -> bool:
-        """It has the whole file read a second time, with the name that ``HostName`` gave."""
+        """It causes a second pass over the whole file, with the name from ``HostName``."""
 
     def holds(self, asked: MatchContext) -> bool: ...
 
@@ -94,7 +94,7 @@ class MatchLine:
         return all(criterion.holds(asked) for criterion in self.criteria)
 
 
-# with an argument; Host is as written, all others are
+# host names in lower case; `Host` compares them as written
 CRITERIA: dict[str, Callable[[MatchContext, str], bool]] = {
     "all": lambda _asked, _: True,
     "canonical": lambda asked, _: asked.last,
@@ -107,13 +107,13 @@ CRITERIA: dict[str, Callable[[MatchContext, str], bool]] = {
 BARE = frozenset({"all", "canonical", "final"})
 NOT_EVALUATED = {
     "exec": "Match exec is not supported: no program that ssh_config names is ever run",
-    "localnetwork": "Match localnetwork is not supported: which settings count would depend on where this machine is",
+    "localnetwork": "Match localnetwork is not supported: settings would depend on the network of this machine",
     "tagged": "Match tagged is not supported",
-    "version": "Match version is not supported: this is no OpenSSH",
+    "version": "Match version is not supported: this is not OpenSSH",
     "command": "Match command is not supported",
     "sessiontype": "Match sessiontype is not supported",
 }
-# what every OpenSSH cuts alike: later ones know more quotes, earlier ones cut at every "="
+# what every OpenSSH splits alike: later versions know more quotes, earlier ones split at every "="
 _END = re.compile(r"[ \t]*(?:#.*)?$")
 _NAME = re.compile(r"[ \t]*(!?[A-Za-z-]+)(?:=(?=[^\s=])|(?=[ \t]|$))")
 _ARGUMENT = re.compile(r'[ \t]*(?:([^\s"\'\\=#][^\s"\'\\=]*)|"([^"\\#]+)")(?=[ \t]|$)')
@@ -126,18 +126,18 @@ def host_line(words: tuple[str, ...]) -> HostLine:
 
 
 def match_line(rest: str) -> MatchLine:
-    """Raises ``ValueError`` for what means nothing."""
+    """Raises ``ValueError`` for an invalid condition."""
     criteria: list[_Criterion] = []
     at = 0
     while not _END.match(rest, at):
         criterion, at = _criterion(rest, at)
         if criteria and criteria[-1].name == "all":
-            raise ValueError("all stands alone")
+            raise ValueError("all cannot be combined with other conditions")
         criteria.append(criterion)
     if not criteria:
-        raise ValueError("there is no condition")
+        raise ValueError("the condition is missing")
     if criteria[-1].name == "all" and len(criteria) > 2:
-        raise ValueError("all stands alone")
+        raise ValueError("all cannot be combined with other conditions")
     return MatchLine(tuple(criteria))
 
 
@@ -150,7 +150,7 @@ def _criterion(rest: str, at: int) -> tuple[_Criterion, int]:
     if name in NOT_EVALUATED:
         raise NotSupportedError(NOT_EVALUATED[name])
     if name not in CRITERIA:
-        raise ValueError(f"there is no condition {written}")
+        raise ValueError(f"unknown condition {written}")
     if name == "final" and negated:
         raise NotSupportedError("Match !final is not supported: OpenSSH reads it in more than one way")
     if name in BARE:

@@ -1,7 +1,7 @@
-"""ssh_config as OpenSSH reads it with ``-F``: the first value wins, ``Match`` sees what was set above it.
+"""ssh_config as OpenSSH reads it with ``-F``: the first value wins, ``Match`` sees the values set above it.
 
-A file is read once into stanzas. They are indexed by the names on ``Host`` lines, so that one of 2,000 hosts is looked up
-in the few stanzas that may concern it.
+A file is parsed once into stanzas. They are indexed by the names on ``Host`` lines, so that a look-up among 2,000 hosts
+reads only the few relevant stanzas.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from rollout.adapters.ssh.ssh_keywords import ALIASES, COLLECTED, READ, WITHOUT_
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem, RemoteError
 
-# From the files of an ssh_config to stanzas. Every mistake is found, those in stanzas for others too, as
-# OpenSSH does.
+# From the files of an ssh_config to stanzas. Every mistake is found, also in stanzas for other hosts, as in
+# OpenSSH.
 
 
-# What an ssh_config holds once it is read: stanzas, with an index by the names on their ``Host`` lines.
+# A parsed ssh_config: stanzas, with an index by the names on their ``Host`` lines.
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Stanza:
 
 @dataclass(slots=True)
 class SshConfigFile:
-    """``general``: the numbers of the stanzas that only a look can tell about; ``named``: those of each literal name."""
+    """``general``: indices of stanzas that must be evaluated; ``named``: indices for each literal name."""
 
     stanzas: list[Stanza] = field(default_factory=list)
     general: list[int] = field(default_factory=list)
@@ -67,7 +67,7 @@ class SshConfigFile:
         return (self.stanzas[number] for number in numbers)
 
 
-# One line of ssh_config as words, exactly as OpenSSH cuts it: the keyword by one rule, what follows by another.
+# One line of ssh_config as words, split exactly as OpenSSH does: one rule for the keyword, another for the rest.
 
 
 BLANK = " \t\r\n"
@@ -75,7 +75,7 @@ ENDS_OF_A_KEYWORD = frozenset(BLANK + '"=')
 
 
 def keyword_of(line: str) -> tuple[str, str] | None:
-    """The keyword in lower case and the rest of the line; ``None`` for a line that says nothing. Raises ``ValueError``."""
+    """The keyword in lower case and the rest of the line; ``None`` for an empty line. Raises ``ValueError``."""
     keyword, rest = _first(line.rstrip(BLANK + "\f"))
     if not keyword:
         keyword, rest = _first(rest)
@@ -87,7 +87,7 @@ def keyword_of(line: str) -> tuple[str, str] | None:
 
 
 def words_of(rest: str) -> tuple[str, ...]:
-    """What follows a keyword: quotes of both kinds, escapes, and a comment at the end. Raises ``ValueError``."""
+    """The rest after a keyword: both kinds of quotes, escapes, a comment at the end. Raises ``ValueError``."""
     words: list[str] = []
     at = 0
     while (at := _past_blanks(rest, at)) < len(rest) and rest[at] != "#":
@@ -97,12 +97,12 @@ def words_of(rest: str) -> tuple[str, ...]:
 
 
 def _first(text: str) -> tuple[str, str]:
-    """``KEYWORD value``, ``KEYWORD=value``, ``KEYWORD = value``; the keyword may stand in double quotes."""
+    """``KEYWORD value``, ``KEYWORD=value``, ``KEYWORD = value``; the keyword may be in double quotes."""
     at = next((at for at, char in enumerate(text) if char in ENDS_OF_A_KEYWORD), len(text))
     if text[at : at + 1] == '"':
         head, quote, rest = text[at + 1 :].partition('"')
         if not quote:
-            raise ValueError("a quote does not close")
+            raise ValueError("a quote is not closed")
         return text[:at] + head, rest.lstrip(BLANK)
     rest = text[at + 1 :].lstrip(BLANK)
     if text[at : at + 1] != "=" and rest.startswith("="):
@@ -127,7 +127,7 @@ def _word(text: str, at: int) -> tuple[str, int]:
             word += char
         at += 1
     if quote:
-        raise ValueError("a quote does not close")
+        raise ValueError("a quote is not closed")
     return word, at
 
 
@@ -140,8 +140,8 @@ def _past_blanks(text: str, at: int) -> int:
 DEEPEST = 16
 MOST_FILES = 1000
 MOST_PROBLEMS = 20
-"""Files that include each other are read in every way there is; this many mistakes are enough to say so."""
-OURS_AND_ROOTS = "must belong to you or to root, and others must not be able to write it"
+"""Files that include each other are read along every path; this many mistakes are enough to report."""
+OURS_AND_ROOTS = "must belong to you or to root, and must not be writable by others"
 
 
 class Reader:
@@ -154,7 +154,7 @@ class Reader:
         self._files = 0
 
     def file(self, path: Path, *, depth: int, always: bool, private: bool) -> SshConfigFile:
-        """``always``: what it says above its first condition is for every host."""
+        """``always``: lines above the first condition apply to every host."""
         file = SshConfigFile()
         file.begin(HostLine(("*",)))
         for number, line in enumerate(self._lines(path, private=private), 1):
@@ -182,7 +182,7 @@ class Reader:
                     return []
                 return file.read().decode("utf-8", "surrogateescape").split("\n")
         except IsADirectoryError:
-            if private:  # found by a pattern of an Include
+            if private:  # matched by a pattern of an Include
                 return []
             self._problem("ssh-config-unreadable", f"cannot read {path}: it is a folder")
         except OSError as error:
@@ -215,11 +215,11 @@ class Reader:
                 self._ignore(values, always=always)
             yield SshSetting(keyword, values)
         elif keyword not in WITHOUT_MEANING_HERE and not listed(keyword, self._ignored):
-            raise ValueError("is no keyword of ssh_config; `IgnoreUnknown` above it would have it passed over")
+            raise ValueError("is not a keyword of ssh_config; `IgnoreUnknown` above it would skip it")
 
     def _included(self, words: tuple[str, ...], *, depth: int, always: bool) -> list[SshConfigFile]:
         if depth >= DEEPEST:
-            raise NotSupportedError("Include goes too deep")
+            raise NotSupportedError("Include is nested too deeply")
         files: list[SshConfigFile] = []
         for word in words:
             if not word:
@@ -251,7 +251,7 @@ def _start(line: str) -> str:
 
 
 Settings = dict[str, tuple[str, ...]]
-"""What is set for one host, by keywords in lower case. ``hostname`` is always there."""
+"""The settings of one host, by keyword in lower case. ``hostname`` is always set."""
 
 FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
 
@@ -260,7 +260,7 @@ class SshConfig:
     """A parsed ssh_config. ``lookup`` gives the settings of one host."""
 
     def __init__(self, file: SshConfigFile, *, twice: bool = False) -> None:
-        """``twice``: a ``Match final`` asks to read it again with the name that ``HostName`` gave."""
+        """``twice``: a ``Match final`` requires a second pass with the name from ``HostName``."""
         self._file = file
         self._twice = twice
 
@@ -268,7 +268,7 @@ class SshConfig:
     def read(cls, path: Path | None, *, private: bool = False) -> SshConfig:
         """From a file; ``None`` is the empty configuration. Every mistake found is in the ``InputError``.
 
-        ``private``: it is refused if others can write it, as every included file is.
+        ``private``: refuse it if others can write it, like every included file.
         """
         reader = Reader()
         file = SshConfigFile() if path is None else reader.file(path, depth=0, always=True, private=private)
@@ -277,7 +277,7 @@ class SshConfig:
         return cls(file, twice=reader.twice)
 
     def lookup(self, host: str, *, user: str | None = None, local_user: str = "") -> Settings:
-        """``user``: who logs in, where that is settled already. Raises ``RemoteError``."""
+        """``user``: the login user, if already decided. Raises ``RemoteError``."""
         found: Settings = {} if user is None else {"user": (user,)}
         asked = MatchContext(host, host, host, local_user, local_user, last=False)
         _apply(self._file, found, asked)
@@ -308,7 +308,7 @@ def _set(found: Settings, line: SshSetting) -> None:
 
 
 def _too_late(found: Settings, keyword: str) -> bool:
-    """ProxyJump and ProxyCommand exclude each other: the first wins. `ProxyJump none` leaves ProxyCommand its turn."""
+    """ProxyJump and ProxyCommand exclude each other: the first wins. After `ProxyJump none` ProxyCommand counts."""
     if keyword == "proxycommand":
         return found.get("proxyjump", ("none",)) != ("none",)
     return keyword == "proxyjump" and "proxycommand" in found
@@ -320,13 +320,13 @@ def _host_name(found: Settings, host: str) -> str:
         return text
     if not re.fullmatch("(?:[^%]|%[h%])*", text):
         raise RemoteError(
-            "ssh-config-invalid", f"HostName {printable(text, 80)} in ssh_config may have %h and no other token"
+            "ssh-config-invalid", f"HostName {printable(text, 80)} in ssh_config may contain no token except %h"
         )
     return re.sub("%.", lambda token: host if token[0] == "%h" else "%", text)
 
 
 def _address(name: str, family: int) -> str:
-    """The one way to write it: of a name in lower case, of an address as the system prints it."""
+    """The canonical form: names in lower case, addresses as the system prints them."""
     if not (set(name) & set(":%") or not set(name) - set("0123456789.")):
         return name.lower()
     try:

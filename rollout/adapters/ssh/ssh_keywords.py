@@ -1,6 +1,6 @@
-"""The keywords of ssh_config: those that mean something here, with how their values are read, and those that do not.
+"""The keywords of ssh_config: those with an effect here, with parsers of their values, and ignored ones.
 
-A keyword that no OpenSSH knows is refused, as OpenSSH does: it may be a misspelt one that mattered.
+A keyword unknown to OpenSSH is refused, as in OpenSSH: it may be a misspelt important one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rollout.adapters.ssh.troubles import printable
 from rollout.app.ports import Target
 from rollout.errors import RemoteError
 
-# The value of ``ProxyJump``: bastions, the nearest first.
+# The value of ``ProxyJump``: bastions, nearest first.
 
 
 MOST = 8
@@ -62,7 +62,7 @@ def _several(words: Values, _rest: str) -> Values:
     if len(words) > MOST_FILES:
         raise ValueError(f"has more than {MOST_FILES} values")
     if len(words) > 1 and any(word.lower() == "none" for word in words):
-        raise ValueError("says none beside other values")
+        raise ValueError("combines none with other values")
     return words
 
 
@@ -71,13 +71,13 @@ def _whole(_words: Values, rest: str) -> Values:
 
 
 def _choice(**meanings: str) -> Reader:
-    """``meanings``: what each word stands for. ``_`` in a name stands for ``-``."""
+    """``meanings``: the value of each word. ``_`` in a name stands for ``-``."""
     known = {word.replace("_", "-"): meaning for word, meaning in meanings.items()}
 
     def read(words: Values, rest: str) -> Values:
         word = _one(words, rest)[0]
         if word.lower() not in known:
-            raise ValueError(f"is none of {', '.join(known)}: {word}")
+            raise ValueError(f"is not one of {', '.join(known)}: {word}")
         return (known[word.lower()],)
 
     return read
@@ -86,12 +86,12 @@ def _choice(**meanings: str) -> Reader:
 def _port(words: Values, rest: str) -> Values:
     word = _one(words, rest)[0]
     if not (word.isascii() and word.isdigit()) or not 1 <= int(word[:20]) <= 65535:
-        raise ValueError(f"is no port: {word}")
+        raise ValueError(f"is not a port: {word}")
     return (str(int(word)),)
 
 
 def _time(words: Values, rest: str) -> Values:
-    """Seconds. ``none`` counts as not written: the next value wins."""
+    """Seconds. ``none`` counts as unset: the next value wins."""
     word = _one(words, rest)[0]
     return () if word == "none" else (str(seconds_of(word)),)
 
@@ -105,9 +105,9 @@ def seconds_of(text: str) -> int:
         elif digits and char in UNITS:
             total, digits = total + int(digits[:20]) * UNITS[char], ""
         else:
-            raise ValueError(f"is no time: {text}")
+            raise ValueError(f"is not a time: {text}")
     if not text or total > MOST_SECONDS:
-        raise ValueError(f"is no time: {text}")
+        raise ValueError(f"is not a time: {text}")
     return total
 
 
@@ -197,4 +197,4 @@ gssapitrustdns rsaminsize usekeychain
 """
 WITHOUT_MEANING_HERE = frozenset(f"{OF_OPENSSH_9_2_TO_10_5} {OF_DEBIAN_RED_HAT_AND_APPLE}".split())
 COLLECTED = frozenset({"identityfile", "certificatefile"})
-"""Every value counts; of all other keywords, the first."""
+"""Keywords whose every value counts; for all others the first value counts."""

@@ -1,8 +1,8 @@
-"""paramiko's transport, bent where its public face is not enough: host certificates, and tunnels through a bastion.
+"""paramiko's transport, extended beyond its public API: host certificates, and tunnels through a bastion.
 
-paramiko keeps one place for the reason of a refused channel, so that of many that are opened at once some get the
-reason of another; and a channel that is opened after nobody waits any more stays open at the other end. Both are put
-right in the handlers of its messages (they have been there since 1.x; nothing public is called between).
+paramiko stores the reason of a refused channel in one place, so concurrent requests may get each other's reason. And a
+channel that opens after its caller gave up stays open at the other end. Both are fixed in its message handlers (they
+exist since 1.x; no public call lies between).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from rollout.adapters.ssh.troubles import printable
 from rollout.adapters.ssh.tunnel import Closer
 from rollout.errors import RemoteError
 
-# What one channel sends, in an order that OpenSSH bears.
+# The messages of one channel, in an order that OpenSSH accepts.
 #
-# paramiko looks whether a channel is open, lets go of its lock, and then sends. Meanwhile another thread sends
-# the channel's CLOSE. OpenSSH ends the whole connection at the first message for a channel that is closed, and
-# a bastion's connection carries many nodes. Once the other side has closed too, it gives the channel's number
-# to a new channel, so a late message must be known by the channel that sends it, not by the number in it.
+# paramiko checks that a channel is open, releases its lock, and then sends. Meanwhile another thread may send the
+# channel's CLOSE. OpenSSH ends the whole connection at the first message for a closed channel, and a bastion's
+# connection carries many nodes. Once the other side has closed too, it reuses the channel's number for a new
+# channel, so a late message must be identified by its sending channel, not by the number in it.
 #
-# So each channel has an outlet, in the place where paramiko keeps the channel's transport. A thread leaves its
-# message there; a thread that finds nobody sending sends what is there. Nobody waits here for another thread:
-# paramiko's own thread, which closes channels too, must never wait for a sender.
+# So each channel has an outlet, in place of the channel's transport in paramiko. A thread queues its message there;
+# if no thread is sending, it sends the queue. No thread waits here for another one: paramiko's own thread, which also
+# closes channels, must never wait for a sender.
 
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Outlet:
-    """Sends a channel's messages one after the other, and nothing after its CLOSE. Everything else is the transport's."""
+    """Sends a channel's messages in order, and nothing after its CLOSE. The transport does everything else."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -54,7 +54,7 @@ class Outlet:
 
     @classmethod
     def of(cls, channel: Channel, transport: Transport) -> None:
-        """Give a channel its outlet, before anybody sends on it."""
+        """Give a channel its outlet, before its first message."""
         channel.transport = cls(transport)  # type: ignore[assignment]  # it stands for the transport
 
     def __getattr__(self, name: str) -> Any:
@@ -76,7 +76,7 @@ class Outlet:
             while (message := self._next()) is not None:
                 self._transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001 - what Channel calls
         except BaseException:
-            with self._lock:  # a message is missing: nothing that comes after it may be sent
+            with self._lock:  # a message is missing: no later message may be sent
                 self._closed, self._sending = True, False
                 self._waiting.clear()
             raise
@@ -94,9 +94,9 @@ WINDOW = 256 * KIB
 
 
 class Packets(Packetizer):
-    """Bounded packets, and no timer thread for each handshake: the watchdog is the deadline.
+    """Limited packet size, and no timer thread per handshake: the watchdog enforces the deadline.
 
-    ``ended``: nothing more can be read. paramiko ends the channels first and says later that the transport is not active.
+    ``ended``: nothing more can be read. paramiko ends the channels first and marks the transport inactive later.
     """
 
     ended = False
@@ -111,15 +111,15 @@ class Packets(Packetizer):
             raise
 
     def start_handshake(self, timeout: float) -> None:
-        """The watchdog does it."""
+        """The watchdog does this."""
 
 
 class NodeTransport(Transport):
-    """To a node. ``certified``: ask for a host certificate first, which is only of use where an authority vouches."""
+    """To a node. ``certified``: ask for a host certificate first, which only helps with a known authority."""
 
     certified = False
     farewell = ""
-    """What the other side said when it ended the connection."""
+    """The other side's disconnect message."""
 
     def __init__(self, wire: Any) -> None:
         super().__init__(wire, default_window_size=WINDOW, packetizer_class=Packets)
@@ -146,7 +146,7 @@ class NodeTransport(Transport):
 
 
 class CarrierTransport(NodeTransport):
-    """To a bastion: opens tunnels for many threads at once, and each learns its own reason."""
+    """To a bastion: opens tunnels for many threads at once; each gets its own reason."""
 
     def __init__(self, wire: Any) -> None:
         super().__init__(wire)
@@ -160,7 +160,7 @@ class CarrierTransport(NodeTransport):
         }
 
     def open_tunnel(self, host: str, port: int, deadline: Deadline) -> Channel:
-        """Raises ``ChannelException`` with sshd's own words, ``TimeoutError``, or ``RemoteError`` when it is dead."""
+        """Raises ``ChannelException`` with sshd's message, ``TimeoutError``, or ``RemoteError`` when it is dead."""
         try:
             return self.open_channel("direct-tcpip", (host, port), ("127.0.0.1", 0), timeout=deadline.left())
         except ChannelException as error:
@@ -207,6 +207,6 @@ class CarrierTransport(NodeTransport):
         super()._parse_channel_open_success(message)
 
     def _closed_by_the_other_side(self, channel: Channel, _message: Message) -> None:
-        """Answered by the closer: this thread, which reads, must not wait until sending is allowed again."""
+        """The closer thread answers: this reading thread must not wait until sending is allowed again."""
         self.closer.end(channel)
         self._unlink_channel(channel.chanid)  # type: ignore[attr-defined]

@@ -1,7 +1,6 @@
-"""What can go wrong on the way to a node: reference, cause, and what to do about it. One table for every transport.
+"""Connection errors: reference, cause, and what to do. One table for every transport.
 
-A message says nothing that differs from node to node but the address, and that in one way, ``(at …)``: so those of many
-nodes fold into one.
+Only the address differs from node to node, and its form is always ``(at …)``: so messages of many nodes fold into one.
 """
 
 from __future__ import annotations
@@ -19,39 +18,38 @@ class ConnectionTrouble:
 
 _SSH_V = "`ssh -v` with the same ssh_config says more"
 _FILES = "raise `ulimit -n`, or have fewer nodes in flight"
-_KNOWN = "see that it is the node you mean; then take the line out of known_hosts with `ssh-keygen -R`"
+_KNOWN = "check that it is the right node; then remove the line from known_hosts with `ssh-keygen -R`"
 
 TROUBLES: dict[str, ConnectionTrouble] = {
-    "connection-refused": ConnectionTrouble(
-        "connection refused", "see that sshd runs, and that the port is the right one"
-    ),
+    "connection-refused": ConnectionTrouble("connection refused", "check that sshd runs, and that the port is right"),
     "connection-lost": ConnectionTrouble("the connection was lost"),
     "connect-timeout": ConnectionTrouble(
-        "no answer in time", "see that the node is up and no firewall drops the packets"
+        "no answer in time", "check that the node is up and no firewall drops the packets"
     ),
-    "host-unreachable": ConnectionTrouble("no route to it", "see the address, and the routes of this machine"),
+    "host-unreachable": ConnectionTrouble("no route to it", "check the address, and the routes of this machine"),
     "name-not-known": ConnectionTrouble(
-        "the name does not resolve", "see the spelling, HostName in ssh_config, and DNS"
+        "the name does not resolve", "check the spelling, HostName in ssh_config, and DNS"
     ),
     "no-banner": ConnectionTrouble(
-        "no SSH server answered", "see that sshd listens there and is not out of connections (MaxStartups)"
+        "no SSH server answered", "check that sshd listens there and is not out of connections (MaxStartups)"
     ),
-    "handshake-failed": ConnectionTrouble("no SSH connection came about", _SSH_V),
+    "handshake-failed": ConnectionTrouble("the SSH handshake failed", _SSH_V),
     "handshake-timeout": ConnectionTrouble("the key exchange did not end in time"),
     "host-key-unknown": ConnectionTrouble(
-        "its host key is not known", "`--accept-new` takes and records the keys of new nodes; `ssh-keyscan` shows them"
+        "its host key is not known",
+        "`--accept-new` accepts and records the keys of new nodes; `ssh-keyscan` shows them",
     ),
     "host-key-changed": ConnectionTrouble("its host key is not the known one", _KNOWN),
     "host-key-revoked": ConnectionTrouble("its host key is revoked", "the node needs another host key"),
-    "host-certificate-refused": ConnectionTrouble("its host certificate does not count"),
-    "auth-failed": ConnectionTrouble("the node did not let us in", f"see the user and the keys; {_SSH_V}"),
+    "host-certificate-refused": ConnectionTrouble("its host certificate is not valid"),
+    "auth-failed": ConnectionTrouble("the node refused the login", f"check the user and the keys; {_SSH_V}"),
     "auth-too-many-keys": ConnectionTrouble(
         "the node ended the login after too many keys (MaxAuthTries)",
-        "say which with `IdentityFile` and `IdentitiesOnly yes` in ssh_config, or take keys out of the ssh-agent",
+        "set the key with `IdentityFile` and `IdentitiesOnly yes` in ssh_config, or remove keys from the ssh-agent",
     ),
-    "auth-timeout": ConnectionTrouble("the node did not answer our login in time"),
+    "auth-timeout": ConnectionTrouble("the node did not answer the login in time"),
     "no-channel": ConnectionTrouble(
-        "the node let us in and opened no session", "see MaxSessions, and what sshd logs there"
+        "the login succeeded, but the node opened no session", "check MaxSessions and sshd's log on the node"
     ),
     "too-many-files": ConnectionTrouble("this machine has no file descriptor left", _FILES),
     "no-local-port": ConnectionTrouble("this machine has no address or port left to connect from"),
@@ -60,7 +58,7 @@ TROUBLES: dict[str, ConnectionTrouble] = {
 
 
 def told(reference: str, detail: str = "", *, at: object = "") -> RemoteError:
-    """``detail``: what is known besides the cause; ``at``: the address, where it helps."""
+    """``detail``: more about the cause; ``at``: the address, where it helps."""
     trouble = TROUBLES[reference]
     where = f" (at {at})" if str(at) else ""
     more = f": {detail}" if detail else ""

@@ -1,4 +1,4 @@
-"""A tunnel through a bastion, in the shape of the socket that it stands for."""
+"""A tunnel through a bastion, with the interface of a socket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paramiko.transport import Transport
 
 
 class Closer:
-    """Sends the ends of a bastion's tunnels: sending may block where the bastion hangs, hanging up must not."""
+    """Sends close messages of a bastion's tunnels: sending may block when the bastion hangs, closing must not."""
 
     def __init__(self) -> None:
         self._ends: queue.SimpleQueue[tuple[Transport, Message] | None] = queue.SimpleQueue()
@@ -35,7 +35,7 @@ class Closer:
                 self.send(channel.get_transport(), message)
 
     def send(self, way: Transport, message: Message) -> None:
-        """``way`` is a channel's outlet, or the transport itself where there is no channel."""
+        """``way`` is a channel's outlet, or the transport itself without a channel."""
         self._ends.put((way, message))
 
     def stop(self, seconds: float) -> None:
@@ -51,10 +51,10 @@ class Closer:
 
 
 class Tunnel:
-    """What paramiko and the watchdog want of a socket. Ending it never blocks and may be repeated."""
+    """The part of the socket interface that paramiko and the watchdog use. Closing never blocks and may be repeated."""
 
     def __init__(self, channel: Channel, closer: Closer, ended: Callable[[], None], blame: Callable[[], str]) -> None:
-        """``ended`` is told once; ``blame`` says what became of the bastion's connection, nothing while it lives."""
+        """``ended`` is called once; ``blame``: why the bastion's connection ended; empty while it lives."""
         self.blame = blame
         self.ahead = b""
         self._channel = channel

@@ -1,7 +1,7 @@
-"""One thread that hangs up on connections whose time is over.
+"""One thread that closes connections at their deadline.
 
 paramiko waits without a deadline in several places (the answer to an exec request, a full socket). Shutting the socket
-down ends every one of them at once, so one watchdog is the bound of them all.
+down ends all of these waits at once, so one watchdog limits them all.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ MANY = 1024
 
 
 class Closing(Protocol):
-    """What can be hung up on."""
+    """A connection that can be closed."""
 
     def shutdown(self, how: int, /) -> None: ...
 
 
 def hang_up(wire: Closing) -> None:
-    """End a connection now: whoever waits on it sees its end. Never blocks."""
+    """Close a connection now: threads that wait on it see its end. Never blocks."""
     with suppress(OSError):
         wire.shutdown(socket.SHUT_RDWR)
 
 
 class WatchedConnection:
-    """A connection under watch until a moment; ``rang`` says that it was hung up on."""
+    """A watched connection with its deadline; ``rang``: the watchdog closed it."""
 
     __slots__ = ("done", "rang", "wire")
 
@@ -53,7 +53,7 @@ class Watchdog:
 
     @contextmanager
     def over(self, wire: Closing, at: float) -> Iterator[WatchedConnection]:
-        """Hang up on ``wire`` if the block has not ended at ``at`` (monotonic)."""
+        """Close ``wire`` if the block has not ended at ``at`` (monotonic)."""
         watch = WatchedConnection(wire)
         with self._changed:
             if self._thread is None and not self._closed:

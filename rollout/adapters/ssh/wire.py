@@ -1,4 +1,4 @@
-"""From a host name to a socket that has shown an SSH banner, every step within a deadline."""
+"""From a host name to a socket with a received SSH banner, every step within a deadline."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ QUICKACK = getattr(socket, "TCP_QUICKACK", None)
 
 
 class Carrier(Protocol):
-    """What a connection goes over: a TCP socket, or a tunnel through a bastion. ``ahead`` is read again first.
+    """The medium of a connection: a TCP socket, or a tunnel through a bastion. ``ahead`` is read first.
 
-    ``blame`` says which bastion has lost the tunnel's own connection, if one has.
+    ``blame`` names the bastion that lost the tunnel's own connection, if any.
     """
 
     ahead: bytes
@@ -41,10 +41,10 @@ class Carrier(Protocol):
 
 
 class Wire(socket.socket):
-    """A TCP socket that gives back what was read ahead of time, and acknowledges at once.
+    """A TCP socket that returns bytes read ahead, and acknowledges at once.
 
-    sshd leaves Nagle's algorithm on; with our acknowledgements delayed, connecting stalls for 40 ms at a time (135 ms
-    instead of 82 to a systemd node, connect and ``true``). Linux forgets the wish for quick ones, so it is repeated.
+    sshd leaves Nagle's algorithm on; with delayed acknowledgements, connecting stalls for 40 ms at a time (135 ms instead
+    of 82 to a systemd node, connect and ``true``). Linux resets quick acknowledgements, so the option is set again.
     """
 
     ahead = b""
@@ -63,7 +63,7 @@ class Wire(socket.socket):
 
 
 def connect(host: str, port: int, family: int, deadline: Deadline) -> Wire:
-    """A connected socket: every address of the name in turn, each with its share of the time left."""
+    """A connected socket: tries every address of the name, each with its share of the remaining time."""
     addresses = look_up(host, port, family, deadline)
     trouble: OSError = TimeoutError("")
     for position, (kind, address) in enumerate(addresses):
@@ -91,7 +91,7 @@ def _open(kind: int, address: tuple[Any, ...], seconds: float) -> Wire:
 
 
 def look_up(host: str, port: int, family: int, deadline: Deadline) -> list[Address]:
-    """Addresses of a host. getaddrinfo knows no deadline, so a name is looked up on a thread that may be left behind."""
+    """Addresses of a host. getaddrinfo has no deadline, so the look-up runs on a thread that may be abandoned."""
     if _is_literal(host):
         return _ask(host, port, family, socket.AI_NUMERICHOST)
     late = told("name-not-known", "no answer in time", at=printable(host))
@@ -110,14 +110,14 @@ def _ask(host: str, port: int, family: int, flags: int) -> list[Address]:
     try:
         found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, flags)
     except UnicodeError:
-        raise told("name-not-known", "it is no host name", at=printable(host)) from None
+        raise told("name-not-known", "it is not a host name", at=printable(host)) from None
     except OSError as error:
         raise translate(error, at=printable(host)) from None
     return [(entry[0], entry[4]) for entry in found]
 
 
 def _tune(wire: Wire) -> None:
-    """No Nagle stalls (two of 40 ms an exec); a dead peer is noticed by the kernel, at no cost to us, in 30 s."""
+    """No Nagle stalls (two of 40 ms an exec); the kernel detects a dead peer in 30 s."""
     wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000)):
@@ -127,15 +127,15 @@ def _tune(wire: Wire) -> None:
 
 
 def await_banner(wire: Carrier, deadline: Deadline) -> None:
-    """Wait until the node has said what it is; what it said is kept for paramiko to read again.
+    """Wait for the node's banner; the bytes are kept for paramiko to read again.
 
-    Done here, before the handshake gate and before paramiko's thread starts: a node that hangs costs one socket, and
+    This runs before the handshake slot and before paramiko's thread starts: a hanging node costs one socket, and
     endless garbage is cut off (paramiko would collect a line without end).
     """
     seen = b""
     while not _has_banner(seen):
         if len(seen) >= BANNER_LIMIT:
-            raise RemoteError("no-banner", f"what answered is not SSH: {_start(seen)}")
+            raise RemoteError("no-banner", f"the server is not SSH: {_start(seen)}")
         left = deadline.left()
         if not left:
             raise RemoteError("no-banner", f"no SSH banner in time{_said(seen)}")
@@ -157,7 +157,7 @@ def _has_banner(seen: bytes) -> bool:
 
 
 def _said(seen: bytes) -> str:
-    return f"; it said: {_start(seen)}" if seen else ""
+    return f"; it sent: {_start(seen)}" if seen else ""
 
 
 def _start(seen: bytes) -> str:

@@ -27,7 +27,7 @@ def server() -> Iterator[Server]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever needs the server needs processes, and goes to one worker: it is started once."""
+    """Tests with the server need processes, and run in one worker: the server is started once."""
     for item in items:
         ours = Path(__file__).parent in item.path.parents
         if ours and ("server" in getattr(item, "fixturenames", ()) or "[postgres" in item.name):
@@ -64,7 +64,7 @@ Change = Callable[[str], None]
 
 @pytest.fixture
 def change(place: Place, request: pytest.FixtureRequest) -> Change:
-    """SQL behind the journal's back. ``NOW`` stands for the database's time."""
+    """SQL that bypasses the journal. ``NOW`` stands for the database's time."""
 
     def run(text: str) -> None:
         if isinstance(place, Path):

@@ -1,4 +1,4 @@
-"""A way to the server that can go silent, or be cut at the very moment of a commit."""
+"""A proxy to the server that can stop responding, or be cut at the moment of a commit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def heal(self) -> None:
-        """What was silent is cut: nobody gets an answer to what was asked long ago."""
+        """Stalled connections are cut: no client gets an answer to an old request."""
         self.fault = Fault.NONE
         self.cut()
 
@@ -57,7 +57,7 @@ class Proxy:
                 self.came += 1
                 try:
                     server = socket.create_connection(("127.0.0.1", self._target))
-                except OSError:  # nobody is there: as if nobody were here
+                except OSError:  # the server is down: behave the same here
                     client.close()
                     continue
                 with self._opening:
@@ -79,13 +79,13 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def _cut_at_commit(self, client: socket.socket, server: socket.socket, data: bytes) -> None:
-        """The answer is waited for at the server's end, where nobody hears it."""
+        """Waits for the answer on the server's side, where it is discarded."""
         fault, self.fault = self.fault, Fault.NONE
         self.cuts += 1
         if fault is Fault.CUT_AFTER_COMMIT:
             client.shutdown(socket.SHUT_RDWR)
             server.sendall(data)
-            server.shutdown(socket.SHUT_WR)  # the server reads COMMIT, does it, then sees that nobody is there
+            server.shutdown(socket.SHUT_WR)  # the server reads COMMIT, executes it, then sees the closed connection
         else:
             client.shutdown(socket.SHUT_RDWR)
             server.shutdown(socket.SHUT_RDWR)

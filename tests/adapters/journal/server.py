@@ -1,4 +1,4 @@
-"""A PostgreSQL of its own: a cluster in a temporary folder, with fsync as it comes, that can be killed and come back.
+"""A PostgreSQL of its own: a cluster in a temporary folder, with the default fsync, that can be killed and restarted.
 
 It listens on a socket in its folder (trusted) and on 127.0.0.1 (with a password). It never runs as root.
 """
@@ -91,7 +91,7 @@ class Server:
         return PostgresUrl.reading(f"postgresql://rollout@/{name}?host={self.folder}&port={self.port}")
 
     def over_tcp(self, database: str, port: int | None = None) -> str:
-        """The same through 127.0.0.1: who connects needs the password, by PGPASSFILE."""
+        """The same through 127.0.0.1: clients need the password, by PGPASSFILE."""
         return f"postgresql://rollout@127.0.0.1:{port or self.port}/{database}"
 
     def query(self, text: str, database: str = "postgres") -> list[tuple[Any, ...]]:
@@ -119,7 +119,7 @@ class Server:
         return str(self._folder / "data")
 
     def _run(self, program: str, *words: str) -> None:
-        """As a user who is not root, with nothing of ours in the way."""
+        """As a user other than root, without our environment."""
         who = _user() if os.geteuid() == 0 else None
         with (self.folder / "said").open("a") as said:  # no pipe: the server would keep it open
             done = subprocess.run(

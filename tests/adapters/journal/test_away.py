@@ -1,4 +1,4 @@
-"""A PostgreSQL that goes away in the middle: nothing waits for ever, nothing is lost, nothing is there twice."""
+"""A PostgreSQL that becomes unreachable midway: nothing waits for ever, nothing is lost, nothing is stored twice."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def far(server: Server, way: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 def away(journal: SqlJournal, *events: str) -> str:
-    """What an append says of a journal that is away."""
+    """The error of an append to an unreachable journal."""
     with pytest.raises(StateError) as raised:
         journal.append("r1", events)
     assert raised.value.reference == "journal-away", raised.value
@@ -58,7 +58,7 @@ def away(journal: SqlJournal, *events: str) -> str:
 
 
 @pytest.mark.parametrize("fault", [Fault.CUT_BEFORE_COMMIT, Fault.CUT_AFTER_COMMIT])
-def test_an_event_whose_commit_was_cut_is_neither_lost_nor_doubled(far: SqlJournal, way: Proxy, fault: Fault) -> None:
+def test_an_event_with_a_cut_commit_is_neither_lost_nor_doubled(far: SqlJournal, way: Proxy, fault: Fault) -> None:
     way.fault = fault
     away(far, "b", "c")
     assert way.cuts == 1
@@ -124,7 +124,7 @@ def test_a_server_that_crashed_is_away_and_knows_everything_when_it_is_back(far:
     assert far.events("r1") == ("a", "b")
 
 
-def test_a_network_that_swallows_everything_is_told(
+def test_a_network_that_drops_everything_is_reported(
     far: SqlJournal, way: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without its own bounds this waits for ever."""
@@ -147,7 +147,7 @@ def stand_still(journal: SqlJournal, meanwhile: Callable[[], None]) -> None:
         connection.exec_driver_sql("SELECT 1")
 
 
-def test_a_controller_that_froze_in_the_middle_of_a_write_keeps_nobody_from_the_lease(server: Server) -> None:
+def test_a_controller_that_froze_during_a_write_does_not_block_the_lease(server: Server) -> None:
     """Its row is locked by a transaction that stands still: the server ends that before the other's patience ends."""
     place = server.database()
     frozen, next_one = SqlJournal(place), SqlJournal(place)
@@ -174,7 +174,7 @@ def test_a_server_that_does_not_sync_is_no_journal(server: Server) -> None:
         server.query("SELECT pg_reload_conf()")
 
 
-def test_a_user_whose_commits_do_not_wait_is_overruled(server: Server) -> None:
+def test_asynchronous_commits_of_a_user_are_overridden(server: Server) -> None:
     place = server.database()
     server.query(f"ALTER DATABASE {name_of(place)} SET synchronous_commit = off")
     assert server.query("SHOW synchronous_commit", name_of(place)) == [("off",)]
@@ -184,7 +184,7 @@ def test_a_user_whose_commits_do_not_wait_is_overruled(server: Server) -> None:
     journal.close()
 
 
-def test_the_server_gives_up_before_we_do_and_a_lock_outlasts_who_stands_still() -> None:
+def test_the_server_times_out_before_we_do_and_a_lock_wait_outlasts_an_idle_transaction() -> None:
     seconds = {name: float(value[:-1]) for name, value in postgres._SESSION.items() if value.endswith("s")}  # noqa: SLF001
     still, lock, statement = (
         seconds[name] for name in ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")

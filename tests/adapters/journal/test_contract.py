@@ -183,9 +183,7 @@ def test_a_lease_of_a_dead_process_is_free_at_once(journal: SqlJournal, place: P
 
 
 @pytest.mark.process
-def test_a_lease_of_a_killed_process_that_nobody_has_waited_for_is_free_at_once(
-    journal: SqlJournal, place: Place
-) -> None:
+def test_a_lease_of_a_zombie_process_is_free_at_once(journal: SqlJournal, place: Place) -> None:
     """Its parent hangs, or is the init of a container that never waits: it stays in the table of processes."""
     holds = another(place, "journal.acquire('rno', 'r2'); print(); input()")
     with subprocess.Popen(holds, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -256,7 +254,7 @@ def test_a_request_that_is_withdrawn_waits_no_longer_and_its_number_is_not_given
     assert journal.ask("r1", "abort", "ops@desk", "wrong again", "") > last
 
 
-def test_an_unlocked_cluster_is_free_and_says_who_freed_it(journal: SqlJournal, other: SqlJournal) -> None:
+def test_an_unlocked_cluster_is_free_and_records_who_unlocked_it(journal: SqlJournal, other: SqlJournal) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     held = journal.holder("rno")
@@ -316,14 +314,14 @@ def test_a_tail_that_was_cut_off_is_found_by_the_head_that_is_kept_outside(
         assert json.loads(file.read_text()) == [number, hashed] == [3, hashed]
         assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
         change(f"DELETE FROM events WHERE number > {left}")  # noqa: S608 - a number of ours
-        with pytest.raises(StateError, match=f"there are {left}, and .*/r1 knows of 3"):
+        with pytest.raises(StateError, match=f"the journal has {left}, .*/r1 records 3"):
             journal.events("r1")
 
 
 def test_a_journal_restored_from_a_backup_says_which_file_to_move_away_and_goes_on_without_it(
     place: Place, tmp_path: Path, change: Change
 ) -> None:
-    """A backup is the chain as it was: its tail is missing as if somebody had cut it off, which only a person can tell."""
+    """A backup is an older chain: its tail is missing as after a cut, and only a person knows the difference."""
     with closing(SqlJournal(place, tmp_path / "beside")) as journal:
         journal.begin(header())
         journal.acquire("rno", "r1")
@@ -345,7 +343,7 @@ def test_a_journal_restored_from_a_backup_says_which_file_to_move_away_and_goes_
         assert json.loads(file.read_text())[0] == 3, "its head is kept again"
 
 
-def test_a_head_of_another_ending_is_told_with_its_file_too(place: Place, tmp_path: Path, change: Change) -> None:
+def test_a_head_of_another_ending_is_reported_with_its_file_too(place: Place, tmp_path: Path, change: Change) -> None:
     """Restored, and gone on with from another machine before this one looked."""
     with closing(SqlJournal(place, tmp_path / "one")) as one, closing(SqlJournal(place, tmp_path / "two")) as two:
         one.begin(header())

@@ -1,4 +1,4 @@
-"""The shape of the journal's tables: what the code says, what the migrations make, and what older and newer ones are told."""
+"""The schema of the journal's tables: in the code, after the migrations, and messages for older and newer journals."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_an_old_journal_is_brought_up_to_date_and_keeps_what_is_in_it(old: Path,
 
 
 def test_an_older_journal_is_kept_for_the_version_that_can_go_on_with_it(old: Path) -> None:
-    """Who has an interrupted run finishes it with that one: ``rollout resume --state FOLDER/before-REVISION``."""
+    """An interrupted run is finished with the copy: ``rollout resume --state FOLDER/before-REVISION``."""
     SqlJournal(old).close()
     aside = old / f"before-{SHIPPED.newest}"
     assert [(file.name, oct(file.stat().st_mode & 0o777)) for file in aside.iterdir()] == [("journal.db", "0o600")]
@@ -195,7 +195,7 @@ def test_a_migration_that_fails_leaves_the_journal_as_it_was(
     journal.begin(header())
     script = next_version.folder / "versions/0003_ticket.py"
     script.write_text(script.read_text() + "    op.drop_column('runs', 'no_such_column')\n")
-    with pytest.raises(StateError, match="brought up to date") as raised:
+    with pytest.raises(StateError, match="cannot be created or upgraded") as raised:
         Database(place, next_version)
     assert raised.value.reference == "journal-unusable"
     assert [found.run for found in journal.runs()] == ["r1"]
@@ -209,7 +209,7 @@ def test_nothing_is_changed_under_a_controller_that_is_at_work(
     journal: SqlJournal, place: Place, next_version: Revisions, change: Change
 ) -> None:
     journal.acquire("rno", "r7")
-    with pytest.raises(StateError, match=r"run r7 on .* is at work") as raised:
+    with pytest.raises(StateError, match=r"run r7 on .* is using it") as raised:
         Database(place, next_version)
     assert (raised.value.reference, raised.value.exit_code) == ("journal-older", 5)
     change("UPDATE leases SET owner='elsewhere:b.1:1:1', heartbeat=NOW-31")
@@ -218,7 +218,7 @@ def test_nothing_is_changed_under_a_controller_that_is_at_work(
 
 def test_a_newer_journal_is_refused_by_everything_that_opens_it(place: Place, next_version: Revisions) -> None:
     Database(place, next_version).close()
-    with pytest.raises(StateError, match="revision 0003 by a newer version") as raised:
+    with pytest.raises(StateError, match="newer version of rollout upgraded the journal to revision 0003") as raised:
         SqlJournal(place)
     assert (raised.value.reference, raised.value.exit_code) == ("journal-newer", 5)
 

@@ -126,7 +126,7 @@ def test_who_takes_a_lease_over_waits_for_a_write_that_is_under_way_and_none_com
 
 
 def test_the_time_of_a_lease_is_the_databases(server: Server) -> None:
-    """No machine's own clock is in the lease: it is as old as the database says, to the moment."""
+    """The lease uses no machine's own clock: its age is exactly that of the database."""
     place = server.database()
 
     def now() -> float:

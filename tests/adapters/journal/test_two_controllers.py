@@ -1,4 +1,4 @@
-"""Two machines, one PostgreSQL, real agents: one lease, one dies or falls silent, the other takes over; the journal goes away.
+"""Two machines, one PostgreSQL, real agents: one lease, one dies or stops responding, the other takes over; the journal becomes unreachable.
 
 A machine is a host name of its own, by which its leases are told apart. A lease's time is moved in the database, not waited for.
 """
@@ -108,7 +108,7 @@ def done_on(site: Site) -> int:
     return sum(site.is_new(name) for name in FEW)
 
 
-def test_the_second_is_told_who_has_it_and_takes_over_when_the_first_has_died(team: Team) -> None:
+def test_the_second_gets_the_name_of_the_holder_and_takes_over_when_the_first_has_died(team: Team) -> None:
     policy(team.site, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     before = {name: starts(team.site, name) for name in FEW}
     with team.first.begun(*APPLY) as process:
@@ -165,7 +165,7 @@ def test_a_journal_that_goes_away_in_the_middle_and_comes_back_holds_the_run_up_
             else:
                 team.way.heal()
         code = process.wait(PATIENCE)
-    assert code in (0, 4), team.first.said()  # 4: a node whose guard was faster than the journal, and took itself back
+    assert code in (0, 4), team.first.said()  # 4: a node with a guard that fired before the journal was reachable again
     found = team.first.status()
     assert found["counts"].get("confirmed", 0) == done_on(team.site), "the journal says what the nodes are"
     assert found["counts"].get("confirmed", 0) + found["counts"].get("reverted", 0) == len(FEW)
@@ -181,7 +181,7 @@ def test_a_journal_that_goes_away_in_the_middle_and_comes_back_holds_the_run_up_
 
 
 def test_a_journal_that_stays_away_ends_the_run_and_what_was_armed_has_gone_back_and_is_recorded_so(team: Team) -> None:
-    """What the canary says is rubbish from its change on: however late the journal goes away, nothing was confirmed."""
+    """The canary's output is garbage from its change on: however late the journal fails, nothing was confirmed."""
     policy(team.site, "guard: 60s", "guard: 15s")  # it is waited for
     before = team.site.everything(*FEW)
     team.site.fault("small-001", "garbage-output", "--at", "apply")
@@ -190,7 +190,7 @@ def test_a_journal_that_stays_away_ends_the_run_and_what_was_armed_has_gone_back
         team.server.stop()
         try:
             until(lambda: "nothing is started" in team.first.said(), PATIENCE, "it notices")
-            os.killpg(process.pid, signal.SIGINT)  # who does not want to wait until its patience ends
+            os.killpg(process.pid, signal.SIGINT)  # instead of waiting for its timeout
             assert process.wait(PATIENCE) == 5, team.first.said()
             assert "rollout resume" in team.first.said()
             until(
@@ -209,7 +209,7 @@ def test_a_journal_that_stays_away_ends_the_run_and_what_was_armed_has_gone_back
     nothing_left(team.site, *FEW)
 
 
-def test_a_controller_whose_lease_was_taken_while_it_heard_nothing_stops_and_touches_nothing(team: Team) -> None:
+def test_a_controller_that_lost_its_lease_while_disconnected_stops_and_touches_nothing(team: Team) -> None:
     policy(team.site, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     with team.first.begun(*APPLY) as process:
         until(lambda: team.second.status().get("paused"), PATIENCE, "the canary has passed and the run holds")
@@ -241,7 +241,7 @@ def test_a_frozen_controller_that_thaws_after_another_took_over_reaches_no_node(
     nothing_left(team.site, *FEW)
 
 
-def test_no_password_is_in_a_process_list_a_journal_or_what_is_said(team: Team) -> None:
+def test_no_password_is_in_a_process_list_a_journal_or_a_message(team: Team) -> None:
     from tests.adapters.journal.server import PASSWORD
 
     policy(team.site, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")

@@ -27,7 +27,7 @@ def few(tmp_path: Path) -> Iterator[Site]:
 
 
 def nodes(site: Site) -> dict[str, tuple[int, list[str], dict[str, str]]]:
-    """Each node's own word: how often its kubelet was started, who has it, what is on it."""
+    """Each node's own report: starts of its kubelet, its claim, its files."""
     return {name: (starts(site, name), token(site, name), site.everything(name)) for name in FEW}
 
 
@@ -38,7 +38,7 @@ def ended(process: Process, site: Site) -> int:
         pytest.fail(said(site))
 
 
-def test_the_second_laptop_is_told_by_the_nodes_who_has_them_since_when_and_what_to_do(few: Site) -> None:
+def test_the_second_laptop_gets_the_claiming_run_its_age_and_what_to_do_from_the_nodes(few: Site) -> None:
     policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
     first, second = few.apart("first"), few.apart("second")
     with begun(first, *APPLY) as process:
@@ -87,7 +87,7 @@ def test_a_laptop_that_thaws_after_another_took_over_reaches_no_node(few: Site, 
 
 
 def test_of_two_that_begin_at_the_same_moment_never_two_go_on(few: Site) -> None:
-    """Both take the same token. A node has one master; who does not get all of its nodes leaves those it got."""
+    """Both take the same token. A node accepts one run; a run that does not get all its nodes releases the others."""
     for attempt in range(3):
         sites = [few.apart(f"left-{attempt}"), few.apart(f"right-{attempt}")]
         wanted = (f"maxPods={90 + attempt}", f"maxPods={80 + attempt}")

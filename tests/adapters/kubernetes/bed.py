@@ -173,13 +173,13 @@ _INFO = {
 
 
 def running(identity: str = "aaaa", restarts: int = 0, since: str = "2026-11-20T08:00:00Z") -> dict[str, Any]:
-    """The status of a pod whose one container runs."""
+    """The status of a pod with one running container."""
     state = {"running": {"startedAt": since}}
     return {"phase": "Running", "containerStatuses": [_container(state, identity, restarts)]}
 
 
 def waiting(reason: str, message: str = "", identity: str = "", restarts: int = 0) -> dict[str, Any]:
-    """The status of a pod whose one container waits."""
+    """The status of a pod with one waiting container."""
     state = {"waiting": {"reason": reason, "message": message}}
     return {"phase": "Running" if identity else "Pending", "containerStatuses": [_container(state, identity, restarts)]}
 

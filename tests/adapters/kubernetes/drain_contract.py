@@ -1,4 +1,4 @@
-"""What an API server is to be like for whoever drains nodes: cases for a real one and for the lab's alike.
+"""The contract of an API server for drains: cases for a real one and for the lab's.
 
 A case takes a ``Subject`` of its own and raises ``AssertionError``.
 """
@@ -24,7 +24,7 @@ TOKEN, NEWER = 9, 10
 
 
 class Subject(Protocol):
-    """An API server with a node that nobody cordoned and a pod on it that may be evicted, asked with the rights that drains need."""
+    """An API server with an uncordoned node and an evictable pod on it, and a client with the rights for drains."""
 
     cluster: KubernetesCluster
     client: ApiClient

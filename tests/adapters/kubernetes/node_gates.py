@@ -41,7 +41,7 @@ def plan(node: str, *gates: Gate) -> Plan:
 
 @dataclass(slots=True)
 class Watch:
-    """A clock that moves when it is told to, and when somebody waits."""
+    """A clock that moves only on request and on waits."""
 
     at: float = 100.0
     waits: list[float] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Asked:
         return self
 
     def now(self, tx: str = "r1-1") -> tuple[Trigger, str]:
-        """What the gate says, and by which evidence."""
+        """The gate's verdict and its evidence."""
         ask = Ask(self.node, Verb.MEASURE, 1, tx, 1, self.baseline)
         trigger, _, evidence = self.gates.judged(ask, DONE, CHANGE)
         return trigger, evidence

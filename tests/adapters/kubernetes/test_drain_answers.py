@@ -49,7 +49,7 @@ CONFLICT = refused(409, 'Operation cannot be fulfilled on nodes "n": the object 
 
 @dataclass
 class Asked:
-    """A cluster whose server gives these answers in turn."""
+    """A cluster with a server that gives these answers in turn."""
 
     server: Web
     cluster: KubernetesCluster
@@ -80,7 +80,7 @@ def test_a_cordon_and_its_mark_are_one_compare_and_swap(stack: ExitStack, tmp_pa
     assert found.server.seen[-1].headers["content-type"] == "application/merge-patch+json"
 
 
-def test_who_cordons_between_our_look_and_our_write_keeps_the_cordon(stack: ExitStack, tmp_path: Path) -> None:
+def test_a_cordon_of_others_between_our_read_and_our_write_stays(stack: ExitStack, tmp_path: Path) -> None:
     found = asked(stack, tmp_path, node(), CONFLICT, node(cordoned=True))
     assert found.cluster.cordon("n", RUN, TOKEN, SECONDS) is Cordon.OTHERS
     assert len(found.sent("PATCH")) == 1
@@ -109,7 +109,7 @@ def test_a_node_that_goes_while_its_cordon_is_lifted_has_none(stack: ExitStack, 
 
 
 def test_a_mark_that_outlived_its_cordon_is_taken_away(stack: ExitStack, tmp_path: Path) -> None:
-    """Somebody uncordoned the node by hand."""
+    """An operator uncordoned the node by hand."""
     found = asked(stack, tmp_path, node(mark=RUN), node())
     assert found.cluster.uncordon("n", RUN, TOKEN, SECONDS) is Cordon.NONE
     assert found.sent("PATCH")[0]["metadata"]["annotations"] == {MARK: None, COUNTER: None}
@@ -123,7 +123,7 @@ def test_a_mark_that_outlived_its_cordon_is_no_cordon_whatever_its_token(stack: 
 
 
 @pytest.mark.parametrize("token", ["", "8", "x", "-3", "٣", "1e3", "9" * 400, str(TOKEN + MOST_ABOVE + 1)])
-def test_a_token_that_is_older_or_that_nobody_can_have_is_no_reason_to_leave_a_cordon_of_the_run(
+def test_an_older_or_impossible_token_does_not_keep_a_cordon_of_the_run(
     stack: ExitStack, tmp_path: Path, token: str
 ) -> None:
     found = asked(stack, tmp_path, node(cordoned=True, mark=RUN, token=token), node(cordoned=True, mark=RUN), node())
@@ -134,7 +134,7 @@ def test_a_token_that_is_older_or_that_nobody_can_have_is_no_reason_to_leave_a_c
 
 
 @pytest.mark.parametrize("does", ["cordon", "uncordon"])
-def test_who_went_on_with_the_run_between_our_look_and_our_write_keeps_the_cordon(
+def test_a_cordon_of_the_next_controller_between_our_read_and_our_write_stays(
     stack: ExitStack, tmp_path: Path, does: str
 ) -> None:
     newer = node(cordoned=True, mark=RUN, token=str(TOKEN + 1))
@@ -262,7 +262,7 @@ def listed(stack: ExitStack, folder: Path, **pod: Any) -> tuple[LeavingPod, ...]
     return found.cluster.leaving("n", SECONDS)
 
 
-def test_sidecars_and_hooks_that_sleep_are_told_apart(stack: ExitStack, tmp_path: Path) -> None:
+def test_sidecars_and_hooks_that_sleep_are_distinguished(stack: ExitStack, tmp_path: Path) -> None:
     first = {"name": "first", "lifecycle": {"preStop": {"exec": {}}}}
     proxy = {"name": "proxy", "restartPolicy": "Always", "lifecycle": {"preStop": {"httpGet": {"port": 80}}}}
     app = {"name": "app", "lifecycle": {"preStop": {"sleep": {"seconds": 5}}, "postStart": {"exec": {}}}}

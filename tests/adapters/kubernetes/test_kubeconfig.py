@@ -62,19 +62,19 @@ def test_a_token_file_is_relative_to_the_kubeconfig(stack: ExitStack, tmp_path: 
 @pytest.mark.parametrize(
     ("user", "cluster", "said"),
     [
-        ({"token": SECRET}, {"insecure-skip-tls-verify": True}, "`insecure-skip-tls-verify`: the server would not be verified; give its certificate authority instead [kubeconfig-unsupported]"),
+        ({"token": SECRET}, {"insecure-skip-tls-verify": True}, "`insecure-skip-tls-verify`: the server would not be verified; set its certificate authority instead [kubeconfig-unsupported]"),
         ({"token": SECRET}, {"proxy-url": "http://proxy"}, "`proxy-url`: proxies are not supported [kubeconfig-unsupported]"),
         ({"username": "me", "password": SECRET}, {}, "`username`: passwords are not supported; no API server since 1.19 takes them [kubeconfig-unsupported]"),
-        ({"auth-provider": {"name": "gcp"}}, {}, "`auth-provider`: auth providers are not supported; no client since 1.26 has them, use `exec` [kubeconfig-unsupported]"),
+        ({"auth-provider": {"name": "gcp"}}, {}, "`auth-provider`: auth providers are not supported; no client since 1.26 supports them, use `exec` [kubeconfig-unsupported]"),
         ({"token": SECRET, "as": "admin"}, {}, "`as`: impersonation is not supported [kubeconfig-unsupported]"),
         ({"token": 7}, {}, "`token` must be text, not a number [wrong-type]"),
         ({"client-certificate-data": "%%"}, {}, "`client-certificate-data` is not base64 [bad-base64]"),
         ({"client-certificate": "missing.crt"}, {}, "`client-certificate`: missing.crt: No such file or directory [file-missing]"),
         ({"exec": {"apiVersion": "client.authentication.k8s.io/v1alpha1", "command": "x"}}, {}, "`exec` with apiVersion `client.authentication.k8s.io/v1alpha1` [kubeconfig-unsupported]"),
-        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "x", "interactiveMode": "Always"}}, {}, "`exec` that wants a terminal (interactiveMode: Always) [kubeconfig-unsupported]"),
+        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "x", "interactiveMode": "Always"}}, {}, "`exec` that needs a terminal (interactiveMode: Always) [kubeconfig-unsupported]"),
     ],
 )  # fmt: skip
-def test_what_is_not_supported_is_said(
+def test_unsupported_entries_are_reported(
     tmp_path: Path, user: dict[str, Any], cluster: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError) as error:
@@ -87,8 +87,8 @@ def test_what_is_not_supported_is_said(
     ("server", "said"),
     [
         ("http://10.0.0.1:8080", "`server` is not https: credentials would be sent unencrypted [bad-server]"),
-        ("10.0.0.1:6443", "`server` is no address: `10.0.0.1:6443` [bad-server]"),
-        ("https://me:pw@10.0.0.1", "`server` is no address, or holds a user [bad-server]"),
+        ("10.0.0.1:6443", "`server` is not an address: `10.0.0.1:6443` [bad-server]"),
+        ("https://me:pw@10.0.0.1", "`server` is not an address, or contains a user [bad-server]"),
     ],
 )
 def test_the_server_must_be_one(tmp_path: Path, server: str, said: str) -> None:
@@ -109,7 +109,7 @@ def test_a_kubeconfig_that_is_missing_is_named(tmp_path: Path) -> None:
         load_kubeconfig(str(tmp_path / "nowhere"))
 
 
-def test_yaml_that_is_none_is_told_with_its_place(tmp_path: Path) -> None:
+def test_invalid_yaml_is_reported_with_its_position(tmp_path: Path) -> None:
     (tmp_path / "k").write_text("clusters: [\n")
     with pytest.raises(InputError, match=r"k:\d+:\d+: "):
         load_kubeconfig(str(tmp_path / "k"))
@@ -118,16 +118,16 @@ def test_yaml_that_is_none_is_told_with_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "user", [{"client-certificate-data": base64.b64encode(b"x").decode(), "client-key-data": "eA=="}]
 )
-def test_certificates_that_are_none_are_told_before_anything_is_asked(tmp_path: Path, user: dict[str, Any]) -> None:
+def test_invalid_certificates_are_reported_before_any_request(tmp_path: Path, user: dict[str, Any]) -> None:
     with pytest.raises(
-        InputError, match=r"the client certificate and key are no pair of PEM texts \[bad-certificate\]"
+        InputError, match=r"the client certificate and key are not a matching PEM pair \[bad-certificate\]"
     ):
         ApiClient(load_kubeconfig(config(tmp_path, user)))
 
 
 def test_an_authority_that_is_none_too(tmp_path: Path) -> None:
     authority = base64.b64encode(b"-----").decode()
-    with pytest.raises(InputError, match=r"the certificate authority is no PEM certificate \[bad-certificate\]"):
+    with pytest.raises(InputError, match=r"the certificate authority is not a PEM certificate \[bad-certificate\]"):
         ApiClient(load_kubeconfig(config(tmp_path, {"token": SECRET}, **{"certificate-authority-data": authority})))
 
 
@@ -259,7 +259,7 @@ def test_errors_are_in_the_servers_words(
 
 @pytest.mark.process
 def test_an_unverified_server_gets_no_token(stack: ExitStack, tmp_path: Path) -> None:
-    """A server of another authority: the handshake ends before anything is said."""
+    """A server of another authority: the handshake ends before any request."""
     import ssl
     import subprocess
     import threading

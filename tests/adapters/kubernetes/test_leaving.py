@@ -64,7 +64,7 @@ def test_any_lie_instead_of_a_pod(lie: Any) -> None:
 
 
 def read(document: Any) -> LeavingPod | None:
-    """``None``: it was refused, as a bad answer; whatever else is raised is a mistake of ours."""
+    """``None``: it was refused as a bad answer; any other exception is a bug."""
     refused = ""
     try:
         return leaving_pod(document)

@@ -1,4 +1,4 @@
-"""The gates of a node that the API server is asked for: each says PASS, FAIL and UNKNOWN, and only what is new counts."""
+"""The node gates of the API server: each returns PASS, FAIL and UNKNOWN, and only new problems count."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_node_that_is_not_ready_before_is_not_touched(api: Bed) -> None:
 
 
 def test_after_a_restart_of_our_own_it_may_take_a_while(api: Bed) -> None:
-    """A canary's rehearsal takes the change back and makes it again: in between a Node may be NotReady for 10 s."""
+    """A canary's rehearsal reverts the change and makes it again: in between a Node may be NotReady for 10 s."""
     api.has_node("False", "KubeletNotReady", "container runtime status check may not have completed yet")
     gate = asked(api, READY)
     gate.gates.forget(api.node)

@@ -67,7 +67,7 @@ def test_static_and_system_pods_are_critical() -> None:
     assert not placed_pod({"spec": {"priority": 1_999_999_999}}).critical
 
 
-def test_who_has_ended_is_over() -> None:
+def test_an_ended_pod_is_over() -> None:
     assert [over({"status": {"phase": phase}}) for phase in ("Running", "Pending", "Failed", "Succeeded")] == [
         False, False, True, True,
     ]  # fmt: skip

@@ -42,7 +42,7 @@ POD = {
 
 @dataclass
 class Api:
-    """What the server says. ``hung`` nodes are answered for when it is ``over``, with a refusal; ``status`` answers everything so."""
+    """The server's answers. ``hung`` nodes get a refusal at ``over``; ``status`` is the answer to every request."""
 
     ready: str = "True"
     beat: str = LATER
@@ -50,7 +50,7 @@ class Api:
     lease_at: int = 100
     pods_at: str = "90"
     pods: list[Any] = field(default_factory=lambda: [POD])
-    more: str = ""  # the list of pods goes on elsewhere
+    more: str = ""  # the list of pods continues on another page
     no_list: bool = False  # 200 with something else in the place of the list of pods
     hung: frozenset[str] = frozenset()
     status: int = 200
@@ -157,7 +157,7 @@ def test_a_part_of_a_list_is_not_taken_for_all_of_it(api: Api, cluster: Kubernet
 
 
 def test_an_older_lease_from_a_server_that_is_behind_is_no_renewal(api: Api, cluster: KubernetesCluster) -> None:
-    """Two API servers behind one address, or one that was restored from a backup: versions never go back by a renewal."""
+    """Two API servers behind one address, or one that was restored from a backup: a renewal never lowers a version."""
     gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
     api.renewed, api.lease_at = LATER, 150
     assert gate.now()[0] is UNKNOWN
@@ -179,7 +179,7 @@ def test_ready_by_an_old_heartbeat_is_not_enough(api: Api, cluster: KubernetesCl
 def test_pods_of_a_cache_that_is_behind_the_baseline_pass_nothing(
     api: Api, cluster: KubernetesCluster, kind: GateKind
 ) -> None:
-    """A restarted API server fills its cache anew: for a while it may tell pods as they were."""
+    """A restarted API server refills its cache: for a while it may return old pods."""
     gate = Asked(kind, "n1", cluster).before()
     assert gate.now() == (PASSED, "")
     api.pods_at = "80"
@@ -216,7 +216,7 @@ def test_an_api_server_that_errs_in_the_soak_passes_nothing_and_fails_nothing(
 def test_a_kubelet_that_runs_and_is_not_ready_fails_after_its_versions_window(
     api: Api, cluster: KubernetesCluster, ready: str
 ) -> None:
-    """systemd says that it runs, its healthz says ok: only its Node says what is the matter."""
+    """systemd reports it running, its healthz is ok: only its Node shows the problem."""
     gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
     api.ready = ready
     assert gate.now()[0] is UNKNOWN

@@ -57,7 +57,7 @@ def scripted(script: Script) -> Iterator[Scripted]:
 
 
 def hang(connection: socket.socket) -> None:
-    """Says nothing until the other side goes."""
+    """Sends nothing until the other side disconnects."""
     while connection.recv(4096):
         pass
 

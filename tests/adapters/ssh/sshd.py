@@ -122,9 +122,9 @@ def patient(**limits: float) -> SshLimits:
 
 @contextmanager
 def lasting(folder: Path) -> Iterator[str]:
-    """A shell command that ends well when this block ends, and never before: it reads what nobody writes.
+    """A shell command that ends with 0 when this block ends, and never before: it reads from an idle pipe.
 
-    Whoever comes to it when the block is over already finds nothing to read.
+    After the end of the block there is nothing to read.
     """
     pipe = folder / "lasting"
     os.mkfifo(pipe)

@@ -24,7 +24,7 @@ class User:
     home: Path
 
     def sudoers(self, *lines: str) -> None:
-        """Replaces what sudoers says of this user."""
+        """Replaces this user's entry in sudoers."""
         path = _sudoers(self.name)
         path.write_text("".join(f"{line.format(user=self.name)}\n" for line in lines), encoding="utf-8")
         path.chmod(0o440)

@@ -119,7 +119,9 @@ def test_nodes_share_the_bastions_connection_until_it_is_full(
     assert one.accepted() == 3
 
 
-def test_no_room_in_time_is_said(shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path) -> None:
+def test_no_free_tunnel_in_time_is_reported(
+    shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
+) -> None:
     nodes = make_nodes(behind(shared_sshd, tmp_path, bastion()), limits=patient(tunnels=1, bastion_connections=1))
     assert nodes.run(target("n1"), TRUE).status == 0
     answer = nodes.run(target("n2"), RemoteCommand("true", b"", 1))
@@ -140,7 +142,7 @@ def test_a_bastions_connection_that_died_is_made_again(
     assert one.accepted() == 2
 
 
-def test_a_bastion_that_fell_silent_is_found_out_and_left(
+def test_a_bastion_that_stopped_responding_is_detected_and_dropped(
     shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
 ) -> None:
     """Its kernel still acknowledges what we send: only an answer of its own shows that it lives."""
@@ -180,7 +182,7 @@ def test_a_node_that_is_away_is_not_the_bastions_fault(
     assert one.accepted() == 1
 
 
-def test_a_tunnel_that_opens_when_nobody_waits_any_more_is_closed(
+def test_a_tunnel_that_opens_too_late_is_closed(
     shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
 ) -> None:
     nodes = make_nodes(behind(shared_sshd, tmp_path, bastion(), more=AWAY), limits=patient(bastion_probe=60))
@@ -199,7 +201,7 @@ def test_a_tunnel_that_opens_when_nobody_waits_any_more_is_closed(
 
 
 class _Small(ServerInterface):
-    """A bastion whose connections carry two tunnels each and then say that they are out of resources."""
+    """A bastion with connections that carry two tunnels each and then report a resource shortage."""
 
     def __init__(self) -> None:
         self.carried = 0
@@ -345,7 +347,7 @@ def test_a_bastion_that_hangs_costs_all_of_its_nodes_one_wait(
         assert hung.count == 1, "all of them have waited for one connection, and who came late for none"
 
 
-def test_handshakes_through_one_bastion_are_bounded_and_hold_up_nobody_else(
+def test_handshakes_through_one_bastion_are_limited_and_do_not_delay_others(
     shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
 ) -> None:
     """As many nodes as may shake hands through it hang after their banner."""

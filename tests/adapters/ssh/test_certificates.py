@@ -23,7 +23,7 @@ Past = ("-V", "20200101:20210101")
 
 
 def trusting(server: Sshd, trusted: Path) -> None:
-    """The server lets in who has a certificate of this authority, and nobody by a key alone."""
+    """The server accepts only certificates of this authority, no plain keys."""
     server.options = f"TrustedUserCAKeys {trusted}.pub"
     (server.folder / "authorized_keys").unlink()
     server.start()
@@ -80,7 +80,7 @@ def test_a_certificate_file_for_a_key_that_only_the_agent_has(
     assert make_nodes(own_sshd.ssh_config).run(target(), TRUE).status == 0
 
 
-def test_an_expired_certificate_is_said_so(own_sshd: Sshd, make_nodes: Make) -> None:
+def test_an_expired_certificate_is_reported(own_sshd: Sshd, make_nodes: Make) -> None:
     trusted = authority(own_sshd.folder)
     trusting(own_sshd, trusted)
     sign(trusted, own_sshd.user_key, "-n", ME, *Past)
@@ -89,7 +89,7 @@ def test_an_expired_certificate_is_said_so(own_sshd: Sshd, make_nodes: Make) -> 
     assert "expired on 20" in answer.message
 
 
-def test_a_file_that_is_no_certificate_is_said_so(own_sshd: Sshd, make_nodes: Make) -> None:
+def test_a_file_that_is_not_a_certificate_is_reported(own_sshd: Sshd, make_nodes: Make) -> None:
     trusting(own_sshd, authority(own_sshd.folder))
     (own_sshd.folder / "broken").write_text("ssh-ed25519-cert-v01@openssh.com AAAAnotone\n", encoding="utf-8")
     own_sshd.write_ssh_config(f"CertificateFile {own_sshd.folder}/broken")
@@ -103,7 +103,7 @@ Certify = Callable[..., RemoteAnswer]
 
 @pytest.fixture
 def certified(own_sshd: Sshd, make_nodes: Make) -> Certify:
-    """A node whose host key has a certificate; what it answers when known_hosts says ``lines``."""
+    """A node with a host certificate; its answer with ``lines`` in known_hosts."""
 
     def run(*options: str, lines: str = "@cert-authority 127.0.0.1 {ca}", kind: str = "ed25519", ca: str = "ed25519",
             accept_new: bool = False) -> RemoteAnswer:  # fmt: skip
@@ -168,7 +168,7 @@ def test_a_host_without_the_certificate_that_is_expected(own_sshd: Sshd, make_no
     own_sshd.known_hosts.write_text(f"@cert-authority * {public(own_sshd.user_key)}\n", encoding="utf-8")
     answer = make_nodes(own_sshd.ssh_config).run(target(), TRUE)
     assert refused(answer) == "host-certificate-refused"
-    assert "shows no certificate" in answer.message
+    assert "presents no certificate" in answer.message
 
 
 def test_a_forged_certificate_proves_nothing(own_sshd: Sshd, make_nodes: Make) -> None:

@@ -57,7 +57,7 @@ def test_a_command_need_not_read_its_input(nodes: SshNodes) -> None:
     assert (answer.status, answer.reference) == (3, "")
 
 
-def test_output_past_the_cap_is_cut_and_said_so(nodes: SshNodes) -> None:
+def test_output_past_the_cap_is_cut_and_reported(nodes: SshNodes) -> None:
     answer = nodes.run(target(), command("head -c 6000000 /dev/zero"))
     assert (answer.status, len(answer.stdout), answer.truncated) == (0, SshLimits().stdout, True)
 
@@ -69,7 +69,7 @@ def test_endless_output_is_given_up(shared_sshd: Sshd, make_nodes: Make) -> None
     assert nodes.run(target(), command("echo again")).stdout == b"again\n"
 
 
-def test_the_deadline_holds_while_the_node_is_silent(nodes: SshNodes, tmp_path: Path) -> None:
+def test_the_deadline_holds_while_the_node_does_not_respond(nodes: SshNodes, tmp_path: Path) -> None:
     deadline = unhurried(nodes)
     with lasting(tmp_path) as for_ever:
         begin = time.monotonic()
@@ -121,7 +121,7 @@ def test_a_kept_connection_that_died_is_opened_again(nodes: SshNodes) -> None:
     assert second.stdout != first
 
 
-def test_a_kept_connection_that_fell_silent_is_opened_again(shared_sshd: Sshd, make_nodes: Make) -> None:
+def test_a_kept_connection_that_stopped_responding_is_reopened(shared_sshd: Sshd, make_nodes: Make) -> None:
     """As after a power cut: no reset, no end, nothing."""
     nodes = make_nodes(shared_sshd.ssh_config, limits=patient(channel=5.0))
     silent = int(nodes.run(target(), command("echo $PPID")).stdout)

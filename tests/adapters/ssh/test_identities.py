@@ -103,7 +103,7 @@ def test_a_hardware_key_that_the_agent_holds(own_sshd: Sshd, hardware: HardwareA
     assert told == ["the hardware key my-key may wait for a touch"]
 
 
-def test_a_hardware_key_without_an_agent_is_said_so(own_sshd: Sshd, make_nodes: Make, tmp_path: Path) -> None:
+def test_a_hardware_key_without_an_agent_is_reported(own_sshd: Sshd, make_nodes: Make, tmp_path: Path) -> None:
     held = HardwareAgent(tmp_path / "hardware")
     held.stop()
     own_sshd.user_key = own_sshd.folder / "id_sk"

@@ -1,6 +1,6 @@
-"""Drawn known_hosts, held against what a real ``ssh`` makes of them when a real server shows its key.
+"""Random known_hosts, compared with a real ``ssh`` that connects to a real server.
 
-ssh is asked twice: under strict checking it says whether the key is known, and with ``accept-new`` whether it is new.
+ssh runs twice: strict checking shows whether the key is known, and ``accept-new`` whether it is new.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def drawn(random: Random, port: int, keys: dict[str, str]) -> str:
 
 
 def ssh(server: Sshd, file: Path, checking: str) -> bool:
-    """Whether ssh goes on to log in."""
+    """Whether ssh proceeds to the login."""
     options = (f"UserKnownHostsFile={file}", "GlobalKnownHostsFile=none", f"StrictHostKeyChecking={checking}")
     words = (f"HostName={HOST}", "AddressFamily=inet", f"IdentityFile={server.user_key}")
     more = ("IdentitiesOnly=yes", "BatchMode=yes", "UpdateHostKeys=no", "HashKnownHosts=no")

@@ -14,7 +14,7 @@ from rollout.errors import RemoteError
 
 
 def made(letter: str, kind: str = "ssh-ed25519") -> str:
-    """A key, as far as known_hosts can tell."""
+    """A key that is valid in known_hosts."""
     fields = kind.encode(), letter.encode() * 32
     return base64.b64encode(b"".join(len(field).to_bytes(4, "big") + field for field in fields)).decode()
 
@@ -110,7 +110,7 @@ def test_a_host_key_that_cannot_be_recorded_is_an_error(tmp_path: Path) -> None:
 
 
 def test_many_wildcards_take_no_longer() -> None:
-    """With a pattern that goes back over what a ``*`` has passed this would not end: 200 of them over 200 letters."""
+    """A backtracking pattern would not end here: 200 stars over 200 letters."""
     assert not matches("a" * 200, "*a" * 200 + "b")
     assert matches("a" * 200, "*a" * 200)
 

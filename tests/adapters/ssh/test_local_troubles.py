@@ -98,7 +98,7 @@ def test_known_hosts_that_cannot_be_read(own_sshd: Sshd, make_nodes: Make) -> No
 
 
 class _Slow(ServerInterface):
-    """Lets nobody in, and does not say so."""
+    """Refuses every login without an answer."""
 
     def __init__(self, over: threading.Event) -> None:
         self._over = over

@@ -1,4 +1,4 @@
-"""A node whose sshd takes one session at a time, and has not seen the last one's end when the next is asked for."""
+"""A node with an sshd that accepts one session at a time, and has not seen the last one's end at the next request."""
 
 from __future__ import annotations
 

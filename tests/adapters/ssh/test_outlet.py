@@ -128,7 +128,7 @@ def test_the_other_sides_end_is_answered_by_the_closer(carrier: Carrier) -> None
     assert carrier.sent == WHOLE[1:]
 
 
-def test_a_tunnel_that_opens_when_nobody_waits_is_ended_by_the_closer(carrier: Carrier) -> None:
+def test_a_tunnel_that_opens_too_late_is_ended_by_the_closer(carrier: Carrier) -> None:
     carrier.slow = True
     with pytest.raises(TimeoutError):
         carrier.opened(0)

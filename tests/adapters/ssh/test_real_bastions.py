@@ -36,7 +36,7 @@ SMALL = "MaxSessions 0\nMaxStartups 2:100:2\n"
 
 @pytest.fixture
 def _unlucky(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is about to send data loses its turn there, as happens on a busy machine, and others send meanwhile."""
+    """A sending thread loses its turn there, as on a busy machine, and others send meanwhile."""
     send = Transport._send_user_message  # type: ignore[attr-defined]  # noqa: SLF001 - between paramiko's look and its sending
 
     def late(self: Transport, message: Message) -> None:
@@ -103,7 +103,7 @@ def test_a_bastion_lost_during_a_handshake_gets_another_try_and_is_named(
     tmp_path: Path,
     hops: int,
 ) -> None:
-    """The node says its banner and nothing more; its first bastion loses the connection each time."""
+    """The node sends its banner and nothing more; its first bastion loses the connection each time."""
     bastions = [bastion() for _ in range(hops)]
     nodes = make_nodes(behind(shared_sshd, tmp_path, *bastions))
     greeted = []

@@ -1,4 +1,4 @@
-"""What ssh_config says about a host, as OpenSSH itself reads it (``ssh -G``), and fast for many hosts."""
+"""The settings of a host in ssh_config, as OpenSSH itself reads them (``ssh -G``), and fast for many hosts."""
 
 from __future__ import annotations
 
@@ -103,19 +103,19 @@ def test_names_in_known_hosts(tmp_path: Path, text: str, names: tuple[str, ...])
         ('Match host a"b c"\n', 1, "more than one way"),
         ("Match host = a\n", 1, "more than one way"),
         ("Match host a\\ b\n", 1, "more than one way"),
-        ("\nMatch usr root\n", 2, "Match: there is no condition usr"),
+        ("\nMatch usr root\n", 2, "Match: unknown condition usr"),
         ("CanonicalizeHostname yes\n", 1, "CanonicalizeHostname"),
         ("CanonicalizePermittedCNAMEs *.a:*.b\n", 1, "CanonicalizePermittedCNAMEs"),
         ("Host a\n IgnoreUnknown x\n", 2, "move it to the top"),
         ("Include ${HOME}/x\n", 1, "a token or a variable"),
-        ('Host "a\n', 1, "Host: a quote does not close"),
+        ('Host "a\n', 1, "Host: a quote is not closed"),
         ("Host a\n  NoValue\n", 2, "NoValue: the line has no value"),
-        ("HostNmae n1\n", 1, "HostNmae: is no keyword"),
-        ("IgnoreUnknown x*\nHost a\n xa 1\n yb 1\n", 4, "yb: is no keyword"),
-        ("Port many\n", 1, "Port: is no port: many"),
+        ("HostNmae n1\n", 1, "HostNmae: is not a keyword"),
+        ("IgnoreUnknown x*\nHost a\n xa 1\n yb 1\n", 4, "yb: is not a keyword"),
+        ("Port many\n", 1, "Port: is not a port: many"),
         ("ConnectTimeout 5 minutes\n", 1, "ConnectTimeout: has more than one value"),
-        ("ConnectTimeout 5x\n", 1, "is no time: 5x"),
-        ("IdentitiesOnly perhaps\n", 1, "is none of yes, true, no, false: perhaps"),
+        ("ConnectTimeout 5x\n", 1, "is not a time: 5x"),
+        ("IdentitiesOnly perhaps\n", 1, "is not one of yes, true, no, false: perhaps"),
         ("ProxyJump user@\n", 1, "ProxyJump user@ is not"),
         ("User a\0b\n", 1, "NUL"),
     ],
@@ -193,7 +193,7 @@ def test_conditions_see_the_user_that_the_inventory_gives(tmp_path: Path) -> Non
 
 def test_a_host_name_with_another_token_is_refused_for_its_hosts(tmp_path: Path) -> None:
     found = resolver(tmp_path, "Host n1\n HostName %n.example.net\n")
-    with pytest.raises(RemoteError, match="no other token") as caught:
+    with pytest.raises(RemoteError, match="no token except %h") as caught:
         endpoint(found, "n1")
     assert caught.value.reference == "ssh-config-invalid"
     assert endpoint(found, "n2").host == "n2"

@@ -213,7 +213,7 @@ def test_two_nodes_at_most_are_asked_until_one_has_taken_it() -> None:
 
 
 @pytest.mark.parametrize("reference", ["sudo-password-wrong", "sudo-not-allowed", "no-sudo"])
-def test_a_node_whose_sudo_says_no_is_refused_not_unreachable(reference: str) -> None:
+def test_a_node_with_a_sudo_refusal_is_refused_not_unreachable(reference: str) -> None:
     report = parse_report("n1", "apply", RemoteAnswer(None, b"", b"", started=False, reference=reference), 0.0)
     assert (report.outcome, report.reference) == (Outcome.REFUSED, reference)
 
@@ -221,7 +221,7 @@ def test_a_node_whose_sudo_says_no_is_refused_not_unreachable(reference: str) ->
 def test_the_option_reaches_the_nodes(
     server: Sshd, user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``rollout plan`` as typed; this machine has no kubelet, which is all that is said of it."""
+    """``rollout plan`` on the command line; this machine has no kubelet, and that is the only error."""
     log = user.home / "log"
     user.sudoers("Defaults:{user} logfile=" + str(log), "{user} ALL=(ALL) ALL")
     for folder in ("playbooks", "templates"):

@@ -1,4 +1,4 @@
-"""What a person is told of each trouble on the way in: the cause, and what to do about it. Each is shown by a real sshd."""
+"""The message for each connection error: the cause, and what to do. A real sshd causes each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_port_on_which_nothing_listens_is_named(own_sshd: Sshd, make_nodes: Ma
     own_sshd.write_ssh_config()
     reference, message = said(make_nodes, own_sshd)
     assert reference == "connection-refused"
-    assert message.startswith(f"connection refused (at 127.0.0.1:{own_sshd.port}): Connection refused; see that sshd")
+    assert message.startswith(f"connection refused (at 127.0.0.1:{own_sshd.port}): Connection refused; check that sshd")
 
 
 @pytest.mark.process
@@ -51,7 +51,7 @@ def test_an_unknown_host_key_says_how_to_accept_it(own_sshd: Sshd, make_nodes: M
     reference, message = said(make_nodes, own_sshd)
     assert reference == "host-key-unknown"
     assert f"none is in {own_sshd.known_hosts}; `--accept-new`" in message
-    assert f"(at [127.0.0.1]:{own_sshd.port}, which shows ssh-ed25519 SHA256:" in message
+    assert f"(at [127.0.0.1]:{own_sshd.port}, which presents ssh-ed25519 SHA256:" in message
 
 
 @pytest.mark.process
@@ -97,7 +97,7 @@ def test_a_user_who_may_not_use_keys(own_sshd: Sshd, make_nodes: Make) -> None:
     own_sshd.start()
     reference, message = said(make_nodes, own_sshd)
     assert reference == "auth-failed"
-    assert "it takes no public keys of this user, only password" in message
+    assert "it accepts no public keys for this user, only password" in message
 
 
 @pytest.mark.process

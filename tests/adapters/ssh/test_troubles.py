@@ -132,7 +132,7 @@ def test_wrong_user_key(own_sshd: Sshd, make_nodes: Make) -> None:
     assert refused(answer) == "auth-failed"
 
 
-def test_a_key_with_a_passphrase_is_said_so(own_sshd: Sshd, make_nodes: Make) -> None:
+def test_a_key_with_a_passphrase_is_reported(own_sshd: Sshd, make_nodes: Make) -> None:
     own_sshd.start()
     own_sshd.user_key = make_key(own_sshd.folder / "locked", passphrase="not in any log")  # noqa: S106
     own_sshd.write_ssh_config()

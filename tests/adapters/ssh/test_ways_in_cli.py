@@ -1,4 +1,4 @@
-"""What the options about logging in take and refuse, and that what cannot work is said before any node is asked."""
+"""The login options: valid and invalid values, and errors that are reported before any node is contacted."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_both_ways_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_nobody_is_asked_without_a_terminal() -> None:
+def test_no_password_prompt_without_a_terminal() -> None:
     script = "from rollout.cli.options import given_password; given_password(None, ask=True)"
     done = subprocess.run([sys.executable, "-c", script], input=b"a word\n", capture_output=True, check=False)
     assert b"no-terminal" in done.stderr
@@ -107,8 +107,8 @@ def test_a_typed_password_is_not_echoed() -> None:
         ("Host n2\n GSSAPIAuthentication yes\n", "gssapi-not-supported", "n2: Kerberos"),
         ("Host n*\n PKCS11Provider /lib/x.so\n", "ssh-option-not-supported", "n[1-3]: PKCS11Provider"),
         ("Host n*\n ProxyJump b\nHost b\n ProxyCommand x\n", "proxy-command-not-supported", "n[1-3]: ProxyCommand"),
-        ("Host *\n ProxyJump b\n", "bastion-loop", "n[1-3]: ProxyJump leads back to itself: b -> b; say `ProxyJump none` there"),
-        ("Host *\n ProxyJump %h-b\n", "bastion-loop", "n1: ProxyJump has no end: n1 -> n1-b -> n1-b-b"),
+        ("Host *\n ProxyJump b\n", "bastion-loop", "n[1-3]: ProxyJump is a loop: b -> b; set `ProxyJump none` for the last host"),
+        ("Host *\n ProxyJump %h-b\n", "bastion-loop", "n1: ProxyJump never ends: n1 -> n1-b -> n1-b-b"),
         ("Match exec \"touch {made}\"\n User x\n", "ssh-config-not-supported", "Match exec is not supported"),
     ],
 )  # fmt: skip
