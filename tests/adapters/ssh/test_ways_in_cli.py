@@ -65,7 +65,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_both_ways_at_once(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="take one"):
+    with pytest.raises(UsageError, match="not both"):
         given_password(private(tmp_path, "a word"), ask=True)
 
 
