@@ -115,7 +115,7 @@ def test_a_missing_or_invalid_program_is_named(tmp_path: Path, monkeypatch: pyte
     ini = tmp_path / "hosts.ini"
     ini.write_text("n1\n")
     assert complaint(str(ini)) == (
-        "hosts.ini: it is no program, and ansible-inventory is not installed to read it"
+        "hosts.ini: it is not a program, and ansible-inventory is not installed to read it"
         " (install Ansible, or make it a program that prints JSON for --list) [no-ansible]"
     )
     alien = tmp_path / "alien"

@@ -134,7 +134,7 @@ def test_another_operator_on_another_machine_needs_the_inventory_and_a_key(few: 
     lines = back.out.splitlines()
     claimed = next(at for at, line in enumerate(lines) if line.startswith("claimed"))
     assert any(ABOUT.match(line) for line in lines[:claimed]), "the time is printed before any node is touched"
-    assert lines[-1].startswith("proof: 6 of 6 nodes read again"), "the proof comes last"
+    assert lines[-1].startswith("proof: 6 of 6 nodes reverted (read again"), "the proof comes last"
     status = subprocess.run(
         [*other.command("status", "-o", "json")[:-4], "--state", str(other.home / "state")],
         cwd=other.home, capture_output=True, text=True, timeout=PATIENCE, check=False,
@@ -156,7 +156,7 @@ def test_unreachable_nodes_stay_pending_and_are_reverted_when_they_answer(few: S
         few.fault("small-[062-063]", "--clear")
         assert process.wait(PATIENCE) == 0, other.said()
     assert few.everything(*FEW) == before
-    assert "proof: 6 of 6 nodes read again" in other.said()
+    assert "proof: 6 of 6 nodes reverted (read again" in other.said()
     nothing_left(few, *FEW)
 
 
@@ -196,7 +196,7 @@ def test_nodes_of_different_runs_are_reverted_one_run_at_a_time(few: Site, other
     assert f"`rollout rollback {older} --cluster small --emergency` reverts it too" in newest.out
     again = other.rollout(*emergency())
     assert (again.code, few.everything(*FEW)) == (0, between), "repeating it reverts nothing older"
-    assert "proof: 3 of 3 nodes read again" in again.out, "but proves it again"
+    assert "proof: 3 of 3 nodes reverted (read again" in again.out, "but proves it again"
     named = other.rollout(*emergency(older))
     assert named.code == 0, named.out + named.err
     assert {name for name in FEW if few.is_new(name)} == {"small-061"}, "under the newer run it was on this node before"
@@ -210,7 +210,7 @@ def test_every_run_reverts_each_nodes_newest_transaction(few: Site, other: Elsew
     every = other.rollout(*emergency("--every-run"))
     assert every.code == 0, every.out + every.err
     assert few.everything(*FEW) == before
-    assert "proof: 5 of 5 nodes read again" in every.out
+    assert "proof: 5 of 5 nodes reverted (read again" in every.out
 
 
 def test_a_third_machine_finishes_an_emergency_after_its_controller_was_killed(
@@ -247,7 +247,7 @@ def test_a_node_with_the_claim_of_a_dead_emergency_is_reverted(few: Site, other:
         few.fault(away, "--clear")
         assert process.wait(PATIENCE) == 0, third.said()
     assert few.everything(*FEW) == before
-    assert "proof: 6 of 6 nodes read again" in third.said()
+    assert "proof: 6 of 6 nodes reverted (read again" in third.said()
     nothing_left(few, *FEW)
 
 

@@ -78,7 +78,7 @@ def test_a_commit_that_ends_after_it_was_looked_for_is_looked_at_again(far: SqlJ
             lost.execute("INSERT INTO events VALUES ('r1', 2, 'b', %s)", (chain(first, "b"),))
             ours = pool.submit(away, far, "b")
             until(lambda: not no_row(server, waits), 120, "it waits for the other transaction")
-        assert "looked at again" in ours.result()
+        assert "checking again" in ours.result()
     far.append("r1", ["b"])
     assert far.events("r1") == ("a", "b")
 
@@ -166,7 +166,7 @@ def test_a_server_that_does_not_sync_is_no_journal(server: Server) -> None:
     server.query("SELECT pg_reload_conf()")
     try:
         until(lambda: server.query("SHOW fsync") == [("off",)], 120, "the server has read its settings")
-        with pytest.raises(StateError, match="does not wait for its disk") as raised:
+        with pytest.raises(StateError, match="does not sync to disk") as raised:
             SqlJournal(place)
         assert raised.value.reference == "journal-unusable"
     finally:

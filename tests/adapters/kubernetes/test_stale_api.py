@@ -153,7 +153,7 @@ def test_a_part_of_a_list_is_not_taken_for_all_of_it(api: Api, cluster: Kubernet
     gate = Asked(kind, "n1", cluster).before()
     api.more = "page 2"
     verdict, said = gate.now()
-    assert (verdict, "only a part" in said) == (UNKNOWN, True), said
+    assert (verdict, "is incomplete" in said) == (UNKNOWN, True), said
 
 
 def test_an_older_lease_from_a_server_that_is_behind_is_no_renewal(api: Api, cluster: KubernetesCluster) -> None:

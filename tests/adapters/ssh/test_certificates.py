@@ -95,7 +95,7 @@ def test_a_file_that_is_not_a_certificate_is_reported(own_sshd: Sshd, make_nodes
     own_sshd.write_ssh_config(f"CertificateFile {own_sshd.folder}/broken")
     answer = make_nodes(own_sshd.ssh_config).run(target(), TRUE)
     assert refused(answer) == "auth-failed"
-    assert "broken is no certificate" in answer.message
+    assert "broken is not a usable certificate" in answer.message
 
 
 Certify = Callable[..., RemoteAnswer]
@@ -150,7 +150,7 @@ def test_which_lines_of_known_hosts_count(certified: Certify, lines: str, refere
         (("-h", "-n", "127.0.0.1", *Past), "expired on 20"),
         (("-h", "-n", "127.0.0.1", "-V", "20400101:20410101"), "is not valid before 20"),
         (("-h", "-n", "127.0.0.1", "-O", "critical:new@example=1"), "critical options"),
-        (("-n", "127.0.0.1"), "not a host's"),
+        (("-n", "127.0.0.1"), "not a host certificate"),
     ],
 )
 def test_a_hosts_certificate_that_does_not_count(

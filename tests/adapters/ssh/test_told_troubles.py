@@ -62,7 +62,7 @@ def test_a_key_that_the_node_does_not_take(own_sshd: Sshd, make_nodes: Make) -> 
     own_sshd.write_ssh_config()
     reference, message = said(make_nodes, own_sshd)
     assert reference == "auth-failed"
-    assert "1 key to offer: it accepted none of them; see the user and the keys" in message
+    assert "1 key to offer: it accepted none of them; check the user and the keys" in message
     assert "broke" not in message
 
 
