@@ -288,7 +288,7 @@ def test_a_ctrl_c_during_a_retry_ends_it_and_a_second_one_ends_it_at_once(few: S
         assert silence.came == ["small-062"], "not asked after that"
         assert other.said().count("next attempt in") == waits
         assert "still pending recovery: small-062" in other.said()
-        assert "nothing was begun" not in other.said()
+        assert "nothing was started" not in other.said()
     assert took["again and again"] < took["once"] / 2
 
 
