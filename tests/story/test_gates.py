@@ -101,7 +101,11 @@ def test_a_run_waits_for_an_api_that_becomes_unreachable(few: Site) -> None:
         until(lambda: "holds after wave canary" in few.rollout("status").out, PATIENCE, "the canary is held")
         few.fault("api", "api-down")
         assert few.rollout("continue", "--reason", "on we go").code == 0
-        until(lambda: "no baseline from the API server" in few.rollout("status").out, PATIENCE, "nodes wait for their baseline")
+        until(
+            lambda: "no baseline from the API server" in few.rollout("status").out,
+            PATIENCE,
+            "nodes wait for their baseline",
+        )
         assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, False]
         few.fault("api", "--clear")
         assert run.wait(PATIENCE) == 0

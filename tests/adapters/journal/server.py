@@ -20,7 +20,7 @@ from typing import Any
 import psycopg
 
 from rollout.adapters.journal import PostgresUrl
-from tests.controllers import until
+from tests.controllers import PATIENCE, until
 
 PASSWORD = "correct-horse-7391"  # noqa: S105 - of a server that lives for a test
 _SHIPPED = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
@@ -67,12 +67,13 @@ class Server:
                 [*given, str(self._bin / "postgres"), "-D", self._data, *options],
                 cwd=self.folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
             )  # fmt: skip
-        until(self._answers, 120, "PostgreSQL answers")
+        # Recovery after a crash syncs every file of the cluster: minutes on a disk that others load.
+        until(self._answers, PATIENCE, "PostgreSQL answers")
 
     def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
         """SIGQUIT is its ``immediate``: as a crash. SIGINT is ``fast``."""
         self._process.send_signal(how)
-        self._process.wait(120)
+        self._process.wait(PATIENCE)
 
     def _answers(self) -> bool:
         assert self._process.poll() is None, self._said()
@@ -131,7 +132,7 @@ class Server:
                 user=who.pw_uid if who else None,
                 group=who.pw_gid if who else None,
                 extra_groups=[] if who else None,
-                timeout=300,
+                timeout=PATIENCE,
                 check=False,
             )
         assert done.returncode == 0, f"{program}: {self._said()}"

@@ -113,7 +113,7 @@ def test_who_takes_a_lease_over_waits_for_a_write_that_is_under_way_and_none_com
         old._leases.check(connection, "r1")  # noqa: SLF001
         thread.start()
         waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%leases%'"
-        until(lambda: taken.is_set() or server.query(waits, name_of(place)), 120, "the other waits")
+        until(lambda: taken.is_set() or server.query(waits, name_of(place)), PATIENCE, "the other waits")
         assert not taken.is_set(), "taken over in the middle of a write"
     thread.join()
     assert taken.is_set()
