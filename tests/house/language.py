@@ -18,7 +18,7 @@ INSTEAD = {
     r"\b(?:taken?|takes|taking|took|gives?|given|gave) (?:it |them |that |this )?back\b": "revert, reverted",
     r"\bways? back\b": "revert, rollback",
     r"\b(?:went|go(?:es|ne)?|going) wrong\b": "failed",
-    r"\bsick\b": "unhealthy",
+    r"(?<![-\w])sick(?![-\w])": "unhealthy",
     r"\bowe[ds]?\b|\bowing\b": "pending recovery",
     r"\bmend(?:s|ed|ing)?\b": "fix, fixed",
     r"\bspeaks?\b|\bspoke\b": "answers",
@@ -33,8 +33,8 @@ INSTEAD = {
 _WHO = re.compile(r"\bwho(?:m|se)?\b", re.IGNORECASE)
 _PERSON = re.compile(
     r"\b(?:admin\w*|anybody|anyone|author|colleagues?|contributors?|developers?|engineers?|everybody|everyone|human"
-    r"|maintainers?|newcomers?|nobody|operators?|others|owners?|people|persons?|readers?|somebody|someone|teams?|users?"
-    r"|you|your|ann\w*|they|vendors?|attackers?)\b",
+    r"|maintainers?|newcomers?|those|nobody|operators?|others|owners?|people|persons?|readers?|somebody|someone|teams?|users?"
+    r"|you|your|ann\w*|they|vendors?|attackers?|who (?:approved|asked|started|unlocked))\b",
     re.IGNORECASE,
 )
 _PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), better) for pattern, better in INSTEAD.items())
@@ -112,5 +112,6 @@ def complaints(prose: Prose) -> Iterator[str]:
 
 def of_file(path: Path) -> list[str]:
     """``LINE: complaint`` for each."""
-    found = READERS[path.suffix](path.read_text())
+    printed = "rollout" in path.parts  # a long string of a test is a file or an answer
+    found = [prose for prose in READERS[path.suffix](path.read_text()) if printed or prose.kind is not Kind.PRINTED]
     return [f"{prose.line}: {complaint}" for prose in found for complaint in complaints(prose)]

@@ -90,7 +90,7 @@ EMERGENCY_LIMITS = Limits(per_rack=Share(percent=50.0), in_flight=200, pace=30.0
 
 
 class Cause(StrEnum):
-    """Why a node went wrong."""
+    """Why a node failed."""
 
     UNREACHABLE = "unreachable"
     FAILED = "failed"
@@ -212,7 +212,7 @@ DEFAULT_GATES = tuple(
 
 
 class RevertScope(StrEnum):
-    """What is taken back when a run halts (a failed node always takes itself back)."""
+    """Which nodes are reverted when a run halts. A failed node always reverts itself."""
 
     NODE = "node"
     WAVE = "wave"
@@ -220,7 +220,7 @@ class RevertScope(StrEnum):
 
 
 class Busy(StrEnum):
-    """What becomes of a node whose image pulls do not end in time."""
+    """What happens to a node with image pulls that do not end in time."""
 
     SKIP = "skip"  # it is left alone, with the images named
     OVERRIDE = "override"  # it is changed anyway; its pulls are cancelled
