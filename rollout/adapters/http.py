@@ -16,7 +16,7 @@ from typing import Any
 
 import httpcore
 
-from rollout.core.health_gates.measured import Page
+from rollout.core.health_gates.http import Page
 from rollout.core.text.terminal import printable
 from rollout.errors import AwayError, RemoteError
 

@@ -12,9 +12,9 @@ from functools import partial
 
 from rollout.app.backends import EVERY, Backends, patiently
 from rollout.app.ports import Clock
+from rollout.core.model.gates import API_GATES, Gate, GateKind, GateScope
 from rollout.core.model.live import Lease, Sight
 from rollout.core.model.plan import Change, Plan
-from rollout.core.model.playbook import API_GATES, Gate, GateKind, GateScope
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Measurement
 from rollout.core.model.verdict import SEVERITY, Reading, Verdict

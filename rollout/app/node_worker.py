@@ -21,8 +21,8 @@ from rollout.app.new_pods import asks_for_pulls, images_of, why_not_now
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.wave_gates import WaveGates
+from rollout.core.model.gates import GateKind, GateScope
 from rollout.core.model.plan import Change, Plan
-from rollout.core.model.playbook import GateKind, GateScope
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import is_beyond_belief
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope
+from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope
 from rollout.core.model.verdict import Verdict
 from tests.adapters.wave_gates import Asked, one
 from tests.adapters.web import Reply, Seen, Web, nobody, web

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from rollout.adapters import local
-from rollout.core.model.playbook import Gate, GateKind, GateScope, HttpQuery
+from rollout.core.model.gates import Gate, GateKind, GateScope, HttpQuery
 from rollout.core.model.verdict import Verdict
 from tests.adapters.wave_gates import Asked, one
 from tests.adapters.web import FOR_EVER, Reply, nobody, web

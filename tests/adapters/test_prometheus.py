@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from rollout.core.model.playbook import Gate, GateKind, GateScope, PrometheusQuery, Worse
+from rollout.core.model.gates import Gate, GateKind, GateScope, PrometheusQuery, Worse
 from rollout.core.model.verdict import Verdict
 from tests.adapters.wave_gates import Asked, one
 from tests.adapters.web import FOR_EVER, NOW, Reply, Seen, Web, nobody, web

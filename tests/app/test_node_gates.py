@@ -9,8 +9,8 @@ import pytest
 
 from rollout.app.backends import Absent, Backends
 from rollout.app.node_gates import AGAIN_READY, NodeGates, UntouchableError
+from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.live import Container, Lease, LiveNode, Pod, Sight
-from rollout.core.model.playbook import Gate, GateKind, GateScope
 from rollout.core.model.report import Outcome, Report
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Trigger

@@ -16,12 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.app.backends import Backends
+from rollout.app.command_gates import MOST_OUTPUT
 from rollout.app.metric_gates import MOST_KEPT
 from rollout.app.ports import Ran, Silence
-from rollout.app.wave_gates import MOST_OUTPUT, WaveGates
-from rollout.core.health_gates.measured import MOST_AGE, Alert, Page, Sample, Samples
+from rollout.app.wave_gates import WaveGates
+from rollout.core.health_gates.alertmanager import Alert
+from rollout.core.health_gates.http import Page
+from rollout.core.health_gates.prometheus import MOST_AGE, Sample, Samples
+from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.model.plan import Plan, Wave
-from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened
@@ -228,17 +231,18 @@ def test_the_output_of_a_command_is_bounded_and_printable() -> None:
     assert len(evidence) < MOST_OUTPUT + 50
 
 
+def test_a_check_of_nodes_that_a_plan_names_for_a_wave_is_unknown() -> None:
+    """A plan of another version may have one; it must not be taken for one that passed."""
+    gate = Gate(GateKind.HEALTHZ, GateScope.WAVE, "healthz")
+    found = (UNKNOWN, "healthz is a gate of nodes, not of a wave")
+    assert one(Around(), gate) == found
+    assert Asked(Around(), (gate,)).open().verdict is UNKNOWN
+
+
 def test_a_command_is_not_run_before_the_wave() -> None:
     around = Around(ran=Ran(1))
     assert Asked(around, (COMMAND,)).open().verdict is PASS
     assert around.asked == []
-
-
-def test_an_unknown_kind_of_gate_is_unknown_before_the_wave() -> None:
-    """A plan of another version may have one; it must not be taken for one that passed."""
-    strange = Gate(GateKind.UNIT, GateScope.WAVE, "strange")
-    opened = Asked(Around(), (strange,)).open()
-    assert (opened.verdict, "nothing is known" in opened.evidence) == (UNKNOWN, True)
 
 
 def test_the_worst_verdict_counts_and_every_gate_is_reported() -> None:

@@ -8,18 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rollout.core.model.gates import DEFAULT_GATES
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.plan import Change
-from rollout.core.model.playbook import (
-    DEFAULT_BUDGETS,
-    DEFAULT_GATES,
-    Limits,
-    Policy,
-    RevertScope,
-    Templates,
-    WaveKind,
-    WaveRule,
-)
+from rollout.core.model.playbook import DEFAULT_BUDGETS, Limits, Policy, RevertScope, Templates, WaveKind, WaveRule
 from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.core.model.snapshot import (
     FileState,

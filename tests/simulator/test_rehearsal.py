@@ -16,8 +16,9 @@ from rollout.app.load import load_cluster
 from rollout.app.plan import build_plan
 from rollout.app.simulate import Forecast, joined, most_at_once
 from rollout.cli.simulate import _names, simulate
+from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import Gate, GateKind, GateScope, RevertScope
+from rollout.core.model.playbook import RevertScope
 from rollout.core.plans import plan_codec
 from rollout.core.plans.estimate import total
 from rollout.core.run.state import NodeState

@@ -9,16 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from rollout.core.model.playbook import (
-    API_GATES,
-    AlertQuery,
-    Gate,
-    GateKind,
-    GateScope,
-    HttpQuery,
-    PrometheusQuery,
-    Worse,
-)
+from rollout.core.model.gates import API_GATES, AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.reading.schema_words import PERCENT, one_of, text
 from rollout.core.reading.validation import Written, kind_of, wrong
 from rollout.core.reading.value_types import Duration, LabelName, Name, between, choice

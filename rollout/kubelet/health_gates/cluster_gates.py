@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from rollout.core.model.gates import GateKind
 from rollout.core.model.live import Container, Lease, Pod, Sight
-from rollout.core.model.playbook import GateKind
 from rollout.core.model.verdict import Verdict
 from rollout.core.text import json_text
 from rollout.core.text.terminal import counted, printable

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rollout.core.model.gates import Gate, GateKind
 from rollout.core.model.plan import Change
-from rollout.core.model.playbook import Gate, GateKind
 from rollout.core.model.snapshot import FileState, Measurement, Snapshot, UnitState
 from rollout.core.model.verdict import Verdict
 from rollout.core.text import json_text

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from rollout.app.backends import Backends
 from rollout.app.node_gates import NodeGates
 from rollout.app.ports import Cluster
+from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedNode, Wave
-from rollout.core.model.playbook import DEFAULT_BUDGETS, Disruption, Gate, GateKind, GateScope, Limits, RevertScope
+from rollout.core.model.playbook import DEFAULT_BUDGETS, Disruption, Limits, RevertScope
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Measurement
 from rollout.core.run.commands import Ask

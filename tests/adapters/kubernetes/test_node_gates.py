@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollout.app.node_gates import UntouchableError
-from rollout.core.model.playbook import GateKind
+from rollout.core.model.gates import GateKind
 from tests.adapters.kubernetes.apiserver import NOBODY
 from tests.adapters.kubernetes.bed import Bed, running, waiting
 from tests.adapters.kubernetes.node_gates import FAILED, PASSED, UNKNOWN, Asked

@@ -18,7 +18,7 @@ from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.app.node_gates import UntouchableError
-from rollout.core.model.playbook import GateKind
+from rollout.core.model.gates import GateKind
 from tests.adapters.kubernetes.node_gates import FAILED, PASSED, UNKNOWN, Asked
 from tests.adapters.web import Reply, Seen, web
 

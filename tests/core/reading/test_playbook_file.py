@@ -9,19 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rollout.core.model.gates import DEFAULT_GATES, Gate, GateKind, GateScope
 from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
     DEFAULT_DRAIN,
-    DEFAULT_GATES,
     Budget,
     Busy,
     Cause,
     Disruption,
     Drain,
     EvictToo,
-    Gate,
-    GateKind,
-    GateScope,
     Limits,
     Policy,
     PullsInFlight,

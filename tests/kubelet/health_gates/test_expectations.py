@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import Change, FileChange
-from rollout.core.model.playbook import Disruption, Gate, GateKind, GateScope
+from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import FileState, Measurement, Process, Service, UnitState
 from rollout.core.model.verdict import Verdict
 from rollout.kubelet.health_gates.expectations import judge
