@@ -29,6 +29,16 @@ def test_commands_that_look_at_a_run_import_no_ssh_and_no_inventory_reader(tmp_p
 
 
 @pytest.mark.process
+def test_the_list_of_commands_imports_none_of_them(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert [name for name in done.stderr.split() if name.startswith("rollout.cli.")] == ["rollout.cli.main"]
+    for name, listed in COMMANDS.items():
+        assert f"  {name:<10}{listed.line}\n" in done.stdout, "on one line, whole"
+
+
+@pytest.mark.process
 def test_a_version_needs_no_journal(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LISTS, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
