@@ -1,4 +1,4 @@
-"""What a kubelet makes of its flags and its configuration, by version."""
+"""The lab's kubelet starts, or not, as the configuration code says: by version, with its own words."""
 
 from __future__ import annotations
 
@@ -116,13 +116,13 @@ def with_drop_ins(version: str, config: str, **files: str) -> kubelet.ProgramSta
 
 
 def test_drop_ins_are_merged_in_order_over_the_file() -> None:
-    base = f"{CONFIG}maxPods: 5\nclusterDNS: [a, b]\nevictionHard: {{x: '1', y: '2'}}\n"
-    first = f"{CONFIG}maxPods: 6\nclusterDNS: [c]\nevictionHard: {{y: '3'}}\n"
+    base = f"{CONFIG}maxPods: 5\nclusterDNS: [a, b]\nevictionHard: {{memory.available: 1Gi, nodefs.available: 5%}}\n"
+    first = f"{CONFIG}maxPods: 6\nclusterDNS: [c]\nevictionHard: {{nodefs.available: 8%}}\n"
     begun = with_drop_ins("1.36.1", base, a=first, b=f"{CONFIG}maxPods: 7\nnoSuchField: 1\n")
     assert begun.status is None
     assert not [line for line in begun.journal if "lenient" in line], "unknown fields are dropped without a word"
     assert (begun.values["maxPods"], begun.values["clusterDNS"]) == (7, ["c"])
-    assert begun.values["evictionHard"] == {"x": "1", "y": "3"}
+    assert begun.values["evictionHard"] == {"memory.available": "1Gi", "nodefs.available": "8%"}
 
 
 @pytest.mark.parametrize(
