@@ -59,7 +59,7 @@ class MetricGates:
         """In a round of the soak; ``before`` is the baseline."""
         past = _Past.read(before)
         if past is None:
-            return Verdict.UNKNOWN, "which nodes had samples before the wave is not known"
+            return Verdict.UNKNOWN, "it is unknown which nodes had samples before the wave"
         answer = self._query(gate, query, command.touched)
         verdict, said = judge_samples(query, answer)
         if verdict is not Verdict.PASS:

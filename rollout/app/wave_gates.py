@@ -87,7 +87,7 @@ class WaveGates:
             try:
                 self._asked(partial(self.backends.alerts.lift, url, identity), LIFT_SECONDS)
             except RemoteError as error:
-                left.append(f"silence {identity} could not be ended, it ends by itself: {error.message}")
+                left.append(f"silence {identity} could not be ended and will expire: {error.message}")
         return left
 
     def _forgotten(self, known: Sequence[str]) -> list[str]:
@@ -117,7 +117,7 @@ class WaveGates:
             elif gate.http is not None:
                 verdict, said = self._page(gate, gate.http)
             else:
-                verdict, said = Verdict.UNKNOWN, "nothing is known of what it asks"
+                verdict, said = Verdict.UNKNOWN, "the gate has no query"
         except RemoteError as error:
             verdict, said = _unanswered(error)
         return Reading(gate.name, verdict, said)
@@ -125,7 +125,7 @@ class WaveGates:
     def _alerts_before(self, gate: Gate, query: AlertQuery) -> tuple[Verdict, str, list[str]]:
         """The baseline includes silenced alerts: the end of a silence during the run must not look like a new alert."""
         known = self._asked(partial(self.backends.alerts.known, query.url, query.matchers), gate.timeout)
-        return Verdict.PASS, f"{len(known)} fire already", sorted({alert.fingerprint for alert in known})
+        return Verdict.PASS, f"{len(known)} already firing", sorted({alert.fingerprint for alert in known})
 
     def _silenced(self, gate: Gate, command: OpenWave, silences: list[str]) -> Reading | None:
         query = gate.alertmanager
@@ -163,7 +163,7 @@ class WaveGates:
 
     def _alerts(self, gate: Gate, query: AlertQuery, before: Any) -> tuple[Verdict, str]:
         if not isinstance(before, list):
-            return Verdict.UNKNOWN, "which alerts fired before the wave is not known"
+            return Verdict.UNKNOWN, "it is unknown which alerts fired before the wave"
         firing = self._asked(partial(self.backends.alerts.firing, query.url, query.matchers), gate.timeout)
         return judge_alerts(firing, before)
 
@@ -208,7 +208,7 @@ def evidence(readings: Sequence[Reading]) -> str:
 
 
 def _unanswered(error: RemoteError) -> tuple[Verdict, str]:
-    return Verdict.UNKNOWN, printable(f"could not be asked: {error.message} [{error.reference}]", 400)
+    return Verdict.UNKNOWN, printable(f"request failed: {error.message} [{error.reference}]", 400)
 
 
 def _last_words(output: str) -> str:

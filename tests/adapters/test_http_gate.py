@@ -65,13 +65,13 @@ def test_a_page_is_judged_by_its_answer(
 def test_a_page_that_is_not_there_is_unknown(stack: ExitStack) -> None:
     assert one(Asked(stack, "", page(nobody())).judge()) == (
         UNKNOWN,
-        "could not be asked: Connection refused [not-reached]",
+        "request failed: Connection refused [not-reached]",
     )
 
 
 def test_a_page_that_hangs_is_unknown(stack: ExitStack) -> None:
     gate = page(stack.enter_context(web(Reply(hang=FOR_EVER))).url, timeout=0.3)
-    assert one(Asked(stack, "", gate).judge()) == (UNKNOWN, "could not be asked: no answer in 0.3 s [deadline]")
+    assert one(Asked(stack, "", gate).judge()) == (UNKNOWN, "request failed: no answer in 0.3 s [deadline]")
 
 
 def test_a_page_is_asked_before_the_wave_too(stack: ExitStack) -> None:

@@ -52,7 +52,7 @@ def test_a_narrow_screen_loses_nothing_but_the_ends_of_bars() -> None:
 
 def test_a_halted_frame_has_the_reason_and_the_failed_nodes() -> None:
     text = frame(states.halted())
-    assert "halted    1 of 40 nodes of the fleet went wrong" in text
+    assert "halted    1 of 40 nodes of the fleet failed" in text
     assert re.search(r"■ rest", text)
     assert "wrong" in text
     assert re.search(r"1 reverted b-7: .*", text)

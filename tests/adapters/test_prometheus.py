@@ -73,19 +73,19 @@ def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
         (vector("NaN"), "the sample {node=n1} is NaN"),
         (vector(0.01, warnings=("a store did not answer",)), "it may be partial: a store did not answer"),
         (Reply(body=vector(0.01).body[:-1] + b',"isPartial":true}'), "it may be partial: isPartial"),
-        (Reply(body=vector(0.01).body[:-20]), "could not be asked: the answer is not JSON [bad-answer]"),
+        (Reply(body=vector(0.01).body[:-20]), "request failed: the answer is not JSON [bad-answer]"),
         (Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{\"status\":"), None),
-        (Reply(body=b"\x00\xff\xfe", headers=(("Content-Type", "image/png"),)), "could not be asked: the answer is not JSON [bad-answer]"),
-        (Reply(body=b"<html>hello</html>"), "could not be asked: the answer is not JSON [bad-answer]"),
-        (Reply(body=b"[" * 100_000), "could not be asked: the answer is not JSON [bad-answer]"),
-        (Reply(body=b'{"status":"error"}'), "could not be asked: the answer is not from a Prometheus API [bad-answer]"),
-        (Reply(body=b'{"status":"success","data":{"resultType":"matrix","result":[]}}'), "could not be asked: the result is a matrix, not an instant vector [bad-query]"),
-        (vector("1_0"), "could not be asked: a sample has no value [bad-answer]"),
-        (Reply(400, b'{"status":"error","errorType":"bad_data","error":"1:5: parse error"}'), "could not be asked: answered 400: 1:5: parse error [bad-query]"),
-        (Reply(401, b"who are you"), "could not be asked: answered 401: who are you [http-401]"),
-        (Reply(302, headers=(("Location", "http://elsewhere/"),)), "could not be asked: answered 302 [http-302]"),
-        (Reply(body=b"x" * (17 << 20)), "could not be asked: the answer is larger than 16 MiB [too-large]"),
-        (Reply(body=b"\x1f\x8b", headers=(("Content-Encoding", "gzip"),)), "could not be asked: the answer is compressed, which was not asked for [bad-answer]"),
+        (Reply(body=b"\x00\xff\xfe", headers=(("Content-Type", "image/png"),)), "request failed: the answer is not JSON [bad-answer]"),
+        (Reply(body=b"<html>hello</html>"), "request failed: the answer is not JSON [bad-answer]"),
+        (Reply(body=b"[" * 100_000), "request failed: the answer is not JSON [bad-answer]"),
+        (Reply(body=b'{"status":"error"}'), "request failed: the answer is not from a Prometheus API [bad-answer]"),
+        (Reply(body=b'{"status":"success","data":{"resultType":"matrix","result":[]}}'), "request failed: the result is a matrix, not an instant vector [bad-query]"),
+        (vector("1_0"), "request failed: a sample has no value [bad-answer]"),
+        (Reply(400, b'{"status":"error","errorType":"bad_data","error":"1:5: parse error"}'), "request failed: answered 400: 1:5: parse error [bad-query]"),
+        (Reply(401, b"who are you"), "request failed: answered 401: who are you [http-401]"),
+        (Reply(302, headers=(("Location", "http://elsewhere/"),)), "request failed: answered 302 [http-302]"),
+        (Reply(body=b"x" * (17 << 20)), "request failed: the answer is larger than 16 MiB [too-large]"),
+        (Reply(body=b"\x1f\x8b", headers=(("Content-Encoding", "gzip"),)), "request failed: the answer is compressed, which was not asked for [bad-answer]"),
     ],
     ids=["nothing", "nothing, with a warning", "NaN", "partial", "partial by its own mark", "truncated", "cut off", "an image", "a page", "deep", "no success", "range", "number", "bad query", "unauthorized", "redirect", "huge", "compressed"],
 )  # fmt: skip
@@ -131,14 +131,14 @@ def test_a_name_that_does_not_resolve_is_unknown(stack: ExitStack) -> None:
     asked_once = gate(PrometheusQuery("up", at_most=1), timeout=1.0)
     verdict, said = one(Asked(stack, "http://prometheus.invalid:9090", asked_once).judge())
     assert verdict is UNKNOWN
-    assert said.startswith("could not be asked: ")
+    assert said.startswith("request failed: ")
     assert said.endswith("[not-reached]")
 
 
 def test_what_does_not_speak_http_is_unknown(stack: ExitStack) -> None:
     verdict, said = judged(stack, Reply(raw=b"SSH-2.0-OpenSSH_9.2\r\n"))
     assert verdict is UNKNOWN
-    assert said.startswith("could not be asked: not HTTP: ")
+    assert said.startswith("request failed: not HTTP: ")
 
 
 def test_a_back_end_that_errs_and_recovers_within_the_timeout_is_heard(stack: ExitStack) -> None:
@@ -148,13 +148,13 @@ def test_a_back_end_that_errs_and_recovers_within_the_timeout_is_heard(stack: Ex
 
 
 def test_one_that_errs_for_good_is_unknown(stack: ExitStack) -> None:
-    assert judged(stack, BROKEN) == (UNKNOWN, "could not be asked: answered 500: internal error [http-500]")
+    assert judged(stack, BROKEN) == (UNKNOWN, "request failed: answered 500: internal error [http-500]")
 
 
 def test_one_that_is_not_there_is_unknown(stack: ExitStack) -> None:
     assert one(Asked(stack, nobody(), AT_MOST).judge()) == (
         UNKNOWN,
-        "could not be asked: Connection refused [not-reached]",
+        "request failed: Connection refused [not-reached]",
     )
 
 
@@ -163,7 +163,7 @@ def test_one_that_is_not_there_is_unknown(stack: ExitStack) -> None:
 )
 def test_one_that_hangs_is_unknown_when_the_timeout_is_over(stack: ExitStack, reply: Reply) -> None:
     quick = gate(PrometheusQuery("up", at_most=1), timeout=0.4)
-    assert judged(stack, reply, of=quick) == (UNKNOWN, "could not be asked: no answer in 0.4 s [deadline]")
+    assert judged(stack, reply, of=quick) == (UNKNOWN, "request failed: no answer in 0.4 s [deadline]")
 
 
 def test_one_that_flaps_is_heard_each_time(stack: ExitStack) -> None:

@@ -183,8 +183,8 @@ def one(
         (samples(float("nan")), UNKNOWN, 'the sample {node="n1"} is NaN'),
         (replace(samples(1.0), age=MOST_AGE + 1), UNKNOWN, "s old"),
         (replace(samples(1.0), warnings=("a store is away",)), UNKNOWN, "may be partial: a store is away"),
-        (RemoteError("http-400", "parse error"), UNKNOWN, "could not be asked: parse error [http-400]"),
-        (AWAY, UNKNOWN, "could not be asked: Connection refused [not-reached]"),
+        (RemoteError("http-400", "parse error"), UNKNOWN, "request failed: parse error [http-400]"),
+        (AWAY, UNKNOWN, "request failed: Connection refused [not-reached]"),
     ],
 )
 def test_a_query_has_three_verdicts(answer: Samples | RemoteError, verdict: Verdict, says: str) -> None:
@@ -326,7 +326,7 @@ def test_without_a_baseline_nothing_is_compared_and_nothing_passes(baseline: str
     """There is none, or it cannot be read."""
     around = Around()
     assert one(around, metric(COMPARED), baseline, control=())[0] is UNKNOWN
-    assert one(around, alerts(), baseline) == (UNKNOWN, "which alerts fired before the wave is not known")
+    assert one(around, alerts(), baseline) == (UNKNOWN, "it is unknown which alerts fired before the wave")
 
 
 def test_a_baseline_is_journaled_only_if_it_is_compared_and_is_bounded() -> None:
@@ -392,7 +392,7 @@ def test_only_a_gate_with_a_silence_sets_one() -> None:
 def test_a_silence_that_cannot_be_set_is_unknown_and_the_others_are_journaled() -> None:
     around = Around(refuses=RemoteError("http-403", "forbidden"))
     opened = Asked(around, (alerts(SILENCING),)).open()
-    said = "gate 'alerts': its silence could not be set: could not be asked: forbidden [http-403]"
+    said = "gate 'alerts': its silence could not be set: request failed: forbidden [http-403]"
     assert (opened.verdict, opened.evidence, opened.silences) == (UNKNOWN, said, ())
 
 
@@ -423,7 +423,7 @@ def test_a_silence_that_cannot_be_ended_is_reported() -> None:
     asked = Asked(around, (alerts(SILENCING),))
     written = asked.open().silences
     around.keeps = RemoteError("http-500", "no")
-    assert asked.lift(*written).leftovers == ("silence s1 could not be ended, it ends by itself: no",)
+    assert asked.lift(*written).leftovers == ("silence s1 could not be ended and will expire: no",)
 
 
 def test_known_silences_are_lifted_even_if_silences_cannot_be_listed() -> None:
@@ -491,7 +491,7 @@ def test_a_value_beyond_its_bound_fails_even_if_series_vanished() -> None:
 @pytest.mark.parametrize("baseline", ["", "{}", '{"rate": {}}', '{"rate": [1.0]}', '{"rate": {"nodes": "n["}}'])
 def test_without_a_baseline_no_query_passes(baseline: str) -> None:
     """It is unknown whether nodes stopped reporting."""
-    said = (UNKNOWN, "which nodes had samples before the wave is not known")
+    said = (UNKNOWN, "it is unknown which nodes had samples before the wave")
     assert one(Around(), metric(BELOW_TEN), baseline) == said
 
 

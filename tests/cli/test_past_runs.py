@@ -64,7 +64,7 @@ def test_a_run_with_other_rules_is_shown_by_its_summary(
         "it can be shown, not resumed"
     )
     assert f"  plan: {plan_codec.digest(PLAN)}\n" in said
-    assert "  why: 2 of 60 nodes of rack04 went wrong" in said
+    assert "  why: 2 of 60 nodes of rack04 failed" in said
     for state, found in run_summary(PLAY.state).nodes.items():
         assert f"  {state} ({found.count}): {found.nodes}"[:200] in said
 

@@ -235,7 +235,7 @@ def test_a_journal_that_leads_to_another_state_is_seen(site: Site) -> None:
         journaled(site, READ).on_event(READ, before, replace(live, heard=7))
     with pytest.raises(LawBrokenError, match=r"law 10: .* changed the run and is not in its journal"):
         journaled(site).on_event(READ, before, live)
-    with pytest.raises(LawBrokenError, match=r"law 10: a replay stops at .*not an open question"):
+    with pytest.raises(LawBrokenError, match=r"law 10: a replay stops at .*is not outstanding"):
         journaled(site, replace(READ, serial=9)).on_event(replace(READ, serial=9), before, live)
 
 

@@ -166,7 +166,7 @@ def test_a_node_that_does_not_answer_its_claim_is_charged_and_too_many_stop_the_
     few.fault("small-003", "never-healthy")  # one that refuses and one that is sick: together the budget of two
     halted = few.rollout("apply", "p.json", "--yes")
     assert halted.code == 3, halted.out
-    assert "halting: 2 of 5 nodes of wave 'rest' went wrong" in halted.out
+    assert "halting: 2 of 5 nodes of wave 'rest' failed" in halted.out
     found = where(few)
     assert ("small-002", "unreachable", "connection-refused") in {
         (entry["nodes"], entry["state"], entry["reference"]) for entry in found["troubles"]

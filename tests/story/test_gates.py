@@ -71,7 +71,7 @@ def test_each_node_is_judged_by_what_the_api_reports_about_it(few: Site) -> None
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("api-down", "nothing was touched: the API server of KUBECONFIG cannot be asked: Connection refused [api-not-reached]"),
+        ("api-down", "nothing was touched: the request to the API server of KUBECONFIG failed: Connection refused [api-not-reached]"),
         ("api-forbidden", 'cannot create resource "selfsubjectaccessreviews" in API group "" at the cluster scope [api-forbidden]'),
     ],
 )  # fmt: skip
@@ -192,7 +192,7 @@ def test_an_unreachable_prometheus_halts_the_run_before_any_node_is_touched(few:
         measured(few, stack, url=nobody())
         plan(few, ",".join(FEW))
         code, out = applied(few)
-    assert (code, "could not be asked: Connection refused [not-reached]" in out) == (3, True), out
+    assert (code, "request failed: Connection refused [not-reached]" in out) == (3, True), out
 
 
 def test_a_silence_is_set_for_each_wave_and_lifted_at_the_end(few: Site) -> None:

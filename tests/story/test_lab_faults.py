@@ -133,7 +133,7 @@ def test_kubelets_that_flap_are_seen_in_the_soak_and_halt_the_run(few: Site) -> 
     assert done.code == 3, done.out + done.err
     found = troubles(few)
     assert {reference.partition("-")[0] for _, reference in found.values()} <= {"gate", "unhealthy"}
-    assert "halting: 2 of 5 nodes of wave 'rest' went wrong" in done.out
+    assert "halting: 2 of 5 nodes of wave 'rest' failed" in done.out
     assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, False], (
         "its wave goes back with them"
     )

@@ -35,7 +35,7 @@ def test_a_run_waits_for_a_node_that_pulls_and_then_skips_or_changes_it(few: Sit
     status = few.rollout("status").out
     if then == "skip":
         assert few.everything(STUCK) == before
-        assert "refused (1) small-003: it pulls an unnamed image [pulls-in-flight]" in status
+        assert "refused (1) small-003: it is pulling an unnamed image [pulls-in-flight]" in status
     else:
         assert "changed while they pulled images; the pulls were cancelled: small-003" in status
     nothing_left(few, *FEW)

@@ -34,12 +34,12 @@ class Proof:
         """Whether it is this node's turn. Raises ``RemoteError`` when its turn will never come."""
         with self._lock:
             if target in self._refused:
-                raise RemoteError(WRONG, "sudo refused the password; it is not sent to this node again")
+                raise RemoteError(WRONG, "sudo rejected the password; it is not sent to this node again")
             if self._proven:
                 return True
             if len(self._refused) >= UNPROVEN:
                 first = ", ".join(sorted(printable(target.name, 80) for target in self._refused))
-                raise RemoteError(WRONG, f"not sent: {first} refused it, and no node has accepted it")
+                raise RemoteError(WRONG, f"not sent: {first} rejected it, and no node has accepted it")
             if not self._turns:
                 return False
             self._turns -= 1
@@ -86,7 +86,7 @@ class Elevation:
         elif said.asked and self._sent_at is None:
             return self._password()
         elif said.asked > 1:
-            raise RemoteError(WRONG, "sudo refused the password")
+            raise RemoteError(WRONG, "sudo rejected the password")
         return b""
 
     def rest(self, stderr: bytes) -> bytes:

@@ -83,7 +83,7 @@ class Distance:
 
     def __str__(self) -> str:
         causes = ", ".join(sorted(self.budget.causes))
-        words = f"{self.wrong} of {self.total} nodes of {self.where} went wrong ({causes})"
+        words = f"{self.wrong} of {self.total} nodes of {self.where} failed ({causes})"
         return f"{words}; its budget is {self.limit} ({self.budget.share})"
 
 

@@ -63,5 +63,5 @@ def was_skipped(record: NodeRecord) -> bool:
 def words(images: tuple[str, ...]) -> str:
     """What a node pulls, for messages."""
     if images:
-        return f"it pulls {', '.join(images)}"
-    return "it cannot tell whether it pulls images; with `pullsInFlight: override` it would not be asked"
+        return f"it is pulling {', '.join(images)}"
+    return "it does not know whether it is pulling images; `pullsInFlight: override` skips this check"

@@ -129,7 +129,7 @@ class StateBuilder:
             "owed": found.owed or (record.owed and (found.to not in _AT_PEACE or bool(drains.left_behind(record)))),
         }
         if sharp is ResolvedTrigger.TAKEN_BACK_BY_OTHERS:
-            changes |= {"reference": sharp, "message": "somebody else took the change back"}
+            changes |= {"reference": sharp, "message": "the change was reverted, but not by this run"}
         elif trigger not in _GOOD_NEWS:
             changes |= {"reference": reference, "message": message or _remembered(trigger, record)}
         if found.to is not record.state:
@@ -269,7 +269,7 @@ def _remembered(trigger: Trigger | ResolvedTrigger, record: NodeRecord) -> str:
     if trigger is not Trigger.TAKEN_BACK_ALONE:
         return ""
     before = f": {record.message} [{record.reference}]" if record.message else ""
-    return f"not confirmed in time, so the node took the change back{before}"
+    return f"not confirmed in time, so the node reverted the change{before}"
 
 
 def _counts_anew(record: NodeRecord, trigger: Trigger | ResolvedTrigger, to: NodeState) -> bool:

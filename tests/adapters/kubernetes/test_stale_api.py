@@ -183,7 +183,7 @@ def test_pods_of_a_cache_that_is_behind_the_baseline_pass_nothing(
     gate = Asked(kind, "n1", cluster).before()
     assert gate.now() == (PASSED, "")
     api.pods_at = "80"
-    assert gate.now() == (UNKNOWN, "the API server's pods are older than what it said before: its cache is behind")
+    assert gate.now() == (UNKNOWN, "the API server returned older pods than before: its cache is behind")
     api.pods_at = "95"
     assert gate.now()[0] is PASSED
     api.pods_at = "91"

@@ -244,7 +244,7 @@ def test_a_node_left_alone_because_of_its_pods_is_drained_again_by_a_new_control
     end = game.run()
     assert end.halt is not None
     assert (end.halt.reference, end.ending) == ("nothing-shown", Ending.HALTED)
-    assert "1 node left alone for its pods, no other like it was changed" in end.halt.message
+    assert "1 node left unchanged (not drained), and no other node of the same kind was changed" in end.halt.message
     game.nodes["a-1"].evictions_from = 0.0
     game.crash_and_resume()
     assert {record.state for record in game.go_on().nodes.values()} == {S.CONFIRMED}

@@ -14,7 +14,7 @@ from tests.orders import make_order
 EVENTS: list[Event] = [
     Ticked(1.5),
     Answered(2.0, "n", 3, Verb.APPLY, Trigger.REFUSED, "drifted", "é", 7, ("a", "b")),
-    WaveJudged(3.0, 1, Verdict.UNKNOWN, "could not be asked"),
+    WaveJudged(3.0, 1, Verdict.UNKNOWN, "request failed"),
     CordonsLifted(3.5, ("n", "m"), "me@here", "OPS-7"),
     InterruptAsked(4.0),
     Resumed(5.0, 9),

@@ -34,6 +34,6 @@ def test_a_journal_that_was_recorded_is_written_today_as_it_was_then() -> None:
 def test_a_run_of_other_rules_is_refused_with_a_message(rules: int | None) -> None:
     order = json.loads(FILE.read_text().splitlines()[0])
     order["rules"] = rules
-    with pytest.raises(StateError, match=r"this run went by rules .*this one has rules") as error:
+    with pytest.raises(StateError, match=r"this run follows rules .*this one has rules") as error:
         decode_order(json.dumps({key: value for key, value in order.items() if value is not None}))
     assert error.value.reference == "another-version"

@@ -61,7 +61,7 @@ def test_an_answer_to_a_closed_question_in_a_journal_is_an_error_and_names_the_n
     state, _ = opening(make_order({"a": 1}), 1, 10.0)
     answer = read_later(state, 10.4)
     after = replayed(state, answer)
-    with pytest.raises(IllegalMoveError, match="a-1 answers read number 1, which is not an open question"):
+    with pytest.raises(IllegalMoveError, match="a-1 answers read number 1, which is not outstanding"):
         replayed(after, answer)
 
 
