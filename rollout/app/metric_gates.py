@@ -1,9 +1,9 @@
-"""The metric gates: every sample is within its bounds, no node's samples are gone, no kind is worse than its control.
+"""The metric gates: samples within bounds, no node without samples, no kind of node worse than its control group.
 
 The baseline is taken before the wave. It contains the nodes that had samples, and each kind's samples. A kind is a
 change group. Nodes of two kinds measure differently, and a canary is one node of each kind: a median over all of them
-would hide a kind that became unhealthy. Each kind is queried by its nodes' names. A query for ``$nodes`` whose
-samples name none of them is UNKNOWN: it may add up fewer nodes than were requested.
+would hide a kind that became unhealthy. Each kind is queried by its nodes' names. The answer to a query for
+``$nodes`` is UNKNOWN if its samples name none of them: it may add up fewer nodes than were requested.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ from rollout.kubelet.health_gates.expectations import Judged, judge, shown_as_pl
 #
 # The effective-config gate uses the node's files and the kubelet's command line. With a kubeconfig that may read
 # ``nodes/proxy``, ``/configz`` must also show what was planned. If it cannot be read, the gate decides without it,
-# and its evidence reports that: not every operator may get nodes/proxy, which allows running commands in every pod
-# of the node.
+# and its evidence reports that. Not every operator may get nodes/proxy: it allows running commands in every pod of
+# the node.
 
 
 _FOR_GOOD = frozenset({"unauthorized", "forbidden", "no-endpoint"})

@@ -72,8 +72,7 @@ class WaveGates:
         """End the run's silences. An expired silence is fine. A silence that cannot be ended is reported and will
         expire.
 
-        A controller that died after it had set a silence, but before that was journaled, has left a silence that is
-        found only by its comment.
+        A controller may have died between setting a silence and journaling it. Such a silence is found by its comment.
         """
         left = self._lifted(command.silences)
         left += self._lifted([found for found in self._forgotten(command.silences) if found not in command.silences])

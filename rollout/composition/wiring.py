@@ -61,7 +61,7 @@ class Session:
     output: str
     reason: str = ""
     sudo_password: Secret | None = None
-    kubeconfig: str = ""  # instead of the inventory's
+    kubeconfig: str = ""  # overrides the inventory's, if that names one
     shared: PostgresUrl | None = None  # the journal, instead of a file in ``state``
 
     @cached_property
@@ -246,7 +246,7 @@ def _say(words: str) -> None:
 
 
 def operator() -> str:
-    """Who does this and from where, for the journal."""
+    """The user who runs this command and the machine, for the journal."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 

@@ -69,7 +69,7 @@ def test_a_pause_and_its_end_are_reported() -> None:
     game = after(play(), applying, lambda at: PauseAsked(at, "ann@ops", "lunch", 1))
     assert "paused by ann@ops (lunch): `rollout continue r1` continues it; 2 nodes of 2 racks: 2 applying" in told(game)
     game.feed(ContinueAsked(game.now, "ann@ops", "", 2))
-    assert told(game)[-1] == "goes on"
+    assert told(game)[-1] == "continues"
 
 
 def test_a_hold_says_how_to_promote() -> None:

@@ -450,9 +450,9 @@ def test_a_stop_before_the_first_run_prints_nothing() -> None:
     ("came", "why"),
     [
         (said(NODES[1], "r12"), "its newest transaction is of run r12"),
-        (said(NODES[1], "r9", state="reverted", live="r13", token=13), "run r13 has it now"),
-        (said(NODES[1], "r3", live="r3"), "run r3 has it now"),
-        (said(NODES[1]), "it holds no transaction of ours"),
+        (said(NODES[1], "r9", state="reverted", live="r13", token=13), "run r13 has claimed it"),
+        (said(NODES[1], "r3", live="r3"), "run r3 has claimed it"),
+        (said(NODES[1]), "it has no transaction of rollout"),
     ],
 )
 def test_a_node_that_another_run_holds_by_now_is_left_alone(came: Report, why: str) -> None:
@@ -469,7 +469,7 @@ def test_a_node_that_a_newer_run_holds_with_the_change_on_it_is_unknown(token: i
     script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9", live="r13", token=token))])
     assert go(script) == 4
     assert script.orders == [{NODES[0]: "r9-1"}]
-    assert LeftTo({NODES[1]: "run r13 has it now"}) in script.told
+    assert LeftTo({NODES[1]: "run r13 has claimed it"}) in script.told
     assert script.proofs == {NODES[0]: Proven.PROVEN, NODES[1]: Proven.UNKNOWN}
 
 
@@ -491,7 +491,7 @@ def test_an_impossible_token_does_not_make_other_claims_look_older() -> None:
         ]
     )
     assert go(script, names=NODES[:3]) == 4
-    assert LeftTo({NODES[2]: "run r13 has it now"}) in script.told
+    assert LeftTo({NODES[2]: "run r13 has claimed it"}) in script.told
 
 
 @pytest.mark.parametrize(("ending", "code"), [(Ending.INTERRUPTED, 130), (Ending.CLAIMED, 5)])

@@ -109,9 +109,9 @@ def test_it_is_not_resumed_and_the_alternatives_are_printed(
     write(journal, BEGUN, None)
     assert run([command, RUN]) == 5
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"run {RUN} goes by rules {RULES - 1}" in line
+    assert f"run {RUN} follows rules {RULES - 1}" in line
     assert "finish it with rollout 0.0.9 that began it, or `rollout rollback --cluster rno --emergency`" in line
-    assert f"`rollout status {RUN}` shows what is kept of it" in line
+    assert f"`rollout status {RUN}` shows what the journal records of it" in line
     assert line.endswith("[another-version]")
 
 

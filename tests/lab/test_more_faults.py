@@ -152,7 +152,7 @@ def test_faults_as_typed_and_listed(small: Lab) -> None:
         "lab-[01-02] slow-disk --after 0 --for 0.5",
     ]
     assert "  fault api-down: api\n" in typed(small, "status").output
-    assert typed(small, "fault", "api", "--clear").output == "mended: api\n"
+    assert typed(small, "fault", "api", "--clear").output == "cleared: api\n"
     typed(small, "fault", "@rack1", "--clear")
     assert typed(small, "faults").output == "no fault is set\n"
     for words in (("api", "refuse"), (NODE, "api-down"), (NODE, "refuse", "--after", "-1"), (NODE, "no-such-fault")):

@@ -170,7 +170,7 @@ def test_a_ctrl_c_during_the_wait_prints_how_to_continue_and_any_machine_can(
         until(lambda: "pending recovery (1) small-062" in other.said(), PATIENCE, "it waits for it")
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130, other.said()
-    assert "unknown (1) small-062: owed: " in other.said()
+    assert "unknown (1) small-062: pending recovery: " in other.said()
     assert (
         f"To continue, from any machine: rollout rollback {run} --cluster small --emergency --until-done"
         in other.said()
@@ -304,7 +304,7 @@ def test_the_proof_names_nodes_that_are_unhealthy_with_their_old_files_and_unkno
     assert {name for name, line in proofs.items() if line["proof"] == "proven"} == set(well)
     assert proofs["small-002"]["proof"] == "wrong"
     assert proofs["small-062"]["proof"] == "unknown"
-    assert "owed" in proofs["small-062"]["evidence"][0]
+    assert "pending recovery" in proofs["small-062"]["evidence"][0]
     assert told[-2] == {"event": "Proof", "proven": 4, "unknown": 1, "wrong": 1, "version": 1}
     for name in well:
         assert proofs[name]["files"] == {

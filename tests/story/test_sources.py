@@ -157,7 +157,7 @@ def test_an_api_server_that_does_not_list_its_nodes(small: Site, fault: str, ref
     assert reference in done.err
     checked = small.rollout("check")
     assert checked.code == 0, checked.err
-    assert "small: not asked for its nodes: " in checked.err
+    assert "small: its nodes were not read: " in checked.err
 
 
 def test_an_api_server_without_such_nodes(small: Site) -> None:

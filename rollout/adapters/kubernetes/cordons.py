@@ -46,7 +46,7 @@ class Cordons:
         raise _contended(node)
 
     def lift(self, node: str, run: str, counter: int | None, until: float) -> Cordon:
-        """Lift the cordon. Returns whose cordon is on the Node now; a deleted Node has none.
+        """Lift the cordon. Returns the owner of the cordon that is on the Node now; a deleted Node has none.
 
         ``run`` ``""``: any run's; ``counter`` ``None``: any token.
         """

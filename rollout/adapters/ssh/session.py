@@ -18,7 +18,7 @@ from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 
 CHUNK = 64 * KIB
-TICK = 1.0  # an exit status alone wakes nobody
+TICK = 1.0  # an exit status alone wakes no thread
 TURN = 0.2  # nor does another node's answer to the password
 FIRST_PAUSE = 0.05  # wait before the first retry of a refused session; doubled each time
 FULL = 0.01  # nor does free space for input, which is rare: a node accepts 2 MiB at once

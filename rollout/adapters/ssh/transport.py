@@ -29,7 +29,7 @@ from rollout.errors import RemoteError
 # paramiko checks that a channel is open, releases its lock, and then sends. Meanwhile another thread may send the
 # channel's CLOSE. OpenSSH ends the whole connection at the first message for a closed channel, and a bastion's
 # connection carries many nodes. Once the other side has closed too, it reuses the channel's number for a new
-# channel, so a late message must be identified by its sending channel, not by the number in it.
+# channel. So a late message must be identified by its sending channel, not by the number in it.
 #
 # So each channel has an outlet, in place of the channel's transport in paramiko. A thread queues its message there;
 # if no thread is sending, it sends the queue. No thread waits here for another one: paramiko's own thread, which also

@@ -110,8 +110,9 @@ def replayed(state: RunState, event: Event) -> RunState:
 
 
 def _by_the_clock_of(event: Event, state: RunState) -> RunState:
-    """Within one controller, time never goes backwards. The next controller's clock may be behind, and it is the one that
-    counts: recorded times are shifted to it, so that settled nodes stay settled.
+    """Within one controller, time never goes backwards. The next controller's clock may be behind, and then it counts.
+
+    Recorded times are shifted to it, so that settled nodes stay settled.
     """
     behind = state.now - event.at
     if behind <= 0:

@@ -1,4 +1,4 @@
-"""The soak: K passes in a row of a wave's node and wave gates, and later rounds while a wave holds or the run is paused."""
+"""The soak: K passes in a row of a wave's gates. While a wave holds or the run is paused, further rounds follow."""
 
 from __future__ import annotations
 

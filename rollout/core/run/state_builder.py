@@ -200,8 +200,8 @@ class StateBuilder:
     def fenced(self, name: str, reference: str, message: str) -> None:
         """The node reports that another run has it. While opening, a higher token may still win; later a change must stop.
 
-        A rollback continues without the node unless most nodes report this: one false report must not keep the change on
-        all others, and a node that another run does have refuses us by itself.
+        A rollback continues without the node unless most nodes report this. One false report must not keep the change on
+        all others. A node that another run does have refuses us by itself.
         """
         self.put(name, reference=reference, message=message)
         if self.state.phase is Phase.OPENING:
@@ -228,7 +228,9 @@ class StateBuilder:
             self._mark_for_return(revert or self.state.order.on_failure)
 
     def end_rehearsals(self) -> None:
-        """Confirmed nodes that were due for it keep their change; nodes that are reverting stay reverted (a resume changes them again)."""
+        """Confirmed nodes that were to be rehearsed keep their change. Nodes that are reverting stay reverted: a resume
+        changes them again.
+        """
         for name, record in tuple(self.nodes.items()):
             if record.rehearsal is Rehearsal.BACK:
                 stays = record.state is NodeState.CONFIRMED

@@ -165,7 +165,7 @@ def test_the_lease_is_for_one(journal: SqlJournal, place: Place) -> None:
     journal.acquire("rno", "r1")
     journal.acquire("rno", "r1")  # one's own may be taken again
     other = elsewhere(place, "journal.acquire('rno', 'r2')")
-    assert "run r1 has rno" in other.stderr
+    assert "run r1 holds rno" in other.stderr
     journal.renew("rno", "r1")
     journal.release("rno", "r1")
     with pytest.raises(StateError, match="taken rno over"):
@@ -270,7 +270,7 @@ def test_an_unlocked_cluster_is_free_and_records_who_unlocked_it(journal: SqlJou
 def test_a_run_of_another_versions_rules_leaves_it_to_the_nodes_whether_it_still_has_them(journal: SqlJournal) -> None:
     order = json.loads(encode_order(make_order({"a": 2}))) | {"rules": RULES + 1, "cluster": "rno"}
     journal.begin(replace(header(), order=json.dumps(order)))
-    with pytest.raises(StateError, match=f"goes by rules {RULES + 1}"):
+    with pytest.raises(StateError, match=f"follows rules {RULES + 1}"):
         replay(journal, "r1")
     check_nothing_unfinished(journal, "rno")
 

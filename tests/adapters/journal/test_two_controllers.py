@@ -115,7 +115,7 @@ def test_the_second_gets_the_name_of_the_holder_and_takes_over_when_the_first_ha
         until(lambda: team.first.status().get("paused"), PATIENCE, "the canary has passed and the run holds")
         run = team.second.status()["run"]
         refused = team.second.rollout(*APPLY)
-        assert (refused.code, f"run {run} has small: ops-1" in refused.err) == (5, True), refused.out + refused.err
+        assert (refused.code, f"run {run} holds small: ops-1" in refused.err) == (5, True), refused.out + refused.err
         assert "[locked]" in refused.err
         heard = team.second.rollout("pause")
         assert "paused-already" in heard.err, "words reach it from any machine"
