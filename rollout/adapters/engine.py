@@ -1,7 +1,7 @@
 """The local engine: bounded pools of threads that run the machine's commands and return the answers.
 
-Commands that change a node have their own pool. So an urgent revert does not wait for a thousand measurements, and
-the pace holds: a released command starts at once, not later together with others.
+Commands that change a node have their own pool. So an urgent revert does not wait for a thousand measurements. A
+command that the pace releases starts at once, not later together with others.
 """
 
 from __future__ import annotations

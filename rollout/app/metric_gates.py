@@ -1,7 +1,7 @@
 """The metric gates: samples within bounds, no node without samples, no kind of node worse than its control group.
 
 The baseline is taken before the wave. It contains the nodes that had samples, and each kind's samples. A kind is a
-change group. Nodes of two kinds measure differently, and a canary is one node of each kind: a median over all of them
+change group. Nodes of two kinds measure differently, and a canary is one node of each kind. A median over all of them
 would hide a kind that became unhealthy. Each kind is queried by its nodes' names. The answer to a query for
 ``$nodes`` is UNKNOWN if its samples name none of them: it may add up fewer nodes than were requested.
 """

@@ -111,8 +111,8 @@ def emergency(
     """Revert the ``picked`` runs, only on nodes with their newest transaction in these runs.
 
     A revert makes that transaction ``reverted``, and it stays the newest: a repeated emergency reverts nothing older.
-    Claims are also ended on two kinds of nodes: those that a run holds and has not touched, and those that reverted
-    themselves while they were unreachable. They are asked for a transaction that they do not have. Claims of runs that
+    Claims are also ended on nodes that a run holds and has not touched. The same holds for nodes that reverted
+    themselves while they were unreachable. Both are asked for a transaction that they do not have. Claims of runs that
     have transactions on nodes and are not ``picked`` are kept, as printed. (An emergency that died has none.)
     ``known``: runs on nodes that were read before.
     """

@@ -19,9 +19,9 @@ from rollout.errors import RemoteError
 
 CHUNK = 64 * KIB
 TICK = 1.0  # an exit status alone wakes no thread
-TURN = 0.2  # nor does another node's answer to the password
+TURN = 0.2  # another node's answer to the password wakes no thread either
 FIRST_PAUSE = 0.05  # wait before the first retry of a refused session; doubled each time
-FULL = 0.01  # nor does free space for input, which is rare: a node accepts 2 MiB at once
+FULL = 0.01  # free space for input wakes no thread either; it is rarely needed: a node accepts 2 MiB at once
 
 
 class _Wake(threading.Event):
