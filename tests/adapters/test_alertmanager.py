@@ -56,18 +56,18 @@ def judged(stack: ExitStack, before: Reply, after: Reply) -> tuple[Verdict, str]
         ),
     ],
 )
-def test_only_what_begins_to_fire_counts(
+def test_only_new_alerts_count(
     stack: ExitStack, before: Reply, after: Reply, verdict: Verdict, said: str
 ) -> None:
     assert judged(stack, before, after) == (verdict, said)
 
 
-def test_without_knowing_what_fired_before_nothing_is_passed(stack: ExitStack) -> None:
+def test_without_a_baseline_the_alert_gate_does_not_pass(stack: ExitStack) -> None:
     asked = Asked(stack, stack.enter_context(web(alerts())).url, gate())
     assert one(asked.judge(baseline="")) == (UNKNOWN, "it is unknown which alerts fired before the wave")
 
 
-def test_an_alertmanager_that_is_away_stops_the_wave_before_it_begins(stack: ExitStack) -> None:
+def test_an_unreachable_alertmanager_stops_the_wave_before_it_begins(stack: ExitStack) -> None:
     opened = Asked(stack, nobody(), gate()).open()
     assert (opened.verdict, opened.evidence) == (
         UNKNOWN,
@@ -75,7 +75,7 @@ def test_an_alertmanager_that_is_away_stops_the_wave_before_it_begins(stack: Exi
     )
 
 
-def test_silences_are_honoured_but_one_that_ends_brings_nothing_new(stack: ExitStack) -> None:
+def test_silenced_alerts_do_not_count_and_the_end_of_a_silence_adds_no_new_alert(stack: ExitStack) -> None:
     """Before the wave the silenced count as known; in the soak they are not asked for."""
     server = stack.enter_context(web(alerts("DiskFull")))
     asked = Asked(stack, server.url, gate())
@@ -148,7 +148,7 @@ def test_silences_are_lifted_and_leftovers_are_reported(stack: ExitStack, answer
         assert lifted.leftovers[0] == f"silence {ID} could not be ended and will expire: answered 403: not yours"
 
 
-def test_a_silence_that_a_dead_controller_set_and_never_wrote_down_is_lifted_with_the_others(stack: ExitStack) -> None:
+def test_a_silence_that_a_dead_controller_did_not_journal_is_lifted_with_the_others(stack: ExitStack) -> None:
     """Only its comment identifies its run; silences of other runs and of people stay."""
     forgotten, others, over = "11111111-a", "22222222-b", "33333333-c"
     standing = [

@@ -40,7 +40,7 @@ def complaint(path: str, patience: float = 300.0, most_bytes: int = 1 << 20) -> 
     return str(caught.value).replace(str(Path(path).parent) + "/", "")
 
 
-def test_a_program_is_asked_for_its_list(script: Path) -> None:
+def test_a_program_is_called_with_list(script: Path) -> None:
     path = write(script, """[ "$*" = --list ] && cat && printf '{"all": {}}'""")
     assert InventoryScripts().ansible(path) == '{"all": {}}', "and its standard input is empty"
 
@@ -67,7 +67,7 @@ def test_failures_are_named(script: Path, body: str, said: str) -> None:
     assert complaint(write(script, body)) == said
 
 
-def test_endless_complaints_are_no_output_and_take_no_memory(script: Path) -> None:
+def test_endless_standard_error_is_not_output_and_uses_no_memory(script: Path) -> None:
     path = write(script, "head -c 50000000 /dev/zero | tr '\\0' x >&2; echo '{}'")
     assert InventoryScripts(most_bytes=10).ansible(path) == "{}\n"
 
@@ -169,7 +169,7 @@ WITH_ANSIBLE = pytest.mark.skipif(
 
 
 @WITH_ANSIBLE
-def test_what_only_ansible_can_read_is_read_by_ansible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_for_ansible_are_read_by_ansible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
     (tmp_path / "hosts.ini").write_text(INI)
     source = f"{{path: {tmp_path}/hosts.ini, group: kube_node, rackGroups: rack_}}"

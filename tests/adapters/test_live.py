@@ -34,7 +34,7 @@ def frame(state: RunState, width: int = 110, elapsed: float | None = 75.0) -> st
     return console.export_text(styles=False)
 
 
-def test_a_frame_says_which_run_where_it_is_and_how_long_it_takes() -> None:
+def test_a_frame_shows_the_run_its_progress_and_its_duration() -> None:
     first, *rest = frame(states.applying()).splitlines()
     assert first == "run r1 on test   running   0 of 40 nodes"
     text = "\n".join(rest)
@@ -58,12 +58,12 @@ def test_a_halted_frame_has_the_reason_and_the_failed_nodes() -> None:
     assert re.search(r"1 reverted b-7: .*", text)
 
 
-def test_a_frame_of_a_held_and_of_a_paused_run_says_how_to_go_on() -> None:
+def test_a_frame_of_a_held_and_of_a_paused_run_shows_how_to_continue() -> None:
     assert "`rollout continue r1` promotes" in frame(states.held())
     assert "paused by ann@ops (lunch red)" in frame(states.paused())
 
 
-def test_what_nodes_say_cannot_draw_on_the_screen() -> None:
+def test_texts_of_nodes_cannot_control_the_terminal() -> None:
     state = states.soaking()
     bad = NodeRecord(
         S.REVERTED, cause=Cause.FAILED, message="\x1b[2Jboo [bold]x[/bold]\nnext", reference="r\x1b]0;t\x07"
@@ -73,7 +73,7 @@ def test_what_nodes_say_cannot_draw_on_the_screen() -> None:
     assert "\x1b" not in text
 
 
-def test_a_narrow_screen_still_has_it_all_and_no_line_is_longer() -> None:
+def test_a_narrow_screen_shows_everything_without_longer_lines() -> None:
     lines = frame(states.halted(), width=60).splitlines()
     assert all(len(line) <= 60 for line in lines)
     assert any("■ rest" in line for line in lines)
@@ -88,11 +88,11 @@ def test_a_narrow_screen_still_has_it_all_and_no_line_is_longer() -> None:
         ((), ""),
     ],
 )
-def test_a_bar_shows_whatever_there_is_one_of(numbers: tuple[tuple[NodeState, int], ...], shown: str) -> None:
+def test_a_bar_shows_every_state_with_at_least_one_node(numbers: tuple[tuple[NodeState, int], ...], shown: str) -> None:
     assert bar(numbers, 10).plain == shown
 
 
-def test_every_state_has_a_look_of_its_own() -> None:
+def test_every_state_has_its_own_sign_and_colour() -> None:
     assert counts(tuple((kind, 1) for kind in S)).plain.count("1 ") == len(S)
     assert len({bar(((kind, 1),), 1).plain for kind in S}) >= len(S) - 1
 
@@ -109,7 +109,7 @@ def test_watching_ends_with_the_summary() -> None:
     assert "all: 40 confirmed" in tail
 
 
-def test_the_driver_pays_next_to_nothing_and_the_display_ends_when_the_run_breaks() -> None:
+def test_the_display_costs_the_driver_almost_nothing_and_ends_when_the_run_breaks() -> None:
     out = io.StringIO()
     progress = LiveProgress(out)
     state = states.applying()

@@ -15,14 +15,14 @@ def test_the_same_number_of_the_same_seed_is_the_same_run() -> None:
     assert [draw(8, number) for number in range(len(MANY))] != MANY
 
 
-def test_every_kind_has_its_share_of_any_number_of_runs() -> None:
+def test_every_kind_has_an_equal_share_of_any_number_of_runs() -> None:
     for runs in (len(KINDS), 200, 600):
         counts = Counter(each.kind for each in MANY[:runs])
         assert set(counts) == set(KINDS)
         assert max(counts.values()) - min(counts.values()) <= 1
 
 
-def test_every_variant_every_moment_and_every_node_comes() -> None:
+def test_every_variant_every_moment_and_every_node_is_drawn() -> None:
     assert {(each.kind, each.variant) for each in MANY} == {(kind, v) for kind in KINDS for v in VARIANTS[kind]}
     assert {each.moment for each in MANY} == {"", *STEPS, *ANSWERS}
     assert {number for each in MANY for number in each.struck} == set(range(MANY_NODES))

@@ -56,10 +56,10 @@ NOT_EXPLAINED = [
 
 
 @pytest.mark.parametrize(("kind", "said"), EXPLAINED)
-def test_what_a_fault_explains_is_no_finding(kind: Kind, said: NodeRecord) -> None:
+def test_a_reference_that_the_fault_explains_is_no_finding(kind: Kind, said: NodeRecord) -> None:
     assert fault(kind).unexplained(said) == ""
 
 
 @pytest.mark.parametrize(("kind", "said"), NOT_EXPLAINED)
-def test_what_it_does_not_explain_is_one(kind: Kind, said: NodeRecord) -> None:
+def test_a_reference_that_the_fault_does_not_explain_is_a_finding(kind: Kind, said: NodeRecord) -> None:
     assert said.reference in fault(kind).unexplained(said)

@@ -80,7 +80,7 @@ def test_commands_stand_in_blocks_that_are_run(page: Path) -> None:
 
 
 @every_page
-def test_commands_that_are_run_are_taken_as_they_are_written(page: Path) -> None:
+def test_commands_that_are_run_have_valid_options_and_arguments(page: Path) -> None:
     """All pages, also those that are not drawn to be run."""
     for step in steps(page):
         for words in calls(step.command):
@@ -116,7 +116,7 @@ def test_commands_that_a_front_page_names_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [*PAGES, *FRONT], ids=lambda page: page.name)
-def test_what_make_is_told_to_make_it_knows(page: Path) -> None:
+def test_make_targets_that_a_page_names_exist(page: Path) -> None:
     assert unmakeable(page.read_text()) == set()
 
 
@@ -127,7 +127,7 @@ def unmakeable(text: str) -> set[str]:
     return {target for code in told if code.startswith("make ") for target in MADE.findall(code)} - targets
 
 
-def test_what_make_help_lists_says_what_it_is() -> None:
+def test_make_help_explains_every_target() -> None:
     text = (ROOT / "Makefile").read_text().replace("\\\n", " ")
     phony = re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE)
     assert phony
@@ -145,5 +145,5 @@ def test_a_command_that_nothing_runs_is_found() -> None:
     assert mistyped(named(["lab", "fault"])[1], ["--ad", "--add", "-o"]) == ["--ad", "-o"]
 
 
-def test_a_target_that_make_does_not_have_is_found() -> None:
+def test_a_missing_make_target_is_found() -> None:
     assert unmakeable("Say `make help`, `make tset` or\n\n    make demon NODES=5\n") == {"tset", "demon"}

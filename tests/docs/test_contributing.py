@@ -59,11 +59,11 @@ def unmapped(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("page", FRONT, ids=lambda page: page.name)
-def test_files_and_folders_that_a_front_page_names_are_there(page: Path) -> None:
+def test_files_and_folders_that_a_front_page_names_exist(page: Path) -> None:
     assert gone(page.read_text()) == set()
 
 
-def test_names_that_a_step_tells_stand_in_its_files() -> None:
+def test_names_in_a_step_are_in_its_files() -> None:
     assert list(unheard(CONTRIBUTING.read_text())) == []
 
 
@@ -86,7 +86,7 @@ def test_the_changelog_names_every_command() -> None:
     assert [name for name in COMMANDS if f"`rollout {name}`" not in text] == []
 
 
-def test_what_is_not_there_is_found() -> None:
+def test_missing_files_and_names_are_found() -> None:
     text = (
         "Read `rollout/errors.py`, `rollout/nobody.py`, `Makefile`, `make quick`, `setup.py` and `rollout/core`:\n\n"
         "    .venv/bin/pytest tests/core/test_nothing.py -k name\n\n"

@@ -80,7 +80,7 @@ def furnish(reader: Reader, page: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("page", DRAWN_PAGES, ids=lambda page: page.name)
-def test_every_command_of_the_page_does_what_the_page_says(page: Path, reader: Reader) -> None:
+def test_every_command_of_the_page_has_the_documented_result(page: Path, reader: Reader) -> None:
     for step in steps(page):
         began = time.monotonic()
         wrong = reader.take(step)
@@ -88,7 +88,7 @@ def test_every_command_of_the_page_does_what_the_page_says(page: Path, reader: R
         assert not wrong, f"{page.name}:{step.line}: `{step.command or step.what}` {wrong}"
 
 
-def test_a_page_is_read_as_it_is_meant(tmp_path: Path) -> None:
+def test_a_page_is_read_into_its_steps(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "# Page\n<!-- & sleep 5 -->\n```console\n$ rollout status  # exits with 3\nrun … halted\n\n$ true\n```\n<!-- kill -->\n"
@@ -104,7 +104,7 @@ def test_a_page_is_read_as_it_is_meant(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_what_is_exported_stays_so(tmp_path: Path) -> None:
+def test_exported_variables_stay_set(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```console\n$ export SOME='a b'\n$ echo $SOME\na b\n```\n")
     reader = Reader(tmp_path)

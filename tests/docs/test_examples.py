@@ -54,7 +54,7 @@ def test_examples_are_read(page: str, what: str, text: str) -> None:
         assert what == "kubernetes", f"{page}: what is {what!r}?"
 
 
-def test_the_roles_of_the_page_are_what_is_asked_for() -> None:
+def test_the_roles_on_the_page_are_the_rights_that_are_checked() -> None:
     """What gates need, and what draining needs."""
     texts = [text for page, what, text in examples() if what == "kubernetes"]
     for text, needed in zip(texts, (NEEDED, NEEDED_TO_DRAIN), strict=True):

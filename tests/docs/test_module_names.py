@@ -22,7 +22,7 @@ def _is_there(parts: list[str], package: Path) -> bool:
     return holder.is_file() and re.search(rf"\b{parts[-1]}\b", holder.read_text()) is not None
 
 
-def test_modules_that_texts_name_are_there() -> None:
+def test_modules_that_texts_name_exist() -> None:
     package = ROOT / "rollout"
     found = {str(path.relative_to(ROOT)): stale(path.read_text(), package) for path in package.rglob("*.py")}
     assert {path: names for path, names in found.items() if names} == {}

@@ -54,7 +54,7 @@ def test_each_package_with_rooms_has_tests_in_the_same_rooms() -> None:
     assert rooms - folders(ROOT / "tests") == set()
 
 
-def test_a_folder_without_a_package_is_seen() -> None:
+def test_a_folder_without_a_package_is_found() -> None:
     assert strangers(
         {"core", "core/run", "core/runs", "story/x", "kubelet/recorded"}, {"core", "core/run", "kubelet"}
     ) == {"core/runs"}

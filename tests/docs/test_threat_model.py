@@ -10,7 +10,7 @@ PAGE = (ROOT / "docs/threat-model.md").read_text()
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)`", PAGE)))
 
 
-def test_every_test_that_is_named_is_there_and_tests_something() -> None:
+def test_every_test_that_is_named_exists_and_tests_something() -> None:
     assert len(NAMED) > 12
     for name in NAMED:
         assert re.search(r"^def test_", (ROOT / name).read_text(), re.MULTILINE), name

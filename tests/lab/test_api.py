@@ -104,7 +104,7 @@ def extra(small: Lab) -> str:
     return (small.root(NODE) / "etc/default/kubelet").read_text().partition("=")[2].strip()
 
 
-def test_nodes_in_pieces_and_one_by_one(lab: Lab) -> None:
+def test_nodes_in_pages_and_one_by_one(lab: Lab) -> None:
     asked = client(lab)
     assert asked.get("/version")["gitVersion"] == "v1.23.17"
     names: list[str] = []
@@ -128,7 +128,7 @@ def test_nodes_in_pieces_and_one_by_one(lab: Lab) -> None:
     assert asked.ask("/apis/apps/v1/deployments")[0] == 404
 
 
-def test_pods_in_pieces(lab: Lab) -> None:
+def test_pods_in_pages(lab: Lab) -> None:
     asked = client(lab)
     every = asked.get("/api/v1/pods")["items"]
     assert len(every) == 16
@@ -148,7 +148,7 @@ def test_pods_in_pieces(lab: Lab) -> None:
     assert asked.ask("/api/v1/pods?fieldSelector=status.phase%3DRunning")[0] == 400
 
 
-def test_the_lease_moves_while_the_kubelet_runs_and_at_its_start(small: Lab) -> None:
+def test_the_lease_is_renewed_while_the_kubelet_runs_and_at_its_start(small: Lab) -> None:
     asked = client(small)
     until(lambda: asked.has_lease() and asked.has_lease(OTHER), 60, "both have a lease")
     assert len(asked.get(LEASES)["items"]) == 2
@@ -165,7 +165,7 @@ def test_the_lease_moves_while_the_kubelet_runs_and_at_its_start(small: Lab) -> 
     assert asked.renewed() == stopped
 
 
-def test_a_lease_is_believed_for_four_periods_after_the_last_renewal() -> None:
+def test_a_lease_is_valid_for_four_periods_after_the_last_renewal() -> None:
     held = pods.LabLease(period=10.0)
     held.begin(100.0)
     held.end(105.0)
@@ -205,7 +205,7 @@ def test_configz_is_what_the_running_kubelet_was_started_with(small: Lab) -> Non
     assert (effective()["maxPods"], effective()["serializeImagePulls"]) == (77, True), "a flag beats the file"
 
 
-def test_containers_outlive_a_kubelet_and_not_a_reboot(small: Lab, extra: str) -> None:
+def test_containers_survive_a_restart_of_the_kubelet_and_no_reboot(small: Lab, extra: str) -> None:
     asked = client(small)
     before = asked.containers()
     assert len(before) == 2

@@ -66,6 +66,6 @@ def test_without_a_lab(here: Path) -> None:
         assert isinstance(rollout_lab(*words).exception, StateError)
 
 
-def test_a_limit_that_means_nothing(here: Path) -> None:
+def test_an_invalid_limit(here: Path) -> None:
     assert isinstance(rollout_lab("up", "--cluster", "rno", "--limit", "nobody").exception, UsageError)
     assert not (here / ".rollout/lab").exists()

@@ -39,7 +39,7 @@ def nothing_left(lab: Lab) -> bool:
     return lab.verb(NODE, agent_call.cleanup(PROGRAM, run="r1", counter=1, sudo=True, deadline=60)) == ["end cleanup"]
 
 
-def test_a_full_disk_takes_names_but_no_bytes(small: Lab) -> None:
+def test_a_full_disk_accepts_names_but_no_bytes(small: Lab) -> None:
     sh(small, "echo kept > var/log/old; echo old > etc/old")
     small.fault(NODE, disk.FULL)
     status, text = sh(small, "echo more > var/log/new")
@@ -58,7 +58,7 @@ def test_a_full_disk_takes_names_but_no_bytes(small: Lab) -> None:
     assert int(sh(small, "stat -f -c %a .")[1]) > 0
 
 
-def test_a_read_only_disk_takes_no_change_at_all(small: Lab) -> None:
+def test_a_read_only_disk_refuses_every_change(small: Lab) -> None:
     sh(small, "echo old > etc/old")
     small.fault(NODE, disk.READ_ONLY)
     for line in ("echo x > etc/new", "echo x >> etc/old", ": > etc/old", "mkdir etc/folder", "ln etc/old etc/link"):
@@ -79,7 +79,7 @@ def test_a_read_only_disk_takes_no_change_at_all(small: Lab) -> None:
     assert sh(small, "rm etc/old")[0] == 0
 
 
-def test_a_slow_disk_takes_its_time_for_each_sync_and_rename(small: Lab) -> None:
+def test_a_slow_disk_delays_each_sync_and_rename(small: Lab) -> None:
     sh(small, "echo x > etc/x")
     small.fault(NODE, disk.SLOW, lasting=0.4)
     assert sh(small, "echo y > etc/x; cat etc/x") == (0, "y\n")
@@ -122,7 +122,7 @@ def test_before_the_receipt_a_broken_disk_changes_nothing(small: Lab, kind: str,
 
 
 @pytest.mark.parametrize("at", [disk.RECEIPT, disk.SWITCH, disk.CONFIRM])
-def test_from_the_receipt_on_a_full_disk_is_no_hindrance(small: Lab, at: str) -> None:
+def test_after_the_receipt_a_full_disk_does_not_stop_a_change(small: Lab, at: str) -> None:
     small.fault(NODE, disk.FULL, at=at)
     assert said(small.verb(NODE, apply(small, NODE)), "healthy yes")
     small.verb(NODE, confirm())
@@ -130,7 +130,7 @@ def test_from_the_receipt_on_a_full_disk_is_no_hindrance(small: Lab, at: str) ->
     assert extra(small, NODE) == NEW
 
 
-def test_a_revert_needs_no_room(small: Lab) -> None:
+def test_a_revert_needs_no_free_space(small: Lab) -> None:
     before = extra(small, NODE)
     small.verb(NODE, apply(small, NODE))
     small.fault(NODE, disk.FULL)
@@ -150,7 +150,7 @@ def test_an_unhealthy_change_on_a_full_disk_reverts_itself(small: Lab) -> None:
     small.until_state(NODE, "running")
 
 
-def test_the_guard_needs_no_room_either(small: Lab) -> None:
+def test_the_guard_needs_no_free_space(small: Lab) -> None:
     before = extra(small, NODE)
     small.verb(NODE, apply(small, NODE, guard=brief_guard(small, NODE)))
     small.fault(NODE, disk.FULL)

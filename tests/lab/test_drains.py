@@ -91,7 +91,7 @@ def subject(small: Lab) -> Iterator[OnLab]:
     made.client.close()
 
 
-def test_an_evicted_pod_is_made_anew_on_the_next_node_that_takes_it(subject: OnLab) -> None:
+def test_an_evicted_pod_is_recreated_on_the_next_node_with_room(subject: OnLab) -> None:
     assert subject.cluster.cordon(FIRST, RUN, TOKEN, SECONDS) is Cordon.OURS
     subject.evict()
     subject.kubelet_ends(subject.pod)
@@ -114,7 +114,7 @@ def test_a_kubelet_would_admit_a_daemon_first_then_its_own_replica_then_a_guest(
     assert by_age == ["kube-system/kube-proxy-lab-02", "default/web-lab-02", f"default/web-{FIRST}-1"]
 
 
-def test_a_pod_that_no_node_takes_waits(subject: OnLab) -> None:
+def test_a_pod_that_no_node_has_room_for_is_pending(subject: OnLab) -> None:
     for node in (FIRST, "lab-02"):
         assert subject.cluster.cordon(node, RUN, TOKEN, SECONDS) is Cordon.OURS
     subject.evict()
@@ -126,7 +126,7 @@ def test_a_pod_that_no_node_takes_waits(subject: OnLab) -> None:
     until(lambda: f"default/web-{FIRST}-1" in subject.pods(SECOND), 120, "the next node takes it")
 
 
-def test_a_slow_pod_takes_what_its_kubelet_gives_it(subject: OnLab) -> None:
+def test_a_slow_pod_ends_as_late_as_its_kubelet_allows(subject: OnLab) -> None:
     subject.lab.fault(FIRST, pods.SLOW, 1.0)
     expected = budget(subject.pods()[subject.pod], 20).seconds
     assert expected == 3.0, "1 s of grace, all of it the hook's, and the floor of 2 s"
@@ -137,7 +137,7 @@ def test_a_slow_pod_takes_what_its_kubelet_gives_it(subject: OnLab) -> None:
     assert time.monotonic() - began >= expected
 
 
-def test_a_pod_that_is_held_stays_until_it_is_let_go(subject: OnLab) -> None:
+def test_a_held_pod_stays_until_it_is_released(subject: OnLab) -> None:
     subject.lab.fault(FIRST, pods.HELD)
     held = subject.evict()
     assert held.held_by == ("example.com/held",)
@@ -156,7 +156,7 @@ def test_without_a_kubelet_no_pod_ends(subject: OnLab) -> None:
     subject.kubelet_ends(subject.pod)
 
 
-def test_an_api_that_is_away_during_a_drain_has_forgotten_nothing(subject: OnLab) -> None:
+def test_an_api_that_was_down_during_a_drain_has_lost_nothing(subject: OnLab) -> None:
     assert subject.cluster.cordon(FIRST, RUN, TOKEN, SECONDS) is Cordon.OURS
     pod = subject.evict()
     control.ask(subject.lab.directory, {"op": "api", "kind": api.DOWN})

@@ -106,7 +106,7 @@ def test_hang_before_the_banner(small: Lab) -> None:
     assert small.ssh("lab-01", "true").returncode == 0
 
 
-def test_a_drop_cuts_the_connection_and_the_apply_goes_on(slow: Lab) -> None:
+def test_a_drop_cuts_the_connection_and_the_apply_continues(slow: Lab) -> None:
     slow.fault("lab-01", faults.DROP, 2.0)
     command = apply(slow, "lab-01")
     answer = slow.ssh("lab-01", command.line, command.stdin)

@@ -7,7 +7,7 @@ import os
 from rollout.lab.loop import Loop
 
 
-def test_a_descriptor_that_is_given_away_again_does_not_inherit_the_news_of_the_old_one() -> None:
+def test_a_reused_descriptor_does_not_get_events_of_the_old_one() -> None:
     """One pipe's handler closes another readable pipe, and its number is reused: the new owner's handler is not called."""
     loop = Loop()
     pipes = [os.pipe(), os.pipe()]

@@ -58,7 +58,7 @@ def test_output_that_never_ends_until_the_client_leaves(small: Lab) -> None:
     until(lambda: not control.ask(small.directory, {"op": "status"})["commands"], 60, "who hangs up ends it")
 
 
-def test_another_host_key_is_noticed_and_the_old_one_comes_back(small: Lab) -> None:
+def test_another_host_key_is_detected_and_the_old_one_is_restored(small: Lab) -> None:
     small.fault(NODE, faults.STRANGER)
     answer = small.ssh(NODE, "true")
     assert (answer.returncode, b"HOST IDENTIFICATION HAS CHANGED" in answer.stderr) == (255, True)
@@ -119,7 +119,7 @@ def test_faults_of_several_parts_at_once_and_one_in_place_of_another(small: Lab)
     assert found == {"refuse": [NODE], "slow-disk": ["lab-02"]}
 
 
-def test_a_fault_that_comes_later_and_goes_by_itself(small: Lab) -> None:
+def test_a_fault_with_a_delay_and_a_duration(small: Lab) -> None:
     """Its fault is listed for as long as it is expected or there; while it strikes, the node refuses."""
     small.fault(NODE, faults.REFUSE, 3600.0)
     assert small.ssh(NODE, "true").returncode == 0, "not before its time"

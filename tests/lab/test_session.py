@@ -39,7 +39,7 @@ class LateChannel(paramiko.Channel):
         """There is none."""
 
 
-def test_input_that_comes_with_its_end_while_we_look_is_not_lost() -> None:
+def test_input_that_arrives_with_its_end_during_the_check_is_not_lost() -> None:
     loop = Loop()
     child = children.spawn(("/bin/sh", "-c", "read line && [ $line = whole ]"), os.environ, piped=True)
     told: list[int] = []

@@ -32,7 +32,7 @@ def test_drawn_seeds_keep_every_law() -> None:
     assert set(tally.endings) >= ENDINGS
 
 
-def test_a_seed_tells_the_same_story_every_time() -> None:
+def test_a_seed_gives_the_same_story_every_time() -> None:
     for seed in (3, 17, 58, 161):
         first, second = Play(scenario(seed)).run(), Play(scenario(seed)).run()
         assert [str(told) for told in first.story] == [str(told) for told in second.story]
@@ -52,7 +52,7 @@ def test_a_controller_that_thaws_lifts_no_cordon_of_its_successor() -> None:
     assert Play(replace(scenario(3113), faults=(Fault(FaultKind.FROZEN, at=31.0, lasting=45.0),))).run().broken == ""
 
 
-def test_restarts_that_were_written_down_late_keep_their_distance() -> None:
+def test_restarts_that_were_journaled_late_keep_their_distance() -> None:
     slow = Fault(FaultKind.WRITE_FAILS, at=11.4, lasting=2.0, amount=1.0)
     assert Play(replace(scenario(1535), faults=(slow,))).run().broken == ""
 
@@ -77,7 +77,7 @@ def _of_a_node(seed: int, kind: FaultKind, *, at: float = 0.0, lasting: float = 
     return Fault(kind, min(scenario(seed).order.nodes.items(), key=lambda item: item[1].wave)[0], at, lasting)
 
 
-def test_what_is_written_down_is_what_was_counted() -> None:
+def test_the_page_contains_what_was_counted() -> None:
     tally = played(0, 20)
     text = page(tally, "make simulate SEEDS=20")
     for name, number in rows(tally):

@@ -30,7 +30,7 @@ def scenarios(draw: st.DrawFn, most: int = 5) -> Scenario:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios())
 @example(Scenario(0, drawn_order(dice_of(0)), ()))
-def test_no_bad_day_breaks_a_law(scenario: Scenario) -> None:
+def test_no_drawn_faults_break_a_law(scenario: Scenario) -> None:
     outcome = Play(scenario).run()
     assert outcome.broken == "", "\n".join(map(str, outcome.story))
 
@@ -41,7 +41,7 @@ def intolerant(_watch: LawWatch, node: ModelNode, restart: Restart) -> None:
         broken(f"law 99: the guard of {node.name} has fired")
 
 
-def test_a_broken_law_is_shrunk_to_what_breaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_law_is_shrunk_to_the_faults_that_break_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LawWatch, "restarted", intolerant)
     found = find(
         scenarios(most=2), lambda scenario: law_of(Play(scenario).run().broken) == "law 99",

@@ -120,7 +120,7 @@ def test_a_wave_that_was_interrupted_in_its_gates_has_not_passed(few: Site) -> N
     assert asked.read_text().split() == ["canary", *asked_again], "the canary is judged before the rest is touched"
 
 
-def test_a_wave_whose_controller_died_in_its_soak_is_soaked_and_judged_when_resumed(few: Site) -> None:
+def test_a_wave_is_soaked_and_judged_again_if_its_controller_died_in_the_soak(few: Site) -> None:
     asked = wave_gate(few, "exit 0")
     policy(few, "soak: 600ms", "soak: 30s")
     with begun(few, "apply", "--cluster", "small", "--limit", "small-[001-002]", "--yes") as process:

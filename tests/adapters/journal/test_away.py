@@ -73,7 +73,7 @@ def written(journal: SqlJournal, *events: str) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.CUT_BEFORE_COMMIT, Fault.CUT_AFTER_COMMIT])
-def test_an_event_with_a_cut_commit_is_neither_lost_nor_doubled(far: SqlJournal, way: Proxy, fault: Fault) -> None:
+def test_an_event_with_a_cut_commit_is_neither_lost_nor_duplicated(far: SqlJournal, way: Proxy, fault: Fault) -> None:
     way.fault = fault
     away(far, "b", "c")
     assert way.cuts == 1
@@ -83,7 +83,7 @@ def test_an_event_with_a_cut_commit_is_neither_lost_nor_doubled(far: SqlJournal,
     assert far.events("r1") == ("a", "b", "c", "c"), "the same words once more are another event"
 
 
-def test_a_commit_that_ends_after_it_was_looked_for_is_looked_at_again(far: SqlJournal, server: Server) -> None:
+def test_a_commit_that_completes_after_the_check_is_checked_again(far: SqlJournal, server: Server) -> None:
     """The connection was lost, and the server works on: the new connection finds no event, and may not write it either."""
     database = server.query("SELECT max(datname) FROM pg_stat_activity WHERE application_name = 'rollout'")[0][0]
     ((first,),) = server.query("SELECT hash FROM events WHERE run = 'r1' AND number = 1", database)
@@ -98,7 +98,7 @@ def test_a_commit_that_ends_after_it_was_looked_for_is_looked_at_again(far: SqlJ
     assert far.events("r1") == ("a", "b")
 
 
-def test_the_cut_answer_was_that_of_a_commit_that_was_done(far: SqlJournal, way: Proxy, server: Server) -> None:
+def test_one_fault_cuts_before_the_commit_and_one_after_it(far: SqlJournal, way: Proxy, server: Server) -> None:
     """What the test before this rests on: after one fault the event is there already, after the other it is not."""
     database = server.query("SELECT max(datname) FROM pg_stat_activity WHERE application_name = 'rollout'")[0][0]
     for fault, there in ((Fault.CUT_BEFORE_COMMIT, 1), (Fault.CUT_AFTER_COMMIT, 2)):
@@ -117,14 +117,14 @@ def test_events_that_the_only_writer_did_not_write_are_refused(far: SqlJournal, 
     assert raised.value.reference == "journal-broken"
 
 
-def test_a_connection_that_an_administrator_ended_is_made_anew(far: SqlJournal, server: Server) -> None:
+def test_a_connection_that_an_administrator_ended_is_reopened(far: SqlJournal, server: Server) -> None:
     server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rollout'")
     far.append("r1", ["b"])
     far.renew("rno", "r1")
     assert far.events("r1") == ("a", "b")
 
 
-def test_a_server_that_crashed_is_away_and_knows_everything_when_it_is_back(far: SqlJournal, server: Server) -> None:
+def test_a_crashed_server_is_unreachable_and_has_lost_nothing_afterwards(far: SqlJournal, server: Server) -> None:
     server.stop()
     try:
         away(far, "b")
@@ -175,7 +175,7 @@ def test_a_controller_that_froze_during_a_write_does_not_block_the_lease(server:
     next_one.close()
 
 
-def test_a_server_that_does_not_sync_is_no_journal(server: Server) -> None:
+def test_a_server_without_sync_to_disk_is_refused(server: Server) -> None:
     place = server.database()
     server.query("ALTER SYSTEM SET fsync = off")
     server.query("SELECT pg_reload_conf()")
@@ -207,7 +207,7 @@ def test_the_server_times_out_before_we_do_and_a_lock_wait_outlasts_an_idle_tran
     assert still < lock < statement < postgres.ANSWER_SECONDS
 
 
-def test_a_wrong_password_or_a_database_that_is_missing_is_no_journal_that_is_away(
+def test_a_wrong_password_or_a_missing_database_is_not_retried(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Waiting for it would change nothing."""
@@ -225,7 +225,7 @@ def test_a_wrong_password_or_a_database_that_is_missing_is_no_journal_that_is_aw
             assert raised.value.hint == "check the user, the password and the database of the journal's address"
 
 
-def test_a_server_that_is_not_there_is_away(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_server_counts_as_unreachable(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSFILE", str(server.pass_file))
     with pytest.raises(StateError) as raised:
         is_there(PostgresUrl.reading(server.over_tcp("journal1", 1)))

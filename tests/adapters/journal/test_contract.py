@@ -46,7 +46,7 @@ def elsewhere(place: Place, words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(another(place, words), capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_runs_and_events_come_back_in_order(journal: SqlJournal) -> None:
+def test_runs_and_events_are_read_in_order(journal: SqlJournal) -> None:
     journal.begin(header("r1", counter=3))
     journal.begin(header("r2", counter=2))
     journal.begin(header("r3", cluster="iad", counter=9))
@@ -96,7 +96,7 @@ SUMMARY = RunSummary(
 )
 
 
-def test_how_a_run_ended_is_written_down_with_its_last_events(journal: SqlJournal, other: SqlJournal) -> None:
+def test_a_summary_is_written_with_the_last_events_of_a_run(journal: SqlJournal, other: SqlJournal) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     journal.append("r1", ["a"])
@@ -106,7 +106,7 @@ def test_how_a_run_ended_is_written_down_with_its_last_events(journal: SqlJourna
     assert other.summary("r2") is None
 
 
-def test_a_run_that_goes_on_has_no_summary_until_it_ends_again(journal: SqlJournal) -> None:
+def test_a_run_that_continues_has_no_summary_until_it_ends_again(journal: SqlJournal) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     journal.append("r1", ["a"], SUMMARY)
@@ -117,7 +117,7 @@ def test_a_run_that_goes_on_has_no_summary_until_it_ends_again(journal: SqlJourn
     assert journal.summary("r1") == again
 
 
-def test_a_summary_and_its_events_are_written_both_or_neither(journal: SqlJournal, other: SqlJournal) -> None:
+def test_a_summary_and_its_events_are_written_together_or_not_at_all(journal: SqlJournal, other: SqlJournal) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     with pytest.raises(StateError):
@@ -161,7 +161,7 @@ def test_a_write_that_fails_is_an_error_and_leaves_nothing(journal: SqlJournal) 
 
 
 @pytest.mark.process
-def test_the_lease_is_for_one(journal: SqlJournal, place: Place) -> None:
+def test_a_lease_has_one_holder(journal: SqlJournal, place: Place) -> None:
     journal.acquire("rno", "r1")
     journal.acquire("rno", "r1")  # one's own may be taken again
     other = elsewhere(place, "journal.acquire('rno', 'r2')")
@@ -220,7 +220,7 @@ def test_a_lease_of_another_machine_is_free_when_its_heartbeat_is_old(
             journal.acquire("rno", "r1")
 
 
-def test_events_after_a_number_are_chained_to_what_came_before(journal: SqlJournal, change: Change) -> None:
+def test_events_after_a_number_are_chained_to_the_events_before(journal: SqlJournal, change: Change) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     journal.append("r1", ["a", "b", "c"])
@@ -243,7 +243,7 @@ def test_requests_are_numbered_and_kept_by_run(journal: SqlJournal, other: SqlJo
     assert journal.requests("r1", first) == (Request(second, "abort", "ops@desk", "wrong", "run"),)
 
 
-def test_a_request_that_is_withdrawn_waits_no_longer_and_its_number_is_not_given_again(
+def test_a_withdrawn_request_is_not_read_and_its_number_is_not_reused(
     journal: SqlJournal, other: SqlJournal
 ) -> None:
     first = journal.ask("r1", "pause", "ops@desk", "lunch", "")
@@ -267,7 +267,7 @@ def test_an_unlocked_cluster_is_free_and_records_who_unlocked_it(journal: SqlJou
         journal.append("r1", ["a"])
 
 
-def test_a_run_of_another_versions_rules_leaves_it_to_the_nodes_whether_it_still_has_them(journal: SqlJournal) -> None:
+def test_whether_a_run_with_other_rules_still_holds_its_nodes_is_decided_by_the_nodes(journal: SqlJournal) -> None:
     order = json.loads(encode_order(make_order({"a": 2}))) | {"rules": RULES + 1, "cluster": "rno"}
     journal.begin(replace(header(), order=json.dumps(order)))
     with pytest.raises(StateError, match=f"follows rules {RULES + 1}"):
@@ -301,7 +301,7 @@ def test_a_header_that_was_changed_is_refused(
 
 
 @pytest.mark.parametrize("left", [0, 2])
-def test_a_tail_that_was_cut_off_is_found_by_the_head_that_is_kept_outside(
+def test_a_truncated_chain_is_detected_by_the_head_outside_the_database(
     place: Place, tmp_path: Path, change: Change, left: int
 ) -> None:
     with closing(SqlJournal(place, tmp_path / "beside")) as journal:
@@ -318,7 +318,7 @@ def test_a_tail_that_was_cut_off_is_found_by_the_head_that_is_kept_outside(
             journal.events("r1")
 
 
-def test_a_journal_restored_from_a_backup_says_which_file_to_move_away_and_goes_on_without_it(
+def test_a_restored_journal_names_the_file_to_move_away_and_works_without_it(
     place: Place, tmp_path: Path, change: Change
 ) -> None:
     """A backup is an older chain: its tail is missing as after a cut, and only a person knows the difference."""
@@ -343,7 +343,7 @@ def test_a_journal_restored_from_a_backup_says_which_file_to_move_away_and_goes_
         assert json.loads(file.read_text())[0] == 3, "its head is kept again"
 
 
-def test_a_head_of_another_ending_is_reported_with_its_file_too(place: Place, tmp_path: Path, change: Change) -> None:
+def test_a_head_of_another_chain_is_reported_with_its_file(place: Place, tmp_path: Path, change: Change) -> None:
     """Restored, and gone on with from another machine before this one looked."""
     with closing(SqlJournal(place, tmp_path / "one")) as one, closing(SqlJournal(place, tmp_path / "two")) as two:
         one.begin(header())
@@ -356,7 +356,7 @@ def test_a_head_of_another_ending_is_reported_with_its_file_too(place: Place, tm
             one.events("r1")
 
 
-def test_a_head_that_is_behind_or_cannot_be_read_is_no_fault(place: Place, tmp_path: Path) -> None:
+def test_an_older_or_unreadable_head_is_no_error(place: Place, tmp_path: Path) -> None:
     """After a power cut, or where another machine has gone on with the run."""
     with closing(SqlJournal(place, tmp_path / "one")) as one, closing(SqlJournal(place, tmp_path / "two")) as two:
         one.begin(header())
@@ -370,7 +370,7 @@ def test_a_head_that_is_behind_or_cannot_be_read_is_no_fault(place: Place, tmp_p
         assert one.events("r1", 1) == ("b",)
 
 
-def test_a_chain_that_an_older_version_began_is_read_and_gone_on_with(
+def test_a_chain_of_an_older_version_is_read_and_continued(
     place: Place, tmp_path: Path, change: Change
 ) -> None:
     """Its header is not covered: it began with nothing."""

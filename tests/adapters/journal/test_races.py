@@ -45,7 +45,7 @@ def address(place: Place) -> str:
 
 
 @pytest.mark.parametrize("before", ["free", "of a machine that is gone"])
-def test_of_many_that_take_a_lease_at_once_exactly_one_has_it(
+def test_exactly_one_of_many_concurrent_processes_gets_a_lease(
     place: Place, journal: SqlJournal, change: Change, before: str
 ) -> None:
     for number in range(CLUSTERS) if before != "free" else ():
@@ -75,7 +75,7 @@ def test_of_many_that_take_a_lease_at_once_exactly_one_has_it(
     assert Counter(taken) == Counter(range(CLUSTERS)), "each lease was taken, and by one only"
 
 
-def test_of_many_that_make_a_journal_at_once_none_fails(place: Place) -> None:
+def test_many_processes_can_create_a_journal_at_once(place: Place) -> None:
     failed: list[Exception] = []
 
     def open_it() -> None:
@@ -92,7 +92,7 @@ def test_of_many_that_make_a_journal_at_once_none_fails(place: Place) -> None:
     assert failed == []
 
 
-def test_who_takes_a_lease_over_waits_for_a_write_that_is_under_way_and_none_comes_after(server: Server) -> None:
+def test_a_takeover_of_a_lease_waits_for_a_write_in_progress_and_no_write_follows(server: Server) -> None:
     """The old controller has checked its lease and not committed yet: its event is in, or the lease is not lost yet."""
     place = server.database()
     old, new = SqlJournal(place), SqlJournal(place)
@@ -125,7 +125,7 @@ def test_who_takes_a_lease_over_waits_for_a_write_that_is_under_way_and_none_com
     new.close()
 
 
-def test_the_time_of_a_lease_is_the_databases(server: Server) -> None:
+def test_the_age_of_a_lease_uses_the_databases_clock(server: Server) -> None:
     """The lease uses no machine's own clock: its age is exactly that of the database."""
     place = server.database()
 

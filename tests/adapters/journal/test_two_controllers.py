@@ -138,7 +138,7 @@ def test_the_second_gets_the_name_of_the_holder_and_takes_over_when_the_first_ha
 
 
 @pytest.mark.parametrize("how", sample("how a journal goes away", ["terminated", "crashed", "silent"], 2))
-def test_a_journal_that_goes_away_in_the_middle_and_comes_back_holds_the_run_up_and_no_more(
+def test_a_temporarily_unreachable_journal_only_delays_the_run(
     team: Team, how: str
 ) -> None:
     policy(team.site, "pace: 20", "pace: 0.5")
@@ -180,7 +180,7 @@ def test_a_journal_that_goes_away_in_the_middle_and_comes_back_holds_the_run_up_
     )
 
 
-def test_a_journal_that_stays_away_ends_the_run_and_what_was_armed_has_gone_back_and_is_recorded_so(team: Team) -> None:
+def test_a_journal_that_stays_unreachable_ends_the_run_and_armed_nodes_are_reverted_and_recorded(team: Team) -> None:
     """The canary's output is garbage from its change on: however late the journal fails, nothing was confirmed."""
     policy(team.site, "guard: 60s", "guard: 15s")  # it is waited for
     before = team.site.everything(*FEW)

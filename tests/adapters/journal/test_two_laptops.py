@@ -86,7 +86,7 @@ def test_a_laptop_that_thaws_after_another_took_over_reaches_no_node(few: Site, 
         assert few.everything(*FEW) == old
 
 
-def test_of_two_that_begin_at_the_same_moment_never_two_go_on(few: Site) -> None:
+def test_of_two_runs_that_begin_at_once_at_most_one_continues(few: Site) -> None:
     """Both take the same token. A node accepts one run; a run that does not get all its nodes releases the others."""
     for attempt in range(3):
         sites = [few.apart(f"left-{attempt}"), few.apart(f"right-{attempt}")]

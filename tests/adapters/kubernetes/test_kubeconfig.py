@@ -91,7 +91,7 @@ def test_unsupported_entries_are_reported(
         ("https://me:pw@10.0.0.1", "`server` is not an address, or contains a user [bad-server]"),
     ],
 )
-def test_the_server_must_be_one(tmp_path: Path, server: str, said: str) -> None:
+def test_the_server_must_be_an_https_address(tmp_path: Path, server: str, said: str) -> None:
     with pytest.raises(InputError) as error:
         load_kubeconfig(config(tmp_path, {"token": SECRET}, server))
     assert str(error.value).endswith(said)
@@ -104,7 +104,7 @@ def test_contexts_are_chosen_by_name_with_a_hint(tmp_path: Path) -> None:
         load_kubeconfig(path, "cc")
 
 
-def test_a_kubeconfig_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere: No such file or directory \[no-kubeconfig\]"):
         load_kubeconfig(str(tmp_path / "nowhere"))
 
@@ -125,7 +125,7 @@ def test_invalid_certificates_are_reported_before_any_request(tmp_path: Path, us
         ApiClient(load_kubeconfig(config(tmp_path, user)))
 
 
-def test_an_authority_that_is_none_too(tmp_path: Path) -> None:
+def test_an_invalid_authority_is_reported(tmp_path: Path) -> None:
     authority = base64.b64encode(b"-----").decode()
     with pytest.raises(InputError, match=r"the certificate authority is not a PEM certificate \[bad-certificate\]"):
         ApiClient(load_kubeconfig(config(tmp_path, {"token": SECRET}, **{"certificate-authority-data": authority})))
@@ -180,7 +180,7 @@ def test_a_plugins_token_is_used_until_it_ends(
 
 
 @pytest.mark.process
-def test_a_token_that_ended_is_asked_for_again(
+def test_an_expired_token_is_requested_again(
     stack: ExitStack, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -228,7 +228,7 @@ def test_a_plugin_that_hangs_is_killed_with_its_children(
 
 
 @pytest.mark.process
-def test_a_plugin_that_is_missing_is_named(stack: ExitStack, tmp_path: Path) -> None:
+def test_a_missing_plugin_is_named(stack: ExitStack, tmp_path: Path) -> None:
     with pytest.raises(RemoteError, match="the plugin no-such-plugin could not be run: No such file or directory"):
         client(stack, config(tmp_path, execs("no-such-plugin"), nobody())).get("/version", 5)
 
@@ -248,7 +248,7 @@ def test_a_plugin_that_is_missing_is_named(stack: ExitStack, tmp_path: Path) -> 
         (Reply(301, headers=(("Location", "http://127.0.0.1:1/"),)), "http-301", "answered 301"),
     ],
 )
-def test_errors_are_in_the_servers_words(
+def test_errors_contain_the_servers_message(
     stack: ExitStack, tmp_path: Path, reply: Reply, reference: str, said: str
 ) -> None:
     server = stack.enter_context(web(reply))

@@ -42,7 +42,7 @@ def paths(document: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @given(st.sampled_from(paths(POD)), lies)
-def test_any_lie_at_any_place(place: tuple[Any, ...], lie: Any) -> None:
+def test_any_invalid_value_at_any_place_of_a_pod(place: tuple[Any, ...], lie: Any) -> None:
     document = copy.deepcopy(POD)
     *above, key = place
     holder: Any = document
@@ -59,7 +59,7 @@ def test_any_lie_at_any_place(place: tuple[Any, ...], lie: Any) -> None:
 
 
 @given(lies)
-def test_any_lie_instead_of_a_pod(lie: Any) -> None:
+def test_any_invalid_value_instead_of_a_pod(lie: Any) -> None:
     assert read(lie) is None, "there is none without a name and a uid"
 
 

@@ -153,7 +153,7 @@ def test_which_lines_of_known_hosts_count(certified: Certify, lines: str, refere
         (("-n", "127.0.0.1"), "not a host certificate"),
     ],
 )
-def test_a_hosts_certificate_that_does_not_count(
+def test_a_host_certificate_that_is_not_accepted(
     certified: Certify, own_sshd: Sshd, options: tuple[str, ...], says: str
 ) -> None:
     """Not even --accept-new takes such a host's key."""
@@ -171,7 +171,7 @@ def test_a_host_without_the_certificate_that_is_expected(own_sshd: Sshd, make_no
     assert "presents no certificate" in answer.message
 
 
-def test_a_forged_certificate_proves_nothing(own_sshd: Sshd, make_nodes: Make) -> None:
+def test_a_forged_certificate_is_not_accepted(own_sshd: Sshd, make_nodes: Make) -> None:
     """The name of a trusted authority in it, the signature of another."""
     trusted = authority(own_sshd.folder)
     (own_sshd.folder / "evil").mkdir()

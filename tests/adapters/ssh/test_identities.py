@@ -63,7 +63,7 @@ def test_other_keys_of_the_agent_unless_identities_only(own_sshd: Sshd, make_nod
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # paramiko drops that socket unclosed
-def test_an_agent_that_hangs_is_left_behind(
+def test_a_hanging_agent_is_abandoned(
     own_sshd: Sshd, make_nodes: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(identities, "AGENT_SECONDS", 0.5)

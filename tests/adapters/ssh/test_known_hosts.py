@@ -61,7 +61,7 @@ def test_verdicts(names: tuple[str, ...], key: str, verdict: HostKeyVerdict) -> 
     assert KnownHosts((TEXT,)).verdict(names, key) is verdict
 
 
-def test_which_authorities_may_vouch_for_a_host() -> None:
+def test_which_authorities_are_valid_for_a_host() -> None:
     known = KnownHosts((TEXT, f"@cert-authority [own.trusted.net]:23 ssh-ed25519 {OTHER}\n"))
     assert known.authorities(("x.trusted.net",)) == {KEY}
     assert known.authorities(("[x.trusted.net]:23", "x.trusted.net")) == {KEY}
@@ -116,6 +116,6 @@ def test_many_wildcards_take_no_longer() -> None:
 
 
 @pytest.mark.parametrize("name", ["[h]:22", "[h]:2222"])
-def test_brackets_mean_themselves(name: str) -> None:
+def test_brackets_are_literal(name: str) -> None:
     assert matches(name, "[h]:*")
     assert not matches("h", "[h]")

@@ -85,7 +85,7 @@ WHOLE = [(MSG_CHANNEL_DATA, THEIRS), (MSG_CHANNEL_EOF, THEIRS), (MSG_CHANNEL_CLO
 pytestmark = pytest.mark.process
 
 
-def test_what_is_being_sent_goes_before_the_end_and_holds_up_nobody(carrier: Carrier) -> None:
+def test_data_in_progress_is_sent_before_the_close_and_blocks_no_thread(carrier: Carrier) -> None:
     channel = carrier.opened()
     sender = _sending(channel)
     assert carrier.reached.wait(60)
@@ -98,7 +98,7 @@ def test_what_is_being_sent_goes_before_the_end_and_holds_up_nobody(carrier: Car
     assert carrier.sent == WHOLE
 
 
-def test_what_comes_after_the_end_is_not_sent(carrier: Carrier) -> None:
+def test_data_after_the_close_is_not_sent(carrier: Carrier) -> None:
     channel = carrier.opened()
     carrier.turn.set()
     channel.close()
@@ -107,7 +107,7 @@ def test_what_comes_after_the_end_is_not_sent(carrier: Carrier) -> None:
     assert carrier.sent == WHOLE[1:]
 
 
-def test_the_same_number_given_to_a_new_channel_gets_nothing_of_the_old_one(carrier: Carrier) -> None:
+def test_a_new_channel_with_a_reused_number_gets_no_data_of_the_old_one(carrier: Carrier) -> None:
     old = carrier.opened()
     carrier.turn.set()
     old.close()
@@ -117,7 +117,7 @@ def test_the_same_number_given_to_a_new_channel_gets_nothing_of_the_old_one(carr
     assert carrier.sent == [*WHOLE[1:], WHOLE[0]]
 
 
-def test_the_other_sides_end_is_answered_by_the_closer(carrier: Carrier) -> None:
+def test_the_other_sides_close_is_answered_by_the_closer(carrier: Carrier) -> None:
     """The thread that reads must not wait until sending is allowed again: during a key exchange only it can end the wait."""
     channel = carrier.opened()
     carrier.hears_close(channel)
@@ -128,7 +128,7 @@ def test_the_other_sides_end_is_answered_by_the_closer(carrier: Carrier) -> None
     assert carrier.sent == WHOLE[1:]
 
 
-def test_a_tunnel_that_opens_too_late_is_ended_by_the_closer(carrier: Carrier) -> None:
+def test_a_tunnel_that_opens_too_late_is_closed_by_the_closer(carrier: Carrier) -> None:
     carrier.slow = True
     with pytest.raises(TimeoutError):
         carrier.opened(0)
@@ -139,7 +139,7 @@ def test_a_tunnel_that_opens_too_late_is_ended_by_the_closer(carrier: Carrier) -
     assert carrier.sent == WHOLE[2:]
 
 
-def test_after_a_message_that_could_not_be_sent_none_is(carrier: Carrier) -> None:
+def test_after_an_unsent_message_no_later_message_is_sent(carrier: Carrier) -> None:
     channel = carrier.opened()
     carrier.turn.set()
     carrier.broken = True

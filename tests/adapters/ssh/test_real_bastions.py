@@ -57,7 +57,7 @@ def _once(nodes: SshNodes, name: str) -> RemoteAnswer:
 @pytest.mark.parametrize(
     ("hops", "options"), [(1, ""), (2, SMALL), (1, "RekeyLimit 256K\n")], ids=["one", "two-small", "rekeying"]
 )
-def test_no_node_is_lost_while_others_end(
+def test_no_node_is_lost_while_connections_of_others_end(
     shared_sshd: Sshd,
     bastion: Bastion,  # noqa: F811
     make_nodes: Make,
@@ -76,7 +76,7 @@ def test_no_node_is_lost_while_others_end(
         assert "nonexistent channel" not in (one.folder / "log").read_text(encoding="utf-8")
 
 
-def test_a_lost_bastion_is_named_and_the_next_command_goes_over_a_new_connection(
+def test_a_lost_bastion_is_named_and_the_next_command_uses_a_new_connection(
     shared_sshd: Sshd,
     bastion: Bastion,  # noqa: F811
     make_nodes: Make,
@@ -96,7 +96,7 @@ def test_a_lost_bastion_is_named_and_the_next_command_goes_over_a_new_connection
 
 
 @pytest.mark.parametrize("hops", [1, 2])
-def test_a_bastion_lost_during_a_handshake_gets_another_try_and_is_named(
+def test_a_bastion_lost_during_a_handshake_is_retried_and_named(
     shared_sshd: Sshd,
     bastion: Bastion,  # noqa: F811
     make_nodes: Make,
@@ -124,7 +124,7 @@ def test_a_bastion_lost_during_a_handshake_gets_another_try_and_is_named(
     assert nodes.run(target(), TRUE).status == 0
 
 
-def test_what_openssh_does_at_a_late_message_and_says(own_sshd: Sshd) -> None:
+def test_openssh_ends_the_connection_at_a_late_message(own_sshd: Sshd) -> None:
     """Why the order matters."""
     own_sshd.start()
     wire = connect("127.0.0.1", own_sshd.port, socket.AF_INET, Deadline(60))

@@ -135,7 +135,7 @@ def test_a_wrong_password_is_not_sent_to_the_whole_fleet(server: Sshd) -> None:
     assert sum(answer.message.startswith("not sent: ") for answer in answers) == 10
 
 
-def test_a_right_password_goes_to_all_of_them(server: Sshd) -> None:
+def test_a_correct_password_is_sent_to_all_nodes(server: Sshd) -> None:
     with knowing(server) as nodes, ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(lambda n: nodes.run(target(f"n{n}"), as_root("id -u; exec cat", b"%d" % n)), range(12)))
     assert [answer.stdout for answer in answers] == [b"0\n%d" % n for n in range(12)]
@@ -149,7 +149,7 @@ def test_a_right_password_goes_to_all_of_them(server: Sshd) -> None:
         (("{user} ALL=(ALL) /bin/true",), "sudo-not-allowed"),
     ],
 )
-def test_why_sudo_will_not(server: Sshd, user: User, lines: tuple[str, ...], reference: str) -> None:
+def test_reasons_for_which_sudo_refuses(server: Sshd, user: User, lines: tuple[str, ...], reference: str) -> None:
     user.sudoers(*lines)
     with knowing(server) as nodes:
         answer = nodes.run(target(), as_root("true"))
@@ -200,7 +200,7 @@ def test_the_password_is_in_no_process_list_and_no_environment(server: Sshd, use
 # ------------------------------------------------------------------------------------------------- without root
 
 
-def test_two_nodes_at_most_are_asked_until_one_has_taken_it() -> None:
+def test_at_most_two_nodes_get_the_password_until_one_has_accepted_it() -> None:
     proof = Proof(Secret("x"))
     assert [proof.may_send(target(f"n{n}")) for n in range(3)] == [True, True, False]
     proof.undecided()

@@ -67,7 +67,7 @@ def test_who_asked_for_a_pause_and_why_is_in_the_state() -> None:
     assert (play.state.paused.who, play.state.paused.reason) == ("ops@desk", "the network team asks")
 
 
-def test_the_same_request_is_heard_once() -> None:
+def test_the_same_request_is_handled_once() -> None:
     play = Play(make_order(RACKS))
     play.run(until=lambda s: s.phase is Phase.RUNNING)
     pause(play, 1)
@@ -206,7 +206,7 @@ def test_a_run_that_was_interrupted_is_silenced_again_and_keeps_its_first_baseli
     assert play.baselines == ["before 1"] * 3 + ["before 2"] * 3
 
 
-def test_catching_up_with_an_early_wave_leaves_the_later_ones_as_they_passed() -> None:
+def test_finishing_an_early_wave_leaves_later_passed_waves_unchanged() -> None:
     lenient = (Budget(Scope.FLEET, frozenset(Cause), Share(count=5)),)
     waves = (("canary", lambda n: n in ("a-1", "b-1")), ("rest", lambda _: True))
     play = Play(make_order(RACKS, waves, wave_gates=True, rehearsal=True, limits=LIMITS, budgets=lenient))

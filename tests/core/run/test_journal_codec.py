@@ -22,12 +22,12 @@ EVENTS: list[Event] = [
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
-def test_an_event_comes_back_as_it_was(event: Event) -> None:
+def test_an_event_is_read_as_it_was_written(event: Event) -> None:
     assert decode_event(encode_event(event)) == event
 
 
 @pytest.mark.parametrize("goal", list(Goal))
-def test_an_order_comes_back_as_it_was(goal: Goal) -> None:
+def test_an_order_is_read_as_it_was_written(goal: Goal) -> None:
     order = make_order({"a": 3}, goal=goal)
     assert decode_order(encode_order(order)) == order
 

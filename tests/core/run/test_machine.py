@@ -247,7 +247,7 @@ def test_a_halted_run_that_is_resumed_continues_without_its_reverted_node() -> N
     assert states(end) == {NodeState.CONFIRMED: 44, NodeState.REVERTED: 1}
 
 
-def test_a_controller_that_dies_while_halting_does_not_turn_the_halt_into_a_go() -> None:
+def test_a_controller_that_dies_while_halting_does_not_cancel_the_halt() -> None:
     play = Play(make_order(RACKS, THREE_WAVES, on_failure=RevertScope.RUN))
     play.sicken("c-2")
     play.run(until=lambda s: s.phase is Phase.HALTING)

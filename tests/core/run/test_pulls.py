@@ -268,7 +268,7 @@ def test_the_run_shows_which_nodes_it_waits_for_and_until_when() -> None:
     assert "1 node pulls images (a-3): images not known; " in waits_for(one, state.now)
 
 
-def test_that_a_node_waits_is_in_the_journal() -> None:
+def test_waiting_for_pulls_is_journaled() -> None:
     game = play(["a-3"])
     game.run(until=lambda s: bool(waiting(s)))
     told = [event for event in game.journal if getattr(event, "pulls", ())]

@@ -13,7 +13,7 @@ from rollout.errors import StateError
 from tests.core.run.recorded.make import FILE, told
 
 
-def test_a_run_that_was_recorded_by_these_rules_ends_where_it_ended_then() -> None:
+def test_a_run_that_was_recorded_with_these_rules_replays_to_its_recorded_state() -> None:
     first, *events, recorded = FILE.read_text().splitlines()
     state, _ = opening(decode_order(first), 1, 0.0)
     for text in events:
@@ -22,7 +22,7 @@ def test_a_run_that_was_recorded_by_these_rules_ends_where_it_ended_then() -> No
     assert told(state) == recorded, "other rules: raise RULES, then python -m tests.core.run.recorded.make"
 
 
-def test_a_journal_that_was_recorded_is_written_today_as_it_was_then() -> None:
+def test_a_recorded_journal_is_encoded_unchanged() -> None:
     """Names of code may change; names on disk do not."""
     order, *events, _ = FILE.read_text().splitlines()
     assert encode_order(decode_order(order)) == order
