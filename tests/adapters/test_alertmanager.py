@@ -76,7 +76,7 @@ def test_an_unreachable_alertmanager_stops_the_wave_before_it_begins(stack: Exit
 
 
 def test_silenced_alerts_do_not_count_and_the_end_of_a_silence_adds_no_new_alert(stack: ExitStack) -> None:
-    """Before the wave the silenced count as known; in the soak they are not asked for."""
+    """Before the wave, silenced alerts are part of the baseline. In the soak they are not requested."""
     server = stack.enter_context(web(alerts("DiskFull")))
     asked = Asked(stack, server.url, gate())
     asked.judge(baseline=asked.open().baseline)

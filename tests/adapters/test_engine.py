@@ -1,4 +1,4 @@
-"""The local engine: what changes a node waits for no look at another."""
+"""The local engine: a change of a node does not wait for reads of other nodes."""
 
 from __future__ import annotations
 

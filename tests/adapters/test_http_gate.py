@@ -23,7 +23,7 @@ ELSEWHERE = Reply(302, headers=(("Location", "http://127.0.0.1:1/"),))
 
 @pytest.fixture(autouse=True)
 def all_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long a thread of ours takes to read what is in the pipe."""
+    """Limits for slow threads: reading the rest of the pipe may take any time."""
     monkeypatch.setattr(local, "LAST_WORDS", 300.0)
 
 
@@ -124,7 +124,7 @@ def test_endless_output_of_a_command_is_bounded_and_its_last_lines_are_shown(sta
 
 
 def test_a_leftover_child_of_a_command_blocks_nothing(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It keeps the output open; the command itself has ended, or is killed with all that it started."""
+    """The child keeps the output open. The command itself has ended, or is killed with all its processes."""
     monkeypatch.setattr(local, "LAST_WORDS", 3.0)
     assert one(Asked(stack, "", shell("echo said; sleep 86400 & exit 1")).judge()) == (FAIL, "ended with 1: said")
     assert one(Asked(stack, "", shell("sleep 86400 | sleep 86400", timeout=0.3)).judge())[0] is UNKNOWN

@@ -1,4 +1,4 @@
-"""Programs that print an inventory, as they are found in the field: slow, loud, broken, half done."""
+"""Programs that print an inventory, as in practice: slow, verbose, broken, incomplete."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _living(group: int) -> list[list[str]]:
 
 
 def _stat(process: Path) -> list[str]:
-    """State, parent, process group …; nothing of a process that has gone."""
+    """State, parent, process group …; empty for a process that has ended."""
     try:
         return (process / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -128,7 +128,7 @@ def test_a_missing_or_invalid_program_is_named(tmp_path: Path, monkeypatch: pyte
 
 
 class Sources(InventoryScripts):
-    """The real scripts, and no API server."""
+    """The real scripts, without an API server."""
 
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
         raise NotImplementedError
@@ -187,7 +187,7 @@ def test_files_for_ansible_are_read_by_ansible(tmp_path: Path, monkeypatch: pyte
 
 @WITH_ANSIBLE
 def test_an_inventory_that_ansible_reads_in_part_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands after the bad line would be lost: a group of control-plane nodes, say."""
+    """Everything after the bad line would be lost, for example a group of control-plane nodes."""
     monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
     folder = tmp_path / "inventory"
     folder.mkdir()

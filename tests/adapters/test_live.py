@@ -1,4 +1,4 @@
-"""What the live display shows, frame by frame, and that a terminal gets it, and a pipe lines only."""
+"""The live display, frame by frame. A terminal gets the display, and a pipe gets only lines."""
 
 from __future__ import annotations
 

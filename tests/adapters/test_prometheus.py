@@ -31,7 +31,7 @@ WORSE = gate(PrometheusQuery('latency{node=~"$nodes"}', worse=Worse.HIGHER))
 
 
 def vector(*values: object, warnings: tuple[str, ...] = (), age: float = 0.0, cached: str = "") -> Reply:
-    """As of its answer, or ``age`` seconds before; the server dates both. ``cached``: a cache's ``Age``."""
+    """Samples as of the answer, or ``age`` seconds older; the server dates both. ``cached``: a cache's ``Age``."""
     now = NOW.decode()
     result = [
         {"metric": {"__name__": "errors", "node": f"n{at}"}, "value": [now, str(v)]} for at, v in enumerate(values, 1)

@@ -1,4 +1,7 @@
-"""The file of traces: one for a command, each trace once, for its owner alone, and never a reason to stop."""
+"""The file of traces: one for a command, each trace once, readable by its owner only.
+
+A failure to write it stops nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal's URL, as it is typed: what is one, what is refused before anything is asked, and that no password is repeated."""
+"""The journal's URL as typed: valid URLs, URLs that are refused before any connection, and no password is repeated."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def way(server: Server) -> Iterator[Proxy]:
 
 @pytest.fixture
 def far(server: Server, way: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlJournal]:
-    """A journal behind the proxy, with run r1 begun in it."""
+    """A journal behind the proxy that contains the start of run r1."""
     monkeypatch.setenv("PGPASSFILE", str(server.pass_file))
     database = name_of(server.database())
     journal = SqlJournal(PostgresUrl.reading(server.over_tcp(database, way.port)))
@@ -84,7 +84,10 @@ def test_an_event_with_a_cut_commit_is_neither_lost_nor_duplicated(far: SqlJourn
 
 
 def test_a_commit_that_completes_after_the_check_is_checked_again(far: SqlJournal, server: Server) -> None:
-    """The connection was lost, and the server works on: the new connection finds no event, and may not write it either."""
+    """The connection was lost, but the server is still committing.
+
+    The new connection finds no event, and may not write it.
+    """
     database = server.query("SELECT max(datname) FROM pg_stat_activity WHERE application_name = 'rollout'")[0][0]
     ((first,),) = server.query("SELECT hash FROM events WHERE run = 'r1' AND number = 1", database)
     waits = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'rollout' AND wait_event_type = 'Lock'"
@@ -99,7 +102,7 @@ def test_a_commit_that_completes_after_the_check_is_checked_again(far: SqlJourna
 
 
 def test_one_fault_cuts_before_the_commit_and_one_after_it(far: SqlJournal, way: Proxy, server: Server) -> None:
-    """What the test before this rests on: after one fault the event is there already, after the other it is not."""
+    """The first test needs this: after one fault the event is stored, after the other it is not."""
     database = server.query("SELECT max(datname) FROM pg_stat_activity WHERE application_name = 'rollout'")[0][0]
     for fault, there in ((Fault.CUT_BEFORE_COMMIT, 1), (Fault.CUT_AFTER_COMMIT, 2)):
         way.fault = fault
@@ -142,7 +145,7 @@ def test_a_crashed_server_is_unreachable_and_has_lost_nothing_afterwards(far: Sq
 def test_a_network_that_drops_everything_is_reported(
     far: SqlJournal, way: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without its own bounds this waits for ever."""
+    """Without our own timeouts this would wait for ever."""
     with monkeypatch.context() as brief:
         brief.setattr(postgres, "ANSWER_SECONDS", 1.0)
         brief.setattr(postgres, "CONNECT_SECONDS", 2)
@@ -155,7 +158,7 @@ def test_a_network_that_drops_everything_is_reported(
 
 
 def stand_still(journal: SqlJournal, meanwhile: Callable[[], None]) -> None:
-    """A write that has checked its lease, and then nothing for as long as ``meanwhile`` takes."""
+    """A write that checks its lease, and is then frozen while ``meanwhile`` runs."""
     with journal._database.writing("journal-away", "it froze") as connection:  # noqa: SLF001
         journal._leases.check(connection, "r1")  # noqa: SLF001
         meanwhile()
@@ -163,7 +166,7 @@ def stand_still(journal: SqlJournal, meanwhile: Callable[[], None]) -> None:
 
 
 def test_a_controller_that_froze_during_a_write_does_not_block_the_lease(server: Server) -> None:
-    """Its row is locked by a transaction that stands still: the server ends that before the other's patience ends."""
+    """The frozen transaction locks the row. The server ends it before the other controller stops waiting."""
     place = server.database()
     frozen, next_one = SqlJournal(place), SqlJournal(place)
     frozen.begin(header())
@@ -210,7 +213,7 @@ def test_the_server_times_out_before_we_do_and_a_lock_wait_outlasts_an_idle_tran
 def test_a_wrong_password_or_a_missing_database_is_not_retried(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Waiting for it would change nothing."""
+    """Waiting would not help."""
     database = name_of(server.database())
     wrong = tmp_path / "pgpass"
     wrong.write_text("127.0.0.1:*:*:rollout:another\n")

@@ -1,4 +1,6 @@
-"""The journal on real SQLite and on a real PostgreSQL: durable before it returns, chained, leased to one."""
+"""The journal on SQLite and on a real PostgreSQL: writes are durable when they return, events are chained, a lease has
+one holder.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def header(run: str = "r1", cluster: str = "rno", counter: int = 1) -> RunHeader
 
 
 def another(place: Place, words: str) -> list[str]:
-    """The command of a process that does ``words`` with ``journal``."""
+    """The command of a process that runs ``words`` with ``journal``."""
     opened = (
         f"SqlJournal(PostgresUrl.reading({place.url!r}))"
         if isinstance(place, PostgresUrl)
@@ -42,7 +44,7 @@ def another(place: Place, words: str) -> list[str]:
 
 
 def elsewhere(place: Place, words: str) -> subprocess.CompletedProcess[str]:
-    """Another process does ``words`` with ``journal``."""
+    """Run ``words`` with ``journal`` in another process."""
     return subprocess.run(another(place, words), capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -184,7 +186,7 @@ def test_a_lease_of_a_dead_process_is_free_at_once(journal: SqlJournal, place: P
 
 @pytest.mark.process
 def test_a_lease_of_a_zombie_process_is_free_at_once(journal: SqlJournal, place: Place) -> None:
-    """Its parent hangs, or is the init of a container that never waits: it stays in the table of processes."""
+    """Its parent hangs, or is the init of a container that never waits. So the process stays in the process table."""
     holds = another(place, "journal.acquire('rno', 'r2'); print(); input()")
     with subprocess.Popen(holds, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -210,7 +212,7 @@ def test_a_heartbeat_is_old_after_lease_seconds() -> None:
 def test_a_lease_of_another_machine_is_free_when_its_heartbeat_is_old(
     journal: SqlJournal, change: Change, age: float, free: bool
 ) -> None:
-    """A heartbeat that lies ahead is young, however slow this machine is."""
+    """A heartbeat in the future counts as new, however slow this machine is."""
     journal.acquire("rno", "r2")
     change(f"UPDATE leases SET owner='elsewhere:1:1', heartbeat=NOW-({age})")  # noqa: S608 - a number of ours
     if free:
@@ -287,7 +289,7 @@ HEADER_CHANGES = (
 def test_a_header_that_was_changed_is_refused(
     journal: SqlJournal, change: Change, how: str, events: tuple[str, ...], place: Place, tmp_path: Path
 ) -> None:
-    """It is the chain's beginning. A run without events has only the head that is kept in a file."""
+    """The header starts the chain. A run without events has only the head that is kept in a file."""
     kept = journal if isinstance(place, Path) else SqlJournal(place, tmp_path)
     kept.begin(header())
     if events:
@@ -321,7 +323,7 @@ def test_a_truncated_chain_is_detected_by_the_head_outside_the_database(
 def test_a_restored_journal_names_the_file_to_move_away_and_works_without_it(
     place: Place, tmp_path: Path, change: Change
 ) -> None:
-    """A backup is an older chain: its tail is missing as after a cut, and only a person knows the difference."""
+    """A backup is an older chain. Its tail is missing, as after a cut; only a person knows the difference."""
     with closing(SqlJournal(place, tmp_path / "beside")) as journal:
         journal.begin(header())
         journal.acquire("rno", "r1")
@@ -344,7 +346,7 @@ def test_a_restored_journal_names_the_file_to_move_away_and_works_without_it(
 
 
 def test_a_head_of_another_chain_is_reported_with_its_file(place: Place, tmp_path: Path, change: Change) -> None:
-    """Restored, and gone on with from another machine before this one looked."""
+    """The journal was restored, and another machine continued it before this one read it."""
     with closing(SqlJournal(place, tmp_path / "one")) as one, closing(SqlJournal(place, tmp_path / "two")) as two:
         one.begin(header())
         one.acquire("rno", "r1")
@@ -357,7 +359,7 @@ def test_a_head_of_another_chain_is_reported_with_its_file(place: Place, tmp_pat
 
 
 def test_an_older_or_unreadable_head_is_no_error(place: Place, tmp_path: Path) -> None:
-    """After a power cut, or where another machine has gone on with the run."""
+    """After a power cut, or when another machine has continued the run."""
     with closing(SqlJournal(place, tmp_path / "one")) as one, closing(SqlJournal(place, tmp_path / "two")) as two:
         one.begin(header())
         one.acquire("rno", "r1")
@@ -373,7 +375,7 @@ def test_an_older_or_unreadable_head_is_no_error(place: Place, tmp_path: Path) -
 def test_a_chain_of_an_older_version_is_read_and_continued(
     place: Place, tmp_path: Path, change: Change
 ) -> None:
-    """Its header is not covered: it began with nothing."""
+    """Its header is not covered by the chain: the chain started from an empty hash."""
     with closing(SqlJournal(place, tmp_path)) as journal:
         journal.begin(header())
         first = chain(GENESIS, "a")

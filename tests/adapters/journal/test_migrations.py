@@ -26,11 +26,11 @@ from tests.adapters.journal.conftest import Change, Place
 from tests.adapters.journal.test_contract import elsewhere, header
 
 OLD = (Path(__file__).parent / "first-journal.sql").read_text()
-"""A journal of the version before journals knew their revision, with a run in it."""
+"""A journal of a version that did not store a revision, with a run in it."""
 
 
 def migrate(connection: sa.Connection) -> None:
-    """From nothing to the newest revision, by the scripts alone."""
+    """From an empty database to the newest revision, using only the scripts."""
     config = Config()
     config.set_main_option("script_location", str(SHIPPED.folder))
     config.attributes["connection"] = connection
@@ -38,7 +38,7 @@ def migrate(connection: sa.Connection) -> None:
 
 
 def differences(connection: sa.Connection) -> list[object]:
-    """What alembic would write into a new revision."""
+    """The differences that alembic would write into a new revision."""
     context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
     return list(compare_metadata(context, META))
 
@@ -86,7 +86,7 @@ def old(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def next_version(tmp_path: Path) -> Revisions:
-    """The revisions of a version that has one more: runs have a ticket."""
+    """The revisions of a version with one more revision: runs have a ticket."""
     folder = tmp_path / "migrations"
     shutil.copytree(SHIPPED.folder, folder)
     (folder / "versions/0003_ticket.py").write_text(
@@ -129,7 +129,7 @@ def test_reading_a_current_journal_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_runs_of_an_old_journal_have_no_version_and_no_summary(old: Path) -> None:
-    """The chain of a run holds as it did: its header is hashed as its own version hashed it."""
+    """The chain of a run is still valid: its header is hashed as its own version hashed it."""
     journal = SqlJournal(old)
     (header,) = journal.runs()
     assert (header.version, journal.summary(header.run)) == ("", None)

@@ -1,4 +1,4 @@
-"""Many at once, in processes and connections of their own: a lease has one holder, a run has one writer."""
+"""Concurrent processes with their own connections: a lease has one holder, a run has one writer."""
 
 from __future__ import annotations
 
@@ -93,7 +93,10 @@ def test_many_processes_can_create_a_journal_at_once(place: Place) -> None:
 
 
 def test_a_takeover_of_a_lease_waits_for_a_write_in_progress_and_no_write_follows(server: Server) -> None:
-    """The old controller has checked its lease and not committed yet: its event is in, or the lease is not lost yet."""
+    """The old controller has checked its lease and not committed yet.
+
+    Either its event is stored, or its lease is not lost yet.
+    """
     place = server.database()
     old, new = SqlJournal(place), SqlJournal(place)
     new._leases.me = "elsewhere:b.1:1:1"  # noqa: SLF001 - two machines in one process
@@ -126,7 +129,7 @@ def test_a_takeover_of_a_lease_waits_for_a_write_in_progress_and_no_write_follow
 
 
 def test_the_age_of_a_lease_uses_the_databases_clock(server: Server) -> None:
-    """The lease uses no machine's own clock: its age is exactly that of the database."""
+    """A lease does not use the clock of a machine. Its age is measured by the database only."""
     place = server.database()
 
     def now() -> float:

@@ -1,6 +1,9 @@
-"""Two machines, one PostgreSQL, real agents: one lease, one dies or stops responding, the other takes over; the journal becomes unreachable.
+"""Two machines, one PostgreSQL, real agents, one lease.
 
-A machine is a host name of its own, by which its leases are told apart. A lease's time is moved in the database, not waited for.
+The holder dies or freezes, and the other machine takes over; or the journal becomes unreachable.
+
+A machine is a host name of its own, by which its leases are told apart. The age of a lease is changed in the database:
+the tests do not wait for it.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Machine:
-    """Where ``rollout`` is called, and how the journal is reached from there."""
+    """The machine on which ``rollout`` is called, and its address of the journal."""
 
     name: str
     site: Site
@@ -82,7 +85,7 @@ class Team:
         self.server.query(f"UPDATE leases SET heartbeat = {now} - {seconds}", self.database)  # noqa: S608 - a number
 
     def events(self) -> list[tuple[int, int]]:
-        """How many events there are, and the number of the last."""
+        """The number of events, and the number of the last one."""
         return self.server.query("SELECT count(*), max(number) FROM events", self.database)
 
 
@@ -98,7 +101,7 @@ def team(tmp_path: Path, server: Server) -> Iterator[Team]:
 
 
 def starts(site: Site, name: str) -> int:
-    """How often this node's kubelet was started, by its own journal."""
+    """The number of starts of this node's kubelet, according to the node's journal."""
     command = ("ssh", "-F", str(site.lab / "ssh_config"), name, "journalctl -u kubelet.service --no-pager -o cat")
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     return sum(line.startswith("Started") for line in done.stdout.splitlines())
@@ -181,7 +184,7 @@ def test_a_temporarily_unreachable_journal_only_delays_the_run(
 
 
 def test_a_journal_that_stays_unreachable_ends_the_run_and_armed_nodes_are_reverted_and_recorded(team: Team) -> None:
-    """The canary's output is garbage from its change on: however late the journal fails, nothing was confirmed."""
+    """After its change the canary only prints garbage. So nothing is confirmed, however late the journal fails."""
     policy(team.site, "guard: 60s", "guard: 15s")  # it is waited for
     before = team.site.everything(*FEW)
     team.site.fault("small-001", "garbage-output", "--at", "apply")

@@ -1,4 +1,4 @@
-"""Two machines with a journal of their own each and nothing in common but the nodes: the nodes' tokens are the lock."""
+"""Two machines with separate journals and the same nodes: the nodes' tokens are the lock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def few(tmp_path: Path) -> Iterator[Site]:
 
 
 def nodes(site: Site) -> dict[str, tuple[int, list[str], dict[str, str]]]:
-    """Each node's own report: starts of its kubelet, its claim, its files."""
+    """The report of each node: starts of its kubelet, its claim, its files."""
     return {name: (starts(site, name), token(site, name), site.everything(name)) for name in FEW}
 
 
@@ -87,7 +87,10 @@ def test_a_laptop_that_thaws_after_another_took_over_reaches_no_node(few: Site, 
 
 
 def test_of_two_runs_that_begin_at_once_at_most_one_continues(few: Site) -> None:
-    """Both take the same token. A node accepts one run; a run that does not get all its nodes releases the others."""
+    """Both use the same token. A node accepts one of the runs.
+
+    A run that does not get all its nodes releases the others.
+    """
     for attempt in range(3):
         sites = [few.apart(f"left-{attempt}"), few.apart(f"right-{attempt}")]
         wanted = (f"maxPods={90 + attempt}", f"maxPods={80 + attempt}")

@@ -1,4 +1,4 @@
-"""The contract of an API server for drains: cases for a real one and for the lab's.
+"""The contract of an API server for drains: cases for a real server and for the lab's.
 
 A case takes a ``Subject`` of its own and raises ``AssertionError``.
 """
@@ -38,7 +38,7 @@ class Subject(Protocol):
     def two_budgets_match(self) -> None: ...
 
     def kubelet_ends(self, pod: str) -> None:
-        """Its containers have ended; returns when the API has heard of it."""
+        """Its containers have ended. Returns when the API shows that."""
 
 
 def cordon(subject: Subject, run: str = RUN, counter: int = TOKEN) -> Cordon:

@@ -1,4 +1,6 @@
-"""Draining before an API server that is newer, busy, contended or lying: what is sent, and what is made of each answer."""
+"""Draining with an API server that is newer, busy or contended, or that sends invalid answers: the requests, and the
+results.
+"""
 
 from __future__ import annotations
 
@@ -219,7 +221,7 @@ def test_an_eviction_in_a_namespace_that_is_being_deleted_is_retried(stack: Exit
 
 
 def test_an_eviction_that_is_refused_although_the_right_was_granted_is_retried(stack: ExitStack, tmp_path: Path) -> None:
-    """The server restarts, and does not know its roles yet: the node's other pods are evicted already."""
+    """The server restarts and has not loaded its roles yet, while other pods of the node are already evicted."""
     granted = [said(201, {"status": {"allowed": True}})] * len(NEEDED_TO_DRAIN)
     found = asked(stack, tmp_path, *granted, said(200, DISCOVERED), said(403, {"message": "may not"}))
     assert found.cluster.missing_to_drain() == ()
@@ -235,7 +237,7 @@ def test_another_conflict_is_retried(stack: ExitStack, tmp_path: Path, message: 
 
 
 def test_a_conflict_because_of_another_uid_means_that_the_pod_is_gone(stack: ExitStack, tmp_path: Path) -> None:
-    """The pod was replaced between the server's first look and its delete."""
+    """The pod was replaced between the server's read and its delete."""
     message = "Precondition failed: UID in precondition: 0123, UID in object meta: 4567"
     assert evicted(stack, tmp_path, refused(409, message)).eviction is Eviction.GONE
 

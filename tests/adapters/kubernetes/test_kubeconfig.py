@@ -1,4 +1,4 @@
-"""Kubeconfigs: what is understood, what is refused by name, and that no secret of theirs is ever shown."""
+"""Kubeconfigs: supported entries, entries that are refused by name, and no secret is ever shown."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ Plugin = Callable[[str], str]
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Plugin:
-    """A plugin beside the kubeconfig that runs some Python."""
+    """A plugin in the kubeconfig's folder that runs some Python."""
 
     def write(body: str) -> str:
         path = tmp_path / "plugin"
@@ -217,7 +217,7 @@ def test_a_plugin_that_fails_is_named(
 def test_a_plugin_that_hangs_is_killed_with_its_children(
     stack: ExitStack, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A child that keeps the plugin's output open neither outlives it nor holds us up."""
+    """A child that keeps the plugin's output open is killed with it, and causes no delay."""
     monkeypatch.setattr("rollout.adapters.kubernetes.credentials.PLUGIN_SECONDS", 1.0)
     beat = tmp_path / "child"
     body = f"import subprocess; child = subprocess.Popen(['sleep', '86400']); open({str(beat)!r}, 'w').write(str(child.pid)); time.sleep(86400)"
@@ -259,7 +259,7 @@ def test_errors_contain_the_servers_message(
 
 @pytest.mark.process
 def test_an_unverified_server_gets_no_token(stack: ExitStack, tmp_path: Path) -> None:
-    """A server of another authority: the handshake ends before any request."""
+    """The server has another authority, so the handshake fails before any request."""
     import ssl
     import subprocess
     import threading
@@ -308,7 +308,7 @@ REFUSED = Reply(403, b'{"message": "nodes is forbidden"}')
 def test_a_refusal_of_what_was_granted_is_final_only_when_it_persists(
     stack: ExitStack, tmp_path: Path, status: int, reference: str
 ) -> None:
-    """A server that restarts refuses everybody for a moment: its RBAC cache is cold."""
+    """A restarting server refuses every user for a moment: its RBAC cache is empty."""
     clock = [0.0]
     server = stack.enter_context(web(Reply(status)))
     asking = ApiClient(load_kubeconfig(config(tmp_path, {"token": SECRET}, server.url)), lambda: clock[0])
@@ -336,7 +336,7 @@ def test_without_a_check_of_rights_a_refusal_is_believed_at_once(stack: ExitStac
 
 @pytest.mark.process
 def test_a_token_file_is_read_again_when_its_token_is_refused(stack: ExitStack, tmp_path: Path) -> None:
-    """It was rotated a moment ago, and is read once a minute otherwise."""
+    """The file was rotated a moment ago. Otherwise it is read once a minute."""
     (tmp_path / "token").write_text("old")
     server = stack.enter_context(web())
     server.answer = lambda seen: OK if seen.headers["authorization"] == "Bearer new" else Reply(401)

@@ -1,4 +1,7 @@
-"""Pods as an API server may lie about them: each is read, or refused as a bad answer, and what was read can be reckoned with."""
+"""Invalid pods from an API server: each is read, or refused as a bad answer.
+
+The arithmetic accepts every pod that is read.
+"""
 
 from __future__ import annotations
 

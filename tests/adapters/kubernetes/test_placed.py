@@ -1,4 +1,4 @@
-"""The API's Pods, of which only what admission looks at is kept."""
+"""The API's Pods: only the fields that admission uses are kept."""
 
 from __future__ import annotations
 

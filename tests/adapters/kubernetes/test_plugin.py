@@ -1,4 +1,4 @@
-"""One plugin for many callers: run once, its failure shared, each caller bounded by its own deadline."""
+"""One plugin for many callers: it runs once, its failure is shared, and each caller has its own deadline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CALLERS = 4
 
 @dataclass
 class Program:
-    """Stands for the plugin: each run takes the next of ``prints``, once it may."""
+    """A fake plugin: each run prints the next of ``prints`` when the test releases it."""
 
     prints: list[Credential | RemoteError]
     may: threading.Event = field(default_factory=threading.Event)
@@ -55,7 +55,7 @@ def test_many_callers_wait_for_one_run() -> None:
 
 
 def test_a_hanging_plugin_delays_each_caller_by_its_own_deadline_only() -> None:
-    """They used to wait one after the other: 30, 60, 90 and 120 s for four callers with 10 s each."""
+    """Before, four callers with 10 s each waited one after the other: 30, 60, 90 and 120 s."""
     program = Program([credential("t")])
     credentials = PluginCredentials(program)
     for _ in range(CALLERS):

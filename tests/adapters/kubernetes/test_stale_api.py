@@ -1,4 +1,4 @@
-"""An API server that is behind, restarted, hung or of another mind about the time: nothing is passed by its old words."""
+"""An API server that is behind, restarted, hung or has another time: outdated answers pass no gate."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def cluster(api: Api, tmp_path: Path) -> Iterator[KubernetesCluster]:
 def test_a_lease_from_before_the_restart_passes_no_gate_however_new_it_looks(
     api: Api, cluster: KubernetesCluster
 ) -> None:
-    """The controller's and the node's clocks are not compared: a renewTime of the year 2100 is as good as any."""
+    """The clocks of controller and node are not compared: a renewTime in the year 2100 proves no more than any other.
+    """
     gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
     api.renewed, api.lease_at = "2100-01-01T00:00:00.000000Z", 150
     assert gate.now()[0] is UNKNOWN
@@ -157,7 +158,10 @@ def test_a_partial_list_does_not_count_as_the_whole_list(api: Api, cluster: Kube
 
 
 def test_an_older_lease_from_a_server_that_is_behind_is_no_renewal(api: Api, cluster: KubernetesCluster) -> None:
-    """Two API servers behind one address, or one that was restored from a backup: a renewal never lowers a version."""
+    """There are two API servers behind one address, or one was restored from a backup.
+
+    A renewal never lowers a version.
+    """
     gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
     api.renewed, api.lease_at = LATER, 150
     assert gate.now()[0] is UNKNOWN
@@ -168,7 +172,7 @@ def test_an_older_lease_from_a_server_that_is_behind_is_no_renewal(api: Api, clu
 
 
 def test_ready_by_an_old_heartbeat_is_not_enough(api: Api, cluster: KubernetesCluster) -> None:
-    """The node controller leaves Ready at True for 40 s after the kubelet's last word."""
+    """The node controller leaves Ready at True for 40 s after the kubelet's last status."""
     gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
     for _ in range(5):
         assert gate.now()[0] is UNKNOWN
@@ -179,7 +183,7 @@ def test_ready_by_an_old_heartbeat_is_not_enough(api: Api, cluster: KubernetesCl
 def test_pods_of_a_cache_that_is_behind_the_baseline_pass_no_gate(
     api: Api, cluster: KubernetesCluster, kind: GateKind
 ) -> None:
-    """A restarted API server refills its cache: for a while it may return old pods."""
+    """A restarted API server refills its cache. For a while it may return old pods."""
     gate = Asked(kind, "n1", cluster).before()
     assert gate.now() == (PASSED, "")
     api.pods_at = "80"
@@ -216,7 +220,7 @@ def test_errors_of_the_api_server_in_the_soak_pass_no_gate_and_fail_none(
 def test_a_kubelet_that_runs_and_is_not_ready_fails_after_its_versions_window(
     api: Api, cluster: KubernetesCluster, ready: str
 ) -> None:
-    """systemd reports it running, its healthz is ok: only its Node shows the problem."""
+    """systemd reports the kubelet as running, and its healthz is ok. Only its Node shows the problem."""
     gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
     api.ready = ready
     assert gate.now()[0] is UNKNOWN

@@ -1,4 +1,4 @@
-"""Nodes behind bastions: real OpenSSH servers, the bastions forward to the node's."""
+"""Nodes behind bastions: real OpenSSH servers that forward to the node's server."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tests.controllers import until
 pytestmark = pytest.mark.process
 
 AWAY = "Host n-away\n  ConnectTimeout 2\n"
-"""How long that one node is waited for; its bastion is given all the time it wants."""
+"""Limits with a short wait for the node and a long one for its bastion."""
 
 Bastion = Callable[..., Sshd]
 
 
 @pytest.fixture
 def bastion(tmp_path: Path) -> Iterator[Bastion]:
-    """Starts bastions, each with the options given."""
+    """Starts bastions, each with the given options."""
     require()
     made: list[Sshd] = []
 
@@ -55,7 +55,7 @@ def bastion(tmp_path: Path) -> Iterator[Bastion]:
 
 
 def behind(node: Sshd, folder: Path, *bastions: Sshd, jump: str = "", more: str = "") -> Path:
-    """An ssh_config by which ``n*`` is ``node`` behind ``b0``, ``b1`` … in this order."""
+    """An ssh_config that puts ``n*`` (``node``) behind ``b0``, ``b1`` … in this order."""
     stanzas = [
         f"Host b{number}\n  HostName 127.0.0.1\n  Port {server.port}\n  IdentityFile {server.user_key}\n"
         f"  UserKnownHostsFile {server.known_hosts}\n  ProxyJump none\n"
@@ -145,7 +145,7 @@ def test_a_bastions_connection_that_died_is_reopened(
 def test_a_bastion_that_stopped_responding_is_detected_and_dropped(
     shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
 ) -> None:
-    """Its kernel still acknowledges what we send: only an answer of its own shows that it lives."""
+    """Its kernel still acknowledges our data. Only an answer of sshd shows that it is alive."""
     one = bastion()
     nodes = make_nodes(behind(shared_sshd, tmp_path, one, more=AWAY), limits=patient(bastion_probe=1))
     assert nodes.run(target("n1"), TRUE).status == 0
@@ -255,7 +255,7 @@ def test_why_the_bastion_does_not_reach_a_node(
 def test_every_node_gets_its_own_reason(
     shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
 ) -> None:
-    """paramiko keeps one reason for all channels that are being opened."""
+    """paramiko stores one reason for all channels that are being opened."""
     shut = free_port()
     one = bastion(f"PermitOpen 127.0.0.1:{shared_sshd.port} 127.0.0.1:{shut}")
     nodes = make_nodes(behind(shared_sshd, tmp_path, one))
@@ -350,7 +350,7 @@ def test_a_hanging_bastion_costs_all_of_its_nodes_one_wait(
 def test_handshakes_through_one_bastion_are_limited_and_do_not_delay_others(
     shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
 ) -> None:
-    """As many nodes as may shake hands through it hang after their banner."""
+    """As many nodes as the bastion has handshake slots hang after their banner."""
     first, second = bastion(), bastion()
     config = behind(shared_sshd, tmp_path, first, second, jump="b0", more="Host n-b1-*\n  ProxyJump b1\n")
     nodes = make_nodes(config, limits=patient(handshakes=4, bastion_handshakes=2))
@@ -447,7 +447,7 @@ def test_2000_nodes_behind_a_bastion_resolve_it_once(tmp_path: Path) -> None:
 
 
 def _sessions(server: Sshd) -> list[int]:
-    """The processes that serve its connections: all below the listener."""
+    """The processes that serve its connections: all descendants of the listener."""
     listener = server.pid
     lines = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout.splitlines()
     children: dict[int, list[int]] = {}

@@ -25,7 +25,7 @@ def command(line: str, stdin: bytes = b"", deadline: float = 600.0) -> RemoteCom
 
 
 def unhurried(nodes: SshNodes) -> float:
-    """A deadline of which a short command needs a small part, on this machine as it is now. ``n1`` is connected then."""
+    """A deadline of which a short command needs only a small part on this machine. ``n1`` is then connected."""
     took = []
     for _ in range(4):
         begin = time.monotonic()
@@ -122,7 +122,7 @@ def test_a_kept_connection_that_died_is_opened_again(nodes: SshNodes) -> None:
 
 
 def test_a_kept_connection_that_stopped_responding_is_reopened(shared_sshd: Sshd, make_nodes: Make) -> None:
-    """As after a power cut: no reset, no end, nothing."""
+    """Like after a power cut: no reset and no end of the connection."""
     nodes = make_nodes(shared_sshd.ssh_config, limits=patient(channel=5.0))
     silent = int(nodes.run(target(), command("echo $PPID")).stdout)
     os.kill(silent, 19)

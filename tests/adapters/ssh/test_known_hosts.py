@@ -110,7 +110,7 @@ def test_a_host_key_that_cannot_be_recorded_is_an_error(tmp_path: Path) -> None:
 
 
 def test_many_wildcards_take_no_longer() -> None:
-    """A backtracking pattern would not end here: 200 stars over 200 letters."""
+    """A backtracking matcher would never finish here: 200 stars and 200 letters."""
     assert not matches("a" * 200, "*a" * 200 + "b")
     assert matches("a" * 200, "*a" * 200)
 

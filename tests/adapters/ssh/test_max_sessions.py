@@ -1,4 +1,5 @@
-"""A node with an sshd that accepts one session at a time, and has not seen the last one's end at the next request."""
+"""A node with an sshd that accepts one session at a time. At the next request it has not seen the end of the last one.
+"""
 
 from __future__ import annotations
 

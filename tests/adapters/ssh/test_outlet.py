@@ -1,4 +1,4 @@
-"""The order of what a channel sends, held still at each point where a thread may lose its turn."""
+"""The order of a channel's messages, checked at each point where a thread may be interrupted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THEIRS = 7
 
 
 class Carrier(CarrierTransport):
-    """Writes down what would be sent. Data waits for ``turn``, as behind a full socket."""
+    """Records the messages. Data waits for ``turn``, as with a full socket."""
 
     def __init__(self, wire: socket.socket) -> None:
         super().__init__(wire)
@@ -44,7 +44,7 @@ class Carrier(CarrierTransport):
         self.sent.append((kind, read.get_int()))
 
     def opens(self) -> None:
-        """The bastion opens the channel that was asked for last, and calls it ``THEIRS``."""
+        """The bastion opens the channel that was requested last, with the number ``THEIRS``."""
         message = Message()
         for number in (self._mine.number, THEIRS, 1 << 20, 1 << 15):
             message.add_int(number)
@@ -59,7 +59,7 @@ class Carrier(CarrierTransport):
 
 
 def _late(channel: Channel) -> None:
-    """A thread has seen the channel open, lost its turn, and comes to send when the channel is closed."""
+    """A thread has seen the channel open and was interrupted. It sends when the channel is closed."""
     way: Any = channel.transport
     way._send_user_message(Message(bytes([MSG_CHANNEL_DATA, 0, 0, 0, THEIRS])))  # noqa: SLF001 - as paramiko's Channel does
 

@@ -132,7 +132,7 @@ def test_an_invalid_or_unsupported_file_is_refused_with_the_place(
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With a ``.ssh``."""
+    """A home with a ``.ssh``."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home" / ".ssh").mkdir(parents=True)
     return tmp_path / "home"
@@ -212,7 +212,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 
 def cost_of_stanzas(folder: Path, count: int) -> int:
-    """Calls for so many nodes, each with a stanza of its own."""
+    """The number of calls for so many nodes, each with its own stanza."""
     stanzas = "".join(f"Host node-{n}\n  HostName 127.1.{n >> 8}.{n & 255}\n  Port 2222\n" for n in range(count))
 
     def all_of_them() -> None:
@@ -223,5 +223,5 @@ def cost_of_stanzas(folder: Path, count: int) -> int:
 
 
 def test_a_stanza_for_each_of_2000_nodes_costs_seconds_not_minutes(tmp_path: Path) -> None:
-    """Ten times as much as for 200; looked up stanza by stanza it would be a hundred times as much."""
+    """Ten times the cost of 200 nodes. A search through all stanzas would cost a hundred times as much."""
     assert cost_of_stanzas(tmp_path, 2000) < 15 * cost_of_stanzas(tmp_path, 200)

@@ -68,7 +68,7 @@ def refused(answer: RemoteAnswer) -> str:
 
 
 def test_the_command_runs_as_root_and_reads_all_of_its_input(server: Sshd) -> None:
-    """sudo takes its line from the same standard input: not one byte of the command's may go with it."""
+    """sudo reads its line from the same standard input. It must not consume a byte of the command's input."""
     data = os.urandom(200_000)
     with knowing(server) as nodes:
         answer = nodes.run(target(), as_root("id -u >&2; exec cat", data))
@@ -117,7 +117,7 @@ def test_without_a_password_nothing_waits_for_one(server: Sshd) -> None:
 
 
 def test_a_wrong_password_is_tried_once(server: Sshd, user: User) -> None:
-    """Accounts get locked: sudo itself would ask three times, every command of ours again."""
+    """Wrong passwords lock accounts. sudo itself would ask three times, and every command would ask again."""
     log = user.home / "log"
     user.sudoers("Defaults:{user} logfile=" + str(log), "{user} ALL=(ALL) ALL")
     with knowing(server, WRONG) as nodes:
@@ -170,7 +170,7 @@ def test_a_node_without_sudo(server: Sshd, user: User) -> None:
 
 
 def test_a_shell_that_echoes_the_command_line_gets_no_password(server: Sshd, user: User) -> None:
-    """It shows everything that is in the command line, and then reads what comes as commands."""
+    """The shell prints the whole command line, and then reads the input as commands."""
     with knowing(server) as nodes:
         begin = time.monotonic()
         assert nodes.run(target(), as_root("true")).status == 0

@@ -1,4 +1,7 @@
-"""Every way not to reach a node ends in an answer with its reference, and nothing raises. What would hang without its limit, hangs."""
+"""Every failure to reach a node is an answer with its reference; nothing raises.
+
+Whatever would hang without its limit, hangs.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def test_connection_refused(nodes: SshNodes) -> None:
 
 
 def test_connect_timeout(shared_sshd: Sshd, make_nodes: Make) -> None:
-    """A full backlog answers no SYN, as a node without power does."""
+    """A full backlog answers no SYN, like a node without power."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen(0)
@@ -83,7 +86,7 @@ def test_a_name_that_never_resolves_is_given_up(monkeypatch: pytest.MonkeyPatch)
 def test_the_server_does_not_answer_with_ssh(
     shared_sshd: Sshd, make_nodes: Make, script: Script, reference: str, tries: int, limits: SshLimits
 ) -> None:
-    """Only one limit can strike, if any: the others are far away."""
+    """At most one limit can apply; all others are much longer."""
     with scripted(script) as server:
         nodes = make_nodes(shared_sshd.ssh_config, limits=limits)
         assert refused(at(nodes, server.port)) == reference
@@ -103,7 +106,7 @@ def test_a_dropped_connection_is_retried_once(shared_sshd: Sshd, own_sshd: Sshd,
 
 
 def test_hanging_nodes_do_not_delay_the_others(shared_sshd: Sshd, make_nodes: Make) -> None:
-    """Twice as many as fit through the handshake gate hang before their banner."""
+    """Twice as many nodes as there are handshake slots hang before their banner."""
     nodes = make_nodes(shared_sshd.ssh_config, limits=patient(handshakes=4))
     over = threading.Event()
 
@@ -200,7 +203,7 @@ def test_accept_new_records_a_host_once(own_sshd: Sshd, make_nodes: Make) -> Non
 
 
 def test_a_host_known_by_another_type_of_key(own_sshd: Sshd, make_nodes: Make) -> None:
-    """The server prefers ed25519, known_hosts (hashed, so unknown beforehand) has its ecdsa key."""
+    """The server prefers ed25519. known_hosts (hashed, so unknown beforehand) has its ecdsa key."""
     ecdsa = make_key(own_sshd.folder / "host2", "ecdsa")
     own_sshd.options = f"HostKey {ecdsa}"
     own_sshd.start()
