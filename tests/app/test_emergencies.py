@@ -40,9 +40,9 @@ SILENT = "no banner within 10 s"
 
 
 def said(name: str, *runs: str, state: str = "confirmed", live: str = "", token: int = 0) -> Report:
-    """A node that has one transaction of each of these runs, newest first; run ``rN`` had token N.
+    """A node with one transaction of each of these runs, newest first. Run ``rN`` had token N.
 
-    ``live``: who has a claim on it, with ``token``, or else with the token of its newest transaction.
+    ``live``: the run that has a claim on it, with ``token``, or else with the token of its newest transaction.
     """
     receipts = [Receipt(f"{run}-1", run, int(run[1:]), ReceiptState.CONFIRMED) for run in runs]
     if receipts:

@@ -60,10 +60,7 @@ def samples(*values: float) -> Samples:
 
 @dataclass
 class Around:
-    """Metrics, alerts, pages and local commands as a test wants them.
-
-    A ``RemoteError`` in an answer's place is raised.
-    """
+    """Fake metrics, alerts, pages and local commands. A ``RemoteError`` in an answer's place is raised."""
 
     clock: Watch = field(default_factory=Watch)
     metrics: Callable[[str], Samples | RemoteError] = lambda _query: samples(1.0)
@@ -164,7 +161,7 @@ class Asked:
 def one(
     around: Around, gate: Gate, baseline: str | None = None, control: tuple[str, ...] = ("n3",)
 ) -> tuple[Verdict, str]:
-    """What the only gate says in a round."""
+    """Verdict and evidence of the only gate in a round."""
     judged = Asked(around, (gate,)).judge(baseline, control)
     (reading,) = judged.readings
     assert (reading.gate, reading.verdict) == (gate.name, judged.verdict)
@@ -235,7 +232,7 @@ def test_a_command_is_not_run_before_the_wave() -> None:
 
 
 def test_an_unknown_kind_of_gate_is_unknown_before_the_wave() -> None:
-    """A plan of another version may have one; it must not be taken for one that passed."""
+    """A plan of another version may have such a gate. It must not count as passed."""
     strange = Gate(GateKind.UNIT, GateScope.WAVE, "strange")
     opened = Asked(Around(), (strange,)).open()
     assert (opened.verdict, "nothing is known" in opened.evidence) == (UNKNOWN, True)

@@ -1,4 +1,4 @@
-"""What a run may say of a node that was struck: the words that the fault explains, and no others."""
+"""The references that a run may give for an affected node: those that the fault explains, and no others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATH = "/var/lib/kubelet/config.yaml"
 
 
 class _Site:
-    """All that is asked of it: its nodes, and what a change exchanges there."""
+    """A fake site: its nodes, and the files that a change exchanges."""
 
     nodes = (cast(Node, "n1"),) * 3
 

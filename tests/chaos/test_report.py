@@ -1,4 +1,4 @@
-"""The page tells what ran, counts every harm, and nothing that did not run."""
+"""The page lists the runs and counts every harm, and nothing that did not run."""
 
 from __future__ import annotations
 

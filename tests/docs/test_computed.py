@@ -1,4 +1,4 @@
-"""Tables of the documentation are those that plans are made from, and the counts those of what was recorded."""
+"""The documentation's tables match the tables that plans use, and its counts match the recordings."""
 
 from __future__ import annotations
 

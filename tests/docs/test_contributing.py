@@ -1,4 +1,5 @@
-"""CONTRIBUTING leads to what is there: its files, the names in them, a map of every folder, and a recipe for what is added most."""
+"""CONTRIBUTING names files and names that exist, maps every folder, and has a recipe for the most frequent additions.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +31,13 @@ def paths(text: str) -> set[str]:
 
 
 def gone(text: str) -> set[str]:
-    """What of them is not there; a folder is named with a slash at its end."""
+    """Those that do not exist; a folder has a slash at its end."""
     named = {path: ROOT / path for path in paths(text)}
     return {path for path, place in named.items() if not (place.is_dir() if path.endswith("/") else place.is_file())}
 
 
 def unheard(text: str) -> Iterator[str]:
-    """Names in a step that stand in none of the files that the step names."""
+    """Names in a step that are in none of the files that the step names."""
     for step in _STEP.findall(text):
         files = [ROOT / path for path in paths(step)]
         program = "\n".join(path.read_text() for path in files if path.is_file())
@@ -50,7 +51,10 @@ def packages(top: str) -> set[str]:
 
 
 def unmapped(text: str) -> set[str]:
-    """Folders that have no row in the tables. Those of the tests need none that mirror a package, lie in one with a row, or hold recordings."""
+    """Folders without a row in the tables.
+
+    Folders of tests need no row if they mirror a package, are in a folder with a row, or contain recordings.
+    """
     rows = set(re.findall(r"^\| `([\w/]+/)` \|", text, re.MULTILINE))
     mirrored = {path.replace("rollout/", "tests/", 1) for path in packages("rollout")}
     others = {path for path in packages("tests") - mirrored if not path.endswith("/recorded/")}

@@ -1,4 +1,7 @@
-"""Every command of the documentation is run (at night; else those of one long page are left out), on a small fleet under the names the pages use, and says what they say."""
+"""Every command of the documentation is run on a small fleet with the pages' names, and has the documented result.
+
+At night all pages are run, else all except the long ones, of which one is drawn.
+"""
 
 from __future__ import annotations
 
@@ -38,16 +41,19 @@ HURRIED = {
     "fleet: 2%": "fleet: 2",
 }
 RUN_PAGES = sorted((page for page in PAGES if steps(page)), key=lambda page: -len(steps(page)))
-"""The longest first: they go side by side."""
+"""The longest first, because pages run in parallel."""
 LONG = [page for page in RUN_PAGES if page.name in ("operations.md", "gates.md")]
-"""Pages that take half a minute. One of them is drawn when it is not night."""
+"""Pages that take half a minute. Outside of the night one of them is drawn."""
 DRAWN_PAGES = [*sample("long pages", LONG, 1), *(page for page in RUN_PAGES if page not in LONG)]
 
 
 @pytest.fixture
 def reader(tmp_path: Path, page: Path) -> Iterator[Reader]:
-    """In a folder with the shipped templates, the shipped playbook in a hurry, and cluster rno: of twelve nodes that the lab serves
-    already, but for the README, whose reader has the shipped inventories, and for pages that begin with a lab of their own."""
+    """A reader in a folder with the shipped templates, a fast variant of the shipped playbook, and cluster rno.
+
+    The lab already serves twelve nodes of rno. The README's reader has the shipped inventories instead. Pages that
+    begin with their own lab start without one.
+    """
     with in_memory(tmp_path) as folder:
         found = Reader(folder)
         furnish(found, page)

@@ -1,4 +1,4 @@
-"""Links lead somewhere; files, tests and references that a page names exist; the README leads to every page."""
+"""Links have targets; files, tests and references that a page names exist; the README links to every page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_links_and_their_anchors_exist(page: Path) -> None:
 
 
 def place(code: str) -> Path | None:
-    """Where the file or folder would be that a page names; none if it names none."""
+    """The path of the file or folder that a page names; none if it names none."""
     if "NAME" in code:
         return None
     if OURS.match(code):
@@ -44,7 +44,7 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
 
 @every_page
 def test_references_that_a_page_names_are_in_the_program(page: Path) -> None:
-    """As they stand in its code, or put together there: ``f"gate-{name}"``."""
+    """Literally in its code, or composed there: ``f"gate-{name}"``."""
     files = [*(ROOT / "rollout").rglob("*.py"), *(ROOT / "rollout").rglob("*.sh")]
     program = "\n".join(path.read_text() for path in files)
     begun = tuple(set(re.findall(r'f"([a-z]+(?:-[a-z]+)*-)\{', program)))

@@ -1,4 +1,6 @@
-"""A module that a docstring or a comment names is there: modules move, and their names in prose do not follow by themselves."""
+"""A module that a docstring or a comment names exists: when modules move, their names in prose do not change by
+themselves.
+"""
 
 from __future__ import annotations
 

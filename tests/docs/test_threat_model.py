@@ -1,4 +1,4 @@
-"""Every claim of the threat model names a test, and every test that it names is there."""
+"""Every claim of the threat model names a test, and every named test exists."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_every_row_of_what_a_node_may_try_names_its_test() -> None:
 
 
 def test_every_row_of_who_is_there_names_its_test() -> None:
-    """But for whoever may do everything, and for what another section says."""
+    """Except for attackers with all rights, and for rows that refer to another section."""
     for part, free in (
         ("## Who is there", "| root of a node |"),
         ("## Beside the controller", "| the operator's own login |"),

@@ -1,7 +1,7 @@
 """The contract of a node: cases for the lab's nodes and for real systemd nodes.
 
-A case takes a ``Subject`` and raises ``AssertionError``. The node is a kubeadm node with a healthy
-kubelet of 1.20 to 1.23; every case leaves it so.
+A case takes a ``Subject`` and raises ``AssertionError``. The node is a kubeadm node with a healthy kubelet of 1.20 to
+1.23, before and after every case.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONFIG = "/var/lib/kubelet/config.yaml"
 ENVIRONMENT = "/etc/default/kubelet"
 DROP_IN = "/etc/systemd/system/kubelet.service.d/90-contract.conf"
 PATIENCE = 300.0
-"""Seconds: a safety net for what hangs, no verdict."""
+"""Seconds: a safety net for hanging commands, not a verdict."""
 
 
 _HEALTHZ = """\
@@ -44,7 +44,7 @@ class Subject(Protocol):
 
     @property
     def prefix(self) -> str:
-        """What a command must put before a path of the node: nothing on a real one."""
+        """The prefix of the node's paths in commands; empty on a real node."""
 
     def run(self, line: str, stdin: bytes = b"") -> tuple[int, str]: ...
 
@@ -56,7 +56,7 @@ class Subject(Protocol):
 
 @contextmanager
 def changed(node: Subject, path: str, content: bytes) -> Iterator[None]:
-    """The file holds this for the while; then it is as it was, and the kubelet well again."""
+    """The file contains this inside the block. Afterwards it is restored, and the kubelet is healthy again."""
     before = node.read(path)
     node.write(path, content)
     try:
@@ -78,7 +78,7 @@ def shown(node: Subject, name: str, unit: str = "kubelet.service") -> str:
 
 
 def healthz(node: Subject) -> str:
-    """``ok``, or empty; asked with what a minimal Debian or RHEL has, too."""
+    """``ok``, or empty; uses only tools that a minimal Debian or RHEL has."""
     return node.run(_HEALTHZ)[1]
 
 
@@ -126,7 +126,7 @@ def restart_returns_0_for_a_crash_loop(node: Subject) -> None:
 
 
 _WAITS = '[ "$(systemctl show -p SubState --value kubelet)" = auto-restart ]'
-"""Asked on the node: it has to be found at the beginning of its RestartSec, or the restart comes after it."""
+"""Checked on the node: the check must succeed at the beginning of its RestartSec, or the restart comes too late."""
 
 
 def the_counter_survives_a_restart_out_of_a_crash_loop(node: Subject) -> None:
@@ -138,11 +138,14 @@ def the_counter_survives_a_restart_out_of_a_crash_loop(node: Subject) -> None:
 
 
 COUNTED = 3
-"""More than a kubelet could be started again between a restart that begins to count anew and a look at the counter."""
+"""More than a kubelet can be restarted between a restart that resets the counter and a reading of the counter."""
 
 
 def _is_restarted_while_it_waits(node: Subject) -> int:
-    """The counter then. A busy machine may be too late, and restart it while it runs: then it begins anew."""
+    """The counter at that time.
+
+    A busy machine may be too late and restart it while it runs; then the count starts again.
+    """
     until(lambda: int(shown(node, "NRestarts")) >= COUNTED, PATIENCE, "it is started again and again")
     restart = "systemctl restart kubelet; systemctl show -p NRestarts --value kubelet"
     return int(said(node, f"while {_WAITS}; do :; done; until {_WAITS}; do :; done; {restart}"))
@@ -242,7 +245,9 @@ def a_changed_unit_needs_daemon_reload(node: Subject) -> None:
 
 
 def _words(node: Subject) -> list[str]:
-    """The kubelet's command line, once it is a kubelet: a restart returns before systemd's child has become one."""
+    """The kubelet's command line, once the process is a kubelet: a restart returns before systemd's child has become
+    one.
+    """
     said_then: list[str] = []
 
     def is_one() -> bool:
@@ -287,7 +292,7 @@ def _timer(node: Subject, unit: str, seconds: float, command: str) -> None:
 
 
 def _until_a_timer_has_fired(node: Subject, seconds: float) -> None:
-    """By the node's own systemd: what it had to do before that is done."""
+    """By the node's own systemd: everything that systemd had to do before that is done."""
     flag = "/run/contract-later"
     node.run(f"rm -f {node.prefix}{flag}")
     _timer(node, "contract-later", seconds, f"echo fired >{node.prefix}{flag}")
@@ -295,7 +300,7 @@ def _until_a_timer_has_fired(node: Subject, seconds: float) -> None:
 
 
 def a_timer_fires_in_time(node: Subject) -> None:
-    """Not before its time, and before another that was set later for two seconds later."""
+    """Not before its time, and before another timer that was set later for two seconds later."""
     flag, later = "/run/contract-fired", "/run/contract-fired-later"
     node.run(f"rm -f {node.prefix}{flag} {node.prefix}{later}")
     begun = time.monotonic()
@@ -343,7 +348,7 @@ def _verified(node: Subject) -> Verification:
 
 
 def _applied(node: Subject, tx: str, content: bytes) -> None:
-    """ENVIRONMENT holds these bytes by a confirmed transaction of run ``contract``, token 1."""
+    """ENVIRONMENT contains these bytes, from a confirmed transaction of run ``contract``, token 1."""
     before, machine = node.read(ENVIRONMENT), node.read("/etc/machine-id") or b""
     old, new = "" if before is None else digest(before), digest(content)
     file = agent_call.FileOrder(ENVIRONMENT, old, new, "644", content)
@@ -357,7 +362,7 @@ def _applied(node: Subject, tx: str, content: bytes) -> None:
 
 @contextmanager
 def _ours(node: Subject) -> Iterator[None]:
-    """Afterwards there is nothing of ours on the node, the file is as it was, and the kubelet runs with it."""
+    """Afterwards nothing of ours is on the node, the file is restored, and the kubelet runs with it."""
     before = node.read(ENVIRONMENT)
     try:
         yield

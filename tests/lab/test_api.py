@@ -1,4 +1,4 @@
-"""The lab's Kubernetes API as a client with its kubeconfig meets it: shapes, what moves with the kubelets, refusals."""
+"""The lab's Kubernetes API as a client with its kubeconfig sees it: shapes, effects of the kubelets, refusals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Client:
         return text
 
     def until_renewed(self, node: str = NODE) -> None:
-        """Once more than now."""
+        """Wait for one more renewal."""
         before = self.renewed(node)
         until(lambda: self.renewed(node) > before, 60, f"{node} renews its lease")
 
@@ -93,14 +93,14 @@ def client(lab: Lab) -> Client:
 
 
 def restart(lab: Lab, extra: str) -> None:
-    """The kubelet with another command line."""
+    """Start the kubelet with another command line."""
     (lab.root(NODE) / "etc/default/kubelet").write_text(f"KUBELET_EXTRA_ARGS={extra}\n")
     assert lab.ssh(NODE, "systemctl restart kubelet").returncode == 0
 
 
 @pytest.fixture
 def extra(small: Lab) -> str:
-    """The present command line's own words."""
+    """The arguments of the current command line."""
     return (small.root(NODE) / "etc/default/kubelet").read_text().partition("=")[2].strip()
 
 

@@ -1,4 +1,4 @@
-"""Slow, full and read-only disks: what any program on the node meets, and what the agent makes of it at each moment."""
+"""Slow, full and read-only disks: their effect on any program of the node, and on the agent at each moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab's API under a drain: it keeps the contract that a real API server keeps, and its pods end as their kubelets end them."""
+"""The lab's API under a drain: it keeps the contract of a real API server, and its pods end like on a kubelet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST, SECOND = "lab-01", "lab-02"
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A node for each case, and one more."""
+    """One node for each case, and another one."""
     made = Lab(tmp_path_factory.mktemp("drains") / "fleet", spec(len(CASES) + 1))
     launch.up(made.spec, made.directory)
     yield made
@@ -35,7 +35,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 class OnLab:
-    """The contract's subject, and what else is asked of a lab's node."""
+    """The contract's subject, with more methods for a lab's node."""
 
     def __init__(self, lab: Lab, node: str) -> None:
         self.lab, self.node, self.pod = lab, node, f"default/web-{node}"
@@ -56,7 +56,7 @@ class OnLab:
         until(lambda: pod not in self.pods(node), 120, f"{pod} has ended")
 
     def another_pod_ends(self) -> None:
-        """On the second node, from its eviction on: as much time as a pod takes that nothing is the matter with."""
+        """A pod of the second node is evicted and ends without a fault: that is the time that a normal pod takes."""
         pod = f"default/web-{SECOND}"
         assert self.cluster.evict(self.pods(SECOND)[pod], SECONDS).eviction is Eviction.ACCEPTED
         self.kubelet_ends(pod, SECOND)
@@ -68,7 +68,7 @@ class OnLab:
         return {pod.name: pod for pod in self.cluster.leaving(node or self.node, SECONDS)}
 
     def evict(self) -> LeavingPod:
-        """The pod as it is from then on."""
+        """Evict the pod; returns it as it is afterwards."""
         assert self.cluster.evict(self.pods()[self.pod], SECONDS).eviction is Eviction.ACCEPTED
         return self.pods()[self.pod]
 

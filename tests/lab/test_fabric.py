@@ -1,4 +1,4 @@
-"""A lab node is an ordinary SSH server: Fabric, with the generated ssh_config, is as welcome as ssh or we are."""
+"""A lab node is an ordinary SSH server: Fabric works with the generated ssh_config, like ssh and rollout."""
 
 from __future__ import annotations
 

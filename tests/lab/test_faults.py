@@ -1,4 +1,4 @@
-"""Each fault, as a client meets it; and the real agent under them."""
+"""Each fault, as a client sees it, and its effect on the real agent."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def until_receipt(lab: Lab, node: str, state: str) -> dict[str, str]:
 
 
 def brief_guard(lab: Lab, node: str) -> int:
-    """Seconds within which an apply ends on this machine as it is now, and not many more."""
+    """Seconds within which an apply certainly ends on this machine, and not many more."""
     began = time.monotonic()
     lab.verb(node, agent_call.status(PROGRAM, sudo=True, deadline=60))
     return 5 + math.ceil(6 * (time.monotonic() - began))

@@ -1,4 +1,4 @@
-"""The lab from outside: real SSH by OpenSSH and paramiko, nodes apart from each other, nothing left behind."""
+"""The lab from outside: real SSH by OpenSSH and paramiko, separate nodes, nothing left behind."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_it_ends_by_itself_when_its_directory_is_removed(small: Lab) -> None:
 
 
 def processes(word: str) -> list[str]:
-    """Processes that carry the word in their environment or their command line."""
+    """Processes with the word in their environment or their command line."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():

@@ -1,4 +1,4 @@
-"""What a kubelet makes of its flags and its configuration, by version."""
+"""How a kubelet reads its flags and its configuration, by version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of output, host keys, clocks and restless kubelets; how faults are combined, timed and listed."""
+"""Faults of output, host keys, clocks and flapping kubelets; how faults are combined, timed and listed."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_faults_of_several_parts_at_once_and_one_in_place_of_another(small: Lab)
 
 
 def test_a_fault_with_a_delay_and_a_duration(small: Lab) -> None:
-    """Its fault is listed for as long as it is expected or there; while it strikes, the node refuses."""
+    """The fault is listed while it is scheduled or active. While it is active, the node refuses connections."""
     small.fault(NODE, faults.REFUSE, 3600.0)
     assert small.ssh(NODE, "true").returncode == 0, "not before its time"
     small.fault(NODE, faults.REFUSE, 0.5, lasting=4.0)

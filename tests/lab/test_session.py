@@ -1,4 +1,4 @@
-"""One exec on a lab node: what comes in over the connection reaches the command, all of it."""
+"""One exec on a lab node: all input from the connection reaches the command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
 
 
 class LateChannel(paramiko.Channel):
-    """The input and its end arrive right after the check for input."""
+    """Input and its end arrive right after the check for input."""
 
     def __init__(self, text: bytes) -> None:
         super().__init__(1)

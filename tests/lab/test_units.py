@@ -1,4 +1,4 @@
-"""Unit files, environment files and the words that come of them."""
+"""Unit files, environment files, and the arguments that result from them."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Site:
 
 
 def _forget(_report: Report | None) -> None:
-    """Nobody listens."""
+    """No controller reads the answers."""
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_a_command_before_its_event_is_durable_is_detected(site: Site) -> None:
 
 
 def journaled(site: Site, *events: Event) -> Replay:
-    """A journal of run r1 with these events, as a controller that has it is watched."""
+    """A journal of run r1 with these events, checked like the journal of a controller."""
     site.journal.headers["r1"] = RunHeader("r1", "test", "apply", encode_order(ORDER), 1, b"", 0.0, "ann@desk", "")
     site.journal.lines["r1"] = [encode_event(event) for event in events]
     return Replay(site.journal, "r1")
@@ -277,7 +277,7 @@ def claimed(node: ModelNode) -> None:
 
 
 def as_it_was(_node: ModelNode) -> None:
-    """Nothing was done to it."""
+    """A node without changes."""
 
 
 UNTRUE = "law 1: the journal has"

@@ -1,6 +1,6 @@
-"""Drawn fleets, drawn faults, every law after every event: hundreds of plays, each the same for the same seed.
+"""Random fleets and faults, every law after every event: hundreds of plays, each the same for the same seed.
 
-Every tree plays four hundred others of a hundred thousand, all of which `make simulate` plays.
+Every tree plays four hundred others of a hundred thousand. `make simulate` plays all of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from tests.sampling import DEPTH, Depth, dice
 ALL = 100_000
 SEEDS = 10_000 if DEPTH is Depth.NIGHT else 400
 ENDINGS = {"done", "halted"} | ({"preflight", "interrupted"} if DEPTH is Depth.NIGHT else set())
-"""Those that are among so many for certain: one of fifty ends before it begins, one of a hundred is interrupted."""
+"""Kinds of faults that certainly occur among so many seeds.
+
+One run of fifty ends before it begins, one of a hundred is interrupted.
+"""
 
 
 @pytest.mark.process
@@ -73,7 +76,7 @@ def test_a_restart_that_fails_in_the_revert_fails_its_node_until_it_is_seen() ->
 
 
 def _of_a_node(seed: int, kind: FaultKind, *, at: float = 0.0, lasting: float = 0.0) -> Fault:
-    """Which is changed first."""
+    """A fault of the node that is changed first."""
     return Fault(kind, min(scenario(seed).order.nodes.items(), key=lambda item: item[1].wave)[0], at, lasting)
 
 

@@ -1,4 +1,7 @@
-"""Hypothesis makes the bad day and, when a law breaks, the smallest one; a law that is broken on purpose shows that it does."""
+"""Hypothesis draws the faults and, when a law breaks, finds the smallest set.
+
+A law that is broken on purpose proves that.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def test_no_drawn_faults_break_a_law(scenario: Scenario) -> None:
 
 
 def intolerant(_watch: LawWatch, node: ModelNode, restart: Restart) -> None:
-    """A law of no use but for showing a failure: no guard ever fires."""
+    """A law that only serves to fail: no guard ever fires."""
     if restart.why == "guard":
         broken(f"law 99: the guard of {node.name} has fired")
 

@@ -44,7 +44,7 @@ SECONDS = 10.0
 
 @pytest.fixture
 def few(tmp_path: Path) -> Iterator[Site]:
-    """Six nodes of two pods each, a daemon set's and a replica set's; three of them are to hold no more than one."""
+    """Six nodes of two pods each: a daemon set's and a replica set's. Three of them get a limit of one pod."""
     with served(tmp_path, "small-[001-003,061-063]") as made:
         path = made.folder / "inventories/small.yaml"
         path.write_text(f"{path.read_text()}endpoints: {{kubeconfig: {made.lab / 'kubeconfig'}}}\n")
@@ -274,7 +274,9 @@ def test_a_cordon_that_cannot_be_lifted_is_reported_and_recover_lifts_it(few: Si
 
 
 def test_recover_lifts_the_cordons_of_a_halted_run(few: Site) -> None:
-    """As after two minutes without an API server at the run's end: the Node has the run's mark, the journal knows it."""
+    """Like after two minutes without an API server at the run's end: the Node has the run's mark, and the journal
+    records it.
+    """
     few.fault(FIRST, "pdb-blocks")
     with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "it is drained")

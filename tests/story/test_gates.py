@@ -137,7 +137,7 @@ def test_gates_without_an_endpoint_are_refused_when_planning(few: Site) -> None:
 
 
 def measured(site: Site, stack: ExitStack, *replies: Reply, url: str = "") -> None:
-    """A wave gate that allows at most 0.1, answered so in turn."""
+    """A wave gate that allows at most 0.1; the back end gives these answers in turn."""
     gate = "{prometheus: 'rate(errors{node=~\"$nodes\"}[5m])', atMost: 0.1, timeout: 4s, name: errors}"
     policy(site, "soak: 600ms", f"gates: {{wave: [{gate}]}}\nsoak: 600ms")
     endpoints(site, prometheus=url or stack.enter_context(web(*replies)).url)

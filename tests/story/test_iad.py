@@ -66,7 +66,7 @@ def names(site: Site) -> list[str]:
 
 
 def is_parallel(site: Site, name: str) -> bool:
-    """Whether the node's configuration is the new one, wherever its layout has it. A half change fails the test."""
+    """Whether the node has the new configuration, in the files of its layout. A half change fails the test."""
     paths = [site.node(name) / place for place in ("var/lib/kubelet/config.yaml", "etc/kubernetes/kubelet-config.yaml")]
     (text,) = [path.read_text() for path in paths if path.exists()]
     said = {

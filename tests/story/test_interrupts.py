@@ -1,6 +1,6 @@
 """Ctrl-C, as a terminal sends it: to the whole process group.
 
-The first drains and saves, the second stops; both resume.
+The first finishes nodes in flight, the second stops; both runs can be resumed.
 """
 
 from __future__ import annotations

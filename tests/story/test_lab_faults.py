@@ -1,7 +1,7 @@
 """Broken disks, nodes that die and return, garbage answers, wrong clocks, flapping kubelets: reports and endings.
 
-Each story ends with everything reverted: every file of every node as before, nothing of rollout left (docs/lab.md
-lists the faults).
+Each story ends with everything reverted: every file of every node as before, and nothing of rollout left. docs/lab.md
+lists the faults.
 """
 
 from __future__ import annotations

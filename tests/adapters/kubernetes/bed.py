@@ -193,7 +193,7 @@ def _container(state: Any, identity: str, restarts: int) -> dict[str, Any]:
 
 
 def _trimmed(document: Any) -> Any:
-    """The document without what clients store in the server for each other."""
+    """The document without ``managedFields``, which are not used here."""
     if isinstance(document, dict):
         return {key: _trimmed(value) for key, value in document.items() if key != "managedFields"}
     return [_trimmed(value) for value in document] if isinstance(document, list) else document

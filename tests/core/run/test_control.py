@@ -40,7 +40,7 @@ def wait(play: Play, seconds: float) -> RunState:
 
 
 def wait_a_night(play: Play) -> RunState:
-    """A play in which the machine gets a tick when it needs one, and once a minute."""
+    """A play with ticks when the machine needs one, and once a minute."""
     longest, play.longest = play.longest, 60.0
     state = wait(play, 8 * 3600)
     play.longest = longest

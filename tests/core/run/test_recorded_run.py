@@ -1,4 +1,6 @@
-"""A journal always replays to the same state, or is refused: replay depends on the machine's rules, and they have a number."""
+"""A journal always replays to the same state, or is refused: a replay depends on the machine's rules, which have a
+number.
+"""
 
 from __future__ import annotations
 
