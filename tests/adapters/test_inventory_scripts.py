@@ -87,7 +87,7 @@ def test_a_hanging_program_is_killed_with_its_children(script: Path, body: str) 
     path = write(script, f"echo $$ > {script}.pid\n{body}")
     assert complaint(path, patience=plenty).endswith("[script-hangs]")
     group = int(Path(f"{script}.pid").read_text())
-    until(lambda: not _living(group), 60, "nobody of it is there any more")
+    until(lambda: not _living(group), 60, "none of its processes is left")
 
 
 def _living(group: int) -> list[list[str]]:

@@ -105,7 +105,7 @@ def test_watching_ends_with_the_summary() -> None:
     assert last is played[-1]
     tail = out.getvalue().rsplit("\x1b", 1)[-1]
     assert "run r1 on test: done, exit code 0" in out.getvalue()
-    assert "\x1b[?25h" in out.getvalue(), "the cursor is given back"
+    assert "\x1b[?25h" in out.getvalue(), "the cursor is restored"
     assert "all: 40 confirmed" in tail
 
 
@@ -152,7 +152,7 @@ def on_terminal(site: Site, *words: str) -> tuple[int, str]:
     )
     os.close(terminal)
     said = b""
-    with suppress(OSError):  # the terminal's end, once nobody has it open
+    with suppress(OSError):  # the terminal has ended: no process has it open
         while chunk := os.read(person, 65536):
             said += chunk
     os.close(person)

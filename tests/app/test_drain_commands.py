@@ -128,7 +128,7 @@ class Marked(Pods):
     def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:
         if node == self.stuck:
             raise AwayError("not-reached", "gone")
-        assert (self.marks[node], counter) == (run, None), "whatever token it has"
+        assert (self.marks[node], counter) == (run, None), "with any token"
         self.marks[node] = ""
         return Cordon.NONE
 

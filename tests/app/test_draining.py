@@ -93,7 +93,7 @@ def test_a_node_is_empty_when_its_pods_are_gone_not_when_their_eviction_was_acce
     assert (said.trigger, said.again) == (Trigger.DRAINING, SOON)
     assert api.asked == [WEB.name, DB.name]
     assert go(98.0).trigger is Trigger.DRAINING
-    assert api.asked == [WEB.name, DB.name], "what ends is not asked to end again"
+    assert api.asked == [WEB.name, DB.name], "a terminating pod is not evicted again"
     del api.pods[WEB.uid], api.pods[DB.uid]
     assert go(96.0) == DrainRound(Trigger.DRAINED)
 
@@ -137,7 +137,7 @@ def test_a_node_is_not_changed_if_a_budget_blocks_its_drain_until_the_time_is_ov
     go(1.0)
     said = go(0.0)
     assert said == DrainRound(Trigger.NOT_DRAINED, "time limit reached with 1 pod not evicted: shop/web-1")
-    assert api.asked == [WEB.name], "when the time is over nobody is evicted any more"
+    assert api.asked == [WEB.name], "after the time limit no pod is evicted"
 
 
 def test_an_eviction_that_is_finally_refused_is_not_retried() -> None:
@@ -153,11 +153,11 @@ def test_an_eviction_that_is_finally_refused_is_not_retried() -> None:
 def test_a_pod_that_would_be_lost_for_good_is_not_evicted_unless_it_is_named(pod: LeavingPod, word: str) -> None:
     api, go = given(pod, DB)
     assert go(100.0).trigger is Trigger.NOT_DRAINED
-    assert api.asked == [], "nor is any other of its node"
+    assert api.asked == [], "no other pod of its node is evicted either"
     _, go = given(pod, policy=Drain(60.0, frozenset({EvictToo(word)})))
     assert go(100.0).trigger is Trigger.DRAINING
     _, go = given(replace(pod, **DELETED))  # type: ignore[arg-type]
-    assert go(100.0).trigger is Trigger.DRAINING, "somebody else is ending it already"
+    assert go(100.0).trigger is Trigger.DRAINING, "it is already terminating"
 
 
 # Waiting has an end.

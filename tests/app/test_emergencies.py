@@ -90,7 +90,7 @@ def test_only_nodes_with_their_newest_transaction_in_a_selected_run_are_touched(
     assert made.order.transactions == taken
     assert made.already == already
     assert made.seen.silent == {NODES[5]: f"{SILENT} [no-banner]"}
-    assert made.counter == 10, "above the highest token that any node knows"
+    assert made.counter == 10, "above the highest token that any node has reported"
 
 
 def test_other_runs_on_the_nodes_are_shown_with_the_command_that_reverts_them() -> None:
@@ -134,7 +134,7 @@ def test_an_impossible_counter_is_shown_and_not_used(copies: int) -> None:
     made = found(RunsToRevert(), reports(*HONEST, forged(*lies)))
     assert made.picked == ("r3",)
     assert made.order.transactions == dict.fromkeys(NODES[:5], "r3-1")
-    assert made.counter == 4, "the next token is above what is true, and not above the lie"
+    assert made.counter == 4, "the next token is above the true tokens, and not above the false one"
     assert f"WARNING: run x0 on 1 node has counter {10**14}, which no run can have" in told(made)
     assert NODES[5] in told(made)
 
@@ -190,7 +190,7 @@ def test_a_run_that_is_not_selected_keeps_its_claims() -> None:
     )
     made = found(RunsToRevert(("r3",)), at_work)
     assert made.order.transactions == {NODES[0]: "r3-1", NODES[4]: "r3-1", NODES[5]: "r5-1"}
-    assert made.already == {NODES[3]: "r3-1"}, "its proof says who has it"
+    assert made.already == {NODES[3]: "r3-1"}, "its proof names the run that holds it"
     assert "not reverted: run r9 on 1 node" in told(made)
     newest = found(RunsToRevert(), at_work).order.transactions
     assert newest == {NODES[1]: "r9-1", NODES[2]: "r9-1", NODES[3]: "r9-1", NODES[5]: "r5-1"}
@@ -210,7 +210,7 @@ def test_a_run_that_no_node_reports_is_refused_with_a_hint() -> None:
     with pytest.raises(UsageError) as nothing:
         found(RunsToRevert(), reports(said(NODES[0]), silent(NODES[1])))
     assert nothing.value.reference == "nothing-to-take-back"
-    assert f"1 node did not answer, {NODES[1]}: " in str(nothing.value), "who did not answer may hold one; and why"
+    assert f"1 node did not answer, {NODES[1]}: " in str(nothing.value), "a node without an answer may have one; the reason is printed"
 
 
 # ------------------------------------------------------------------------------------------------------- limits, and time
@@ -292,7 +292,7 @@ class Script:
 
     readings: list[Mapping[str, Report]]
     endings: list[Ending] = field(default_factory=list)
-    unreachable: list[set[str]] = field(default_factory=list)  # in each run, who turned out to be away
+    unreachable: list[set[str]] = field(default_factory=list)  # for each run, the nodes that are unreachable in it
     stop_at: float = float("inf")
     asked_in: int = 0  # the reading, from the first, in which the operator asks to stop
     cut_in: str = ""  # what the operator stops at once
@@ -413,7 +413,7 @@ def test_ctrl_c_ends_the_wait_and_prints_how_to_continue() -> None:
     script = Script([reports(HERE, AWAY)], stop_at=20.0)
     assert go(script) == 130
     assert isinstance(script.told[-1], Unfinished)
-    assert script.proofs[NODES[0]] is Proven.PROVEN, "what was done is proven all the same"
+    assert script.proofs[NODES[0]] is Proven.PROVEN, "completed reverts are still proven"
 
 
 def test_ctrl_c_during_a_retry_counts_and_nothing_is_started_after_it() -> None:

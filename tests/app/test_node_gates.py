@@ -94,7 +94,7 @@ def test_a_node_whose_baseline_cannot_be_taken_is_not_touched() -> None:
     with pytest.raises(UntouchableError) as raised:
         made.before()
     assert raised.value.reference == "baseline-unknown"
-    assert 0 < sum(made.clock.waits) <= GATES[0].timeout, "it was asked as long as the gate has time, and no longer"
+    assert 0 < sum(made.clock.waits) <= GATES[0].timeout, "it was retried for exactly the gate's timeout"
 
 
 def test_a_node_that_we_restarted_may_be_not_ready_for_a_moment() -> None:

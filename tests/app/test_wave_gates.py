@@ -68,10 +68,10 @@ class Around:
     silenced: tuple[Alert, ...] = ()
     page: Page | RemoteError = field(default_factory=lambda: Page(200, "ok"))
     ran: Ran = field(default_factory=lambda: Ran(0))
-    refuses: RemoteError | None = None  # what the back end says to whoever wants to silence
-    keeps: RemoteError | None = None  # … or to end a silence
-    hides: RemoteError | None = None  # … or to be told of silences
-    fails: int = 0  # how often nobody answers before somebody does
+    refuses: RemoteError | None = None  # the error for requests that set a silence
+    keeps: RemoteError | None = None  # … that end a silence
+    hides: RemoteError | None = None  # … that list silences
+    fails: int = 0  # the number of requests without an answer before the first answer
     standing_now: dict[str, Silence] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -235,7 +235,7 @@ def test_an_unknown_kind_of_gate_is_unknown_before_the_wave() -> None:
     """A plan of another version may have such a gate. It must not count as passed."""
     strange = Gate(GateKind.UNIT, GateScope.WAVE, "strange")
     opened = Asked(Around(), (strange,)).open()
-    assert (opened.verdict, "nothing is known" in opened.evidence) == (UNKNOWN, True)
+    assert (opened.verdict, "no query" in opened.evidence) == (UNKNOWN, True)
 
 
 def test_the_worst_verdict_counts_and_every_gate_is_reported() -> None:
@@ -300,7 +300,7 @@ def test_touched_nodes_are_compared_with_untouched_nodes(
     around = Around(metrics=groups(samples(5.0), control))
     found, evidence = one(around, metric(COMPARED))
     assert (found, says in evidence) == (verdict, True), evidence
-    assert around.asked[0] == 'rate{node=~"(?:n[12])"}', "each group is asked for by name"
+    assert around.asked[0] == 'rate{node=~"(?:n[12])"}', "each group is queried by name"
 
 
 def test_a_value_beyond_the_threshold_needs_no_comparison() -> None:
@@ -334,7 +334,7 @@ def test_a_baseline_is_journaled_only_if_it_is_compared_and_is_bounded() -> None
     assert kept["plain"]["kinds"] == {}
     compared = kept["compared"]["kinds"]["g1"]
     assert len(compared) == MOST_KEPT
-    assert (compared[0], compared[-1]) == (0.0, 5.0 * (MOST_KEPT - 1)), "all of their range"
+    assert (compared[0], compared[-1]) == (0.0, 5.0 * (MOST_KEPT - 1)), "the whole range is kept"
 
 
 @pytest.mark.parametrize(

@@ -141,8 +141,8 @@ class Draw:
     struck: tuple[int, ...]
     seconds: float
     late: int
-    alone: bool  # the nodes are left alone until none is under way, and only then resumed
-    emergency: bool  # taken back from the nodes alone, else by the journal
+    alone: bool  # the run is resumed only when no node has a transaction in progress
+    emergency: bool  # reverted by what the nodes report, else by the journal
 
     def __str__(self) -> str:
         when = self.moment or f"at {self.fraction:.0%} of the run"

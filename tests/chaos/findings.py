@@ -53,7 +53,7 @@ class Seen:
 
     node: str
     tree: Mapping[str, str]
-    state: Mapping[str, frozenset[str]]  # folders of transactions → what is in them; "" → what is beside them
+    state: Mapping[str, frozenset[str]]  # folder of a transaction → its files; "" → the files outside of these folders
     receipts: tuple[Mapping[str, str], ...]  # oldest first
     mode: str  # of /var/lib/rollout
     token: tuple[str, ...]

@@ -59,7 +59,7 @@ def is_under_way(node: Node) -> bool:
 
 
 def is_confirmed(seen: Seen) -> bool:
-    """The state of its newest receipt."""
+    """Whether its newest receipt is confirmed."""
     return [receipt["state"] for receipt in seen.receipts[-1:]] == ["confirmed"]
 
 

@@ -1,6 +1,4 @@
-"""What is special about these nodes: a kubelet 1.36, an sh that can change a verb's time or delay a confirm, a sync
-that can fail.
-"""
+"""Changes to these nodes: a kubelet 1.36, an sh that can change a verb's time or delay a confirm, a failing sync."""
 
 from __future__ import annotations
 

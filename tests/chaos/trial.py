@@ -30,14 +30,14 @@ class Result:
     """The result of one run."""
 
     draw: Draw
-    reached: bool = False  # struck while the run was under way
+    reached: bool = False  # the fault began while the run was in progress
     at: float = 0.0  # seconds after its begin
     resumed: int = 0
     saved_themselves: int = 0
     confirmed: int = 0
-    longest: float = 0.0  # seconds from the strike until nobody was armed or going back any more who was so then
+    longest: float = 0.0  # seconds until all nodes that were armed or being reverted at the fault had ended that
     took: float = 0.0
-    words: Mapping[str, str] = field(default_factory=dict)  # what the run says of each node in the end
+    words: Mapping[str, str] = field(default_factory=dict)  # node → its state and reference at the end of the run
     findings: tuple[Finding, ...] = ()
     seen: tuple[Seen, ...] = field(default=(), repr=False)
 
@@ -125,7 +125,7 @@ def _thawed(site: Site, draw: Draw, fault: Fault, controller: Process) -> tuple[
     else:
         _sleep(LEASE + 1.0)
     with site.begun("resume", "--yes", host="elsewhere") as other:
-        if not _takes_over(site, other):  # frozen before it had written down a run: whoever thaws begins it
+        if not _takes_over(site, other):  # frozen before it had journaled a run: after the thaw it begins the run
             fault.heal()
             _wait(controller)
             return ()
@@ -136,7 +136,7 @@ def _thawed(site: Site, draw: Draw, fault: Fault, controller: Process) -> tuple[
             _wait(other)
             return fenced(controller.wait(), site.said(), (), ())
         _wait(other)
-    _saved(site, fault)  # the other may leave what is armed to its guards: what they do is not the controller's doing
+    _saved(site, fault)  # the other controller may leave armed nodes to their guards: such reverts are not the thawed controller's
     before = site.look()
     fault.heal()
     _wait(controller)
@@ -198,7 +198,7 @@ def _judged(site: Site, draw: Draw, fault: Fault, result: Result) -> tuple[Findi
 
 def _lasting(site: Site, fault: Fault, word: Callable[[Seen], str]) -> tuple[tuple[Seen, ...], tuple[Finding, ...]]:
     """The findings that remain a few seconds later: a process that was just told to end needs a moment."""
-    end = time.monotonic() + max(MOMENT, site.undisturbed)  # less than the guard has: what that takes back is found
+    end = time.monotonic() + max(MOMENT, site.undisturbed)  # less than the guard's time, so that a revert by the guard is a finding
     while True:
         every = _own(site, fault)
         found = tuple(each for seen in every for each in findings(seen, site.known[seen.node], word(seen)))
@@ -220,7 +220,7 @@ def _taken_back(site: Site, draw: Draw, fault: Fault) -> tuple[Finding, ...]:
     changed = [seen for seen in _own(site, fault) if is_new(seen, site.known[seen.node])]
     if not changed:
         return ()
-    runs = {seen.receipts[-1]["run"] for seen in changed}  # a later one may have found nothing that it could do
+    runs = {seen.receipts[-1]["run"] for seen in changed}  # a later run may have changed nothing
     if draw.emergency or _others(draw) or len(runs) > 1:
         back = site.rollout("rollback", "--cluster", CLUSTER, "--emergency", *QUICK, state="emergency")
     else:

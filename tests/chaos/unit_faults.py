@@ -37,7 +37,7 @@ class Rewrite(Fault):
     explains = frozenset(
         {"unhealthy", "gate-effectiveConfig", "not-as-ordered", "not-confirmed-in-time", "foreign-bytes"}
     )
-    keeps = re.compile(r"kept\.\d")  # bytes that are neither ours nor those before us
+    keeps = re.compile(r"kept\.\d")  # bytes that are neither rollout's nor the old ones
 
     def prepare(self) -> None:
         for node in self.nodes:

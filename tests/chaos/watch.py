@@ -69,7 +69,7 @@ class Watch:
         found = receipts(node)
         self._causes |= {(node.name, each["tx"]) for each in found if each["cause"] in ("guard", "boot")}
         if not (node.root / STATE).is_dir():
-            return  # without power it is as it was last seen
+            return  # without power it counts as it was last seen
         away = {(node.name, each["tx"]) for each in found if each["state"] in UNDER_WAY}
         self._under_way = {each for each in self._under_way if each[0] != node.name} | away
         self._last |= dict.fromkeys(away, time.monotonic())

@@ -1,5 +1,4 @@
-"""CONTRIBUTING names files and names that exist, maps every folder, and has a recipe for the most frequent additions.
-"""
+"""CONTRIBUTING: its files and names exist, its map has every folder, and recipes cover the most frequent additions."""
 
 from __future__ import annotations
 

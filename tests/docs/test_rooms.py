@@ -7,9 +7,7 @@ from pathlib import Path
 from tests.places import ROOT
 
 OF_THE_WHOLE = frozenset({"story", "real", "chaos", "power", "mutants", "hostile", "docs", "bed", "tables", "house"})
-"""Folders that belong to no single package: tests of the whole product, test machines, and programs that make or count
-its tables.
-"""
+"""Folders of no single package: tests of the whole product, test machines, programs that make or count its tables."""
 
 OF_RECORDINGS = frozenset(
     {

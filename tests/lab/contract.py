@@ -132,7 +132,7 @@ _WAITS = '[ "$(systemctl show -p SubState --value kubelet)" = auto-restart ]'
 def the_counter_survives_a_restart_out_of_a_crash_loop(node: Subject) -> None:
     with changed(node, ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--no-such-flag\n"):
         said(node, "systemctl restart kubelet")
-        until(lambda: _is_restarted_while_it_waits(node) >= COUNTED, PATIENCE, "the counter goes on")
+        until(lambda: _is_restarted_while_it_waits(node) >= COUNTED, PATIENCE, "the counter continues")
     said(node, "systemctl restart kubelet")
     assert shown(node, "NRestarts") == "0"
 

@@ -171,7 +171,7 @@ def test_a_lease_is_valid_for_four_periods_after_the_last_renewal() -> None:
     held.end(105.0)
     renewed = held.renewed(105.0)
     assert renewed is not None
-    assert held.is_fresh(renewed + 39.9), "nobody has noticed yet"
+    assert held.is_fresh(renewed + 39.9), "the node controller has not noticed it yet"
     assert not held.is_fresh(renewed + 40.1)
 
 
@@ -202,7 +202,7 @@ def test_configz_is_what_the_running_kubelet_was_started_with(small: Lab) -> Non
     small.ssh(NODE, "systemctl restart kubelet")
     assert effective()["serializeImagePulls"] is False
     restart(small, "--max-pods=77 --serialize-image-pulls=true")
-    assert (effective()["maxPods"], effective()["serializeImagePulls"]) == (77, True), "a flag beats the file"
+    assert (effective()["maxPods"], effective()["serializeImagePulls"]) == (77, True), "a flag overrides the file"
 
 
 def test_containers_survive_a_restart_of_the_kubelet_and_no_reboot(small: Lab, extra: str) -> None:
@@ -233,7 +233,7 @@ def test_a_container_that_another_configuration_restarts(small: Lab, extra: str)
     status = asked.pods()[changed[0]]["status"]["containerStatuses"][0]
     assert status["lastState"]["terminated"]["containerID"] == before[changed[0]][0]
     restart(small, extra)
-    assert asked.containers() == after, "what has happened is not undone"
+    assert asked.containers() == after, "past effects are not undone"
 
 
 def test_a_pod_that_is_not_admitted_again(small: Lab, extra: str) -> None:
@@ -280,7 +280,7 @@ def test_times_are_the_nodes_own_clocks(small: Lab) -> None:
     today = asked.renewed()
     small.fault(NODE, faults.CLOCK, 86400.0)
     assert asked.renewed()[:10] > today[:10]
-    assert asked.ready()[0] == "True", "the node controller goes by its own clock"
+    assert asked.ready()[0] == "True", "the node controller uses its own clock"
 
 
 def test_missing_rights_are_refused(small: Lab) -> None:

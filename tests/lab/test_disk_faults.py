@@ -47,9 +47,9 @@ def test_a_full_disk_accepts_names_but_no_bytes(small: Lab) -> None:
     assert (small.root(NODE) / "var/log/new").read_bytes() == b"", "an empty file is left behind, as on a real one"
     assert "No space left" in sh(small, "cp etc/old etc/copy")[1]
     assert "No space left" in sh(small, "mkdir var/log/folder")[1]
-    assert sh(small, "mkdir -p var/log")[0] == 0, "what is there need not be made"
+    assert sh(small, "mkdir -p var/log")[0] == 0, "an existing name needs no change"
     assert sh(small, "ln etc/old etc/link && mv etc/link etc/moved && rm etc/moved")[0] == 0
-    assert sh(small, "printf 12345678 1<> etc/old && cat etc/old") == (0, "12345678"), "its block is there already"
+    assert sh(small, "printf 12345678 1<> etc/old && cat etc/old") == (0, "12345678"), "its block is already allocated"
     assert sh(small, "echo volatile > run/x && echo lost > /dev/null")[0] == 0, "not on the disk"
     assert sh(small, "stat -f -c %a .")[1] == "0\n"
     assert small.ssh("lab-02", "cd $ROLLOUT_ROOT; echo more > var/log/new").returncode == 0
@@ -116,7 +116,7 @@ def test_before_the_receipt_a_broken_disk_changes_nothing(small: Lab, kind: str,
     assert extra(small, NODE) == before
     small.until_state(NODE, "running")
     small.clear(NODE)
-    assert said(small.verb(NODE, apply(small, NODE)), "healthy yes"), "well again, it takes it"
+    assert said(small.verb(NODE, apply(small, NODE)), "healthy yes"), "after the fault the change succeeds"
     small.verb(NODE, confirm())
     assert nothing_left(small)
 

@@ -102,7 +102,7 @@ def test_an_evicted_pod_is_recreated_on_the_next_node_with_room(subject: OnLab) 
         f"default/web-{FIRST}-1",
     }
     assert subject.cluster.uncordon(FIRST, RUN, TOKEN, SECONDS) is Cordon.NONE
-    assert f"default/web-{FIRST}-1" not in subject.pods(), "nothing comes back by itself"
+    assert f"default/web-{FIRST}-1" not in subject.pods(), "no pod returns by itself"
 
 
 def test_a_kubelet_would_admit_a_daemon_first_then_its_own_replica_then_a_guest(subject: OnLab) -> None:
@@ -123,13 +123,13 @@ def test_a_pod_that_no_node_has_room_for_is_pending(subject: OnLab) -> None:
     (waiting,) = (pod for pod in everywhere if pod["metadata"]["name"] == f"web-{FIRST}-1")
     assert (waiting["status"]["phase"], waiting["spec"].get("nodeName")) == ("Pending", None)
     subject.cluster.uncordon("lab-02", RUN, TOKEN, SECONDS)
-    until(lambda: f"default/web-{FIRST}-1" in subject.pods(SECOND), 120, "the next node takes it")
+    until(lambda: f"default/web-{FIRST}-1" in subject.pods(SECOND), 120, "the next node runs it")
 
 
 def test_a_slow_pod_ends_as_late_as_its_kubelet_allows(subject: OnLab) -> None:
     subject.lab.fault(FIRST, pods.SLOW, 1.0)
     expected = budget(subject.pods()[subject.pod], 20).seconds
-    assert expected == 3.0, "1 s of grace, all of it the hook's, and the floor of 2 s"
+    assert expected == 3.0, "1 s of grace, all used by the hook, and the minimum of 2 s"
     began = time.monotonic()
     ending = subject.evict()
     assert ending.deletion_grace == 1

@@ -43,7 +43,7 @@ def receipt(lab: Lab, node: str) -> dict[str, str]:
 
 
 def until_receipt(lab: Lab, node: str, state: str) -> dict[str, str]:
-    until(lambda: receipt(lab, node)["state"] == state, 300, f"the receipt of {node} says {state}")
+    until(lambda: receipt(lab, node)["state"] == state, 300, f"the receipt of {node} is {state}")
     return receipt(lab, node)
 
 
@@ -141,7 +141,7 @@ def test_unhealthy_in_soak_after_the_confirm_and_healthy_after_the_revert(small:
 def test_a_soak_fault_begins_so_long_after_the_confirm_once_and_not_before() -> None:
     found = kubelet_faults.Ailments()
     found.set(kubelet_faults.SICK_IN_SOAK, "the old configuration", 0.5)
-    assert not found.strike(1e9), "nobody has confirmed"
+    assert not found.strike(1e9), "there is no confirm"
     found.confirmed(10.0)
     assert [found.strike(now) for now in (10.0, 10.49, 10.5, 11.0)] == [False, False, True, False]
 
@@ -169,7 +169,7 @@ def test_an_armed_change_is_reverted_at_boot_after_a_power_cut(small: Lab) -> No
     small.verb("lab-01", apply(small, "lab-01"))
     small.fault("lab-01", faults.DIES, lasting=86400)
     assert small.ssh("lab-01", "true").returncode == 255
-    small.fault("lab-01", faults.REBOOT, 0.1)  # which brings it back
+    small.fault("lab-01", faults.REBOOT, 0.1)  # which boots it
     small.until_state("lab-01", "running")
     assert until_receipt(small, "lab-01", "reverted")["cause"] == "boot"
     assert extra(small, "lab-01") == before

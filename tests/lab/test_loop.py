@@ -19,7 +19,7 @@ def test_a_reused_descriptor_does_not_get_events_of_the_old_one() -> None:
         loop.forget(own)
         loop.forget(other)
         quiet, _ = os.pipe()
-        os.dup2(quiet, other)  # what the next open() would do by itself
+        os.dup2(quiet, other)  # as the next open() would do
         loop.watch(other, lambda: called.append("one that has nothing to read"))
         loop.call(loop.stop)
 

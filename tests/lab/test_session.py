@@ -49,8 +49,8 @@ def test_input_that_arrives_with_its_end_during_the_check_is_not_lost() -> None:
         loop.stop()
 
     session = LabSession(loop, LateChannel(b"whole\n"), child, done, lambda: None)
-    session.touch()  # the news of something else
-    session.touch()  # and that of the input and its end
+    session.touch()  # an event for something else
+    session.touch()  # the event for the input and its end
     loop.at(loop.now() + 10, loop.stop)
     loop.run()
     child.line.close()

@@ -75,7 +75,7 @@ def site() -> Site:
     return Site()
 
 
-# -------------------------------------------------------------------------------------------------------- who is away
+# --------------------------------------------------------------------------------------------------- nodes that are away
 
 
 def test_a_node_is_away_while_it_is_armed_cordoned_or_restarting(site: Site) -> None:
@@ -89,7 +89,7 @@ def test_a_node_is_away_while_it_is_armed_cordoned_or_restarting(site: Site) -> 
     site.timeline.run(5.0)
     assert not is_away(node)
     site.arm("a-1")
-    assert is_away(node), "its kubelet is well, and it is not confirmed"
+    assert is_away(node), "its kubelet is healthy, but it is not confirmed"
 
 
 @pytest.mark.parametrize("strike", [lambda node: node.lose_power(float("inf")), lambda node: node.freeze(5.0)])
@@ -116,7 +116,7 @@ def test_a_node_frozen_past_its_guards_time_is_away_by_itself_until_it_is_change
     site.timeline.run(site.timeline.now + 3 * GUARD)
     assert (started, node.files) == ([("guard", False)], OLD)
     site.arm("a-1", tx="r1-2")
-    assert is_away(node), "what it was late for was another change's guard"
+    assert is_away(node), "it was late for the guard of another change"
 
 
 # --------------------------------------------------------------------------------------------------------------- limits

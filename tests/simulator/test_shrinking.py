@@ -50,10 +50,10 @@ def test_a_broken_law_is_shrunk_to_the_faults_that_break_it(monkeypatch: pytest.
         scenarios(most=2), lambda scenario: law_of(Play(scenario).run().broken) == "law 99",
         settings=settings(max_examples=2000, deadline=None, database=None),
     )  # fmt: skip
-    assert found.faults, "on a good day no guard fires"
+    assert found.faults, "without faults no guard fires"
     for fault in found.faults:
         without = tuple(other for other in found.faults if other is not fault)
-        assert not law_of(Play(replace(found, faults=without)).run().broken), f"{fault} has no part in it"
+        assert not law_of(Play(replace(found, faults=without)).run().broken), f"{fault} is not needed for it"
 
 
 def test_a_seed_is_reported_with_the_relevant_faults_only(monkeypatch: pytest.MonkeyPatch) -> None:

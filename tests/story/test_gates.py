@@ -83,7 +83,7 @@ def test_an_unusable_api_stops_a_run_before_it_starts(few: Site, fault: str, sai
     assert code == 2
     assert said.replace("KUBECONFIG", str(few.lab / "kubeconfig")) in out
     planned = few.rollout("plan", "--cluster", "small", "--limit", ",".join(FEW))
-    assert planned.code == 2, "not found out on the night"
+    assert planned.code == 2, "it is detected before the night of the run"
     assert said.replace("KUBECONFIG", str(few.lab / "kubeconfig")) in planned.err
     assert not any(few.is_new(name) for name in FEW)
     few.fault("api", "--clear")
@@ -215,4 +215,4 @@ def test_a_silence_is_set_for_each_wave_and_lifted_at_the_end(few: Site) -> None
     assert silenced == ["(?:small-001)", "(?:small-0(?:0[23]|6[1-3]))"]
     lifted = [Path(request.path).name for request in seen if request.method == "DELETE"]
     assert len(lifted) == 2
-    assert [request.method for request in seen[-3:]] == ["DELETE", "DELETE", "GET"], "and whether any was forgotten"
+    assert [request.method for request in seen[-3:]] == ["DELETE", "DELETE", "GET"], "and silences that were not journaled"

@@ -104,14 +104,14 @@ def test_nodes_of_a_dead_controller_revert_themselves(few: Site) -> None:
 
     The node's output is garbage from the change on: however late the controller is killed, it has confirmed nothing.
     """
-    policy(few, "guard: 60s", "guard: 10s")  # it is waited for
+    policy(few, "guard: 60s", "guard: 10s")  # the test waits for it
     before = few.everything("small-001", "small-061")
     few.fault("small-001", "garbage-output", "--at", "apply")
     with begun(fresh(few), "apply", "--cluster", "small", "--limit", "small-001,small-061", "--yes") as process:
         until(lambda: "=5m" in few.flags("small-001"), PATIENCE, "the canary is changed")
         process.kill()
         process.wait()
-    until(lambda: few.everything("small-001", "small-061") == before, PATIENCE, "the guard gives the files back")
+    until(lambda: few.everything("small-001", "small-061") == before, PATIENCE, "the guard restores the files")
     few.fault("small-001", "--clear")
     resumed = few.rollout("resume", "--yes")
     assert resumed.code == 0, resumed.out + resumed.err

@@ -74,7 +74,7 @@ def test_an_empty_database_has_no_run_and_reading_it_creates_no_table(
     assert f"the journal in {place} holds no run yet" in capsys.readouterr().err
     tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'"
     assert server.query(tables, name_of(place)) == [(0,)]
-    assert list(tmp_path.iterdir()) == [], "nor a folder here"
+    assert list(tmp_path.iterdir()) == [], "no folder was created either"
 
 
 @pytest.mark.process

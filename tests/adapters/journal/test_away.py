@@ -80,7 +80,7 @@ def test_an_event_with_a_cut_commit_is_neither_lost_nor_duplicated(far: SqlJourn
     written(far, "b", "c")  # the server may still be at work on the cut commit
     assert far.events("r1") == ("a", "b", "c")
     far.append("r1", ["c"])
-    assert far.events("r1") == ("a", "b", "c", "c"), "the same words once more are another event"
+    assert far.events("r1") == ("a", "b", "c", "c"), "the same text again is another event"
 
 
 def test_a_commit_that_completes_after_the_check_is_checked_again(far: SqlJournal, server: Server) -> None:
@@ -108,7 +108,7 @@ def test_one_fault_cuts_before_the_commit_and_one_after_it(far: SqlJournal, way:
         way.fault = fault
         away(far, "b")
         left = f"SELECT 1 FROM pg_stat_activity WHERE datname = '{database}' AND application_name = 'rollout'"  # noqa: S608
-        until(partial(no_row, server, left), PATIENCE, "the server's own end of the connection is over")
+        until(partial(no_row, server, left), PATIENCE, "the server has closed its side of the connection")
         assert server.query("SELECT count(*) FROM events", database) == [(there,)]
 
 
@@ -135,7 +135,7 @@ def test_a_crashed_server_is_unreachable_and_has_lost_nothing_afterwards(far: Sq
             far.renew("rno", "r1")
         with pytest.raises(StateError, match="cannot be read") as unread:
             far.requests("r1", 0)
-        assert unread.value.reference == "journal-away", "who listens for words goes on listening"
+        assert unread.value.reference == "journal-away", "a controller that waits for requests continues to wait"
     finally:
         server.start()
     far.append("r1", ["b"])
@@ -150,7 +150,7 @@ def test_a_network_that_drops_everything_is_reported(
         brief.setattr(postgres, "ANSWER_SECONDS", 1.0)
         brief.setattr(postgres, "CONNECT_SECONDS", 2)
         way.fault = Fault.SILENT
-        assert "timeout" in away(far, "b"), "what is asked on the old connection gets no answer, and no new one is made"
+        assert "timeout" in away(far, "b"), "the old connection does not answer, and no new one can be made"
         assert "timeout" in away(far, "b")
     way.heal()
     far.append("r1", ["b"])

@@ -165,7 +165,7 @@ def test_a_write_that_fails_is_an_error_and_leaves_nothing(journal: SqlJournal) 
 @pytest.mark.process
 def test_a_lease_has_one_holder(journal: SqlJournal, place: Place) -> None:
     journal.acquire("rno", "r1")
-    journal.acquire("rno", "r1")  # one's own may be taken again
+    journal.acquire("rno", "r1")  # a process may take its own lease again
     other = elsewhere(place, "journal.acquire('rno', 'r2')")
     assert "run r1 holds rno" in other.stderr
     journal.renew("rno", "r1")
@@ -195,7 +195,7 @@ def test_a_lease_of_a_zombie_process_is_free_at_once(journal: SqlJournal, place:
         assert alive is not None
         assert alive.alive
         process.kill()
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # until it is dead, and leaves it as it is
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # waits for its death and leaves it a zombie
         assert Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
         dead = journal.holder("rno")
         assert dead is not None
@@ -336,13 +336,13 @@ def test_a_restored_journal_names_the_file_to_move_away_and_works_without_it(
             restored.events("r1")
         assert raised.value.reference == "journal-broken"
         assert f"was the journal restored from a backup? Then move {file} away" in str(raised.value)
-        assert "`rollout rollback --cluster C --emergency`" in str(raised.value), "nobody restored it: do not trust it"
+        assert "`rollout rollback --cluster C --emergency`" in str(raised.value), "if it was not restored, do not trust it"
         file.rename(tmp_path / "r1.before-restore")
         assert restored.events("r1") == ("a", "b")
         restored.acquire("rno", "r1")
         restored.append("r1", ("d",))
         assert restored.events("r1") == ("a", "b", "d")
-        assert json.loads(file.read_text())[0] == 3, "its head is kept again"
+        assert json.loads(file.read_text())[0] == 3, "its head is written again"
 
 
 def test_a_head_of_another_chain_is_reported_with_its_file(place: Place, tmp_path: Path, change: Change) -> None:

@@ -72,7 +72,7 @@ def test_exactly_one_of_many_concurrent_processes_gets_a_lease(
     finally:
         for one in controllers:
             one.communicate("\n", timeout=PATIENCE)
-    assert Counter(taken) == Counter(range(CLUSTERS)), "each lease was taken, and by one only"
+    assert Counter(taken) == Counter(range(CLUSTERS)), "each lease was taken by exactly one process"
 
 
 def test_many_processes_can_create_a_journal_at_once(place: Place) -> None:

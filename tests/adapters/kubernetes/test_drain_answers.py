@@ -181,7 +181,7 @@ def test_exactly_this_pod_is_evicted_with_its_own_grace_period(stack: ExitStack,
             "deleteOptions": {"preconditions": {"uid": "0123"}},
         }
     ]  # fmt: skip
-    assert [seen.path for seen in found.server.seen if seen.method == "GET"] == ["/api/v1"], "discovery is asked once"
+    assert [seen.path for seen in found.server.seen if seen.method == "GET"] == ["/api/v1"], "discovery is requested once"
 
 
 BUDGET = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 2"}]}

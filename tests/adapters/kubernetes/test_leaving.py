@@ -63,7 +63,7 @@ def test_any_invalid_value_at_any_place_of_a_pod(place: tuple[Any, ...], lie: An
 
 @given(lies)
 def test_any_invalid_value_instead_of_a_pod(lie: Any) -> None:
-    assert read(lie) is None, "there is none without a name and a uid"
+    assert read(lie) is None, "a pod needs a name and a uid"
 
 
 def read(document: Any) -> LeavingPod | None:

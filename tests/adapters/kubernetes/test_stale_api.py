@@ -168,7 +168,7 @@ def test_an_older_lease_from_a_server_that_is_behind_is_no_renewal(api: Api, clu
     api.renewed, api.lease_at = EARLIER, 100
     assert gate.now()[0] is UNKNOWN
     api.renewed, api.lease_at = LATER, 150
-    assert gate.now()[0] is UNKNOWN, "there and back is no renewal either"
+    assert gate.now()[0] is UNKNOWN, "a change back and forth is no renewal either"
 
 
 def test_ready_by_an_old_heartbeat_is_not_enough(api: Api, cluster: KubernetesCluster) -> None:
@@ -213,7 +213,7 @@ def test_errors_of_the_api_server_in_the_soak_pass_no_gate_and_fail_none(
     api.status, api.body = status, body
     assert gate.now()[0] is UNKNOWN
     api.status, api.body = 200, good
-    assert gate.now()[0] is PASSED, "and is heard when it is back"
+    assert gate.now()[0] is PASSED, "and its answers count again when it is back"
 
 
 @pytest.mark.parametrize("ready", ["False", "Unknown", ""])

@@ -344,7 +344,7 @@ def test_a_hanging_bastion_costs_all_of_its_nodes_one_wait(
             answers = list(pool.map(lambda n: nodes.run(target(f"n{n}"), TRUE), range(12)))
         assert {refused(answer) for answer in answers} == {"bastion-unreachable"}
         assert refused(nodes.run(target("n-late"), TRUE)) == "bastion-unreachable"
-        assert hung.count == 1, "all of them have waited for one connection, and who came late for none"
+        assert hung.count == 1, "all of them waited for one connection, and later nodes for none"
 
 
 def test_handshakes_through_one_bastion_are_limited_and_do_not_delay_others(
@@ -356,7 +356,7 @@ def test_handshakes_through_one_bastion_are_limited_and_do_not_delay_others(
     nodes = make_nodes(config, limits=patient(handshakes=4, bastion_handshakes=2))
     with scripted(scripts.hang_after_banner) as hung, ThreadPoolExecutor(8) as pool:
         stuck = [pool.submit(nodes.run, target(f"n{n}", port=hung.port), TRUE) for n in range(6)]
-        until(lambda: hung.count == 6, 60, "all of them have a banner and nothing more")
+        until(lambda: hung.count == 6, 60, "all of them have received only a banner")
         assert nodes.run(target("n-b1-1"), TRUE).status == 0
         assert not any(job.done() for job in stuck)
         nodes.close()

@@ -191,8 +191,8 @@ def test_the_password_is_in_no_process_list_and_no_environment(server: Sshd, use
     with every_process() as seen, knowing(server) as nodes, ThreadPoolExecutor(1) as pool:
         with lasting(tmp_path) as while_we_look:
             command = pool.submit(nodes.run, target(), as_root(f"touch {begun}; {while_we_look}"))
-            until(begun.exists, 120, "sudo has let it begin")
-            until(lambda: any(b"rollout %%" in line for line in tuple(seen)), 120, "sudo was looked at")
+            until(begun.exists, 120, "sudo has started it")
+            until(lambda: any(b"rollout %%" in line for line in tuple(seen)), 120, "the process of sudo was found")
         assert command.result().status == 0
     assert not any(PASSWORD.encode() in line for line in seen)
 

@@ -220,7 +220,7 @@ def test_finishing_an_early_wave_leaves_later_passed_waves_unchanged() -> None:
     assert (end.ending, end.nodes["a-1"].state) == (Ending.DONE, NodeState.CONFIRMED)
     assert play.judged[judged:] == [0, 0, 0], "the last wave is not soaked again"
     assert set(play.baselines[judged:]) == {"before 1"}, "a later baseline would include its own damage"
-    assert not [ask for ask in play.asked[asked:] if ask.verb is Verb.REVERT], "what the fleet has is not rehearsed"
+    assert not [ask for ask in play.asked[asked:] if ask.verb is Verb.REVERT], "a change that the fleet already has is not rehearsed"
 
 
 def test_a_hold_survives_that_an_earlier_wave_is_finished_first() -> None:
@@ -232,7 +232,7 @@ def test_a_hold_survives_that_an_earlier_wave_is_finished_first() -> None:
     play.reconnect("a-1")
     play.crash_and_resume()
     proceed(play)
-    assert play.go_on().ending is Ending.DONE, "one request is enough"
+    assert play.go_on().ending is Ending.DONE, "one request suffices"
 
 
 def test_a_wave_that_holds_does_so_when_no_node_of_it_was_confirmed() -> None:

@@ -355,11 +355,11 @@ def test_a_node_that_was_reverting_when_the_controller_died_and_never_answers_is
     assert end.nodes["a-1"].owed
     assert not end.nodes["a-1"].accepted, "we may have caused it: it reduces the limits"
     waited = end.nodes["a-1"].since - resumed - end.order.guard
-    assert 60.0 <= waited < 60.0 + CONNECT_SECONDS + 5.0, "until the first read after its time came to nothing"
+    assert 60.0 <= waited < 60.0 + CONNECT_SECONDS + 5.0, "until the first read after its time failed"
     play.crash_and_resume()
     resumed = play.now
     assert play.go_on().nodes["a-1"].accepted
-    assert play.now - resumed < CONNECT_SECONDS + 5.0, "a node that was given up holds up no other node again"
+    assert play.now - resumed < CONNECT_SECONDS + 5.0, "a node that was given up delays no other node"
 
 
 @pytest.mark.parametrize("word", ["fenced", "claimed"])

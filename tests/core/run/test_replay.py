@@ -46,7 +46,7 @@ def test_an_answer_made_before_a_tick_that_changed_nothing_gets_the_ticks_time()
     assert written is not None
     assert written.at == 10.5
     assert step(state, written) == step(ticked, written)
-    assert step(state, answer) != step(ticked, answer), "what this is for"
+    assert step(state, answer) != step(ticked, answer), "the subject of this test"
 
 
 def test_an_answer_to_a_closed_question_is_not_journaled() -> None:
