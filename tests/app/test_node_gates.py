@@ -89,7 +89,7 @@ def test_a_node_that_was_not_ready_before_is_not_touched_and_has_a_reason() -> N
     assert (raised.value.reference, raised.value.message) == ("not-ready-before", said)
 
 
-def test_a_node_whose_baseline_cannot_be_taken_is_not_touched() -> None:
+def test_a_node_without_a_baseline_is_not_touched() -> None:
     made = asked(AWAY)
     with pytest.raises(UntouchableError) as raised:
         made.before()

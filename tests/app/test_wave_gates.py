@@ -439,7 +439,7 @@ def of_nodes(**values: float) -> Samples:
 
 
 @pytest.mark.parametrize("gate", [metric(BELOW_TEN), metric(COMPARED)], ids=["threshold", "control"])
-def test_a_node_whose_series_vanish_after_its_change_is_unknown(gate: Gate) -> None:
+def test_a_node_with_series_that_vanish_after_its_change_is_unknown(gate: Gate) -> None:
     around = Around(metrics=lambda _query: of_nodes(n1=1.0, n2=1.0))
     baseline = Asked(around, (gate,)).open().baseline
     assert one(around, gate, baseline)[0] is PASS

@@ -19,7 +19,7 @@ BESIDE = {"beside.1": {"beside.1", "new.1"}, "beside.2": {"beside.2", "new.2"}}
 
 class Harm(StrEnum):
     LOST = "lost"  # neither old nor new, or another kubelet than these files'
-    UNTRUE = "untrue"  # the journal, the receipt and the node do not say the same
+    UNTRUE = "untrue"  # the journal, the receipt and the node do not match
     LIMIT = "limit"
     LEFT = "left"
     BROKEN = "broken"  # the run itself did not end as it should

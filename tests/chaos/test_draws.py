@@ -54,7 +54,7 @@ def test_a_run_of_ten_has_the_default_guard_and_a_run_of_twenty_many_nodes_and_e
     assert max(number for each in many for number in each.struck) == MANY_NODES - 1
 
 
-def test_only_nodes_whose_unit_can_be_masked_are() -> None:
+def test_only_nodes_with_a_unit_that_can_be_masked_are_masked() -> None:
     assert {number % 2 for each in MANY if each.kind in BY_SYSTEMD for number in each.struck} == {0}
 
 

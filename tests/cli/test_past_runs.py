@@ -34,7 +34,7 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlJournal:
 
 
 def write(journal: SqlJournal, header: RunHeader, summary: RunSummary | None, rules: int | None = RULES - 1) -> None:
-    """A run whose events a version with these rules wrote."""
+    """A run with events that a version with these rules wrote."""
     order = json.loads(encode_order(PLAY.order)) | {"run": header.run, "rules": rules}
     text = json.dumps({name: value for name, value in order.items() if value is not None})
     journal.acquire(PLAN.cluster, header.run)

@@ -26,7 +26,7 @@ def test_every_row_of_what_a_node_may_try_names_its_test() -> None:
         assert any(name in row for name in NAMED), row
 
 
-def test_every_row_of_who_is_there_names_its_test() -> None:
+def test_every_row_of_the_attackers_names_its_test() -> None:
     """Except for attackers with all rights, and for rows that refer to another section."""
     for part, free in (
         ("## Who is there", "| root of a node |"),

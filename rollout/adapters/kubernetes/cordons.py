@@ -96,7 +96,7 @@ def _whose(node: Json, run: str, counter: int | None) -> Cordon:
 
 
 def _is_newer(found: int, ours: int) -> bool:
-    """An impossible counter counts as none: otherwise anyone who may write the Node could keep its cordon for good."""
+    """An impossible counter counts as none. Otherwise every writer of the Node could keep its cordon for good."""
     return found > ours and not is_beyond_belief(found, ours)
 
 

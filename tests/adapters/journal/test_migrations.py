@@ -230,7 +230,7 @@ def test_checking_for_a_journal_creates_none(place: Place) -> None:
     assert is_there(place)
 
 
-# ------------------------------------------------------------------------------------------------------ what it costs
+# ------------------------------------------------------------------------------------------------------ costs of imports
 
 
 @pytest.mark.process

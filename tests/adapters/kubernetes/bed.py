@@ -47,7 +47,7 @@ class Bed:
             self.proxy = f"http://127.0.0.1:{door.server_address[1]}"
         self._make("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
 
-    # What is asked.
+    # Requests of the client.
 
     def kubeconfig(self, token: str = READER) -> Path:
         path = self._folder / f"{token}.kubeconfig"
@@ -86,7 +86,7 @@ class Bed:
             text = ",\n".join(json.dumps(entry, sort_keys=True) for entry in self._talk)
             (RECORDED / f"{self._name}.json").write_text(f"[\n{text}\n]\n")
 
-    # What there is.
+    # Objects on the server.
 
     def has_node(self, ready: str = "True", reason: str = "KubeletReady", message: str = "ok") -> None:
         self._make("POST", "/api/v1/nodes", {"metadata": {"name": self.node, "labels": {"rack": "r1"}}})

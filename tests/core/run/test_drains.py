@@ -275,7 +275,7 @@ def test_an_empty_node_that_pulls_keeps_its_place_and_goes_once_it_has_ended() -
     as_found(game)
 
 
-def test_an_empty_node_whose_pulls_never_end_is_left_alone_and_uncordoned() -> None:
+def test_an_empty_node_with_pulls_that_never_end_is_left_alone_and_uncordoned() -> None:
     game = play(pulls=PullsInFlight(30.0, Busy.SKIP))
     game.pull("a-1", ("redis",))
     end = game.run()

@@ -509,7 +509,7 @@ def test_a_node_lost_before_its_wave_began_counts_before_any_node_of_it_is_relea
     assert {ask.node for ask in play.asked if ask.verb is Verb.APPLY} == {"a-1"}
 
 
-def test_a_controller_whose_clock_is_behind_takes_over_at_once() -> None:
+def test_a_controller_with_a_clock_that_is_behind_takes_over_at_once() -> None:
     play = Play(make_order({"a": 10}))
     play.set_clock(100_000.0)
     play.run(until=lambda s: NodeState.CONFIRMED in states(s))
