@@ -25,7 +25,7 @@ from rollout.core.run.state import Ending, NodeState, RunState
 WAITS = (5.0, 10.0, 20.0, 40.0, 60.0)
 """Seconds between two tries of nodes with a pending recovery: longer after each try without an answer."""
 
-CUT = "stopped before its revert was confirmed"
+CUT = "stopped before its revert was seen"
 
 _AWAY = frozenset({NodeState.UNREACHABLE, NodeState.UNKNOWN})
 

@@ -90,7 +90,7 @@ class Session:
         return load_cluster(self.files(), self.sources(), cluster, self.kubeconfig)
 
     def inventory_or_remembered(self, cluster: str) -> Inventory:
-        """The same for commands that must work without the API server. If it is down, the nodes of its last answer."""
+        """The same for commands that must work without the API server: if it fails, the nodes of its last answer."""
         from rollout.adapters.remembered_nodes import RecallingSources
         from rollout.app.load import load_cluster
 
@@ -124,7 +124,7 @@ class Session:
             raise StateError("journal-unusable", f"{self.place}: {exc.strerror}") from exc
 
     def past(self) -> Journal:
-        """For reading only: creates no journal."""
+        """The journal, or one without runs if there is none: creates no journal."""
         from rollout.adapters.journal import is_there
 
         return self.journal() if is_there(self.place) else NoJournal()
