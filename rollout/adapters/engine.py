@@ -29,7 +29,7 @@ class ThreadEngine:
     def _do(self, worker: Worker, command: Command) -> None:
         try:
             self._answers.put(worker(command))
-        except BaseException as exc:  # noqa: BLE001 - carried to the loop, which raises it
+        except BaseException as exc:  # noqa: BLE001 - passed to the loop, which raises it
             self._answers.put(exc)
 
     def collect(self, timeout: float) -> tuple[Event, ...]:

@@ -242,7 +242,7 @@ def without_journal(why: StateError) -> Journal:
 
 
 def _say(words: str) -> None:
-    print(printable(words, 500), file=sys.stderr)  # noqa: T201 - for people, while it happens
+    print(printable(words, 500), file=sys.stderr)  # noqa: T201 - printed at once, for people
 
 
 def operator() -> str:

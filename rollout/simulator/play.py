@@ -117,7 +117,7 @@ class Play:
             self._play()
         except LawBrokenError as error:
             law = str(error)
-        except Exception as error:  # noqa: BLE001 - whatever the machine raises is a law broken
+        except Exception as error:  # noqa: BLE001 - any exception of the machine is a broken law
             law = f"the run raised {type(error).__name__}: {error}"
         if law:
             self.tell("law", law)

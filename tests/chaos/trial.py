@@ -55,7 +55,7 @@ def trial(site: Site, draw: Draw) -> Result:
         try:
             found = _disturbed(site, draw, fault, watch, result)
             found += _judged(site, draw, fault, result)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the run is no success, and the others go on
+        except Exception as error:  # noqa: BLE001 - any exception is a finding of this run, and the other runs continue
             found = (Finding(Harm.BROKEN, "run", f"{type(error).__name__}: {error}"),)
     if not found:
         found = _taken_back(site, draw, fault)

@@ -46,5 +46,5 @@ class DyingJournal(SqlJournal):
         at_write("before")
 
 
-setattr(journal, "SqlJournal", DyingJournal)  # noqa: B010 - the composition root takes it from there
+setattr(journal, "SqlJournal", DyingJournal)  # noqa: B010 - the composition root uses it from there
 main()

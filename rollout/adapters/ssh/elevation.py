@@ -1,7 +1,7 @@
 """A command's dialogue with sudo: when to send the password, when the input, and when neither.
 
-Wrong passwords lock accounts. So no node gets a password that it refused before. Until some node has accepted it, at
-most two nodes get it: a password that both refuse is sent to no other node.
+Wrong passwords lock accounts. So no node gets a password that it rejected before. Until some node has accepted it, at
+most two nodes get it: a password that both reject is sent to no other node.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Elevation:
     def next(self, stderr: bytes) -> bytes:
         """The password, when it is due, else nothing; ``through``: the command waits for its own input.
 
-        Raises ``RemoteError`` when sudo refuses it.
+        Raises ``RemoteError`` when sudo rejects it.
         """
         said = sudo.heard(stderr, self._nonce)
         self._settle(said)

@@ -80,7 +80,7 @@ def _open_channel(transport: Transport, deadline: Deadline) -> Channel:
         return transport.open_session(timeout=deadline.left())
     except ChannelException as error:
         raise SessionRefusedError("no-channel", translate(error).message) from None
-    except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met in what the node sent
+    except Exception as error:  # noqa: BLE001 - paramiko raises any exception of its thread here, caused by the node's data
         if not deadline.left():
             raise RemoteError("no-channel", "the node did not open a session in time") from None
         raise RemoteError(
@@ -125,7 +125,7 @@ class SshSession:
             return self._answer(None, error.reference, error.message)
         except (OSError, EOFError) as error:
             return self._answer(None, "connection-lost", translate(error).message)
-        except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met in what the node sent
+        except Exception as error:  # noqa: BLE001 - paramiko raises any exception of its thread here, caused by the node's data
             return self._answer(None, "no-channel", f"the node refused the command: {printable(str(error))}")
         finally:
             if self._elevation:

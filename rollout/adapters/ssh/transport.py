@@ -74,7 +74,7 @@ class Outlet:
     def _send_all(self) -> None:
         try:
             while (message := self._next()) is not None:
-                self._transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001 - what Channel calls
+                self._transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001 - Channel calls it
         except BaseException:
             with self._lock:  # a message is missing: no later message may be sent
                 self._closed, self._sending = True, False

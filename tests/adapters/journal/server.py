@@ -35,7 +35,7 @@ def programs() -> Path | None:
 class Server:
     """A running cluster. ``database()`` creates a database and returns its URL over the socket."""
 
-    def __init__(self, folder: Path, bin: Path) -> None:  # noqa: A002 - what it is called everywhere
+    def __init__(self, folder: Path, bin: Path) -> None:  # noqa: A002 - its usual name
         self.folder = folder
         self._bin = bin
         self._made = 0

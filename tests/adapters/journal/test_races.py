@@ -103,7 +103,7 @@ def test_a_takeover_of_a_lease_waits_for_a_write_in_progress_and_no_write_follow
     old.begin(header())
     old.acquire("rno", "r1")
     server.query("UPDATE leases SET heartbeat = heartbeat - 60", name_of(place))
-    old._leases.me, mine = "ops-1:b.2:2:2", old._leases.me  # noqa: SLF001 - and of a machine that is not this one
+    old._leases.me, mine = "ops-1:b.2:2:2", old._leases.me  # noqa: SLF001 - as a process of another machine
     server.query(f"UPDATE leases SET owner = 'ops-1:b.2:2:2' WHERE owner = '{mine}'", name_of(place))  # noqa: S608
     taken = threading.Event()
 

@@ -19,7 +19,7 @@ from rollout.errors import AwayError, InputError, RemoteError
 from tests.adapters.web import Reply, Web, nobody, web
 from tests.controllers import until
 
-SECRET = "s3cret-t0ken"  # noqa: S105 - what must not be seen
+SECRET = "s3cret-t0ken"  # noqa: S105 - must never be shown
 OK = Reply(body=b'{"kind": "Status"}')
 
 
@@ -286,7 +286,7 @@ def test_an_unverified_server_gets_no_token(stack: ExitStack, tmp_path: Path) ->
     context.load_cert_chain(pair)
     server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign] # the handshake that ends is what this is about
+    server.handle_error = lambda *_: None  # type: ignore[method-assign] # the test is about the end of the handshake
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     stack.callback(server.server_close)

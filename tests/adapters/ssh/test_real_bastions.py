@@ -37,7 +37,7 @@ SMALL = "MaxSessions 0\nMaxStartups 2:100:2\n"
 @pytest.fixture
 def _unlucky(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sending thread is interrupted here, as on a busy machine, and others send meanwhile."""
-    send = Transport._send_user_message  # type: ignore[attr-defined]  # noqa: SLF001 - between paramiko's look and its sending
+    send = Transport._send_user_message  # type: ignore[attr-defined]  # noqa: SLF001 - between paramiko's check and its send
 
     def late(self: Transport, message: Message) -> None:
         if message.asbytes()[0] == MSG_CHANNEL_DATA:
