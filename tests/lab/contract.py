@@ -151,7 +151,7 @@ def _is_restarted_while_it_waits(node: Subject) -> int:
     return int(said(node, f"while {_WAITS}; do :; done; until {_WAITS}; do :; done; {restart}"))
 
 
-def show_prints_in_an_order_of_its_own(node: Subject) -> None:
+def show_prints_in_its_own_order(node: Subject) -> None:
     lines = said(
         node,
         "systemctl show -p NeedDaemonReload -p DropInPaths -p ActiveState -p LoadState -p EnvironmentFiles -p NRestarts"
@@ -210,7 +210,7 @@ def an_empty_config_is_fatal(node: Subject) -> None:
         until(lambda: shown(node, "SubState") == "auto-restart", PATIENCE, "it waits for its next start")
 
 
-def a_missing_environment_file_is_nothing(node: Subject) -> None:
+def a_missing_optional_environment_file_is_no_error(node: Subject) -> None:
     before = node.read(ENVIRONMENT)
     node.write(ENVIRONMENT, None)
     try:
@@ -392,7 +392,7 @@ def a_change_is_verified_and_forgotten(node: Subject) -> None:
     assert (found.expected, found.receipts, found.token) == ((), (), Token())
 
 
-def drift_is_told_and_whether_the_running_kubelet_is_older(node: Subject) -> None:
+def drift_is_reported_and_whether_the_running_kubelet_is_older(node: Subject) -> None:
     with _ours(node):
         _applied(node, "c1", b"KUBELET_EXTRA_ARGS=--v=3\n")
         started = time.monotonic()
@@ -414,12 +414,12 @@ CASES: tuple[Callable[[Subject], None], ...] = (
     restart_returns_0_for_a_crash_loop,
     the_counter_survives_a_restart_out_of_a_crash_loop,
     a_stop_out_of_a_crash_loop_ends_it,
-    show_prints_in_an_order_of_its_own,
+    show_prints_in_its_own_order,
     a_restart_out_of_a_crash_loop_heals,
     an_unknown_field_is_lenient,
     a_wrong_type_is_fatal,
     an_empty_config_is_fatal,
-    a_missing_environment_file_is_nothing,
+    a_missing_optional_environment_file_is_no_error,
     an_environment_file_is_split_at_blanks,
     a_changed_unit_needs_daemon_reload,
     stop_and_start,
@@ -430,5 +430,5 @@ CASES: tuple[Callable[[Subject], None], ...] = (
     a_timer_can_be_stopped,
     a_timer_is_not_made_twice,
     a_change_is_verified_and_forgotten,
-    drift_is_told_and_whether_the_running_kubelet_is_older,
+    drift_is_reported_and_whether_the_running_kubelet_is_older,
 )
