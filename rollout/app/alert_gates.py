@@ -33,12 +33,12 @@ class AlertGate:
         """The baseline includes silenced alerts: the end of a silence during the run must not look like a new alert."""
         query = self.query
         known = self.asking.answer(partial(self.asking.backends.alerts.known, query.url, query.matchers), self.timeout)
-        return Verdict.PASS, f"{len(known)} fire already", sorted({alert.fingerprint for alert in known})
+        return Verdict.PASS, f"{len(known)} already firing", sorted({alert.fingerprint for alert in known})
 
     def now(self, command: JudgeWave, before: Any) -> Judged:  # noqa: ARG002
         """In a round of the soak; ``before`` is the baseline."""
         if not isinstance(before, list):
-            return Verdict.UNKNOWN, "which alerts fired before the wave is not known"
+            return Verdict.UNKNOWN, "it is unknown which alerts fired before the wave"
         query = self.query
         firing = self.asking.answer(
             partial(self.asking.backends.alerts.firing, query.url, query.matchers), self.timeout
@@ -67,8 +67,7 @@ class RunSilences:
     def lift(self, silences: Sequence[str]) -> tuple[str, ...]:
         """End them. An expired silence is fine. Each that cannot be ended is returned with the reason; it expires.
 
-        A controller that died after it had set a silence, but before that was journaled, has left a silence that is
-        found only by its comment.
+        A controller may have died between setting a silence and journaling it. Such a silence is found by its comment.
         """
         left = list(self._lifted(silences))
         left += self._lifted([found for found in self._forgotten(silences) if found not in silences])
@@ -80,7 +79,7 @@ class RunSilences:
             try:
                 self.asking.answer(partial(self.asking.backends.alerts.lift, url, identity), LIFT_SECONDS)
             except RemoteError as error:
-                yield f"silence {identity} could not be ended, it ends by itself: {error.message}"
+                yield f"silence {identity} could not be ended and will expire: {error.message}"
 
     def _forgotten(self, known: Sequence[str]) -> list[str]:
         """Silences of this run that were not journaled. If they cannot be listed, they expire by themselves."""

@@ -1,9 +1,9 @@
-"""The gate that asks Prometheus: every sample is within its bounds, no node's samples are gone, no kind is worse than its control.
+"""The gate that asks Prometheus: samples within bounds, no node without samples, no kind worse than its control group.
 
 The baseline is taken before the wave. It contains the nodes that had samples, and each kind's samples. A kind is a
-change group. Nodes of two kinds measure differently, and a canary is one node of each kind: a median over all of them
-would hide a kind that became unhealthy. Each kind is queried by its nodes' names. A query for ``$nodes`` whose
-samples name none of them is UNKNOWN: it may add up fewer nodes than were requested.
+change group. Nodes of two kinds measure differently, and a canary is one node of each kind. A median over all of them
+would hide a kind that became unhealthy. Each kind is queried by its nodes' names. The answer to a query for
+``$nodes`` is UNKNOWN if its samples name none of them: it may add up fewer nodes than were requested.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MetricGate:
         query = self.query
         past = _Past.read(before)
         if past is None:
-            return Verdict.UNKNOWN, "which nodes had samples before the wave is not known"
+            return Verdict.UNKNOWN, "it is unknown which nodes had samples before the wave"
         answer = self._query(command.touched)
         verdict, said = judge_samples(query, answer)
         if verdict is not Verdict.PASS:

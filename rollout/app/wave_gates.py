@@ -156,7 +156,7 @@ def evidence(readings: Sequence[Reading]) -> str:
 
 
 def _unanswered(error: RemoteError) -> Judged:
-    return Verdict.UNKNOWN, printable(f"could not be asked: {error.message} [{error.reference}]", 400)
+    return Verdict.UNKNOWN, printable(f"request failed: {error.message} [{error.reference}]", 400)
 
 
 def _baseline(text: str) -> Mapping[str, Any]:

@@ -110,7 +110,7 @@ def _check_rights(ask: Callable[[], tuple[str, ...]], kubeconfig: str, what: str
     try:
         missing = ask()
     except RemoteError as error:
-        message = f"nothing was touched: the API server of {kubeconfig} cannot be asked: {error.message}"
+        message = f"nothing was touched: the request to the API server of {kubeconfig} failed: {error.message}"
         raise UsageError(f"api-{error.reference}", message, hint=error.hint) from None
     if missing:
         message = f"nothing was touched: {kubeconfig} lacks the right to {', '.join(missing)}"

@@ -61,7 +61,7 @@ class Session:
     output: str
     reason: str = ""
     sudo_password: Secret | None = None
-    kubeconfig: str = ""  # instead of the inventory's
+    kubeconfig: str = ""  # overrides the inventory's, if that names one
     shared: PostgresUrl | None = None  # the journal, instead of a file in ``state``
 
     @cached_property
@@ -90,7 +90,7 @@ class Session:
         return load_cluster(self.files(), self.sources(), cluster, self.kubeconfig)
 
     def inventory_or_remembered(self, cluster: str) -> Inventory:
-        """The same for commands that must work without the API server. If it is down, the nodes of its last answer."""
+        """The same for commands that must work without the API server: if it fails, the nodes of its last answer."""
         from rollout.adapters.remembered_nodes import RecallingSources
         from rollout.app.load import load_cluster
 
@@ -124,7 +124,7 @@ class Session:
             raise StateError("journal-unusable", f"{self.place}: {exc.strerror}") from exc
 
     def past(self) -> Journal:
-        """For reading only: creates no journal."""
+        """The journal, or one without runs if there is none: creates no journal."""
         from rollout.adapters.journal import is_there
 
         return self.journal() if is_there(self.place) else NoJournal()
@@ -242,11 +242,11 @@ def without_journal(why: StateError) -> Journal:
 
 
 def _say(words: str) -> None:
-    print(printable(words, 500), file=sys.stderr)  # noqa: T201 - for people, while it happens
+    print(printable(words, 500), file=sys.stderr)  # noqa: T201 - printed at once, for people
 
 
 def operator() -> str:
-    """Who does this and from where, for the journal."""
+    """The user who runs this command and the machine, for the journal."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 

@@ -1,7 +1,8 @@
 """A container runtime's start as a function: command line and files in; journal lines and outcome out.
 
-The same errors end it as the real one: a file that cannot be parsed, a value of a wrong type, an unknown flag or
-directive of dockerd. A containerd with an invalid value for its CRI plugin continues without the plugin; here it continues.
+It exits with the same errors as the real one. These are a file that cannot be parsed, a value of a wrong type, and an
+unknown flag or directive of dockerd. A real containerd with an invalid value for its CRI plugin continues without the plugin; here it
+just continues.
 """
 
 from __future__ import annotations

@@ -226,9 +226,9 @@ class Controller:
         fleet, now = self.room.fleet, self.now()
         match command:
             case OpenWave():
-                return WaveOpened(now, command.wave, fleet.verdict("", before=True), "as told")
+                return WaveOpened(now, command.wave, fleet.verdict("", before=True), "set by the scenario")
             case JudgeWave():
-                return WaveJudged(now, command.wave, fleet.verdict(""), "as told")
+                return WaveJudged(now, command.wave, fleet.verdict(""), "set by the scenario")
             case LiftSilences():
                 return SilencesLifted(now)
 

@@ -88,7 +88,7 @@ class Site:
         return start_apply(SMALL, WAY, self.tools())
 
     def killed(self, node: str, verb: Verb) -> RunState:
-        """A run whose controller was killed, as its journal has it."""
+        """A run with a killed controller, from its journal."""
         self.dies_at = (node, verb)
         try:
             self.apply()

@@ -62,7 +62,7 @@ def test_an_impossible_event_in_the_journal_is_a_state_error(
     journal.append("r1", [encode_event(Answered(2.0, "a-1", 9, Verb.READ, Trigger.UNTOUCHED))])
     for command in ("status", "report"):
         assert run([command, "--state", str(tmp_path / "state")]) == 5
-        assert "not an open question" in capsys.readouterr().err
+        assert "is not outstanding" in capsys.readouterr().err
 
 
 @pytest.mark.process

@@ -34,7 +34,7 @@ MUTANTS = (
         "",
         "a controller that slept through its lease writes into another's run",
         (
-            "tests/adapters/journal/test_races.py::test_who_takes_a_lease_over_waits_for_a_write_that_is_under_way_and_none_comes_after",
+            "tests/adapters/journal/test_races.py::test_a_takeover_of_a_lease_waits_for_a_write_in_progress_and_no_write_follows",
         ),
     ),
     Mutant(
@@ -171,7 +171,7 @@ MUTANTS = (
         "            if self._closed:\n                return\n",
         "",
         "a real OpenSSH bastion ends the connection, and every node behind it is lost",
-        ("tests/adapters/ssh/test_outlet.py::test_what_comes_after_the_end_is_not_sent",),
+        ("tests/adapters/ssh/test_outlet.py::test_data_after_the_close_is_not_sent",),
     ),
     Mutant(
         "end-overtakes-data",
@@ -179,7 +179,7 @@ MUTANTS = (
         "            if self._sending:\n                return\n",
         "",
         "a real OpenSSH bastion ends the connection, and every node behind it is lost",
-        ("tests/adapters/ssh/test_outlet.py::test_what_is_being_sent_goes_before_the_end_and_holds_up_nobody",),
+        ("tests/adapters/ssh/test_outlet.py::test_data_in_progress_is_sent_before_the_close_and_blocks_no_thread",),
     ),
     Mutant(
         "header-outside-the-chain",
@@ -196,7 +196,7 @@ MUTANTS = (
         "",
         "a journal whose last events were cut off is taken for the whole run",
         (
-            "tests/adapters/journal/test_contract.py::test_a_tail_that_was_cut_off_is_found_by_the_head_that_is_kept_outside",
+            "tests/adapters/journal/test_contract.py::test_a_truncated_chain_is_detected_by_the_head_outside_the_database",
         ),
     ),
     Mutant(

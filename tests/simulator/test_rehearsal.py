@@ -93,7 +93,7 @@ def test_an_unreachable_node_is_pending_recovery(plan: Plan) -> None:
     assert found.counts[NodeState.UNREACHABLE] == 1
 
 
-def test_gates_that_cannot_be_asked_halt_it(plan: Plan) -> None:
+def test_unreachable_gates_halt_it(plan: Plan) -> None:
     gate = Gate(GateKind.PROMETHEUS, GateScope.WAVE, "pull errors")
     found = rehearse(replace(plan, gates=(*plan.gates, gate)), "prometheus: unreachable at 2m")
     assert (found.ending, "unknown" in found.halt) == ("halted", True)

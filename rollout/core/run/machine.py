@@ -104,14 +104,15 @@ def replayed(state: RunState, event: Event) -> RunState:
     """The state after an event of a journal. ``IllegalMoveError``: the journal is not that of this run."""
     if isinstance(event, Answered) and is_closed(state, event):
         raise IllegalMoveError(
-            f"{event.node} answers {event.verb} number {event.serial}, which is not an open question"
+            f"{event.node} answers {event.verb} number {event.serial}, which is not outstanding"
         )
     return step(state, event)[0]
 
 
 def _by_the_clock_of(event: Event, state: RunState) -> RunState:
-    """Within one controller, time never goes backwards. The next controller's clock may be behind, and it is the one that
-    counts: recorded times are shifted to it, so that settled nodes stay settled.
+    """Within one controller, time never goes backwards. The next controller's clock may be behind, and then it counts.
+
+    Recorded times are shifted to it, so that settled nodes stay settled.
     """
     behind = state.now - event.at
     if behind <= 0:
@@ -269,7 +270,7 @@ def _abort(draft: StateBuilder, event: AbortAsked) -> None:
 def _interrupt(draft: StateBuilder, _event: InterruptAsked) -> None:
     draft.set(interrupted=True)
     if draft.state.halt is None and draft.state.phase not in (Phase.CLOSING, Phase.ENDED):
-        halt = Halt(Ending.INTERRUPTED, "interrupted", "stopped by the operator; in-flight nodes end first", draft.now)
+        halt = Halt(Ending.INTERRUPTED, "interrupted", "stopped by the operator; in-flight nodes finish first", draft.now)
         draft.set(halt=halt, phase=Phase.HALTING)
 
 

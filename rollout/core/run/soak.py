@@ -1,4 +1,4 @@
-"""The soak: K passes in a row of a wave's node and wave gates, and later rounds while a wave holds or the run is paused."""
+"""The soak: K passes in a row of a wave's gates. While a wave holds or the run is paused, further rounds follow."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _shows_nothing(draft: StateBuilder) -> bool:
     names = drains.unshown(draft.state.order, draft.nodes, draft.state.wave)
     if names:
         wave = draft.state.order.waves[draft.state.wave].name
-        why = f"{counted(len(names), 'node')} left alone for {_what_for(draft, names)}, no other like it was changed"
+        why = f"{counted(len(names), 'node')} left unchanged ({_what_for(draft, names)}), and no other node of the same kind was changed"
         draft.halt(Ending.HALTED, "nothing-shown", f"wave {wave}: {fold(names)}: {why}", RevertScope.NODE)
     return bool(names)
 
@@ -80,8 +80,8 @@ def _what_for(draft: StateBuilder, names: list[str]) -> str:
 
 def _why_alone(record: NodeRecord) -> str:
     if drains.was_skipped(record):
-        return "its pods"
-    return "want of a baseline" if baselines.was_skipped(record) else "the images pulled"
+        return "not drained"
+    return "no baseline" if baselines.was_skipped(record) else "pulling images"
 
 
 def watch_every(nodes: int) -> float:

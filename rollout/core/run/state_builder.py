@@ -129,7 +129,7 @@ class StateBuilder:
             "owed": found.owed or (record.owed and (found.to not in _AT_PEACE or bool(drains.left_behind(record)))),
         }
         if sharp is ResolvedTrigger.TAKEN_BACK_BY_OTHERS:
-            changes |= {"reference": sharp, "message": "somebody else took the change back"}
+            changes |= {"reference": sharp, "message": "the change was reverted, but not by this run"}
         elif trigger not in _GOOD_NEWS:
             changes |= {"reference": reference, "message": message or _remembered(trigger, record)}
         if found.to is not record.state:
@@ -200,8 +200,8 @@ class StateBuilder:
     def fenced(self, name: str, reference: str, message: str) -> None:
         """The node reports that another run has it. While opening, a higher token may still win; later a change must stop.
 
-        A rollback continues without the node unless most nodes report this: one false report must not keep the change on
-        all others, and a node that another run does have refuses us by itself.
+        A rollback continues without the node unless most nodes report this. One false report must not keep the change on
+        all others. A node that another run does have refuses us by itself.
         """
         self.put(name, reference=reference, message=message)
         if self.state.phase is Phase.OPENING:
@@ -228,7 +228,9 @@ class StateBuilder:
             self._mark_for_return(revert or self.state.order.on_failure)
 
     def end_rehearsals(self) -> None:
-        """Confirmed nodes that were due for it keep their change; nodes that are reverting stay reverted (a resume changes them again)."""
+        """Confirmed nodes that were to be rehearsed keep their change. Nodes that are reverting stay reverted: a resume
+        changes them again.
+        """
         for name, record in tuple(self.nodes.items()):
             if record.rehearsal is Rehearsal.BACK:
                 stays = record.state is NodeState.CONFIRMED
@@ -269,7 +271,7 @@ def _remembered(trigger: Trigger | ResolvedTrigger, record: NodeRecord) -> str:
     if trigger is not Trigger.TAKEN_BACK_ALONE:
         return ""
     before = f": {record.message} [{record.reference}]" if record.message else ""
-    return f"not confirmed in time, so the node took the change back{before}"
+    return f"not confirmed in time, so the node reverted the change{before}"
 
 
 def _counts_anew(record: NodeRecord, trigger: Trigger | ResolvedTrigger, to: NodeState) -> bool:

@@ -1,4 +1,4 @@
-"""The node gates of one node, asked as a run asks them: a baseline, then one reading after the other."""
+"""The node gates of one node, called like in a run: a baseline, then one reading after the other."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Asked:
         self.baseline = ""
 
     def before(self) -> Asked:
-        """The node's baseline is taken."""
+        """Take the node's baseline."""
         self.baseline = self.gates.baseline(self.node)
         return self
 
