@@ -17,6 +17,14 @@ LAYER = "/var/lib/docker/tmp/GetImageBlob4071"
 EMERGENCY = ("rollback", "--cluster", "real", "--emergency", "--yes")
 
 
+@pytest.fixture(autouse=True)
+def loaded(fleet: Fleet) -> None:
+    """Each dockerd starts after its file was written: the test before made nodes forget that a SIGHUP had loaded it."""
+    for node in fleet.nodes:
+        node.exec("systemctl", "reset-failed", DOCKER)  # its starts are counted, and restarts are many here
+        node.exec("systemctl", "restart", DOCKER)
+
+
 def downloads(fleet: Fleet, *, alone: bool = False) -> None:
     """The playbook wants them, besides what it wanted or instead of that."""
     here = f"maxConcurrentDownloads: {WANTED}"
