@@ -28,8 +28,8 @@ _PATHS = ("staticPodPath", "tlsCertFile", "tlsPrivateKeyFile", "resolvConf", "vo
 _SPACE = " \t\n\v\f\r\x85\xa0"
 
 
-"""The kubelet cannot load the file; the text is its own. ``path`` is the field; ``line`` 0: no place in the file."""
-    """The kubelet cannot load the file. The text is the kubelet's. ``path`` is the field; ``line`` 0 means no place in the file."""
+class LoadError(ValueError):
+    """The kubelet cannot load the file; the text is its own. ``path`` is the field; ``line`` 0: no place in the file."""
 
     def __init__(self, reference: str, text: str, path: Path = (), line: int = 0, column: int = 0) -> None:
         super().__init__(text)

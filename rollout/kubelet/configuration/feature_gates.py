@@ -38,12 +38,12 @@ class FeatureGate:
 
 
 def known_gates(minor: int) -> Mapping[str, FeatureGate]:
-    """The gates that a kubelet 1.``minor`` accepts, ``AllAlpha`` and ``AllBeta`` too; empty for a minor without data."""
+    """The gates that a kubelet 1.``minor`` accepts, also ``AllAlpha`` and ``AllBeta``; empty without data."""
     return _of_minor(minor)
 
 
 def certain(minor: int) -> bool:
-    """Are all gates of this minor known? If not, a gate missing in ``known_gates``, or a stage there, proves nothing."""
+    """Are all gates of this minor known? If not, a gate missing in ``known_gates``, or its stage, proves nothing."""
     return minor not in _data()["uncertain"] and bool(known_gates(minor))
 
 

@@ -139,7 +139,7 @@ class FlagError(ValueError):
 
 @dataclass(slots=True)
 class Flags:
-    """The parsed flags: ``values`` by name, ``given`` the words of the last of each name, ``words`` that are no flags."""
+    """Parsed flags: ``values`` by name, ``given`` the words of the last of each name, ``words`` that are no flags."""
 
     values: dict[str, Any] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)

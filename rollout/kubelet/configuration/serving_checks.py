@@ -91,7 +91,7 @@ def authorization(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def cloud_provider(checked: Checked, flags: Flags) -> Iterator[Complaint]:
-    """Until 1.30 providers that the minor lacks are refused; 1.31 to 1.33 accept only ``external``, later minors any."""
+    """Until 1.30 providers missing in the minor are refused; 1.31 to 1.33 accept only ``external``, later ones any."""
     name = flags.text("--cloud-provider")
     if name in {"", "external"} or checked.minor > _CLOUDS_UNTIL:
         return
@@ -104,7 +104,7 @@ def cloud_provider(checked: Checked, flags: Flags) -> Iterator[Complaint]:
 
 
 def node_ips(checked: Checked, flags: Flags) -> Iterator[Complaint]:
-    """``--node-ip``: one address, or one of each family where two are allowed. The kubelet drops other words and warns."""
+    """``--node-ip``: one address, or one of each family where two are allowed. Other words only cause a warning."""
     said, cloud = flags.text("--node-ip"), flags.text("--cloud-provider")
     found = [known for word in said.split(",") if (known := _address(word.strip())) is not None]
     if len(found) < 2:
