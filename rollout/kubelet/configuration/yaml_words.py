@@ -75,7 +75,7 @@ class ScalarError(ValueError):
 
 
 def resolve(tag: str, text: str) -> Scalar:
-    """An unquoted or tagged scalar; ``tag`` is the long form or ``""``. ``ScalarError`` for a tag that does not match."""
+    """An unquoted or tagged scalar; ``tag`` is the long form or ``""``. ``ScalarError`` when the tag does not match."""
     if tag == _BINARY:
         return _binary(text)
     if tag == _STR or tag not in _RESOLVABLE:

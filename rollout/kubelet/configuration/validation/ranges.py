@@ -142,7 +142,7 @@ def quota_period(checked: Checked) -> Iterator[Complaint]:
 
 
 def container_logs(checked: Checked) -> Iterator[Complaint]:
-    """Workers and interval since 1.30, number of files since 1.33 (before, only the runtime's log manager checks it)."""
+    """Workers and interval since 1.30, files since 1.33 (before, only the runtime's log manager checks their number)."""
     if checked.minor >= 30 and checked.number("containerLogMaxWorkers") < 1:
         yield wrong("containerLogMaxWorkers", "containerLogMaxWorkers must be greater than or equal to 1")
     if checked.minor >= 30 and checked.duration("containerLogMonitorInterval") < 3 * SECOND:
