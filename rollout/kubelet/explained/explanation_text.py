@@ -1,4 +1,4 @@
-"""What ``rollout explain NAME`` prints, for people and for programs."""
+"""The output of ``rollout explain NAME``, for people and for programs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rollout.kubelet.explained.on_node import NOWHERE, OnNode
 from rollout.kubelet.intents import Row, dotted
 from rollout.kubelet.runtime_versions import Runtime
 
-# What ``rollout explain NAME --node NODE`` prints besides, for people and for programs.
+# The additional output of ``rollout explain NAME --node NODE``, for people and for programs.
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigzAnswer:
-    """What ``/configz`` says; ``not_asked`` is why it says nothing. ``agrees`` ``None``: there is nothing to compare."""
+    """The answer of ``/configz``; ``not_asked`` is why there is none. ``agrees`` ``None``: nothing to compare."""
 
     value: Value = None
     agrees: bool | None = None
