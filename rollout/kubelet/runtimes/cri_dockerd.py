@@ -32,7 +32,7 @@ _VERIFYING = (
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A file's new text and the command line that it brings."""
+    """A file's new text and the resulting command line."""
 
     path: str
     text: str
@@ -81,7 +81,7 @@ def _traps(version: RuntimeVersion | None) -> tuple[str, ...]:
 
 
 def _written(command: Command, argument: str) -> _Written:
-    """Into the environment file that gives the flag, or else the last that gives any argument, or else a drop-in."""
+    """The home is the environment file with the flag, else the last one with any argument, else a drop-in."""
     try:
         name = _variable(command)
         if not name:
@@ -97,7 +97,7 @@ def _written(command: Command, argument: str) -> _Written:
 
 
 def _variable(command: Command) -> str:
-    """The variable whose environment file is the flag's home, or ``""``."""
+    """The variable in an environment file that is the flag's home, or ``""``."""
     piece = command.origin(DEADLINE_FLAG)
     if piece is not None:
         return piece.variable if piece.variable in command.sources else ""
@@ -107,7 +107,7 @@ def _variable(command: Command) -> str:
 
 
 def _prove(command: Command, written: _Written, setting: Setting) -> None:
-    """What systemd will run: our flag in force, everything else as it was."""
+    """Checks the command line that systemd will run: our flag in force, everything else unchanged."""
     then = written.then
     found = then.flag(DEADLINE_FLAG)
     if found is None or not direction.same(setting, found):
