@@ -116,7 +116,7 @@ def memory_policy(checked: Checked, flags: Flags) -> Iterator[Complaint]:
     counts = not flags.values.get("--experimental-allocatable-ignore-eviction")
     threshold = str(checked.inner("evictionHard").get("memory.available", "0")) if counts else "0"
     if threshold.endswith("%"):
-            return  # depends on the host's memory
+        return  # depends on the host's memory
     kept = (checked.inner(name).get("memory", "0") for name in ("kubeReserved", "systemReserved"))
     wanted = Counter({"memory": sum((_amount(each) for each in (*kept, threshold)), Fraction(0))})
     reserved = Counter[str]()

@@ -47,7 +47,7 @@ OVERRIDDEN, DEDUCTED, ORDERED = 22, 28, 29
 
 @dataclass(frozen=True, slots=True)
 class Termination:
-    """The most seconds from a pod's deletion until its last container is killed (``None``: no bound), and the reason."""
+    """The most seconds from a pod's deletion until its last container is killed (``None``: no bound), and the cause."""
 
     seconds: float | None
     text: str

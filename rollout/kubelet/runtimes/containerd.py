@@ -28,7 +28,7 @@ _TRANSFER_TABLE = (
 
 
 def change(snapshot: Snapshot, wanted: Mapping[str, Setting], version: RuntimeVersion) -> RuntimeChange:
-    """The change for these intents on this containerd, which reads config.toml at its start, hosts.toml at each pull."""
+    """The change for these intents on this containerd: config.toml is read at its start, hosts.toml at each pull."""
     config = containerd_config.load(snapshot, service.find(snapshot, UNIT), version)
     parts = [_part(snapshot, config, setting) for _, setting in sorted(wanted.items())]
     assignments = tuple(each for part in parts for each in part.assignments)
