@@ -4,16 +4,17 @@ A restart alone keeps containers: the runtime owns them. Its other effects are l
 
 =========================  ============================================================================================
 readiness-flap             up to 1.34 pods with a readiness probe are NotReady until it has passed again (kubernetes
-#78733; from 1.35 on readiness is kept, gate ChangeContainerStatusOnKubeletRestart) not-ready-flip             up to
-1.30 the Node can say NotReady until its next status update (#122338) pulls-cancelled            the end of the kubelet
-or the runtime cancels image pulls in progress; complete layers stay back-offs-emptied          back-offs and the pull
-queue are in memory: everything that waits is pulled at once sessions-break             exec, attach, logs -f and
-port-forward go through the kubelet devices-register-again     device plugins must register again; pods that need a
-device can be rejected meanwhile (#133382) containers-restart         the kubelet on disk has another minor than the
-running one: containers with another hash are killed and started again (1.31 hashes name and image only: #129385,
-#124220) pull-qps                   pulls that would fail by the kubelet's own limit, see ``pull_rates`` pods-rejected
-pods that would not be admitted again, see ``readmission`` =========================
-============================================================================================
+                           #78733; from 1.35 on readiness is kept, gate ChangeContainerStatusOnKubeletRestart)
+not-ready-flip             up to 1.30 the Node can be NotReady until its next status update (#122338)
+pulls-cancelled            the end of the kubelet or the runtime cancels image pulls in progress; complete layers stay
+back-offs-emptied          back-offs and the pull queue are in memory: everything that waits is pulled at once
+sessions-break             exec, attach, logs -f and port-forward go through the kubelet
+devices-register-again     device plugins must register again; pods that need one can be rejected meanwhile (#133382)
+containers-restart         the kubelet on disk has another minor than the running one: containers with another hash
+                           are killed and started again (1.31 hashes name and image only: #129385, #124220)
+pull-qps                   pulls that would fail by the kubelet's own limit, see ``pull_rates``
+pods-rejected              pods that would not be admitted again, see ``readmission``
+=========================  ============================================================================================
 """
 
 from __future__ import annotations
