@@ -211,7 +211,7 @@ class _Reader:
         entries[key] = value
 
     def _merge(self, entries: dict[str, Json], value: Json, event: Any) -> None:
-        """Earlier maps of a list beat later ones: they are set last."""
+        """Earlier maps of a list override later ones: they are set last."""
         maps = value[::-1] if isinstance(value, list) else [value]
         for merged in maps:
             if not isinstance(merged, dict):

@@ -52,19 +52,19 @@ def _data() -> Mapping[str, Any]:
 
 
 def words_of(name: str) -> SettingWords:
-    """The words on a field or flag; empty for most of them."""
+    """The entry of a field or flag in ``words.json``; empty for most of them."""
     entry = _data()["settings"].get(name)
     return _words(entry) if entry else SettingWords()
 
 
 def said() -> tuple[str, ...]:
-    """The fields and flags that have words."""
+    """The fields and flags in ``words.json``."""
     return tuple(_data()["settings"])
 
 
 @cache
 def intent_words() -> Mapping[str, IntentWords]:
-    """Every intent that has words, by name."""
+    """Every intent in ``words.json``, by name."""
     return {name: _words_of_intent(entry) for name, entry in _data()["intents"].items()}
 
 

@@ -217,7 +217,7 @@ def _ended(pod: Pod, baseline: Baseline) -> str:
     """Why a pod counts as harmed, or ``""``. A pod that is being deleted, or that had ended before, does not count.
 
     New pods count when they were rejected: controllers replace a rejected pod within seconds, often on the same node. A
-    pod that runs for ever counts however it ended: some kubelets leave a rejected one as Succeeded.
+    pod that must run without an end counts however it ended: some kubelets leave a rejected one as Succeeded.
     """
     if pod.phase not in ENDED or pod.deleting or baseline.over(pod):
         return ""

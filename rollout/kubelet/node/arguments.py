@@ -28,7 +28,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentWord:
-    """One word of a line after unquoting, and where it stood: characters ``start`` to ``end`` (exclusive)."""
+    """One word of a line after unquoting, and its place: characters ``start`` to ``end`` (exclusive)."""
 
     text: str
     start: int

@@ -113,7 +113,10 @@ def _containers(here: NodeImpact) -> Iterator[Said]:
     if crossed:
         yield "containers-restart", f"{upgrade}, and every container is restarted (kubernetes #129385)"
     elif on_disk.minor < HASH_OF_NAME_AND_IMAGE:
-        yield "containers-restart", f"{upgrade}, and containers whose definition it reads differently are restarted"
+        yield (
+            "containers-restart",
+            f"{upgrade}, and containers with definitions that it reads differently are restarted",
+        )
     else:
         yield "containers-restart", f"{upgrade}; drain the node first, as for a minor upgrade"
 

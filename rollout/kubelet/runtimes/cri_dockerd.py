@@ -1,4 +1,4 @@
-"""The progress deadline on cri-dockerd: its own flag, in an environment file that its unit reads, or in a drop-in of ours.
+"""The progress deadline on cri-dockerd: its own flag, in an environment file that its unit reads, or in our drop-in.
 
 Every release has it (``config/options.go``, 0.2.0 to 0.4.3). Packages start it with a plain ``ExecStart=``
 (``packaging/systemd/cri-docker.service``), so the usual home is a drop-in that restates that line.
@@ -25,9 +25,7 @@ DROP_IN = f"/etc/systemd/system/{UNIT}.d/90-rollout.conf"
 DEFAULT = "1m0s"
 _OURS = frozenset({DEADLINE_FLAG})
 _EXTRACTING = "cri-dockerd does not apply the deadline while a layer is extracted (from 0.3.15)"
-_VERIFYING = (
-    "this cri-dockerd (before 0.3.15) also cuts pulls whose layers take longer than the deadline to verify or extract"
-)
+_VERIFYING = "this cri-dockerd (before 0.3.15) also cuts pulls with layers that take longer than the deadline to verify or extract"
 
 
 @dataclass(frozen=True, slots=True)

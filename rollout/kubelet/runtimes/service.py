@@ -1,7 +1,7 @@
 """How a node starts its container runtime: from the unit's files and the running process, never assumed.
 
 Checked like the kubelet's unit (``layout``): the files must match the running process. Otherwise a restart would put
-an edit of somebody else in force, and the node is refused.
+another person's edit in force, and the node is refused.
 """
 
 from __future__ import annotations

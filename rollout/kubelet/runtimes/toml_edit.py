@@ -1,4 +1,4 @@
-"""Sets one key of somebody else's TOML file; every other byte stays.
+"""Sets one key of another owner's TOML file; every other byte stays.
 
 tomlkit keeps what it reads. ``tomllib``, another parser, proves each edit: read again, the file must have its old
 content with our key. In bytes the edit is one replaced value, or lines added in one place. Every other result is
