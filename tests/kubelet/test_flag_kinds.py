@@ -58,9 +58,9 @@ def test_a_flag_and_its_field_take_the_same(flag: fields.Flag) -> None:
         ("--azure-container-registry-config", range(20, 30)),
     ],
 )
-def test_flags_of_the_libraries_come_and_go(name: str, minors: range) -> None:
+def test_flags_of_libraries_exist_in_some_minors_only(name: str, minors: range) -> None:
     assert [minor for minor in fields.known_minors() if name in fields.known_flags(minor)] == list(minors)
 
 
-def test_a_forks_flag_is_none_of_ours() -> None:
+def test_a_flag_of_a_fork_is_unknown() -> None:
     assert fields.flag("--max-housekeeping-interval") is None

@@ -207,7 +207,7 @@ def test_a_setting_s_long_form(written: str, meant: Setting) -> None:
     assert load(f"name: p\nsettings: {{a: {written}}}\n").settings["a"] == replace(meant, source="playbook p")
 
 
-def test_a_cause_with_its_own_budget_leaves_the_common_one_of_that_scope() -> None:
+def test_a_cause_with_its_own_budget_does_not_count_in_the_common_one_of_that_scope() -> None:
     budgets = load(BARE + "budgets: {wave: 3, causes: {unreachable: {wave: 10%, fleet: 5%}}}\n").budgets
     others = frozenset({Cause.FAILED, Cause.UNHEALTHY})
     assert budgets == (

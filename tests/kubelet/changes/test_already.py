@@ -27,7 +27,7 @@ VERIFIES, SLOWS = "KubeletEnsureSecretPulledImages", "KubeletCrashLoopBackOffMax
         (None, {}, 36, True),
     ],
 )
-def test_a_gate_that_nobody_wrote_is_as_its_minor_has_it(
+def test_an_unwritten_gate_has_the_default_of_its_minor(
     shown: Value, wanted: Value, minor: int, in_force: bool
 ) -> None:
     assert holds("featureGates", shown, wanted, minor) is in_force

@@ -59,7 +59,7 @@ LAYOUTS: Mapping[str, tuple[Snapshot, Mapping[str, Setting]]] = {
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_all_that_is_planned_may_be_written(name: str) -> None:
+def test_every_planned_file_may_be_written(name: str) -> None:
     found, wanted = LAYOUTS[name]
     got = decide(found, wanted, LENIENT)
     assert isinstance(got, Proposal), got
@@ -98,7 +98,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_what_holds_no_settings_is_foreign_and_named(name: str) -> None:
+def test_files_without_settings_are_foreign_and_named(name: str) -> None:
     path, text = FOREIGN[name]
     (said,) = written(path, text)
     assert said.startswith(f"{path}: it is not a home of a setting")
@@ -127,7 +127,7 @@ def test_only_plain_absolute_paths(path: str) -> None:
 
 
 @given(st.text(st.sampled_from("/./ab-_:@%+=,~ \n\\'é"), max_size=12))
-def test_a_path_is_plain_when_the_agent_takes_it(path: str) -> None:
+def test_a_path_is_plain_if_the_agent_accepts_it(path: str) -> None:
     change, _ = proposed(kubeadm(), SERIAL)
     entry = replace(change.files[0], path=path)
     said = foreign_files(replace(change, files=(entry,), config_path=path), {entry.after: CONFIG_TEXT.encode()})
@@ -139,12 +139,12 @@ def test_a_path_is_plain_when_the_agent_takes_it(path: str) -> None:
         assert said == ()
 
 
-def test_no_file_is_made_with_another_mode() -> None:
+def test_no_file_is_created_with_another_mode() -> None:
     (said,) = written(layout.DROP_IN, "[Service]\n", mode="4755")
     assert said == f"{layout.DROP_IN}: it would be created with mode 4755; rollout creates files with 644"
 
 
-def test_bytes_that_are_no_text_are_no_settings() -> None:
+def test_bytes_that_are_no_text_contain_no_settings() -> None:
     entry = FileChange("/etc/x/y", "", digest(b"\xff"), "644", ())
     change, _ = proposed(kubeadm(), SERIAL)
     assert len(foreign_files(replace(change, files=(entry,)), {entry.after: b"\xff"})) == 1
@@ -163,7 +163,7 @@ def test_only_the_kubelet_and_runtimes_are_restarted_and_only_dockerd_is_sent_a_
     assert foreign_units(units(hangups=("kubelet.service",))) == ("kubelet.service",)
 
 
-def test_a_node_whose_kubelet_reads_a_path_that_the_agent_does_not_take_is_refused_when_it_is_planned() -> None:
+def test_a_kubelet_with_a_path_that_the_agent_does_not_accept_is_refused_at_planning() -> None:
     path = "/etc/kubernetes//config.yaml"
     usual = kubeadm()
     files = {

@@ -141,7 +141,7 @@ def check_other_lines(found: Snapshot, got: Proposal) -> None:
         assert (old[: was.start], old[was.end :]) == (new[: now.start], new[now.end :])
 
 
-def test_our_own_drop_in_is_the_only_unit_file_that_is_written() -> None:
+def test_only_our_own_drop_in_is_written_among_unit_files() -> None:
     got = decide(nodes.plain(version="1.23.17", more="--registry-qps=3"), WANTED, MOVE)
     assert isinstance(got, Proposal)
     assert {file.path for file in got.change.files} == {CONFIG, DROP_IN}

@@ -38,7 +38,7 @@ HEARD = heard()
 
 
 @pytest.mark.parametrize("version", HEARD)
-def test_what_a_kubelet_said_of_words_we_say_of_them(version: str) -> None:
+def test_rollout_reports_the_same_errors_in_words_as_real_kubelets(version: str) -> None:
     """Where it found a mistake in the words, we find that one; where it read them all, the reader that passes mistakes over reads
     the same flags.
     """
@@ -159,7 +159,7 @@ LINES = st.lists(st.lists(PARTS, max_size=5).map("".join), max_size=5)
 
 
 @given(LINES)
-def test_words_at_random_are_taken_as_pflags_own_text_takes_them(words: list[str]) -> None:
+def test_random_words_are_parsed_as_by_pflags_source(words: list[str]) -> None:
     assert ours(words) == by_the_book(words)
 
 
@@ -170,7 +170,7 @@ FLAGS = st.sampled_from((
 
 
 @given(st.lists(FLAGS, min_size=1, max_size=6), FLAGS)
-def test_flags_that_are_taken_out_are_gone_and_the_others_are_as_they_were(
+def test_removed_flags_are_absent_and_the_others_unchanged(
     parts: list[tuple[str, ...]], out: tuple[str, ...]
 ) -> None:
     words = [word for part in parts for word in part]

@@ -88,7 +88,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_starts_and_what_does_not(name: str) -> None:
+def test_whether_a_kubelet_starts(name: str) -> None:
     case = CASES[name]
     for minor in case.fails:
         found = started(f"1.{minor}.1", case.written, *case.flags)

@@ -47,7 +47,7 @@ def gate(kind: GateKind) -> Gate:
 
 
 @pytest.mark.parametrize("kind", ON_THE_NODE)
-def test_a_good_node_passes(kind: GateKind) -> None:
+def test_a_healthy_node_passes(kind: GateKind) -> None:
     assert judge(gate(kind), CHANGE, GOOD, GOOD)[0] is Verdict.PASS
     assert judge(gate(kind), CHANGE, GOOD, None)[0] is Verdict.PASS
 
@@ -87,14 +87,14 @@ def test_judged(kind: GateKind, measurement: Measurement, verdict: Verdict, evid
     assert judge(gate(kind), CHANGE, measurement, GOOD) == (verdict, evidence)
 
 
-def test_healthz_that_is_off_by_plan_passes() -> None:
+def test_healthz_that_is_planned_off_passes() -> None:
     assert judge(gate(GateKind.HEALTHZ), replace(CHANGE, healthz_port=0), replace(GOOD, healthz="off"), None) == (
         Verdict.PASS,
         "off",
     )
 
 
-def test_a_change_of_two_files_is_told_so() -> None:
+def test_the_evidence_counts_the_files() -> None:
     both = replace(CHANGE, files=(*CHANGE.files, FileChange("/d", "", AFTER, "644", ())))
     measured = replace(GOOD, files={**GOOD.files, "/d": FileState("/d", "regular", digest=AFTER)})
     assert judge(gate(GateKind.EFFECTIVE_CONFIG), both, measured, None) == (
@@ -140,6 +140,6 @@ def test_no_unit_of_the_change_may_restart_between_two_readings() -> None:
     assert judge(gate(GateKind.PROCESS), CHANGE, now, beside())[0] is Verdict.PASS
 
 
-def test_what_a_kubelet_ignored_before_a_change_that_does_not_restart_it_is_not_that_changes_doing() -> None:
+def test_ignored_fields_do_not_count_where_the_change_does_not_restart_the_kubelet() -> None:
     files_only = replace(CHANGE, units=())
     assert judge(gate(GateKind.PROCESS), files_only, replace(GOOD, lenient=3), None)[0] is Verdict.PASS

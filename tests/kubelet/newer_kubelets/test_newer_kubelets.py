@@ -41,7 +41,7 @@ def of_record(path: Path) -> tuple[dict[str, Newer], tuple[dict[str, Any], ...]]
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_every_case_is_recorded_as_it_is_now(path: Path) -> None:
+def test_every_case_is_recorded_in_its_present_form(path: Path) -> None:
     cases, told = of_record(path)
     recorded = {entry["case"]: entry["digest"] for entry in told}
     changed = [name for name, case in cases.items() if recorded.get(name) != case.digest]
@@ -50,7 +50,7 @@ def test_every_case_is_recorded_as_it_is_now(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_what_we_say_is_what_it_said(path: Path) -> None:
+def test_rollout_agrees_with_the_recorded_kubelets(path: Path) -> None:
     cases, told = of_record(path)
     head = lines(path)[0]
     version = versions.known(head["version"])

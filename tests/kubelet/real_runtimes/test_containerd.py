@@ -155,7 +155,7 @@ def test_a_node_without_config_toml_gets_one_that_containerd_loads(tmp_path: Pat
     assert in_force(dump(containerd, config), CRI_V3, CRI_V2, key=KEY) == "7m"
 
 
-def test_the_default_that_the_table_names_is_the_one_in_force(tmp_path: Path, containerd: Program) -> None:
+def test_the_default_in_the_table_is_in_force(tmp_path: Path, containerd: Program) -> None:
     """A value that is the default already is as wanted: that stands and falls with the default."""
     if containerd.version < "1.7":
         pytest.skip("containerd 1.6 has no such key")

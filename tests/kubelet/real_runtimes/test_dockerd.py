@@ -46,7 +46,7 @@ def edited(dockerd: Program, text: str) -> str:
 @pytest.mark.parametrize(
     "text", [BEFORE, '{"userland-proxy":false}', '{"userland-proxy": false, "max-concurrent-downloads": 3 }']
 )
-def test_dockerd_takes_the_file(tmp_path: Path, dockerd: Program, text: str) -> None:
+def test_dockerd_accepts_the_file(tmp_path: Path, dockerd: Program, text: str) -> None:
     if dockerd.version < "23":
         pytest.skip("dockerd 20.10 has no --validate")
     after = edited(dockerd, text)
@@ -56,7 +56,7 @@ def test_dockerd_takes_the_file(tmp_path: Path, dockerd: Program, text: str) -> 
     assert json.loads(after) == {**json.loads(text), "max-concurrent-downloads": 6}
 
 
-def test_the_flag_and_the_file_together_keep_dockerd_from_starting_so_the_node_is_refused(
+def test_dockerd_does_not_start_with_both_flag_and_file_so_the_node_is_refused(
     tmp_path: Path, dockerd: Program
 ) -> None:
     (tmp_path / "daemon.json").write_text('{"max-concurrent-downloads": 6}')
@@ -73,7 +73,7 @@ def test_the_flag_and_the_file_together_keep_dockerd_from_starting_so_the_node_i
 
 
 @pytest.mark.root  # a dockerd needs namespaces of its own
-def test_a_running_dockerd_takes_note_of_it_at_sighup(tmp_path: Path, sockets: Path, dockerd: Program) -> None:
+def test_a_running_dockerd_reloads_it_at_sighup(tmp_path: Path, sockets: Path, dockerd: Program) -> None:
     config, log, pid = tmp_path / "daemon.json", tmp_path / "log", tmp_path / "pid"
     config.write_text(BEFORE)
     programs = tmp_path / "bin"

@@ -69,11 +69,11 @@ def test_seconds_at_worst(minor: int, leaving: LeavingPod, seconds: tuple[int, .
         (pod(APP, SIDECAR), 33, "sidecar proxy waits for the others through the grace period of 30 s and then has 2 s"),
     ],
 )  # fmt: skip
-def test_it_says_why(leaving: LeavingPod, minor: int, text: str) -> None:
+def test_the_reason_is_given(leaving: LeavingPod, minor: int, text: str) -> None:
     assert budget(leaving, minor).text == text
 
 
-def test_the_pod_that_got_minus_three_seconds() -> None:
+def test_a_timeout_of_minus_three_seconds_waits_without_a_limit() -> None:
     """Grace 5, a main container and a helper, each with a hook that sleeps 3 s. A kubelet with sidecars of its own making ran
     the helper's hook, then the main one's end, and handed 5 - (3 + 3 + 2) over as an override: docker waited for ever.
     """

@@ -84,7 +84,7 @@ def usual(kubelet: str, runtime: Runtime, version: str) -> Snapshot:
 
 
 @pytest.mark.parametrize(("kubelet", "runtime", "version", "intent", "expected"), CASES)
-def test_where_it_goes(kubelet: str, runtime: Runtime, version: str, intent: str, expected: str) -> None:
+def test_the_home_of_each_intent(kubelet: str, runtime: Runtime, version: str, intent: str, expected: str) -> None:
     assert told(usual(kubelet, runtime, version), runtime, Setting(intent, VALUES[intent])) == expected
 
 
