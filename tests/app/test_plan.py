@@ -62,7 +62,7 @@ def test_four_times_the_nodes_cost_four_times_as_much() -> None:
     assert calls(lambda: planned(many, mixed(many))) < 5 * cost
 
 
-def test_a_second_plan_is_empty_and_a_third_contains_only_new_changes() -> None:
+def test_plan_apply_plan_again_nothing_to_do_then_only_what_changed() -> None:
     found = inventory(12, per_rack=4)
     first = planned(found, fleet(found, {name: kubeadm(name) for name in found.nodes}))
     changes = {group.name: group.change for group in first.groups}
