@@ -1,4 +1,4 @@
-"""The table of fields and flags, the homes of settings, and the values they take."""
+"""The table of fields and flags, the homes of settings, and their valid values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intents: what values they take, what a kubelet and a runtime make of them, and what is said where there is no home."""
+"""Intents: their valid values, their homes by kubelet and runtime, and the messages where there is no home."""
 
 from __future__ import annotations
 

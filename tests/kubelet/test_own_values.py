@@ -1,4 +1,4 @@
-"""What can be right on one node only is refused for several, by plan and by check."""
+"""Values that can be right on one node only are refused for several, by plan and by check."""
 
 from __future__ import annotations
 

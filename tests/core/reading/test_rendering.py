@@ -58,9 +58,7 @@ def test_the_drop_in_resets_the_old_command_line() -> None:
         ("kubelet-drop-in.conf.j2", DROP_IN),
     ],
 )
-def test_the_shipped_templates_use_only_known_variables(
-    name: str, known: Mapping[str, tuple[str, ...] | None]
-) -> None:
+def test_the_shipped_templates_use_only_known_variables(name: str, known: Mapping[str, tuple[str, ...] | None]) -> None:
     assert undefined_variables(TEMPLATES[name], name, known) == ()
 
 

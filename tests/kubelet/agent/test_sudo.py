@@ -1,4 +1,4 @@
-"""What is said to sudo and what counts as its question, to the byte."""
+"""The exact bytes sent to sudo, and the texts that count as its prompt."""
 
 from __future__ import annotations
 

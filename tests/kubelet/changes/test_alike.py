@@ -1,4 +1,4 @@
-"""Nodes that are alike share one proposal, and nobody gets another's."""
+"""Similar nodes share one proposal, and no node gets the proposal of a different one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaults that hang on gates, and gates that nobody wrote: what is in force already, and what must be written."""
+"""Defaults that depend on gates, and unwritten gates: which values are in force, and which must be written."""
 
 from __future__ import annotations
 

@@ -405,7 +405,7 @@ def test_runtimes_by_their_sockets() -> None:
         return got.label.split(", ")[1]
 
     def kubelet(version: str, *words: str, config: str = CONFIG_TEXT) -> Snapshot:
-        """One whose runtime is told by these words alone."""
+        """A kubelet with these words as the only hint at its runtime."""
         command = f"/usr/local/bin/kubelet --config={CONFIG} {' '.join(words)}"
         unit = regular(FRAGMENT, f"[Service]\nExecStart={command}\n")
         return with_command(with_file(plain(version=version, config=config), unit), *command.split())

@@ -1,4 +1,4 @@
-"""A node whose kubelet has --config-dir: a drop-in of ours, by what each minor makes of one."""
+"""A node with --config-dir: our drop-in, and its effect in each minor."""
 
 from __future__ import annotations
 

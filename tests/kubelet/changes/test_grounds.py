@@ -1,4 +1,4 @@
-"""Changes of what a node stands on are refused unless the playbook accepts them by name, and say what they would do."""
+"""Changes of a node's ground are refused unless the playbook accepts them by name; the refusal gives the effect."""
 
 from __future__ import annotations
 

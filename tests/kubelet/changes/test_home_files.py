@@ -1,4 +1,4 @@
-"""Which files a change may write: all that the planner writes on any node, and nothing that holds no settings."""
+"""Which files a change may write: all that the planner writes on any node, and none without settings."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_planned_file_may_be_written(name: str) -> None:
 
 
 def written(path: str, after: str, before: str = "", mode: str = "644") -> tuple[str, ...]:
-    """What is said of one more file in a change of the planner's own."""
+    """The message about one more file in a change of the planner."""
     change, _ = proposed(kubeadm(), SERIAL)
     entry = FileChange(path, digest(before.encode()) if before else "", digest(after.encode()), mode, ())
     blobs = {digest(text.encode()): text.encode() for text in (before, after)}

@@ -1,4 +1,4 @@
-"""A field that a flag beats, where the playbook says ``shadowedByFlag: move``: the flag goes, the field comes."""
+"""A flag overrides a field and the playbook has ``shadowedByFlag: move``: the flag is removed, the field is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kubelet without --config: one of ours changes four defaults, which the playbook must accept one by one."""
+"""A kubelet without --config: our file changes four defaults, which the playbook must accept one by one."""
 
 from __future__ import annotations
 

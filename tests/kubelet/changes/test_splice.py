@@ -1,4 +1,4 @@
-"""Splicing: what is ours changes, everything else keeps its bytes, and every doubt is a refusal."""
+"""Splicing: our values change, everything else keeps its bytes, and every doubt is a refusal."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ MAPS = st.dictionaries(KEYS, VALUES, min_size=1, max_size=4)
 
 
 def block(value: dict[str, Value], indent: str = "") -> str:
-    """A document as people write it: block maps, a comment after each scalar."""
+    """A typical hand-written document: block maps, a comment after each scalar."""
     lines = []
     for key, inner in value.items():
         if isinstance(inner, dict) and inner:
@@ -238,7 +238,7 @@ def block(value: dict[str, Value], indent: str = "") -> str:
 
 
 def may_lose_comments(old: dict[str, Value], overlay: dict[str, Value]) -> bool:
-    """A block map, which has comments inside, is to be replaced by something else: they are kept or it is refused."""
+    """A block map with comments inside is replaced by another value: its comments are kept, or it is refused."""
     for key, new in overlay.items():
         was = old.get(key)
         if not isinstance(was, dict) or not was:

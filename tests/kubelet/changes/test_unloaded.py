@@ -1,4 +1,4 @@
-"""Files that were edited and never loaded are not in force: a plan says what a restart brings, and whose edit that is."""
+"""Edited but unloaded files are not in force: a plan reports what a restart puts in force, and which edit it is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOML = "/etc/containerd/config.toml"
 
 
 def edited(config: str, running: str | None = CONFIG_TEXT, **node: str) -> Snapshot:
-    """A node whose file was edited after its kubelet started with ``running``; ``None``: nobody knows with what."""
+    """A node with a file edited after its kubelet started with ``running``; ``None``: values in force unknown."""
     version = node.setdefault("version", "1.31.4")
     node.setdefault("runtime", "containerd")
     now = replace(kubeadm(config=config, **node), stale=(Stale(CONFIG, "kubelet.service", edited=True, seconds=300),))
@@ -33,7 +33,7 @@ def edited(config: str, running: str | None = CONFIG_TEXT, **node: str) -> Snaps
 
 
 def shown(node: Snapshot, version: str) -> str:
-    """What ``/configz`` of this node says."""
+    """The answer of ``/configz`` on this node."""
     here = sources.find(node, versions.known(version), Node(node.node, "", "", ""))
     return json.dumps(dict(here.outcome.effective))
 
@@ -112,7 +112,7 @@ def containerd(toml: str, *, late: bool) -> Snapshot:
 
 
 def test_a_runtimes_file_that_was_not_loaded_needs_its_restart() -> None:
-    """Nothing tells what the running containerd has, so the playbook must name the file."""
+    """The values of the running containerd are unknown, so the playbook must name the file."""
     wanted = settings(imagePullProgressDeadline="3m")
     toml = 'version = 2\n[plugins."io.containerd.grpc.v1.cri"]\n  image_pull_progress_timeout = "3m"\n'
     policy = replace(POLICY, disruption=Disruption.RESTART_RUNTIME, accepted={TOML: ""})

@@ -1,4 +1,4 @@
-"""A change as a whole: kubelet and runtime together, what it does to the node, and whether the playbook allows that."""
+"""A change as a whole: kubelet and runtime together, its effect on the node, and whether the playbook allows it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOWNLOADS = settings(maxConcurrentDownloads=5)
 
 
 def containerd(version: str = "1.7.24") -> Snapshot:
-    """A kubeadm node 1.29 over this containerd, whose config.toml is of version 2."""
+    """A kubeadm node 1.29 over this containerd, with a config.toml of version 2."""
     return over(runtimes.node(Runtime.CONTAINERD, version, regular(runtimes.CONTAINERD, runtimes.V2)))
 
 
@@ -140,9 +140,7 @@ def test_a_setting_that_stops_the_kubelet_is_refused_with_the_kubelets_error(
         ("cpu_manager_state", '{"policyName"', "policy-state-unreadable"),
     ],
 )
-def test_a_policy_that_differs_from_the_kubelets_state_file_is_refused(
-    name: str, text: str, reference: str
-) -> None:
+def test_a_policy_that_differs_from_the_kubelets_state_file_is_refused(name: str, text: str, reference: str) -> None:
     found = with_file(kubeadm(), regular(f"/var/lib/kubelet/{name}", text))
     if not reference:
         assert isinstance(decide(found, SERIAL), Proposal)
@@ -154,7 +152,7 @@ def test_a_policy_that_differs_from_the_kubelets_state_file_is_refused(
 
 @pytest.mark.parametrize("minor", known_minors())
 def test_every_known_minor(minor: int) -> None:
-    """The same playbook comes out as one edit of the node's file, in force as wanted, from the oldest kubelet to the newest."""
+    """The same playbook is one edit of the node's file and in force, from the oldest kubelet to the newest."""
     wanted = settings(
         ("maxParallelImagePulls",), serializeImagePulls=False, registryPullQPS=20, maxParallelImagePulls=5
     )

@@ -1,4 +1,4 @@
-"""What a kubelet takes where nobody says anything, by minor."""
+"""The defaults of a kubelet, by minor."""
 
 from __future__ import annotations
 

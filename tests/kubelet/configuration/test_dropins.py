@@ -116,7 +116,7 @@ def test_kind_and_version_must_be_right_from_1_32_on() -> None:
 
 
 def test_the_trap_of_parallel_pulls() -> None:
-    """The base is defaulted before the merge, so serializeImagePulls stands written there."""
+    """The base has its defaults before the merge, so serializeImagePulls counts as written there."""
     assert started("1.36.3", "maxParallelImagePulls: 5\n").starts
     found = started("1.36.3", "", drop_ins=("maxParallelImagePulls: 5\n",))
     assert "unless SerializeImagePulls (--serialize-image-pulls) is set to false" in said(found)[0]
@@ -124,7 +124,7 @@ def test_the_trap_of_parallel_pulls() -> None:
 
 
 def test_the_trap_of_the_empty_list() -> None:
-    """From 1.32 on any --config-dir, even an empty one, writes the base out again and leaves empty lists behind."""
+    """From 1.32 on any --config-dir, even an empty one, writes the base out again, and empty lists get lost."""
     written = "enforceNodeAllocatable: []\n"
     assert "enforceNodeAllocatable" not in started("1.36.3", written).effective
     assert "enforceNodeAllocatable" not in started("1.31.1", written, drop_ins=()).effective

@@ -1,4 +1,4 @@
-"""The answer as a whole: what is in force, who said it, and that it is worked out once."""
+"""The outcome as a whole: the values in force, their origins, and that it is computed once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of KubeletConfiguration: what a decoder takes and what is shown, by minor."""
+"""The types of KubeletConfiguration: what is decoded and what is shown, by minor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rollout.kubelet.configuration.schema import ROOT, FieldType, Form, WhenShow
 
 
 def field(path: str, minor: int) -> FieldType | None:
-    """The type at ``a.b`` of a kubelet 1.``minor``; lists are entered."""
+    """The type at ``a.b`` of a kubelet 1.``minor``; for a list, the type of its entries."""
     *objects, last = path.split(".")
     name = ROOT
     for step in objects:

@@ -1,4 +1,4 @@
-"""What kubelets of each minor refuse after validation, on their way up."""
+"""What kubelets of each minor refuse after validation, during their start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .starts import said, started
 
 
 class Case(NamedTuple):
-    """``fails`` and ``starts`` are minors; ``says`` is a part of what the ones that fail say."""
+    """``fails`` and ``starts`` are minors; ``says`` is a part of the message of those that fail."""
 
     written: str
     says: str

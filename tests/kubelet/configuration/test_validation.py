@@ -1,4 +1,4 @@
-"""Validation, in the kubelet's own words; and what it refuses on its way up."""
+"""Validation, with the kubelet's own texts, and refusals during the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `rollout explain` says is what the tables say, for every name that they hold."""
+"""The output of `rollout explain` matches the tables, for every name in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A setting on one node: every layer that says it, and the one that wins."""
+"""A setting on one node: every layer that sets it, and the one that wins."""
 
 from __future__ import annotations
 

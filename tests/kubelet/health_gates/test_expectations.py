@@ -1,4 +1,4 @@
-"""The node gates over readings: PASS, FAIL, UNKNOWN, and never a guess."""
+"""The node gates over readings: PASS, FAIL, UNKNOWN, without guesses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def unit(**properties: str) -> Measurement:
 
 
 ON_THE_NODE = (GateKind.UNIT, GateKind.PROCESS, GateKind.HEALTHZ, GateKind.EFFECTIVE_CONFIG, GateKind.COMMAND)
-"""What the node itself is asked; the rest is asked elsewhere."""
+"""The gates that measure the node itself; the others ask the API server."""
 
 
 def gate(kind: GateKind) -> Gate:
@@ -109,7 +109,7 @@ RUNTIME = replace(CHANGE, units=("containerd.service", "kubelet.service"), hangu
 
 
 def beside(**changed: dict[str, str]) -> Measurement:
-    """Containerd and docker as they should be, but for these properties."""
+    """Containerd and docker in a healthy state, except for these properties."""
     units = {"containerd.service": {**UNIT, "MainPID": "8"}, "docker.service": {**UNIT, "MainPID": "9"}}
     found = {name: {**said, **changed.get(name.partition(".")[0], {})} for name, said in units.items()}
     return replace(GOOD, services={name: Service(UnitState(name, said)) for name, said in found.items()})

@@ -1,4 +1,4 @@
-"""Where a kubelet is asked for its health: by its flag, else by the last file that says it, else at its default port."""
+"""The healthz port of a kubelet: its flag's, else that of the last file that sets it, else the default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of nodes: which there can be, what they are as nodes, and how they are told."""
+"""Kinds of nodes: which are possible, their model nodes, and their descriptions."""
 
 from __future__ import annotations
 

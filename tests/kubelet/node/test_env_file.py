@@ -1,4 +1,4 @@
-"""Environment files as systemd 252 reads them; one assignment's bytes replaced and no others."""
+"""Environment files as systemd 252 reads them; only the bytes of one assignment are replaced."""
 
 from __future__ import annotations
 

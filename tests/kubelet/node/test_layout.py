@@ -1,4 +1,4 @@
-"""Layouts found, never assumed: what others have written survives, and nothing they write can crash a plan."""
+"""Layouts are found, never assumed: text of others survives, and no text can crash a plan."""
 
 from __future__ import annotations
 

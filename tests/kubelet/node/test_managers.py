@@ -1,4 +1,4 @@
-"""Who else configures a node: owners refuse us, managers and pending reboots are said."""
+"""Other owners of a node's configuration are a refusal; managers and pending reboots are remarks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def test_a_node_without_another_owner_is_fit_and_has_no_remark() -> None:
         ({"os": "bottlerocket"}, "managed-by-bottlerocket", "apiclient"),
     ],
 )
-def test_a_node_with_another_owner_of_the_kubelets_configuration_is_refused(facts: dict[str, str], reference: str, instead: str) -> None:
+def test_a_node_with_another_owner_of_the_kubelets_configuration_is_refused(
+    facts: dict[str, str], reference: str, instead: str
+) -> None:
     refused = fitness.refusal(node(**facts), GUARD)
     assert refused is not None
     assert refused[0] == reference
@@ -40,7 +42,7 @@ def test_a_node_with_another_owner_of_the_kubelets_configuration_is_refused(fact
 
 
 def test_an_owner_is_reported_before_its_consequences() -> None:
-    """Talos has no systemd; that is not why the node is left alone."""
+    """Talos has no systemd; that is not the reason why the node is left alone."""
     plain = node(os="talos")
     refused = fitness.refusal(replace(plain, machine_id="", measurement=replace(plain.measurement, unit=None)), GUARD)
     assert refused is not None

@@ -1,4 +1,4 @@
-"""Which pods a kubelet would reject when it starts again: the rules of its admission, one by one, and then together."""
+"""Which pods a kubelet would reject when it starts again: the rules of its admission, one by one, then together."""
 
 from __future__ import annotations
 

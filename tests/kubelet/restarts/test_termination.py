@@ -1,4 +1,4 @@
-"""How long a kubelet may take to end a pod: what each minor does with the grace period, hooks and sidecars, and what it never does."""
+"""How long a kubelet may take to end a pod: grace period, hooks and sidecars in each minor, and the bounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pod(
     return LeavingPod("u", name, grace, granted, containers=containers or (APP,))
 
 
-TABLE = (  # what, the pod, seconds in each of the four ages
+TABLE = (  # what, the pod, seconds in each of the four ranges of minors
     ("no hook: the grace period", pod(), (30, 30, 30, 30)),
     ("nothing known of its containers", LeavingPod("u", "default/web", 30), (30, 30, 30, 30)),
     ("a hook of unknown length may use all of it", pod(HOOKED), (32, 60, 32, 32)),
@@ -74,8 +74,9 @@ def test_the_reason_is_given(leaving: LeavingPod, minor: int, text: str) -> None
 
 
 def test_a_timeout_of_minus_three_seconds_waits_without_a_limit() -> None:
-    """Grace 5, a main container and a helper, each with a hook that sleeps 3 s. A kubelet with sidecars of its own making ran
-    the helper's hook, then the main one's end, and handed 5 - (3 + 3 + 2) over as an override: docker waited for ever.
+    """Grace 5, a main container and a helper, each with a hook that sleeps 3 s. A kubelet with its own kind of
+    sidecars ran the helper's hook, then ended the main container. It passed 5 - (3 + 3 + 2) as an override, and docker
+    waited without a limit.
     """
     spent = 3 + timeout_of_main() + 3
     assert timeout(20, 5, hook=3, override=5 - spent) is None, "which is what -3 s means to docker"

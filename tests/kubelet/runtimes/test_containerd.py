@@ -1,4 +1,4 @@
-"""containerd's config.toml: which file and table a key goes to, by config version, imports and way of pulling."""
+"""containerd's config.toml: the file and table of a key, by config version, imports and way of pulling."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_file_that_the_agent_did_not_list_is_refused() -> None:
     assert refused(replace(found, files=files)).reference == "layout-not-understood"
 
 
-# --------------------------------------------------------------------------------------------------------- as wanted
+# --------------------------------------------------------------------------------------------------- already in force
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_deadline_that_was_off_is_tightened() -> None:
     assert notes == (f"imagePullProgressDeadline tightens: off ({CONTAINERD}) → 3m",)
 
 
-# ------------------------------------------------------------------------------------------ files that it imports
+# ------------------------------------------------------------------------------------------------- imported files
 
 
 def test_containerd_2_merges_imports_key_by_key_so_the_file_that_sets_the_key_is_edited() -> None:
@@ -186,7 +186,7 @@ def test_the_later_of_two_imports_wins_and_imports_of_imports_come_last() -> Non
 
 
 def test_a_relative_pattern_is_refused_where_releases_resolve_it_differently() -> None:
-    """Found with a real containerd 1.6.20, which looks below its working directory; 1.7.24 looks beside the file."""
+    """Found with a real containerd 1.6.20, which resolves it below its working directory; 1.7.24 beside the file."""
     text = V2.replace("/etc/containerd/conf.d/*.toml", "conf.d/*.toml")
     with pytest.raises(LayoutError, match="relative pattern"):
         change(containerd("1.7.24", regular(CONTAINERD, text)))

@@ -1,4 +1,4 @@
-"""Registry mirrors on containerd: hosts.toml without a restart where it is looked at, config.toml too where it is not."""
+"""Registry mirrors on containerd: hosts.toml without a restart, config.toml where containerd does not read it."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ ROOTED = """\
 
 
 def test_a_mirror_with_a_path_gets_override_path() -> None:
-    """containerd would ask the first one at /v2/cache/v2; the path of the second one ends as containerd wants it."""
+    """containerd would request the first one at /v2/cache/v2; the path of the second one ends as required."""
     wants = ("https://m.example/v2/cache/", "https://m.example/mirror/v2")
     assert mirrors.merged("", wants, "hosts.toml") == ROOTED
     assert mirrors.merged(ROOTED, wants, "hosts.toml") == ROOTED

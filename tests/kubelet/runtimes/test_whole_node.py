@@ -1,4 +1,4 @@
-"""One playbook over a mixed rack: each node's whole change, kubelet and runtime together, or why it is refused."""
+"""One playbook over a mixed rack: each node's whole change, kubelet and runtime together, or its refusal."""
 
 from __future__ import annotations
 
