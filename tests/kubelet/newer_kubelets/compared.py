@@ -1,4 +1,4 @@
-"""Is what we say of a case what the kubelet said? Differences in words, one a line; none: we agree."""
+"""Compares our result of a case with the kubelet's. One difference on each line; none: we agree."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 from rollout.kubelet.configuration.outcome import KubeletOutcome, MessageLevel
 
 LATER = "cannot-run"
-"""The reference of what a kubelet fails with after it has found its runtime. Those that were recorded without one never came so far."""
+"""The reference of failures after the kubelet has found its runtime. Cases recorded without one never got that far."""
 
 GATE = "unknown-gate"
-"""The fork that the recorded ones were built from only warns of a gate that it does not know."""
+"""The fork of the recorded kubelets only warns of an unknown gate."""
 
 _NOT_TOLD = frozenset({"kind", "apiversion"})
 _AFTERWARDS = frozenset({"kubeReserved", "systemReserved"})
-"""What reservedSystemCPUs overrules once the kubelet runs, after it has told its configuration."""
+"""Fields that reservedSystemCPUs overrides in a running kubelet, after it has printed its configuration."""
 
 _MASKED = "<masked>"
 _NOT_BUILT_IN = "Unsupported log format"
-"""The recorded ones were built without JSON logs."""
+"""The recorded kubelets were built without JSON logs."""
 
 _OTHER_NAMES = {"resolverconfig": "resolvconf"}
 
 
 def differences(told: dict[str, Any], head: dict[str, Any], ours: KubeletOutcome) -> Iterator[str]:
-    """``told`` is a recorded line, ``head`` the first one: which configuration ``effective`` is a difference from, and whether there
-    was a runtime.
+    """``told`` is a recorded line. ``head`` is the first line: the configuration that ``effective`` is relative to, and
+    whether there was a runtime.
     """
     fatal = [message for message in ours.messages if message.level is MessageLevel.FATAL]
     excused = {GATE} if head.get("runtime") else {GATE, LATER}
@@ -70,7 +70,7 @@ def _without_indices(path: str) -> str:
 
 
 def _effective(told: Any, ours: Any, where: str) -> Iterator[str]:
-    """The kubelet tells its internal type: names begin with a capital, and empty values are written out."""
+    """The kubelet prints its internal type: names begin with a capital, and empty values are written out."""
     if isinstance(told, dict) and isinstance(ours, dict):
         yield from _objects(told, ours, where)
     elif isinstance(told, list) and isinstance(ours, list) and len(told) == len(ours):

@@ -1,4 +1,4 @@
-"""The empty runtime's few messages, as protobuf has them; and what a recording with it is compared by."""
+"""The empty runtime's few messages, as encoded by protobuf, and the comparison of a recording with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_messages_are_encoded_as_in_protobuf() -> None:
 
 
 def test_with_a_runtime_every_difference_counts() -> None:
-    """One that found no runtime was never asked what comes after; one that found it was."""
+    """A kubelet without a runtime never reaches the later checks; one with a runtime does."""
     version = versions.known("1.30.14")
     ours = outcome(version, Newer("x", f"{HEAD}cpuManagerPolicyOptions: {{a: 'b'}}\n".encode()).sources)
     assert [message.reference for message in ours.messages if message.level is MessageLevel.FATAL] == [LATER]

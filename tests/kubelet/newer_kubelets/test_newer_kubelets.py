@@ -1,4 +1,4 @@
-"""Every recorded word of kubelets 1.28 to 1.36 against ours: verdict, ignored fields, and what is in force."""
+"""Every recorded result of kubelets 1.28 to 1.36 compared with ours: verdict, ignored fields, and values in force."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KNOWN = {
         "gate flag: AllAlpha",
     ): "a gate that AllAlpha turns on by flag is not yet on when this minor fills in defaults",
 }
-"""Where we differ, and why. What is not said here must agree."""
+"""Known differences with their reasons. Everything else must agree."""
 
 
 @cache
