@@ -34,14 +34,14 @@ def differences(told: dict[str, Any], head: dict[str, Any], ours: KubeletOutcome
     untold = bool(fatal) and all(message.reference in excused for message in fatal)
     if not told["taken"]:
         if ours.starts and _NOT_BUILT_IN not in told["said"]:
-            yield f"it says: {told['said']!r}; we say it starts"
+            yield f"the kubelet reports {told['said']!r}; rollout: it starts"
         return
     if told.get("late"):
         if ours.starts:
-            yield f"later it says: {told['late']!r}; we say it starts"
+            yield f"later the kubelet reports {told['late']!r}; rollout: it starts"
         return
     if not ours.starts and not untold:
-        yield f"it starts; we say: {fatal[0].text if fatal else 'nothing'!r}"
+        yield f"the kubelet starts; rollout: {fatal[0].text if fatal else 'nothing'!r}"
     yield from _ignored(told, ours)
     if ours.starts and told["effective"] is not None:
         overruled = _AFTERWARDS if ours.effective.get("reservedSystemCPUs") else frozenset()
@@ -61,7 +61,7 @@ def _json_name(name: str) -> str:
 def _ignored(told: dict[str, Any], ours: KubeletOutcome) -> Iterator[str]:
     unknown, ignored = set(told.get("unknown", ())), {_without_indices(path) for path in ours.ignored}
     if {_without_indices(path) for path in unknown} != ignored:
-        yield f"it ignores {sorted(unknown)}, we say {sorted(ignored)}"
+        yield f"the kubelet ignores {sorted(unknown)}, rollout {sorted(ignored)}"
 
 
 def _without_indices(path: str) -> str:
@@ -77,7 +77,7 @@ def _effective(told: Any, ours: Any, where: str) -> Iterator[str]:
         for at, (left, right) in enumerate(zip(told, ours, strict=True)):
             yield from _effective(left, right, f"{where}[{at}]")
     elif not _same(told, ours):
-        yield f"{where}: it is {json.dumps(told)}, we say {json.dumps(ours)}"
+        yield f"{where}: in force is {json.dumps(told)}, rollout has {json.dumps(ours)}"
 
 
 def _objects(told: dict[str, Any], ours: dict[str, Any], where: str) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _objects(told: dict[str, Any], ours: dict[str, Any], where: str) -> Iterator
             yield from _effective(value, by_name.pop(key, None), f"{where}.{name}" if where else name)
     for name, value in by_name.items():
         if name not in _NOT_TOLD and not _nothing(value):
-            yield f"{where}.{name}: we say {json.dumps(value)}, it does not tell"
+            yield f"{where}.{name}: rollout has {json.dumps(value)}, the kubelet does not print it"
 
 
 def _same(told: Any, ours: Any) -> bool:

@@ -29,4 +29,4 @@ def test_with_a_runtime_every_difference_counts() -> None:
     started = {"taken": True, "effective": None}
     assert list(differences(started, {"plain": {}}, ours)) == []
     (said,) = differences(started, {"plain": {}, "runtime": True}, ours)
-    assert said.startswith("it starts; we say: ")
+    assert said.startswith("the kubelet starts; rollout: ")

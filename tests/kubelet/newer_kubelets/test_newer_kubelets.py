@@ -19,14 +19,14 @@ RECORDED = sorted((Path(__file__).parent / "recorded").glob("1.*.jsonl"), key=la
 
 KNOWN = {
     **{
-        (minor, "newer: enableSystemLogQuery: true"): "the fork that it was built from has the gate NodeLogQuery on"
+        (minor, "newer: enableSystemLogQuery: true"): "the fork of this kubelet has the gate NodeLogQuery on"
         for minor in ("1.28", "1.30", "1.32", "1.35")
     },
     ("1.28", "gate: RetroactiveDefaultStorageClass false"): "the fork does not lock it",
     (
         "1.32",
         "gate flag: AllAlpha",
-    ): "a gate that AllAlpha turns on by flag is not yet on when this minor fills in defaults",
+    ): "a gate that the flag AllAlpha turns on is not on yet when this minor fills in defaults",
 }
 """Known differences with their reasons. Everything else must agree."""
 
@@ -45,7 +45,7 @@ def test_every_case_is_recorded_in_its_present_form(path: Path) -> None:
     cases, told = of_record(path)
     recorded = {entry["case"]: entry["digest"] for entry in told}
     changed = [name for name, case in cases.items() if recorded.get(name) != case.digest]
-    assert changed == [], "the case is another now: record it again"
+    assert changed == [], "the case has changed: record it again"
     assert len(cases) > 500
 
 

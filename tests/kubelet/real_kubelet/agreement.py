@@ -23,7 +23,7 @@ def disagreements(case: Case, verdict: Verdict) -> tuple[str, ...]:
 
 def _differences(verdict: Verdict, ours: KubeletOutcome) -> Iterator[str]:
     if verdict.starts != ours.starts:
-        yield f"it {_does(verdict.starts)}{_because(verdict.said)}; we say that it {_does(ours.starts)}{_because(_fatal(ours))}"
+        yield f"the kubelet {_does(verdict.starts)}{_because(verdict.said)}; rollout: it {_does(ours.starts)}{_because(_fatal(ours))}"
     elif verdict.starts:
         yield from _warnings(verdict, ours)
         yield from _effective(verdict.effective, ours.effective)
@@ -41,10 +41,10 @@ def _complaints(said: str, ours: KubeletOutcome) -> Iterator[str]:
     left = said.removeprefix("[").removesuffix("]")
     for text in texts:
         if text not in left:
-            yield f"it does not say {text!r}, but {said!r}"
+            yield f"the kubelet does not report {text!r}, but {said!r}"
         left = left.replace(text, "", 1)
     if left.strip(", "):
-        yield f"it also says {left!r}"
+        yield f"the kubelet also reports {left!r}"
 
 
 def _does(starts: bool) -> str:
@@ -64,9 +64,9 @@ def _warnings(verdict: Verdict, ours: KubeletOutcome) -> Iterator[str]:
     ignored = any(path == verdict.unknown or path.endswith(f".{verdict.unknown}") for path in ours.ignored)
     if verdict.twice:
         if not any(message.level is MessageLevel.WARNING for message in ours.messages):
-            yield f"it warns that {', '.join(verdict.twice)} is there twice; we warn of nothing"
+            yield f"the kubelet warns of the duplicate keys {', '.join(verdict.twice)}; rollout of none"
     elif (verdict.unknown is not None or ours.ignored) and not ignored:
-        yield f"it warns of the unknown field {verdict.unknown}; we of {', '.join(ours.ignored) or 'nothing'}"
+        yield f"the kubelet warns of the unknown field {verdict.unknown}; rollout of {', '.join(ours.ignored) or 'none'}"
 
 
 def _effective(theirs: Effective | None, ours: Mapping[str, Any]) -> Iterator[str]:
@@ -76,11 +76,11 @@ def _effective(theirs: Effective | None, ours: Mapping[str, Any]) -> Iterator[st
         if name in OWN_CERTIFICATE and name not in ours:
             continue
         if name not in ours:
-            yield f"{name}: in force is {theirs[name]!r}; we know nothing of it"
+            yield f"{name}: in force is {theirs[name]!r}; rollout has no value"
         elif name not in theirs:
-            yield f"{name}: not in force; we say {ours[name]!r}"
+            yield f"{name}: not in force; rollout has {ours[name]!r}"
         elif not _same(theirs[name], ours[name]):
-            yield f"{name}: in force is {theirs[name]!r}; we say {ours[name]!r}"
+            yield f"{name}: in force is {theirs[name]!r}; rollout has {ours[name]!r}"
 
 
 def _same(theirs: Any, ours: Any) -> bool:

@@ -14,7 +14,7 @@ sum=$(sha256sum "$here/cri/main.go" | cut -c1-64)
 if [ -x "$dir/kubelet" ] && [ -x "$dir/empty-cri" ] && [ "$(cat "$dir/empty-cri.sum")" = "$sum" ]; then exit 0; fi
 command -v go >/dev/null || [ "$(id -u)" != 0 ] || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends golang-go >/dev/null
 for tool in go apt-get tar; do
-	command -v "$tool" >/dev/null || { echo "$tool is missing: what we say of a kubelet is tested against recorded runs only" >&2; exit 1; }
+	command -v "$tool" >/dev/null || { echo "$tool is missing: the model of the kubelet is tested against recorded runs only" >&2; exit 1; }
 done
 
 work=$dir/build-kubelet

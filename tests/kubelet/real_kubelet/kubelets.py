@@ -37,7 +37,7 @@ def why_not() -> str:
         return f"{', '.join(tools)} missing"
     absent = [name for name in NEEDED if not (CGROUPS / name).is_dir()]
     if absent:
-        return f"this machine has no cgroup v1 ({', '.join(absent)}), on which the kubelet 1.20.2 was recorded"
+        return f"this machine has no cgroup v1 ({', '.join(absent)}), which the recorded kubelet 1.20.2 used"
     return ""
 
 
@@ -55,7 +55,7 @@ class Room:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the room of {case.name} fell in")
+            raise RuntimeError(f"the room of {case.name} ended unexpectedly")
         answer: dict[str, Any] = json.loads(line)
         return heard(answer["log"], ended=answer["ended"], effective=answer["effective"]), answer["log"]
 

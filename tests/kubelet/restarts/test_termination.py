@@ -79,8 +79,8 @@ def test_a_timeout_of_minus_three_seconds_waits_without_a_limit() -> None:
     waited without a limit.
     """
     spent = 3 + timeout_of_main() + 3
-    assert timeout(20, 5, hook=3, override=5 - spent) is None, "which is what -3 s means to docker"
-    assert timeout(30, 5, hook=3, override=5 - spent) == FLOOR, "today the floor comes last"
+    assert timeout(20, 5, hook=3, override=5 - spent) is None, "docker waits without a limit for -3 s"
+    assert timeout(30, 5, hook=3, override=5 - spent) == FLOOR, "newer kubelets apply the minimum last"
 
     main = ContainerEnd("krds", hook=True, hook_sleeps=3)
     helper = ContainerEnd("agent", hook=True, hook_sleeps=3)
