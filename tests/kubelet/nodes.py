@@ -130,7 +130,7 @@ PRINTED = {
     ),
     "crio": ("crio", "crio version 1.23.5"),
 }
-"""What a node says of its runtime: the name in its snapshot, and the version as printed."""
+"""A node's runtime: the name in its snapshot, and the version as printed."""
 
 
 def runtime_flags(runtime: str, version: str) -> str:

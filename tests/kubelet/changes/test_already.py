@@ -45,7 +45,7 @@ def test_a_gate_that_is_on_by_default_is_turned_off() -> None:
     assert isinstance(decided(36, "featureGates", {SLOWS: True}), LeftAlone)
 
 
-def test_a_default_that_hangs_on_a_gate_is_not_written_where_the_gate_is_on() -> None:
+def test_a_default_that_depends_on_a_gate_is_not_written_where_the_gate_is_on() -> None:
     period: Value = {"maxContainerRestartPeriod": "5m"}
     for name, value in ((POLICY, "NeverVerifyPreloadedImages"), (BACK_OFF, period)):
         assert isinstance(as_wanted := decided(36, name, value), LeftAlone)

@@ -103,7 +103,7 @@ def test_the_evidence_counts_the_files() -> None:
     )
 
 
-# ---------------------------------------------------------------------------------------------- units beside the kubelet
+# --------------------------------------------------------------------------------------------- units beyond the kubelet
 
 RUNTIME = replace(CHANGE, units=("containerd.service", "kubelet.service"), hangups=("docker.service",))
 

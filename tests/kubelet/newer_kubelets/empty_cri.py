@@ -23,7 +23,7 @@ def field(number: int, value: bytes | str) -> bytes:
     """A field that is a text or a message, shorter than 128 bytes."""
     content = value.encode() if isinstance(value, str) else value
     if len(content) > 127:
-        raise ValueError("longer than one byte can say")
+        raise ValueError("the length does not fit into one byte")
     return bytes((number << 3 | 2, len(content))) + content
 
 
@@ -53,7 +53,7 @@ def serve(socket: str) -> Any:
     """The server, listening."""
     grpc = importlib.import_module("grpc")  # only this program needs it
 
-    class Empty(grpc.GenericRpcHandler):  # type: ignore[misc, name-defined] # grpcio says nothing of its types
+    class Empty(grpc.GenericRpcHandler):  # type: ignore[misc, name-defined] # grpcio is untyped
         def service(self, details: Any) -> Any:
             answer = ANSWERS.get(details.method.rpartition("/")[2])
             return None if answer is None else grpc.unary_unary_rpc_method_handler(lambda _request, _context: answer)
