@@ -100,9 +100,7 @@ def mistake(name: str, kind: str, value: Value) -> str:
 
 
 def flag_mistake(name: str, kind: str, value: Value) -> str:
-    """The same for a flag. Its value becomes one word of one line, so only values that fit there are
-    allowed.
-    """
+    """The same for a flag. Its value becomes one word of one line, so only values that fit there are allowed."""
     if isinstance(value, str) and not value.isprintable():
         return f"{name} contains a control character"
     if kind in _KINDS:

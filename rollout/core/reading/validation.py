@@ -101,7 +101,7 @@ def _rest(model: type[Model], root: Item, found: list[ErrorDetails], mistakes: M
         except ValidationError as error:
             found = error.errors(include_url=False)
     mistakes.raise_any()
-    raise AssertionError("what was cut out was noted")
+    raise AssertionError("every removed part has a mistake")
 
 
 def _container(root: Item, path: tuple[int | str, ...]) -> tuple[Item, Item]:

@@ -25,7 +25,7 @@ LOADER = (
     'echo; echo "begin $1"; '
     "all=$(timeout 60 cat; echo .); all=${all%.}; "
     'case $(printf %s "$all" | sha256sum) in "$1 "*) ;; '
-    '*) echo "refused torn-program what arrived is not what was sent"; echo "end $2"; exit 0;; esac; '
+    '*) echo "refused torn-program the program arrived incomplete or changed"; echo "end $2"; exit 0;; esac; '
     'shift; exec </dev/null; eval "$all"; main "$@"'
 )
 

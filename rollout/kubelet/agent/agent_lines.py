@@ -251,7 +251,7 @@ def _expected(reading: AgentReading, rest: str) -> None:
     tx, state, digest, mode, owner, path = _words(rest, 6)
     found = ReceiptState(state)
     if (digest == "-") is not (found in UNDER_WAY):
-        raise ValueError("a digest is expected of what is over, and only of that")
+        raise ValueError("a digest is expected for a finished transaction, and only there")
     reading.expected.append(
         Expected(
             path=_absolute(path),

@@ -122,7 +122,7 @@ class Rendered:
     def refused(
         self, message: str, *, line: int = 0, words: tuple[str, ...] = (), about: tuple[str, ...] = ()
     ) -> LayoutError:
-        """A refusal, because the template does not contain what was set. It names the line that wrote ``line`` of the
+        """A refusal, because the template does not contain the setting. It names the line that wrote ``line`` of the
         output, else the first line with one of ``words``.
         """
         at = self._behind(line) if line else next(filter(None, map(self._line_of, words)), 1)

@@ -1,4 +1,4 @@
-"""What a kubelet makes of its configuration, step by step as ``NewKubeletCommand`` does it.
+"""The start of a kubelet from its configuration, step by step as in ``NewKubeletCommand``.
 
 Flags, gates and labels of the command line; the file; drop-ins; flags again, over both; gates; validation; the checks
 of the start. The first step that fails ends the start, with all messages of that step. Source:

@@ -29,7 +29,7 @@ class ConfigzAnswer:
 
 
 def on_node_lines(here: OnNode, shown: ConfigzAnswer) -> Iterator[str]:
-    """Lines for people: what is in force, the layers from low to high, what the kubelet shows."""
+    """Lines for people: the value in force, the layers from low to high, the value in ``/configz``."""
     yield f"on {here.node}, kubelet {here.kubelet}, {here.runtime}"
     if here.home:
         yield f"  home on this node: {here.home}"
