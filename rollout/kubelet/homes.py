@@ -74,7 +74,7 @@ NOT_OURS: Mapping[str, str] = {
     "--config-dir": "it decides which files the kubelet reads, and resets explicitly empty lists from 1.32 on",
     "--container-runtime": "changing the runtime is not a change of configuration",
     "--container-runtime-endpoint": "changing the runtime is not a change of configuration",
-    "--dynamic-config-dir": "it hands the configuration to the API server",
+    "--dynamic-config-dir": "the API server would then set the configuration",
     "--help": "the kubelet would print its help and end",
     "--version": "the kubelet would print its version and end",
     "containerRuntimeEndpoint": "changing the runtime is not a change of configuration",

@@ -311,10 +311,10 @@ def _content(reading: AgentReading, rest: str) -> None:
     for file in reading.promised:
         content, whole = whole[: file.size], whole[file.size :]
         if hashlib.sha256(content).hexdigest() != file.digest:
-            raise ValueError("it changed while it was read")
+            raise ValueError("the file changed while it was read")
         reading.files[file.path] = replace(file, content=content)
     if whole:
-        raise ValueError("more than was promised")
+        raise ValueError("more bytes than announced")
     reading.promised.clear()
 
 

@@ -22,7 +22,7 @@ _TRANSFER_DEADLINE = (
     " it does not end a pull that hangs before the first layer"
 )
 _TRANSFER_TABLE = (
-    "maxConcurrentDownloads goes to the transfer service's table: in the CRI's, containerd 2.1 and later would fall back"
+    "maxConcurrentDownloads is set in the transfer service's table: in the CRI's, containerd 2.1 and later would fall back"
     " to local pulls"
 )
 
