@@ -22,8 +22,8 @@ _TRANSFER_DEADLINE = (
     " it does not end a pull that hangs before the first layer"
 )
 _TRANSFER_TABLE = (
-    "maxConcurrentDownloads is set in the transfer service's table: in the CRI's, containerd 2.1 and later would fall back"
-    " to local pulls"
+    "maxConcurrentDownloads is set in the transfer service's table: in the CRI's, containerd 2.1 and later would fall"
+    " back to local pulls"
 )
 
 
