@@ -65,7 +65,7 @@ def test_what_was_changed_on_its_way_does_not_run(shell: tuple[str, ...]) -> Non
     for bytes_sent in (call.stdin[:-3], call.stdin + b"echo owned\n", b""):
         done = subprocess.run([*shell, call.line], input=bytes_sent, capture_output=True, check=True, timeout=300)
         assert answered(done.stdout).splitlines() == [
-            b"refused torn-program what arrived is not what was sent",
+            b"refused torn-program the program arrived incomplete or changed",
             b"end status",
         ]
     assert hashlib.sha256(call.stdin).hexdigest() in call.line
