@@ -56,13 +56,13 @@ def test_a_node_loses_its_power_while_it_is_armed(site: Site) -> None:
     assert result.confirmed == 2
 
 
-def test_a_confirm_that_comes_after_the_deadline_is_no_success(site: Site) -> None:
+def test_a_confirm_after_the_deadline_is_no_success(site: Site) -> None:
     result = well(trial(site, aimed(Kind.LATE, "", 2)))
     assert result.saved_themselves >= 1
     assert result.confirmed == 2, "the run says reverted, which is what the node is"
 
 
-def test_pid_1_stands_still_in_the_middle_of_an_apply_until_its_guard_has_fired(site: Site) -> None:
+def test_pid_1_is_frozen_in_the_middle_of_an_apply_until_its_guard_has_fired(site: Site) -> None:
     """What runs with the new files is restarted as soon as systemd goes on, and not told as reverted before."""
     drawn = replace(aimed(Kind.SYSTEMD, "between two renames", 0), seconds=site.brief + 2.0)
     assert well(trial(site, drawn)).confirmed < 3

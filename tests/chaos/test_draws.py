@@ -22,7 +22,7 @@ def test_every_kind_has_its_share_of_any_number_of_runs() -> None:
         assert max(counts.values()) - min(counts.values()) <= 1
 
 
-def test_every_variant_every_moment_and_every_node_comes() -> None:
+def test_every_variant_every_moment_and_every_node_is_drawn() -> None:
     assert {(each.kind, each.variant) for each in MANY} == {(kind, v) for kind in KINDS for v in VARIANTS[kind]}
     assert {each.moment for each in MANY} == {"", *STEPS, *ANSWERS}
     assert {number for each in MANY for number in each.struck} == set(range(MANY_NODES))
@@ -41,12 +41,12 @@ def test_a_short_fault_leaves_the_guard_time_and_a_long_one_outlasts_it() -> Non
             assert each.seconds > each.guard
 
 
-def test_late_confirms_come_on_either_side_of_the_deadline() -> None:
+def test_late_confirms_arrive_on_both_sides_of_the_deadline() -> None:
     late = [each.late for each in MANY if each.kind is Kind.LATE]
     assert min(late) < 0 < max(late)
 
 
-def test_a_run_of_ten_has_the_default_guard_and_a_run_of_twenty_many_nodes_and_every_kind_has_both() -> None:
+def test_one_run_in_ten_has_the_default_guard_one_in_twenty_many_nodes_and_every_kind_has_both() -> None:
     long = [each for each in MANY if each.guard == DEFAULT_GUARD]
     many = [each for each in MANY if each.nodes == MANY_NODES]
     assert (len(long), len(many)) == (len(MANY) // 10, len(MANY) // 20)
@@ -54,7 +54,7 @@ def test_a_run_of_ten_has_the_default_guard_and_a_run_of_twenty_many_nodes_and_e
     assert max(number for each in many for number in each.struck) == MANY_NODES - 1
 
 
-def test_only_nodes_whose_unit_can_be_masked_are() -> None:
+def test_only_nodes_with_a_maskable_unit_are_masked() -> None:
     assert {number % 2 for each in MANY if each.kind in BY_SYSTEMD for number in each.struck} == {0}
 
 

@@ -61,5 +61,5 @@ def test_what_a_fault_explains_is_no_finding(kind: Kind, said: NodeRecord) -> No
 
 
 @pytest.mark.parametrize(("kind", "said"), NOT_EXPLAINED)
-def test_what_it_does_not_explain_is_one(kind: Kind, said: NodeRecord) -> None:
+def test_what_a_fault_does_not_explain_is_a_finding(kind: Kind, said: NodeRecord) -> None:
     assert said.reference in fault(kind).unexplained(said)

@@ -40,7 +40,7 @@ UNTOUCHED = replace(OLD, state={}, receipts=(), token=(), mode="")
     ("node", "word"),
     [(NEW, "confirmed"), (OLD, "reverted"), (OLD, "failed"), (UNTOUCHED, "pending"), (UNTOUCHED, "refused")],
 )
-def test_a_node_with_exactly_old_or_exactly_new_files_as_its_journal_says_is_well(node: Seen, word: str) -> None:
+def test_a_node_with_exactly_old_or_new_files_that_matches_its_journal_has_no_finding(node: Seen, word: str) -> None:
     assert findings(node, KNOWN, word) == ()
 
 
@@ -89,7 +89,7 @@ PLANTED = [
 
 
 @pytest.mark.parametrize(("node", "word", "harm"), [case[1:] for case in PLANTED], ids=[case[0] for case in PLANTED])
-def test_what_is_planted_is_found(node: Seen, word: str, harm: Harm) -> None:
+def test_a_planted_violation_is_found(node: Seen, word: str, harm: Harm) -> None:
     assert harm in {finding.harm for finding in findings(node, KNOWN, word)}
 
 
@@ -105,11 +105,11 @@ LIMITS = Limits({"a": frozenset({"n1", "n3"}), "b": frozenset({"n2"})}, per_rack
         (("n1", "n2", "n3"), "3 in flight, the limit is 2: n1 n2 n3"),
     ],
 )
-def test_more_nodes_away_than_the_limits_allow_are_found(away: tuple[str, ...], text: str) -> None:
+def test_more_unavailable_nodes_than_the_limits_allow_are_found(away: tuple[str, ...], text: str) -> None:
     assert beyond(LIMITS, frozenset(away)) == text
 
 
-def test_a_thawed_controller_must_be_told_that_it_has_lost_its_lease_and_touch_nothing() -> None:
+def test_a_thawed_controller_must_report_its_lost_lease_and_touch_nothing() -> None:
     told = "error: another controller has taken this run over; this one stops [lease-lost]"
     assert fenced(5, told, (OLD,), (OLD,)) == ()
     assert fenced(0, told, (OLD,), (OLD,)) != ()
