@@ -1,4 +1,4 @@
-"""``python -m tests.chaos``: many runs on real systemd nodes, a fault in each; ``--run N --seed S`` does one of them again."""
+"""``python -m tests.chaos``: many runs on real systemd nodes, a fault in each; ``--run N --seed S`` repeats one of them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.chaos.site import make_site
 from tests.chaos.trial import Result, trial
 
 KEPT = Path(tempfile.gettempdir()) / "rollout-chaos"
-"""Where runs go that went wrong."""
+"""The folder for failed runs."""
 
 
 class Crew:
-    """Several fleets of so many nodes, each a thread; they take the numbers of runs from one queue."""
+    """Several fleets of this many nodes, one thread each; they take the numbers of runs from one queue."""
 
     def __init__(self, seed: int, numbers: Sequence[int], nodes: int, fleets: int) -> None:
         self.results: list[Result] = []
@@ -45,7 +45,7 @@ class Crew:
         return self.results
 
     def _work(self, index: int) -> None:
-        """A fleet is used until something is found on it, then made afresh."""
+        """A fleet is used until a finding on it, then made again."""
         while not self._numbers.empty():
             with (
                 tempfile.TemporaryDirectory(prefix=f"rollout-chaos-{index}-") as folder,
@@ -68,7 +68,7 @@ class Crew:
 
 
 def carry_out(seed: int, numbers: Sequence[int], fleets: int) -> Sequence[Result]:
-    """The small fleets side by side; then a large one, which takes as much of the machine as all of them."""
+    """The small fleets in parallel; then a large one, which needs as much of the machine as all of them."""
     few = [number for number in numbers if draw(seed, number).nodes == NODES]
     many = [number for number in numbers if draw(seed, number).nodes != NODES]
     return [
@@ -80,12 +80,12 @@ def carry_out(seed: int, numbers: Sequence[int], fleets: int) -> Sequence[Result
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6))  # noqa: S311 - any will do
-    parser.add_argument("--run", type=int, action="append", help="only this one of the seed's runs; writes no page")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))  # noqa: S311 - any seed is good
+    parser.add_argument("--run", type=int, action="append", help="only this run of the seed; writes no page")
     parser.add_argument(
-        "--kind", choices=[kind.name for kind in KINDS], help="only the seed's runs of this one; writes no page"
+        "--kind", choices=[kind.name for kind in KINDS], help="only the seed's runs of this kind; writes no page"
     )
-    parser.add_argument("--fleets", type=int, default=2, help="of three nodes each, side by side")
+    parser.add_argument("--fleets", type=int, default=2, help="number of parallel fleets of three nodes each")
     given = parser.parse_args()
     reason = why_not() or (
         "" if FAKETIME.exists() else f"NOT TESTED: {FAKETIME} is missing (apt-get install libfaketime)"

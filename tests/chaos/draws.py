@@ -1,7 +1,7 @@
-"""What strikes in a run, when and where: drawn from a seed, so that a number names a run for ever. Pure.
+"""The fault of a run, its instant and its nodes: drawn from a seed, so that a number always names the same run. Pure.
 
-The kinds come round one after the other, so that each has its share of any number of runs. Half of the instants are drawn
-over the whole duration of an undisturbed run; the others are aimed at a moment: a step of the agent, or an answer in the journal.
+The kinds take turns, so that each has its share of any number of runs. Half of the instants are drawn from the whole
+duration of an undisturbed run; the others are aimed at a moment: a step of the agent, or an answer in the journal.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from enum import StrEnum
 
 NODES = 3
 MANY_NODES = 12
-"""In one run of twenty: their names are not padded, so that they sort otherwise than they stand."""
+"""In one run of twenty. Their names are not padded, so that their sort order differs from the inventory's."""
 GUARD = 8
-"""Seconds until a node takes itself back, in these runs."""
+"""Seconds until a node reverts itself, in these runs."""
 DEFAULT_GUARD = 120
-"""What a playbook has that says nothing: in one run of ten."""
+"""The default of a playbook: in one run of ten."""
 
 
 class Kind(StrEnum):
-    """What happens, in the order of the table."""
+    """The fault, in the order of the table."""
 
     CONTROLLER = "kill -9 of the controller"
     SSHD = "kill -9 of sshd"
@@ -82,7 +82,7 @@ VARIANTS = {
     Kind.PROXY: ("",),
     Kind.BASTION: ("", "killed"),
 }
-"""How it happens; one of them is drawn."""
+"""The variants of a fault; one of them is drawn."""
 
 SECONDS = {
     Kind.SSHD: (0.0, 0.0),
@@ -95,19 +95,19 @@ SECONDS = {
     Kind.MANAGER: (2.0, GUARD + 4.0),
     Kind.MASKED: (1.0, GUARD + 4.0),
 }
-"""How long a fault lasts; what is not here has its own way to end."""
+"""How long a fault lasts; a kind that is not here ends in its own way."""
 
 BY_SYSTEMD = frozenset({Kind.MASKED})
-"""Only nodes whose unit lies below /usr, as packages put it there, can be masked until the next boot."""
+"""Only nodes with a unit below /usr, where packages install it, can be masked until the next boot."""
 
 WITHOUT_POWER = frozenset({Kind.POWER, Kind.TARGET})
-"""Nothing on the node waits any more afterwards."""
+"""Afterwards nothing on the node waits."""
 
 MENDED_BY_ITSELF = frozenset({Kind.IMMUTABLE, Kind.SYNC, Kind.SYSTEMD, Kind.MASKED, Kind.REWRITE})
-"""The node goes on with its revert some seconds after the fault is healed: nobody judges it before."""
+"""The node continues its revert some seconds after the fault is healed: it is not judged before."""
 
 LONGER = {Kind.LINK_LONG: (2.0, 4.0), Kind.FREEZE: (1.0, 3.0), Kind.SYSTEMD: (1.0, 3.0)}
-"""Seconds by which a fault outlasts the guard; of the last two the variant that says so."""
+"""Seconds by which a fault outlasts the guard; of the last two only in the variant "longer than the guard"."""
 
 STEPS = {
     "before the receipt": "*/next/armed *",
@@ -119,7 +119,7 @@ STEPS = {
 """Moments on the node, by the rename that then waits (see ``tests/bed/mv``)."""
 
 ANSWERS = {"claimed": "read", "applied": "apply", "measured": "measure", "confirmed": "confirm", "cleaned": "clean"}
-"""Moments in the journal: the node's first answer to a verb was written down."""
+"""Moments in the journal: the node's first answer to a verb was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,8 @@ class Draw:
     struck: tuple[int, ...]
     seconds: float
     late: int
-    alone: bool  # the nodes are left alone until none is under way, and only then resumed
-    emergency: bool  # taken back from the nodes alone, else by the journal
+    alone: bool  # the run is resumed only when no node is under way
+    emergency: bool  # reverted using only the nodes' records, else by the journal
 
     def __str__(self) -> str:
         when = self.moment or f"at {self.fraction:.0%} of the run"
@@ -154,7 +154,7 @@ def draw(seed: int, number: int) -> Draw:
     dice = random.Random(f"{seed}/{number}")  # noqa: S311 - the same every time
     kind = KINDS[number % len(KINDS)]
     variants = VARIANTS[kind]
-    variant = variants[number // len(KINDS) % len(variants)]  # each in its turn, so that all come in a few runs
+    variant = variants[number // len(KINDS) % len(variants)]  # they take turns, so that a few runs have all of them
     moment = dice.choice([*STEPS, *ANSWERS]) if dice.random() < 0.5 else ""
     fraction = dice.random()
     nodes = MANY_NODES if number % 20 == 4 else NODES

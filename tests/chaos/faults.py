@@ -1,4 +1,4 @@
-"""The faults, by kind: how each strikes and how it is healed. Each lasts until ``heal``, which leaves nothing of it behind."""
+"""The faults, by kind: how each strikes and how it is healed. Each lasts until ``heal``, which removes all of it."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ until mount -o remount,bind,ro /var; do
     mount --bind /var /var
 done
 ! touch /var/lib/x"""
-"""A mount takes no writes any more unless somebody has opened a file in it to write since it was made: then a new one is made."""
+"""A mount can be made read-only unless a file in it was opened for writing since it was made: then a new mount is made."""
 
 
 class ReadOnly(Fault):
-    """/var is a mount of its own from the start, as where it is a file system of its own; then it takes no write."""
+    """/var is a mount of its own from the start, like a separate file system; then it takes no write."""
 
     def prepare(self) -> None:
         for node in self.nodes:
@@ -120,7 +120,7 @@ class ReadOnly(Fault):
 
 
 class StepClock(Fault):
-    """For whatever comes through sudo, and for whatever systemd starts: the kernel's clock is shared. See ``tests/chaos/sh``."""
+    """For processes started through sudo or by systemd, since the kernel's clock is shared. See ``tests/chaos/sh``."""
 
     def prepare(self) -> None:
         variables = (
@@ -136,7 +136,7 @@ class StepClock(Fault):
             node.exec("sh", "-c", f"echo {offset} >/run/bed-clock.new && mv /run/bed-clock.new /run/bed-clock")
             told = int(node.exec("/usr/local/bin/sh", "-c", "date +%s"))
             if abs(abs(told - time.time()) - DAY) > 60:
-                raise BedError(f"{node.name} tells {told}, which is not a day off")
+                raise BedError(f"{node.name} shows {told}, which is not a day off")
 
     def heal(self) -> None:
         names = "LD_PRELOAD FAKETIME_TIMESTAMP_FILE FAKETIME_NO_CACHE FAKETIME_DONT_FAKE_MONOTONIC DONT_FAKE_MONOTONIC NO_FAKE_STAT"
@@ -161,7 +161,7 @@ class LateConfirm(Fault):
 
 
 class SecondController(Fault):
-    """With the same journal, or with one of its own. What it may do is for the laws to say; it ends before anything is judged."""
+    """With the same journal, or with one of its own. The laws define what it may do; it ends before anything is judged."""
 
     def strike(self) -> None:
         same = "another journal" not in self.draw.variant
@@ -184,14 +184,14 @@ OTHER_STATE = "other"
 
 
 class FreezeController(Fault):
-    """Stopped in the middle; another machine takes the lease, by time or by unlock, and resumes; then it goes on."""
+    """Stopped in the middle; another machine takes the lease, by timeout or by unlock, and resumes; then the first continues."""
 
     def strike(self) -> None:
         if self.controller and self.controller.poll() is None:
             os.kill(self.controller.pid, signal.SIGSTOP)
 
     def heal(self) -> None:
-        """Thawed: whatever it still does is its own."""
+        """Thawed: its further actions are its own."""
         if self.controller:
             with suppress(ProcessLookupError):
                 os.kill(self.controller.pid, signal.SIGCONT)
@@ -229,7 +229,7 @@ FAULTS: Mapping[Kind, Callable[[Site, Draw], Fault]] = {
 
 
 def keep(site: Site, folder: Path) -> None:
-    """What is there of a run that went wrong, for whoever looks into it."""
+    """Keep the files of a failed run for analysis."""
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cp", "-a", str(site.folder), str(folder / "site")], check=False)
     for node in site.nodes:

@@ -1,6 +1,6 @@
-"""What must hold of a node after a run, whatever struck. Values in, findings out; each is shown to fail in ``test_findings.py``.
+"""What must hold for a node after a run, whatever the fault. Values in, findings out; ``test_findings.py`` shows that each can fail.
 
-A node is compared with itself: with how it was found, and with how an undisturbed run left it.
+A node is compared with its own state before, and with its state after an undisturbed run.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 TOP = frozenset({"lock", "holder", "token", "touched", "tx"})
-"""All there may be in /var/lib/rollout."""
+"""All names that /var/lib/rollout may contain."""
 
 BESIDE = {"beside.1": {"beside.1", "new.1"}, "beside.2": {"beside.2", "new.2"}}
-"""Also in a transaction's folder, where a target is on another file system: the mark, and what it was tried with."""
+"""Also in a transaction's folder, if a target is on another file system: the mark, and the file of the trial link."""
 
 
 class Harm(StrEnum):
-    LOST = "lost"  # neither old nor new, or another kubelet than these files'
-    UNTRUE = "untrue"  # the journal, the receipt and the node do not say the same
+    LOST = "lost"  # neither old nor new, or a kubelet that does not match these files
+    UNTRUE = "untrue"  # the journal, the receipt and the node differ
     LIMIT = "limit"
     LEFT = "left"
-    BROKEN = "broken"  # the run itself did not end as it should
+    BROKEN = "broken"  # the run itself did not end as expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Kubelet:
-    """What systemd runs."""
+    """The kubelet that systemd runs."""
 
     active: str
     words: tuple[str, ...]
-    stale: bool  # systemd has not read the unit files that are there
+    stale: bool  # systemd has not read the current unit files
 
     def __str__(self) -> str:
         return f"{self.active}, {' '.join(self.words)}" + (", unit files not read" if self.stale else "")
@@ -49,15 +49,15 @@ class Kubelet:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A node from outside. ``tree``: path → mode, owner and content of all it ever wrote but its logs and our state."""
+    """A node from outside. ``tree``: path → mode, owner and content of all files that it wrote, except its logs and rollout's state."""
 
     node: str
     tree: Mapping[str, str]
-    state: Mapping[str, frozenset[str]]  # folders of transactions → what is in them; "" → what is beside them
+    state: Mapping[str, frozenset[str]]  # folders of transactions → their content; "" → the names beside them
     receipts: tuple[Mapping[str, str], ...]  # oldest first
     mode: str  # of /var/lib/rollout
     token: tuple[str, ...]
-    ours: tuple[str, ...]  # units, files in /run and processes of ours, a lock that is held
+    ours: tuple[str, ...]  # units, files in /run and processes of rollout, a held lock
     kubelet: Kubelet
 
 
@@ -67,7 +67,7 @@ class Known:
 
     old: Seen
     new: Seen
-    targets: frozenset[str]  # the paths that the change exchanges
+    targets: frozenset[str]  # the paths that the change replaces
 
 
 def findings(seen: Seen, known: Known, word: str) -> tuple[Finding, ...]:
@@ -91,7 +91,7 @@ def _old_or_new(seen: Seen, known: Known, word: str) -> Told:
     """All of the targets old, or all new, with mode and owner."""
     versions = {path: _version(seen, known, path) for path in sorted(known.targets)}
     if set(versions.values()) not in ({"old"}, {"new"}):
-        yield Harm.LOST, f"half done: {', '.join(f'{path} is {what}' for path, what in versions.items())}"
+        yield Harm.LOST, f"mixed files: {', '.join(f'{path} is {what}' for path, what in versions.items())}"
 
 
 def _version(seen: Seen, known: Known, path: str) -> str:
@@ -104,7 +104,7 @@ def _version(seen: Seen, known: Known, path: str) -> str:
 def _as_the_journal_says(seen: Seen, known: Known, word: str) -> Told:
     new = is_new(seen, known)
     if new != (word == "confirmed"):
-        yield Harm.UNTRUE, f"the journal says {word}, its files are {'new' if new else 'old'}"
+        yield Harm.UNTRUE, f"{word} in the journal, its files are {'new' if new else 'old'}"
 
 
 def _kubelet(seen: Seen, known: Known, word: str) -> Told:
@@ -119,11 +119,11 @@ def _receipts(seen: Seen, known: Known, word: str) -> Told:
         if receipt["state"] not in ("confirmed", "reverted"):
             yield Harm.UNTRUE, f"{receipt['tx']} is {receipt['state']}"
     if (states[-1:] == ["confirmed"]) != (word == "confirmed"):
-        yield Harm.UNTRUE, f"the journal says {word}, its newest receipt {(states or ['nothing'])[-1]}"
+        yield Harm.UNTRUE, f"{word} in the journal, its newest receipt is {(states or ['absent'])[-1]}"
 
 
 def _left(seen: Seen, known: Known, word: str) -> Told:
-    """Law 8: no unit, process or file of ours, nothing in our state that a run without trouble does not leave there."""
+    """Law 8: no unit, process or file of rollout, and nothing in its state that a run without trouble does not leave."""
     expected = known.new.tree if is_new(seen, known) else known.old.tree
     for path in sorted((seen.tree.keys() | expected.keys()) - known.targets):
         if seen.tree.get(path) != expected.get(path):
@@ -171,7 +171,7 @@ class Limits:
 
 
 def beyond(limits: Limits, away: frozenset[str]) -> str:
-    """Which limit is exceeded by these nodes being armed or going back at one instant; empty if none is."""
+    """Which limit is exceeded if these nodes are armed or reverting at one instant; empty if none is."""
     if len(away) > limits.in_flight:
         return f"{len(away)} in flight, the limit is {limits.in_flight}: {' '.join(sorted(away))}"
     for rack, nodes in limits.racks.items():
@@ -183,7 +183,7 @@ def beyond(limits: Limits, away: frozenset[str]) -> str:
 
 
 def fenced(code: int | None, said: str, before: Sequence[Seen], after: Sequence[Seen]) -> tuple[Finding, ...]:
-    """A controller that was frozen through its lease ends with 5 or 130's like, and what the nodes know is what it was."""
+    """A controller that was frozen through its lease reports the lost lease, and leaves the nodes' records unchanged."""
     found = []
     if code == 0 or not re.search(r"\[(lease-lost|fenced|claimed|locked)\]|another controller has taken", said):
         found.append(Finding(Harm.BROKEN, "controller", f"thawed, it ended with {code}: {said[-300:]}"))

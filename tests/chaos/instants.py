@@ -13,13 +13,13 @@ LOOK_EVERY = 0.02
 
 
 def set_up(site: Site, draw: Draw) -> None:
-    """The node will wait at the step."""
+    """Make the node wait at the step."""
     if draw.moment in STEPS:
         site.nodes[draw.struck[0]].hold(STEPS[draw.moment])
 
 
 def reach(site: Site, draw: Draw, controller: Process) -> bool:
-    """Wait for it; false if the run was over before, or its moment never came."""
+    """Wait for it; false if the run ended before, or never reached its moment."""
     if not draw.moment:
         return _share(site, draw.fraction, controller)
     node = site.nodes[draw.struck[0]]
@@ -31,7 +31,7 @@ def reach(site: Site, draw: Draw, controller: Process) -> bool:
 
 
 def _share(site: Site, fraction: float, controller: Process) -> bool:
-    """A machine may have become faster: a run that was over before its instant says how long one takes now."""
+    """A machine may have become faster: a run that ended before its instant shows how long one takes now."""
     began = time.monotonic()
     while time.monotonic() < began + fraction * site.undisturbed:
         if controller.poll() is not None:
@@ -42,7 +42,7 @@ def _share(site: Site, fraction: float, controller: Process) -> bool:
 
 
 def let_go(site: Site, draw: Draw) -> None:
-    """The step goes on, unless the node lost its power there."""
+    """Let the step continue, unless the node lost its power there."""
     if draw.moment in STEPS and draw.kind not in WITHOUT_POWER:
         site.nodes[draw.struck[0]].let_go()
 

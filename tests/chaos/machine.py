@@ -1,4 +1,4 @@
-"""What is different about these nodes: a kubelet 1.36, an sh that can tell a verb another time or hold a confirm back, a sync that can fail."""
+"""What is different on these nodes: a kubelet 1.36, an sh that can shift a verb's clock or delay a confirm, a sync that can fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEWER = {
 
 
 def prepare(node: Node) -> None:
-    """A node that has just been booted; durable when this returns."""
+    """Prepare a node that has just booted; durable when this returns."""
     for name, exchanges in _NEWER.items():
         path = node.root / name
         if path.exists():

@@ -1,4 +1,4 @@
-"""Four runs of ``make chaos``, each aimed: nothing is found, the fault really struck, and the nodes are as they were."""
+"""Four aimed runs of ``make chaos``: no finding, the fault did strike, and the nodes are as before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.root
 
 @pytest.fixture(scope="module")
 def site(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """The guard's time is as short as this machine, as busy as it is, allows."""
+    """The guard's time is as short as this machine's load allows."""
     if not FAKETIME.exists():
         pytest.skip("NOT TESTED: libfaketime is missing")
     made = site_on(bed, tmp_path_factory.mktemp("chaos") / "site")
@@ -28,7 +28,7 @@ def site(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 
 def aimed(kind: Kind, moment: str, node: int) -> Draw:
-    """By the nodes alone it is taken back at the end, which is the harder way."""
+    """At the end it is reverted using only the nodes' records, which is the harder way."""
     drawn = draw(0, KINDS.index(kind))
     return replace(
         drawn,
@@ -46,8 +46,8 @@ def aimed(kind: Kind, moment: str, node: int) -> Draw:
 
 def test_the_controller_is_killed_between_two_renames_of_a_node(site: Site) -> None:
     result = well(trial(site, aimed(Kind.CONTROLLER, "between two renames", 0)))
-    assert result.saved_themselves >= 1, "it was left alone until its guard had fired"
-    assert (result.resumed, result.confirmed) == (1, 3), "not its fault: it is tried again"
+    assert result.saved_themselves >= 1, "nothing was done until its guard had fired"
+    assert (result.resumed, result.confirmed) == (1, 3), "the node is not charged, and is tried again"
 
 
 def test_a_node_loses_its_power_while_it_is_armed(site: Site) -> None:
@@ -59,16 +59,16 @@ def test_a_node_loses_its_power_while_it_is_armed(site: Site) -> None:
 def test_a_confirm_after_the_deadline_is_no_success(site: Site) -> None:
     result = well(trial(site, aimed(Kind.LATE, "", 2)))
     assert result.saved_themselves >= 1
-    assert result.confirmed == 2, "the run says reverted, which is what the node is"
+    assert result.confirmed == 2, "the run records reverted, which is the node's state"
 
 
 def test_pid_1_is_frozen_in_the_middle_of_an_apply_until_its_guard_has_fired(site: Site) -> None:
-    """What runs with the new files is restarted as soon as systemd goes on, and not told as reverted before."""
+    """A process with the new files is restarted as soon as systemd continues, and not reported as reverted before."""
     drawn = replace(aimed(Kind.SYSTEMD, "between two renames", 0), seconds=site.brief + 2.0)
     assert well(trial(site, drawn)).confirmed < 3
 
 
 def well(result: Result) -> Result:
-    assert result.reached, "it was over before the fault struck"
+    assert result.reached, "it ended before the fault struck"
     assert [str(finding) for finding in result.findings] == []
     return result

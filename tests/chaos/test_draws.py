@@ -1,4 +1,4 @@
-"""A number of a seed names a run for ever; the kinds have equal shares, and every one of them can be carried out."""
+"""A number of a seed always names the same run; the kinds have equal shares, and every one can be carried out."""
 
 from __future__ import annotations
 

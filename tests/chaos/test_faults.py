@@ -1,4 +1,4 @@
-"""What a run may say of a node that was struck: the words that the fault explains, and no others."""
+"""Results that a run may record of a struck node: those that the fault explains, and no others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATH = "/var/lib/kubelet/config.yaml"
 
 
 class _Site:
-    """All that is asked of it: its nodes, and what a change exchanges there."""
+    """The used part of a site: its nodes, and the files that a change replaces there."""
 
     nodes = (cast(Node, "n1"),) * 3
 
@@ -41,7 +41,7 @@ EXPLAINED = [
     (Kind.IMMUTABLE, record(NodeState.FAILED, "not-given-back", f"{PATH} is immutable")),
     (Kind.SYNC, record(NodeState.FAILED, "not-durable")),
     (Kind.MASKED, record(NodeState.REFUSED, "unit-masked")),
-    (Kind.SESSIONS, record(NodeState.CONFIRMED, "no-channel")),  # it was only a hitch
+    (Kind.SESSIONS, record(NodeState.CONFIRMED, "no-channel")),  # the node was confirmed anyway
     (Kind.PROXY, record(NodeState.REVERTED, "taken-back-with-others")),
 ]
 NOT_EXPLAINED = [

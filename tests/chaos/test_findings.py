@@ -1,4 +1,4 @@
-"""Every check of a node finds what it is there for: a node without trouble, then one planted violation each."""
+"""Every check of a node finds its violation: a node without trouble, then one planted violation each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page tells what ran, counts every harm, and nothing that did not run."""
+"""The page lists what ran and counts every harm; kinds that did not run are absent."""
 
 from __future__ import annotations
 

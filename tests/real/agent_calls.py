@@ -168,8 +168,8 @@ def armed_before_its_guard(
     then: Callable[[str], object] = lambda tx: None,
     undo: Callable[[], object] = lambda: None,
 ) -> str:
-    """The transaction, with a guard that will fire soon; ``between`` was done to the node before. If a machine is too slow for
-    a guard of a few seconds, a longer one is tried.
+    """The transaction, with a guard that will fire soon, after ``then`` was done to the node. If a machine is too slow for a
+    guard of a few seconds, a longer one is tried.
     """
     for guard in GUARDS:
         tx = f"{name}-{hand.counter}-{guard}"
