@@ -58,10 +58,10 @@ def with_receipt(node: Seen, state: str) -> Seen:
 
 
 PLANTED = [
-    ("a file that is half written", with_file(NEW, CONFIG, "100644 0:0 bb"), "confirmed", Harm.LOST),
+    ("a half written file", with_file(NEW, CONFIG, "100644 0:0 bb"), "confirmed", Harm.LOST),
     ("an empty file", with_file(OLD, CONFIG, "100644 0:0 "), "reverted", Harm.LOST),
     ("one file old, one new", with_file(NEW, CONFIG, OLD_TREE[CONFIG]), "confirmed", Harm.LOST),
-    ("a file that is gone", with_file(OLD, CONFIG, None), "reverted", Harm.LOST),
+    ("a missing file", with_file(OLD, CONFIG, None), "reverted", Harm.LOST),
     ("another mode", with_file(NEW, CONFIG, "100600 0:0 bbb"), "confirmed", Harm.LOST),
     ("another owner", with_file(OLD, CONFIG, "100644 1000:0 aaa"), "reverted", Harm.LOST),
     ("a kubelet that is not running", replace(OLD, kubelet=Kubelet("failed", (), stale=False)), "reverted", Harm.LOST),
@@ -69,22 +69,22 @@ PLANTED = [
     ("unit files not read", replace(NEW, kubelet=replace(NEW.kubelet, stale=True)), "confirmed", Harm.LOST),
     ("new files that the journal calls reverted", NEW, "reverted", Harm.UNTRUE),
     ("old files that the journal calls confirmed", OLD, "confirmed", Harm.UNTRUE),
-    ("a receipt that says another thing", with_receipt(OLD, "confirmed"), "reverted", Harm.UNTRUE),
+    ("a receipt that differs from the journal", with_receipt(OLD, "confirmed"), "reverted", Harm.UNTRUE),
     ("a transaction still armed", with_receipt(NEW, "armed"), "confirmed", Harm.UNTRUE),
-    ("a transaction still going back", with_receipt(OLD, "reverting"), "reverted", Harm.UNTRUE),
+    ("a transaction still reverting", with_receipt(OLD, "reverting"), "reverted", Harm.UNTRUE),
     ("new files without a receipt", replace(NEW, receipts=(), state={"": STATE_TOP}), "confirmed", Harm.UNTRUE),
     ("a timer", replace(OLD, ours=("unit rollout-guard-r1-1.timer",)), "reverted", Harm.LEFT),
     ("the lock", replace(OLD, ours=("the lock is held",)), "reverted", Harm.LEFT),
     ("a boot unit", with_file(OLD, "/etc/systemd/system/rollout-guard-boot.service", "100644 0:0 x"), "reverted", Harm.LEFT),
     ("a folder that was made", with_file(OLD, FOLDER, "40755 0:0 "), "reverted", Harm.LEFT),
-    ("a twin beside a target", with_file(NEW, "/var/lib/kubelet/.rollout-r1-1.1.new", "100644 0:0 x"), "confirmed", Harm.LEFT),
-    ("a file of others that is gone", with_file(NEW, "/etc/hostname", None), "confirmed", Harm.LEFT),
+    ("a copy beside a target", with_file(NEW, "/var/lib/kubelet/.rollout-r1-1.1.new", "100644 0:0 x"), "confirmed", Harm.LEFT),
+    ("a missing foreign file", with_file(NEW, "/etc/hostname", None), "confirmed", Harm.LEFT),
     ("a live claim", replace(OLD, token=("3", "r1", "live")), "reverted", Harm.LEFT),
     ("a state that others can read", replace(OLD, mode="755"), "reverted", Harm.LEFT),
-    ("something unknown in our state", with_state(OLD, **{"": STATE_TOP | {"core"}}), "reverted", Harm.LEFT),
+    ("something unknown in rollout's state", with_state(OLD, **{"": STATE_TOP | {"core"}}), "reverted", Harm.LEFT),
     ("staging without a receipt", with_state(OLD, r2_1=frozenset({"new.1"})), "reverted", Harm.LEFT),
-    ("staging of a transaction that is over", with_state(OLD, r1_1=REVERTED | {"new.1"}), "reverted", Harm.LEFT),
-    ("a receipt laid down that was used", with_state(NEW, r1_1=CONFIRMED | {"next/armed"}), "confirmed", Harm.LEFT),
+    ("staging of a finished transaction", with_state(OLD, r1_1=REVERTED | {"new.1"}), "reverted", Harm.LEFT),
+    ("a used receipt in next/", with_state(NEW, r1_1=CONFIRMED | {"next/armed"}), "confirmed", Harm.LEFT),
 ]  # fmt: skip
 
 

@@ -28,7 +28,7 @@ def test_one_part_may_be_stopped_masked_or_deleted(fleet: Fleet) -> None:
         for one in nodes:
             until(one.is_old, PATIENCE, "its old files are in force")
         for one in nodes:
-            until(one.has_taken_itself_back, PATIENCE, "it says so")
+            until(one.has_taken_itself_back, PATIENCE, "its receipt is reverted")
             assert one.restarts() == 1
         unmask(nodes[1].node)
     assert [one.restarts() for one in nodes] == [1, 1, 1, 1]
@@ -66,7 +66,7 @@ def test_a_guard_that_dies_at_work_is_started_again_or_replaced(fleet: Fleet) ->
             one.node.let_go()
         for one in (killed, terminated, stopped, watch):
             until(one.is_old, PATIENCE, "its old files are in force")
-            until(one.has_taken_itself_back, PATIENCE, "it says so")
+            until(one.has_taken_itself_back, PATIENCE, "its receipt is reverted")
             assert one.restarts() == 1
         assert [one.hand.status(TX).receipt is not None for one in (killed, watch)] == [True, True]
 
@@ -80,7 +80,7 @@ def test_both_parts_fire_and_the_kubelet_is_restarted_once(fleet: Fleet) -> None
             until(one.watch_waits, PATIENCE, "the other has started, and waits for the lock")
         let_go(nodes)
         for one in nodes:
-            until(one.has_taken_itself_back, PATIENCE, "it says so")
+            until(one.has_taken_itself_back, PATIENCE, "its receipt is reverted")
         for one in nodes:
             until(one.has_ended, PATIENCE, "both have ended")
             assert (one.is_old(), one.restarts()) == (True, 1)
