@@ -186,7 +186,7 @@ def test_a_drop_in_folder_on_another_file_system_is_refused(node: Node, tmp_path
     other = Path(tempfile.mkdtemp(dir="/dev/shm"))
     try:
         if other.stat().st_dev == tmp_path.stat().st_dev:
-            pytest.skip("/dev/shm is no other file system here")
+            pytest.skip("/dev/shm is not another file system here")
         folder.symlink_to(other)
         report = node.apply(order())
         assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-renameable")
