@@ -1,4 +1,4 @@
-"""What back ends answer: the API server, Prometheus, Alertmanager, exec plugins; and pages of anybody."""
+"""Answers of back ends: the API server, Prometheus, Alertmanager, exec plugins; and arbitrary pages."""
 
 from __future__ import annotations
 
