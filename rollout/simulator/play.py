@@ -248,7 +248,7 @@ class Play:
             self.tell("operator", word)
             self.current.desk.ask(self.current.order.run, word, "ann@desk", "", revert)
 
-    # ----------------------------------------------------------------------------------------------------- taking it back
+    # ------------------------------------------------------------------------------------------------------ reverting
 
     def _roll_back(self, state: RunState) -> RunState | None:
         inventory = self.inventory()

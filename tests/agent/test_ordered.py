@@ -1,4 +1,4 @@
-"""Only ordered bytes are confirmed, whoever changed the node meanwhile and whatever the result of the change."""
+"""Only ordered bytes are confirmed, even if another program changed the node meanwhile, and for any result of the change."""
 
 from __future__ import annotations
 

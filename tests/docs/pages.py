@@ -1,4 +1,4 @@
-"""The pages, and their parts besides commands: code, links, headings."""
+"""The pages, and their parts other than commands: code, links, headings."""
 
 from __future__ import annotations
 

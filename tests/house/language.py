@@ -34,9 +34,12 @@ _WHO = re.compile(r"\bwho(?:m|se)?\b", re.IGNORECASE)
 _PERSON = re.compile(
     r"\b(?:admin\w*|anybody|anyone|author|colleagues?|contributors?|developers?|engineers?|everybody|everyone|human"
     r"|maintainers?|newcomers?|those|nobody|operators?|others|owners?|people|persons?|readers?|somebody|someone|teams?|users?"
-    r"|you|your|ann\w*|they|vendors?|attackers?|who (?:approved|asked|started|unlocked))\b",
+    r"|you|your|ann\w*|they|vendors?|attackers?|forgers?"
+    r"|who (?:approved|asked|has|is there|may|paused|publishes|runs|started|unlocked|writes))\b|^\|? ?who\b|, from where and why",
     re.IGNORECASE,
 )
+_GRAMMAR = re.compile(r"\b(?:an?|are|is|of|the|to)\b")
+"""A string of many words without one of these is a list, not a sentence."""
 _PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), better) for pattern, better in INSTEAD.items())
 _CODE = re.compile(r"``.*?``|`[^`]*`|\"[^\"]*\"|<[^>]*>|\[[^\]]*\]|\([^)]*://[^)]*\)")
 _END = re.compile(r"[.;:!?](?=\s|$)|\n\s*\n|\n\s*[*|#]")
@@ -106,7 +109,7 @@ def complaints(prose: Prose) -> Iterator[str]:
             if found := pattern.search(sentence):
                 yield f"'{found[0]}' → {better}: {sentence[:90]}"
         words = len(sentence.split())
-        if prose.kind is Kind.PRINTED and words > LONGEST:
+        if prose.kind is Kind.PRINTED and words > LONGEST and _GRAMMAR.search(sentence):
             yield f"{words} words in a sentence: {sentence[:90]}"
 
 

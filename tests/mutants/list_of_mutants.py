@@ -102,7 +102,7 @@ MUTANTS = (
         ("tests/adapters/kubernetes/test_node_gates.py::test_a_gate_that_may_not_look_is_unknown",),
     ),
     Mutant(
-        "silent-not-owed",
+        "unreachable-forgotten",
         "rollout/core/run/transitions.py",
         "    (S.UNKNOWN, ResolvedTrigger.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),\n",
         "    (S.UNKNOWN, ResolvedTrigger.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE),\n",

@@ -241,7 +241,7 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Who paused the run, why, and since when. ``held``: the playbook did, after a wave."""
+    """The operator who paused the run, why, and since when. ``held``: the playbook did, after a wave."""
 
     who: str
     reason: str

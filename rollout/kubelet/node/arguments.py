@@ -98,7 +98,7 @@ def _quoting(here: str, quote: str, text: list[str]) -> tuple[str, list[str]]:
 
 
 def quote(word: str) -> str:
-    """``word`` so that ``split`` gives it back as one word."""
+    """``word`` so that ``split`` returns it as one word."""
     if word and not any(mark in word for mark in " \t\n\r\"'\\"):
         return word
     return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -66,7 +66,7 @@ def serve(socket: str) -> Any:
 
 def main() -> None:
     server = serve(sys.argv[1])
-    print("ready", flush=True)  # noqa: T201 - for whoever started it
+    print("ready", flush=True)  # noqa: T201 - for the process that started it
     sys.stdin.read()
     server.stop(None)
 

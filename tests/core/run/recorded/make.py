@@ -37,7 +37,7 @@ def values(kept: Any) -> Any:
 
 
 def play() -> Play:
-    """Rehearsed, gated, held, crashed, resumed, drained, lost, sick and pulling nodes, halted, resumed again."""
+    """Rehearsed, gated, held, crashed, resumed, drained, lost, unhealthy and pulling nodes, halted, resumed again."""
     order = make_order(
         {"a": 8, "b": 8}, WAVES, rehearsal=True, wave_gates=True, hold=frozenset({"canary"}),
         limits=Limits(per_rack=Share(count=2)), on_failure=RevertScope.WAVE,
