@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
 
-RULES = 5
+RULES = 6
 """The version of the machine's rules. A journal holds only events: replayed with other rules it gives another state.
 Raise it with every change after which ``tests/core/run/recorded`` replays to another state.
 """
