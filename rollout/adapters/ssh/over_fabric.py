@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from fabric import Config, Connection, Remote, RemoteShell
-from invoke.exceptions import CommandTimedOut, ThreadException
+from invoke.exceptions import CommandTimedOut, ThreadException, UnexpectedExit
 from paramiko.channel import Channel
 from paramiko.ssh_exception import SSHException
 
@@ -241,6 +241,8 @@ class _Terminal(RemoteShell):  # type: ignore[misc]  # fabric publishes no types
     def wait(self) -> None:
         while not (self.process_is_finished or self.has_dead_threads):
             self.channel.status_event.wait(TICK)
+        if self.has_dead_threads:
+            self.channel.close()  # else the other reader waits for ever
 
     def respond(self, buffer_: list[str]) -> None:
         buffer_.clear()
@@ -250,17 +252,33 @@ class _Terminal(RemoteShell):  # type: ignore[misc]  # fabric publishes no types
         sys.stdout.buffer.flush()
 
 
+class _Keys:
+    """What is typed. fabric would read it a key at a time, and change a terminal's modes: to fabric it is none."""
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+
+    def fileno(self) -> int:
+        return self._terminal
+
+    def isatty(self) -> bool:
+        return False
+
+    def read(self, _size: int) -> bytes:
+        return os.read(self._terminal, CHUNK)
+
+
 def interact(channel: Channel) -> int:
     """Connect this process's terminal with a shell until it ends, and return the shell's exit status.
 
     Call it in the main thread. All keys go to the node, Ctrl-C too. Raises ``RemoteError``.
     """
-    with (
-        _raw(sys.stdin.fileno()),
-        _ended_by_signals(channel),
-        os.fdopen(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as keys,
-    ):
-        _OurConnection(channel).shell(in_stream=keys, encoding=ANY_BYTE)
+    keys = _Keys(sys.stdin.fileno())
+    with _raw(keys.fileno()), _ended_by_signals(channel), suppress(UnexpectedExit):  # a status other than 0
+        try:
+            _OurConnection(channel).shell(in_stream=keys, encoding=ANY_BYTE)
+        except ThreadException as error:  # the terminal is gone
+            raise RemoteError("terminal-lost", f"the terminal was lost: {error.exceptions[0].value}") from None
     if channel.exit_status < 0:
         raise RemoteError("connection-lost", "the connection was lost, or a signal ended the shell")
     return channel.exit_status
@@ -268,9 +286,9 @@ def interact(channel: Channel) -> int:
 
 @contextmanager
 def _raw(terminal: int) -> Iterator[None]:
-    """fabric would leave Ctrl-C and Ctrl-Z to this machine. It leaves a terminal alone that is raw already."""
+    """Every key is the node's. fabric would leave Ctrl-C and Ctrl-Z to this machine."""
     before = termios.tcgetattr(terminal)
-    tty.setraw(terminal)
+    tty.setraw(terminal, termios.TCSADRAIN)  # what was typed meanwhile is kept
     try:
         yield
     finally:
