@@ -22,6 +22,7 @@ from rollout.core.model.playbook import Limits
 from rollout.core.presentation.command_text import (
     command_document,
     command_lines,
+    given_up,
     not_started,
     recorded_end,
     recorded_start,
@@ -106,18 +107,17 @@ def _run(session: Session, way: NodeAccess, wanted: OperatorCommand, bounds: AtO
 def _ended(session: Session, record: _Record, outcome: _Outcome) -> int:
     """Print and record the results. The exit code."""
     so_far = outcome.so_far
-    results, left, lost = so_far.results, so_far.waiting, sorted(so_far.busy)
+    lost, left = [given_up(name) for name in sorted(so_far.busy)], so_far.waiting
+    results = [*so_far.results, *lost]
     if session.output == "json":
-        for name in left:
-            _printed(not_started(name))
+        for result in (*lost, *map(not_started, left)):
+            _printed(result)
     else:
         for line in command_lines(results, left, COMMAND_OUTPUT):
             click.echo(line)
-    if lost:
-        click.echo(f"not waited for: {fold(lost)}; the command may still run there", err=True)
     if outcome.interrupted:
         click.echo(f"interrupted; {counted(len(left), 'node')} not started", err=True)
-    record.note(recorded_end(record.name, results, left, lost))
+    record.note(recorded_end(record.name, results, left))
     if outcome.interrupted:
         return INTERRUPTED
     return 0 if all(result.status == 0 for result in results) else 4

@@ -222,7 +222,7 @@ def test_after_the_first_ctrl_c_no_more_start_and_those_in_flight_finish(real: R
     assert begun(real) == 1
     assert "n1 (1 node): exit status 0" in said.read_text()
     assert "n[2-5] (4 nodes): not started [not-started]" in said.read_text()
-    assert real.notes()[-1].endswith("ended: exit status 0 on n1 (1 node); not started on n[2-5] (4 nodes)")
+    assert real.notes()[-1].endswith("ended: exit status 0 on n1 (1 node); not-started on n[2-5] (4 nodes)")
 
 
 def test_the_second_ctrl_c_waits_for_nobody(real: Real) -> None:
@@ -233,8 +233,11 @@ def test_the_second_ctrl_c_waits_for_nobody(real: Real) -> None:
         until(lambda: "stopping: finishing nodes in flight first" in said.read_text(), PATIENCE, "it was taken")
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(PATIENCE) == 130, said.read_text()
-    assert "not waited for: n1; the command may still run there" in said.read_text()
-    assert real.notes()[-1].endswith("ended: not started on n[2-5] (4 nodes); not waited for on n1 (1 node)")
+    assert (
+        "n1 (1 node): no answer: interrupted; the command may still run on the node [not-waited-for]"
+        in said.read_text()
+    )
+    assert real.notes()[-1].endswith("ended: not-started on n[2-5] (4 nodes); not-waited-for on n1 (1 node)")
     (real.folder / "go").touch()
 
 

@@ -206,6 +206,9 @@ class FabricSession:
     def _troubled(self, error: BaseException) -> RemoteAnswer:
         if isinstance(error, RemoteError):
             return self._answer(None, error.reference, error.message)
+        if isinstance(error, RuntimeError):  # this machine ran out of threads
+            trouble = translate(error)
+            return self._answer(None, trouble.reference, trouble.message)
         if isinstance(error, (OSError, EOFError)):
             return self._answer(None, "connection-lost", translate(error).message)
         return self._answer(None, "no-channel", f"the node refused the command: {printable(str(error))}")

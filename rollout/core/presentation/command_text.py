@@ -57,6 +57,12 @@ def not_started(node: str) -> CommandResult:
     return CommandResult(node, None, started=False, reference=NOT_STARTED, message="interrupted before its start")
 
 
+def given_up(node: str) -> CommandResult:
+    """A node that the second interrupt did not wait for."""
+    message = "interrupted; the command may still run on the node"
+    return CommandResult(node, None, reference="not-waited-for", message=message)
+
+
 def recorded_start(run: str, nodes: Sequence[str], command: str, *, sudo: bool, seconds: float, reason: str) -> str:
     """For the journal, before the first node is reached. The command is quoted as in JSON."""
     way = " through sudo" if sudo else ""
@@ -65,15 +71,14 @@ def recorded_start(run: str, nodes: Sequence[str], command: str, *, sudo: bool, 
     return f"{run}: command on {_named(nodes)}{way}, at most {seconds:g} s each: {quoted}{why}"
 
 
-def recorded_end(run: str, results: Iterable[CommandResult], left: Sequence[str], lost: Sequence[str] = ()) -> str:
-    """For the journal: the exit statuses, the reasons and what was not started. ``lost``: nodes not waited for."""
+def recorded_end(run: str, results: Iterable[CommandResult], left: Sequence[str]) -> str:
+    """For the journal: the exit statuses, the references, and the nodes that were not started."""
     ends: dict[str, list[str]] = {}
     for result in results:
         end = result.reference if result.status is None else f"exit status {result.status}"
         ends.setdefault(end, []).append(result.node)
-    for word, names in (("not waited for", lost), ("not started", left)):
-        if names:
-            ends[word] = list(names)
+    if left:
+        ends[NOT_STARTED] = list(left)
     return f"{run} ended: " + "; ".join(f"{end} on {_named(names)}" for end, names in sorted(ends.items()))
 
 

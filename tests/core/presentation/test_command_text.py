@@ -8,6 +8,7 @@ from rollout.core.model.command_result import CommandResult
 from rollout.core.presentation.command_text import (
     command_document,
     command_lines,
+    given_up,
     not_started,
     recorded_end,
     recorded_start,
@@ -106,7 +107,7 @@ def test_the_record_has_the_nodes_the_command_and_how_each_ended() -> None:
         'exec r1: command on a-[1-2] (2 nodes) through sudo, at most 30 s each: "echo \\"x\\n\\""; reason: OPS-1'
     )
     results = [CommandResult("a-1", 0), CommandResult("a-2", 1), CommandResult("a-3", 0), refused("a-4", "10.0.0.4")]
-    assert recorded_end("exec r1", results, ["a-5"], ["a-6"]) == (
+    assert recorded_end("exec r1", [*results, given_up("a-6")], ["a-5"]) == (
         "exec r1 ended: connection-refused on a-4 (1 node); exit status 0 on a-[1,3] (2 nodes); "
-        "exit status 1 on a-2 (1 node); not started on a-5 (1 node); not waited for on a-6 (1 node)"
+        "exit status 1 on a-2 (1 node); not-started on a-5 (1 node); not-waited-for on a-6 (1 node)"
     )
