@@ -79,6 +79,11 @@ class _BoundedRunner(Remote):  # type: ignore[misc]  # fabric publishes no types
         found: bytes = self.context.session.read_stderr()
         return found
 
+    def kill(self) -> None:
+        """The time is up. fabric would conclude it from its timer, which may still be alive when the command has ended."""
+        self.context.session.late = True
+        super().kill()
+
     def wait(self) -> None:
         """fabric would look every 10 ms; an exit status ends this wait at once."""
         while not (self.process_is_finished or self.has_dead_threads):
@@ -110,18 +115,18 @@ class FabricSession:
         self._err = Capped(limits.stderr)
         self._moved = 0
         self._held = False
+        self.late = False
 
     def run(self) -> RemoteAnswer:
         connection = _OurConnection(self._channel, self)
         line = self._elevation.line(self._command.bare) if self._elevation else self._command.line
         try:
-            connection.run(
-                line, hide=True, warn=True, in_stream=False, pty=False, encoding=ANY_BYTE, timeout=self._deadline.left()
-            )
+            with suppress(CommandTimedOut):  # ``late`` says it, too
+                connection.run(
+                    line, hide=True, warn=True, in_stream=False, pty=False, encoding=ANY_BYTE,
+                    timeout=self._deadline.left(),
+                )  # fmt: skip
             return self._ended()
-        except CommandTimedOut:
-            message = f"not finished after {self._command.deadline:g} s; it may still run on the node"
-            return self._answer(None, "deadline", message)
         except ThreadException as error:
             return self._troubled(error.exceptions[0].value)
         except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met in what the node sent
@@ -154,7 +159,7 @@ class FabricSession:
             if not self._asking:
                 self._channel.shutdown_write()
         except BaseException:
-            self._channel.close()  # else the readers wait for ever
+            self._channel.close()  # else the readers wait forever
             raise
         return SUDO_LOOK
 
@@ -195,10 +200,13 @@ class FabricSession:
             self._elevation.next(self._err.all)  # it may have started and ended between two looks
             if self._asking:
                 return self._troubled(self._elevation.ended(self._err.all))
-        if self._held:
+        if status >= 0 and (self._held or self.late):
             return self._answer(status, "output-held-open", "a process that the command started keeps its output open")
         if status >= 0:
             return self._answer(status, "", "")
+        if self.late:
+            message = f"not finished after {self._command.deadline:g} s; it may still run on the node"
+            return self._answer(None, "deadline", message)
         if not self._channel.get_transport().is_active():
             return self._answer(None, "connection-lost", "the connection was lost while the command ran")
         return self._answer(None, "no-status", "the channel closed without an exit status; a signal may have ended it")
@@ -245,7 +253,7 @@ class _Terminal(RemoteShell):  # type: ignore[misc]  # fabric publishes no types
         while not (self.process_is_finished or self.has_dead_threads):
             self.channel.status_event.wait(TICK)
         if self.has_dead_threads:
-            self.channel.close()  # else the other reader waits for ever
+            self.channel.close()  # else the other reader waits forever
 
     def respond(self, buffer_: list[str]) -> None:
         buffer_.clear()
