@@ -10,14 +10,11 @@ and fabric sees each byte as one character (latin-1), which loses none.
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-import termios
 import threading
-import tty
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -30,6 +27,7 @@ from rollout.adapters.ssh.elevation import Elevation
 from rollout.adapters.ssh.error_mapping import translate
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.session import CHUNK, TICK, Capped
+from rollout.adapters.ssh.terminal import Keys, ended_by_signals, raw
 from rollout.adapters.ssh.troubles import printable
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
@@ -263,29 +261,18 @@ class _Terminal(RemoteShell):  # type: ignore[misc]  # fabric publishes no types
         sys.stdout.buffer.flush()
 
 
-class _Keys:
-    """What is typed. fabric would read it a key at a time, and change a terminal's modes: to fabric it is none."""
-
-    def __init__(self, terminal: int) -> None:
-        self._terminal = terminal
-
-    def fileno(self) -> int:
-        return self._terminal
-
-    def isatty(self) -> bool:
-        return False
-
-    def read(self, _size: int) -> bytes:
-        return os.read(self._terminal, CHUNK)
-
-
 def interact(channel: Channel) -> int:
     """Connect this process's terminal with a shell until it ends, and return the shell's exit status.
 
     Call it in the main thread. All keys go to the node, Ctrl-C too. Raises ``RemoteError``.
     """
-    keys = _Keys(sys.stdin.fileno())
-    with _raw(keys.fileno()), _ended_by_signals(channel), suppress(UnexpectedExit):  # a status other than 0
+
+    def hang_up() -> None:
+        with suppress(SSHException, OSError, EOFError):
+            channel.close()
+
+    keys = Keys(sys.stdin.fileno())
+    with raw(keys.fileno()), ended_by_signals(hang_up), suppress(UnexpectedExit):  # a status other than 0
         try:
             _OurConnection(channel).shell(in_stream=keys, encoding=ANY_BYTE)
         except ThreadException as error:  # the terminal is gone
@@ -293,31 +280,3 @@ def interact(channel: Channel) -> int:
     if channel.exit_status < 0:
         raise RemoteError("connection-lost", "the connection was lost, or a signal ended the shell")
     return channel.exit_status
-
-
-@contextmanager
-def _raw(terminal: int) -> Iterator[None]:
-    """Every key is the node's. fabric would leave Ctrl-C and Ctrl-Z to this machine."""
-    before = termios.tcgetattr(terminal)
-    tty.setraw(terminal, termios.TCSADRAIN)  # what was typed meanwhile is kept
-    try:
-        yield
-    finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
-
-
-@contextmanager
-def _ended_by_signals(channel: Channel) -> Iterator[None]:
-    """A signal ends the session in order, so that the terminal is restored."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        with suppress(SSHException, OSError, EOFError):
-            channel.close()
-
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, end) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
