@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import signal
+import sqlite3
 import subprocess
 import sys
 import termios
@@ -239,6 +240,19 @@ def test_the_second_ctrl_c_waits_for_nobody(real: Real) -> None:
     )
     assert real.notes()[-1].endswith("ended: not-started on n[2-5] (4 nodes); not-waited-for on n1 (1 node)")
     (real.folder / "go").touch()
+
+
+def test_results_that_cannot_be_recorded_are_shown_all_the_same(real: Real) -> None:
+    said = real.folder / "said"
+    with at_work(real.words("exec", "n1", "--timeout", "10m", "--", waiting(real)), real.folder, said) as process:
+        until(lambda: begun(real) == 1, PATIENCE, "the node has begun")
+        with closing(sqlite3.connect(real.folder / ".rollout/journal.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            (real.folder / "go").touch()
+            assert process.wait(PATIENCE) == 5, said.read_text()
+    assert "n1 (1 node): exit status 0" in said.read_text()
+    assert "the note could not be recorded" in said.read_text()
+    assert len(real.notes()) == 1, "the start is recorded"
 
 
 # A shell.
