@@ -69,7 +69,8 @@ def exec_(
     record.note(
         recorded_start(record.name, names, wanted.line, sudo=sudo, seconds=wanted.seconds, reason=session.reason)
     )
-    return _ended(session, record, _run(session, way, wanted, bounds))
+    output = _Output(json=session.output == "json")
+    return _ended(output, record, _run(session, way, wanted, bounds, output))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,31 +91,48 @@ class _Outcome:
     interrupted: bool
 
 
-def _run(session: Session, way: NodeAccess, wanted: OperatorCommand, bounds: AtOnce) -> _Outcome:
+@dataclass(slots=True)
+class _Output:
+    """Standard output. If its reader is gone (``| head``), nodes and record go on without it."""
+
+    json: bool
+    gone: bool = False
+
+    def heard(self, result: CommandResult) -> None:
+        """A line of JSON at once. Text is printed at the end, folded."""
+        if self.json:
+            self.line(json.dumps(command_document(result), sort_keys=True))
+
+    def line(self, text: str) -> None:
+        try:
+            if not self.gone:
+                click.echo(text)
+        except BrokenPipeError:
+            self.gone = True
+
+
+def _run(session: Session, way: NodeAccess, wanted: OperatorCommand, bounds: AtOnce, output: _Output) -> _Outcome:
     interrupts = Interrupts()
     interrupts.install()
     so_far = Commanded(list(way.targets))
     nodes = session.command_nodes()
-    heard = _printed if session.output == "json" else _ignored
     try:
-        run_on_all(way, nodes, wanted, bounds, so_far, stopping=_told_once(interrupts.asked), heard=heard)
+        run_on_all(way, nodes, wanted, bounds, so_far, stopping=_told_once(interrupts.asked), heard=output.heard)
     except KeyboardInterrupt:  # the second Ctrl-C
         return _Outcome(so_far, interrupted=True)
     nodes.close()
     return _Outcome(so_far, interrupted=interrupts.asked())
 
 
-def _ended(session: Session, record: _Record, outcome: _Outcome) -> int:
+def _ended(output: _Output, record: _Record, outcome: _Outcome) -> int:
     """Print and record the results. The exit code."""
     so_far = outcome.so_far
     lost, left = [given_up(name) for name in sorted(so_far.busy)], so_far.waiting
     results = [*so_far.results, *lost]
-    if session.output == "json":
-        for result in (*lost, *map(not_started, left)):
-            _printed(result)
-    else:
-        for line in command_lines(results, left, COMMAND_OUTPUT):
-            click.echo(line)
+    for result in (*lost, *map(not_started, left)):
+        output.heard(result)
+    for line in () if output.json else command_lines(results, left, COMMAND_OUTPUT):
+        output.line(line)
     if outcome.interrupted:
         click.echo(f"interrupted; {counted(len(left), 'node')} not started", err=True)
     record.note(recorded_end(record.name, results, left))
@@ -135,14 +153,6 @@ def _told_once(asked: Callable[[], bool]) -> Callable[[], bool]:
         return told
 
     return stopping
-
-
-def _printed(result: CommandResult) -> None:
-    click.echo(json.dumps(command_document(result), sort_keys=True))
-
-
-def _ignored(_result: CommandResult) -> None:
-    """Text is printed at the end, folded."""
 
 
 def _checked(line: str) -> str:

@@ -255,6 +255,20 @@ def test_results_that_cannot_be_recorded_are_shown_all_the_same(real: Real) -> N
     assert len(real.notes()) == 1, "the start is recorded"
 
 
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_reader_that_leaves_ends_nothing(real: Real, form: str) -> None:
+    """As ``| head -1`` does: every node still runs the command, and the record is whole."""
+    words = real.words("exec", "@a", "--timeout", "5m", "-o", form, "--", f"echo x >>{real.folder}/begun; exit 3")
+    with subprocess.Popen(words, cwd=real.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 4
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert begun(real) == 5
+    assert real.notes()[-1].endswith("ended: exit status 3 on n[1-5] (5 nodes)")
+
+
 # A shell.
 
 
