@@ -111,6 +111,19 @@ def test_a_connection_that_is_lost_meanwhile(nodes: SshNodes) -> None:
     assert answer.reference in ("connection-lost", "no-status")
 
 
+def test_nodes_behind_a_bastion_are_reached_through_it(own_sshd: Sshd) -> None:
+    """The node and its bastion are one server here: it sees two logins for each connection to the node."""
+    own_sshd.write_ssh_config(f"Host n*\n  ProxyJump hop\nHost hop\n  HostName 127.0.0.1\n  Port {own_sshd.port}")
+    own_sshd.start()
+    with closing(fabrics(own_sshd.ssh_config)) as made:
+        assert made.run(target(), command("echo through; exit 5")) == RemoteAnswer(5, b"through\n", b"", started=True)
+        assert own_sshd.accepted() == 2
+        with made.shell(target("n2"), 600, "dumb", (80, 24)) as channel:
+            channel.sendall(b"exit 6\n")
+            assert channel.recv_exit_status() == 6
+        assert own_sshd.accepted() == 3, "the connection to the bastion is shared"
+
+
 # No connection of fabric's own, and no file that it reads.
 
 
