@@ -6,6 +6,7 @@ Adapters are imported where they are used: a command that only looks at a run do
 from __future__ import annotations
 
 import getpass
+import os
 import secrets
 import socket
 import sys
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from rollout.adapters.no_journal import NoJournal
@@ -35,6 +37,12 @@ if TYPE_CHECKING:
     from rollout.app.runs import Tools
     from rollout.core.model.inventory import Inventory
     from rollout.kubelet.agent.sudo import Secret
+
+COMMAND_OUTPUT = 64 * 1024
+"""Bytes that are kept of each output stream of an operator's command on one node."""
+
+SHELL_SECONDS = 60.0
+"""Until an interactive shell has begun; it has no deadline then."""
 
 _MOST_SAID = 20
 SPARE = 32
@@ -107,6 +115,28 @@ class Session:
         from rollout.adapters.ssh import SshNodes
 
         return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say)
+
+    def command_nodes(self) -> SshNodes:
+        """For an operator's commands: through fabric, with little output kept of each node."""
+        from rollout.adapters.ssh import SshLimits, SshNodes
+        from rollout.adapters.ssh.over_fabric import FabricSession
+
+        return SshNodes(
+            self.resolver, sudo_password=self.sudo_password, notice=_say, sessions=FabricSession,
+            limits=SshLimits(stdout=COMMAND_OUTPUT, stderr=COMMAND_OUTPUT),
+        )  # fmt: skip
+
+    def interactive_shell(self, target: Target) -> int:
+        """The exit status of a login shell on a node, with this process's terminal. Raises ``RemoteError``."""
+        from rollout.adapters.ssh.over_fabric import interact
+
+        nodes = self.nodes()
+        size = get_terminal_size()
+        try:
+            with nodes.shell(target, SHELL_SECONDS, os.environ.get("TERM", "dumb"), (size.columns, size.lines)) as line:
+                return interact(line)
+        finally:
+            nodes.close()
 
     @property
     def place(self) -> Path | PostgresUrl:

@@ -52,3 +52,12 @@ def test_the_table_of_commands_is_right(name: str) -> None:
     command = cli.get_command(None, name)  # type: ignore[arg-type]  # the table asks nothing of a context
     assert command is not None
     assert command.name == name
+
+
+@pytest.mark.process
+def test_only_exec_and_ssh_import_fabric() -> None:
+    script = "import sys, rollout.adapters.ssh, rollout.cli.commands, rollout.composition.wiring; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "paramiko" in loaded
+    assert "fabric" not in loaded

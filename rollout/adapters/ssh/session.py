@@ -35,7 +35,7 @@ class _Wake(threading.Event):
 
 
 @dataclass(slots=True)
-class _Capped:
+class Capped:
     """Output up to a limit; bytes past it are only counted."""
 
     limit: int
@@ -107,8 +107,8 @@ class SshSession:
         self._deadline = deadline
         self._limits = limits
         self._wake = _Wake()
-        self._out = _Capped(limits.stdout)
-        self._err = _Capped(limits.stderr)
+        self._out = Capped(limits.stdout)
+        self._err = Capped(limits.stderr)
         self._sent = 0
         self._fed = False
         self._quiet_since: float | None = None

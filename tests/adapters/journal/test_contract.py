@@ -19,6 +19,8 @@ from rollout.adapters.journal.owner import LEASE_SECONDS, is_alive
 from rollout.app.following import replay
 from rollout.app.ports import Note, RunHeader
 from rollout.app.runs import check_nothing_unfinished
+from rollout.core.model.command_result import CommandResult
+from rollout.core.presentation.command_text import recorded_end, recorded_start
 from rollout.core.presentation.past_run import NodeCount, RunSummary
 from rollout.core.run.journal_codec import GENESIS, chain, encode_order
 from rollout.core.run.requests import Request
@@ -265,6 +267,19 @@ def test_an_unlocked_cluster_is_free_and_records_who_unlocked_it(journal: SqlJou
     assert (journal.holder("rno"), journal.notes("rno")) == (None, (note,))
     with pytest.raises(StateError, match="another controller"):
         journal.append("r1", ["a"])
+
+
+def test_what_an_operator_ran_by_hand_is_read_back_as_it_was_written(journal: SqlJournal, other: SqlJournal) -> None:
+    """Any text, and of any length: nodes and command are in it."""
+    start = recorded_start(
+        "exec r1", ["a-1", "a-2"], "echo 'ü\t\x1b$(x)'\n" + "x" * 100_000, sudo=True, seconds=30, reason="OPS-1"
+    )
+    end = recorded_end("exec r1", [CommandResult("a-1", 0), CommandResult("a-2", 3)], [])
+    written = [Note(5.0, "ops@desk", start), Note(6.5, "ops@desk", end)]
+    for note in written:
+        journal.note("rno", note)
+    journal.note("iad", Note(7.0, "ops@desk", "elsewhere"))
+    assert [*other.notes("rno")] == written
 
 
 def test_whether_a_run_with_other_rules_still_holds_its_nodes_is_decided_by_the_nodes(journal: SqlJournal) -> None:
