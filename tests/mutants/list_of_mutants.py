@@ -22,7 +22,7 @@ MUTANTS = (
     Mutant(
         "fenced-goes-on",
         "rollout/core/run/machine.py",
-        "        draft.fenced(event.node, event.reference, event.message)\n        return\n",
+        "        fenced(builder, event.node, event.reference, event.message)\n        return\n",
         "        return\n",
         "two controllers work on one fleet",
         (SEEDS,),
@@ -112,7 +112,7 @@ MUTANTS = (
     Mutant(
         "cordon-left",
         "rollout/core/run/drain_rounds.py",
-        "            draft.ask(name, Verb.UNCORDON)\n",
+        "            ask(builder, name, Verb.UNCORDON)\n",
         "            pass\n",
         "nodes stay cordoned after the run",
         (SEEDS,),
