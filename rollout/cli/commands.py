@@ -66,6 +66,10 @@ def exec_(
     names = select(nodeset, inventory)
     way, bounds = session.way(inventory, names), bounds_of(inventory, names, in_flight)
     record = _Record(session.journal(), cluster, f"exec {new_run_id()}")
+    if (holder := record.journal.holder(cluster)) and holder.alive:
+        click.echo(
+            f"WARNING: run {holder.run} is at work on {cluster}; its nodes in flight are not counted here", err=True
+        )
     record.note(
         recorded_start(record.name, names, wanted.line, sudo=sudo, seconds=wanted.seconds, reason=session.reason)
     )

@@ -19,8 +19,8 @@ from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.presentation.past_run import RunSummary
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
 from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpened
+from rollout.core.run.moving import GRACE
 from rollout.core.run.state import NodeRecord, NodeState, Order, RunState
-from rollout.core.run.state_builder import GRACE
 from rollout.errors import StateError
 from rollout.simulator.fleet import ModelFleet, Sender
 from rollout.simulator.journal import Desk, ModelJournal, Owner

@@ -12,12 +12,13 @@ import sys
 import termios
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from tests.adapters.journal.test_contract import header
 from tests.adapters.ssh.sshd import Sshd, make_key, public, require
 from tests.controllers import PATIENCE, Done, at_work, finished, until
 
@@ -84,6 +85,16 @@ def test_the_results_are_folded_recorded_and_counted(real: Real) -> None:
     assert f"command on n[1-5] (5 nodes), at most 300 s each: {json.dumps(line)}; reason: OPS-7" in began
     name = began.partition(":")[0]
     assert ended == f"{name} ended: exit status 0 on n[2-5] (4 nodes); exit status 3 on n1 (1 node)"
+
+
+def test_a_run_at_work_on_the_cluster_is_named(real: Real) -> None:
+    with closing(SqlJournal(real.folder / ".rollout")) as journal:
+        journal.begin(replace(header(), cluster="real"))
+        journal.acquire("real", "r1")
+        done = real.rollout("exec", "n1", "--timeout", "5m", "--", "true")
+    assert (done.code, done.err.strip()) == (
+        0, "WARNING: run r1 is at work on real; its nodes in flight are not counted here",
+    )  # fmt: skip
 
 
 def test_several_words_are_a_program_with_arguments_and_json_is_a_line_for_each_node(real: Real) -> None:
