@@ -166,7 +166,8 @@ class Drains:
                 self._note([pod])
                 if self._comes_for_ever(node, pod):
                     return DrainRound(
-                        Trigger.NOT_DRAINED, f"pods keep arriving although it is cordoned: {pod.name} tolerates the cordon"
+                        Trigger.NOT_DRAINED,
+                        f"pods keep arriving although it is cordoned: {pod.name} tolerates the cordon",
                     )
         waits = [counted(len(pods), "remaining pod")]
         if blocked:
@@ -219,7 +220,9 @@ class Drains:
         """
         there = [pod for pod in pods if pod.deletion_grace is None]
         if there:
-            return DrainRound(Trigger.NOT_DRAINED, f"time limit reached with {_still(there)} not evicted: {_listed(_names(there))}")
+            return DrainRound(
+                Trigger.NOT_DRAINED, f"time limit reached with {_still(there)} not evicted: {_listed(_names(there))}"
+            )
         over = [said for pod in pods if (said := self._beyond(pod, budget(pod, minor)))]
         if over:
             return DrainRound(Trigger.NOT_DRAINED, f"time limit reached with pods still terminating: {_listed(over)}")

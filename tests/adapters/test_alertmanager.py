@@ -56,9 +56,7 @@ def judged(stack: ExitStack, before: Reply, after: Reply) -> tuple[Verdict, str]
         ),
     ],
 )
-def test_only_new_alerts_count(
-    stack: ExitStack, before: Reply, after: Reply, verdict: Verdict, said: str
-) -> None:
+def test_only_new_alerts_count(stack: ExitStack, before: Reply, after: Reply, verdict: Verdict, said: str) -> None:
     assert judged(stack, before, after) == (verdict, said)
 
 

@@ -103,7 +103,10 @@ def test_what_it_waits_for_names_the_pod_that_may_take_longest() -> None:
     seconds = budget(replace(DB, deletion_grace=30), MINOR).seconds
     assert seconds == 30.0
     go(100.0)
-    assert "2 remaining pods; pod shop/web-1 may take 45 s more to terminate (its grace period of 30 s)" in go(98.0).message
+    assert (
+        "2 remaining pods; pod shop/web-1 may take 45 s more to terminate (its grace period of 30 s)"
+        in go(98.0).message
+    )
 
 
 @pytest.mark.parametrize("whose", [Cordon.OTHERS, Cordon.ANOTHER_RUN, Cordon.NEWER])
@@ -179,7 +182,9 @@ def test_a_slow_deletion_within_the_kubelets_time_extends_the_wait_and_is_report
     api.now += ends.seconds + SLACK - 20.0
     said = go(0.0)
     assert said.trigger is Trigger.NOT_DRAINED
-    assert said.message.startswith("time limit reached with pods still terminating: pod shop/db-0 has been terminating for ")
+    assert said.message.startswith(
+        "time limit reached with pods still terminating: pod shop/db-0 has been terminating for "
+    )
 
 
 def test_a_pod_with_a_finalizer_is_named_with_it() -> None:

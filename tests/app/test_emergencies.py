@@ -210,7 +210,9 @@ def test_a_run_that_no_node_reports_is_refused_with_a_hint() -> None:
     with pytest.raises(UsageError) as nothing:
         found(RunsToRevert(), reports(said(NODES[0]), silent(NODES[1])))
     assert nothing.value.reference == "nothing-to-take-back"
-    assert f"1 node did not answer, {NODES[1]}: " in str(nothing.value), "a node without an answer may have one; the reason is printed"
+    assert f"1 node did not answer, {NODES[1]}: " in str(nothing.value), (
+        "a node without an answer may have one; the reason is printed"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- limits, and time

@@ -1,5 +1,4 @@
-"""Real nodes of both layouts in two racks, and a folder to run ``rollout`` in. Many runs use them, one after the other.
-"""
+"""Real nodes of both layouts in two racks, and a folder to run ``rollout`` in. Many runs use them, one after the other."""
 
 from __future__ import annotations
 

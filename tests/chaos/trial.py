@@ -136,7 +136,9 @@ def _thawed(site: Site, draw: Draw, fault: Fault, controller: Process) -> tuple[
             _wait(other)
             return fenced(controller.wait(), site.said(), (), ())
         _wait(other)
-    _saved(site, fault)  # the other controller may leave armed nodes to their guards: such reverts are not the thawed controller's
+    _saved(
+        site, fault
+    )  # the other controller may leave armed nodes to their guards: such reverts are not the thawed controller's
     before = site.look()
     fault.heal()
     _wait(controller)
@@ -198,7 +200,9 @@ def _judged(site: Site, draw: Draw, fault: Fault, result: Result) -> tuple[Findi
 
 def _lasting(site: Site, fault: Fault, word: Callable[[Seen], str]) -> tuple[tuple[Seen, ...], tuple[Finding, ...]]:
     """The findings that remain a few seconds later: a process that was just told to end needs a moment."""
-    end = time.monotonic() + max(MOMENT, site.undisturbed)  # less than the guard's time, so that a revert by the guard is a finding
+    end = time.monotonic() + max(
+        MOMENT, site.undisturbed
+    )  # less than the guard's time, so that a revert by the guard is a finding
     while True:
         every = _own(site, fault)
         found = tuple(each for seen in every for each in findings(seen, site.known[seen.node], word(seen)))

@@ -87,7 +87,11 @@ def test_a_command_outlives_its_connection(lab: Lab, tmp_path: Path) -> None:
             line = f"trap '' HUP PIPE; touch {begun}; {until_we_have_gone}; systemctl is-active kubelet >{flag}"
             client.exec_command(line)
             until(begun.exists, 60, "it runs")
-        until(lambda: not control.ask(lab.directory, {"op": "status"})["connections"], 60, "the node has seen the disconnect")
+        until(
+            lambda: not control.ask(lab.directory, {"op": "status"})["connections"],
+            60,
+            "the node has seen the disconnect",
+        )
     until(lambda: flag.exists() and flag.read_text(encoding="utf-8") == "active\n", 60, "it has continued")
 
 

@@ -8,8 +8,7 @@ from rollout.lab.loop import Loop
 
 
 def test_a_reused_descriptor_does_not_get_events_of_the_old_one() -> None:
-    """One pipe's handler closes another readable pipe, and its number is reused. The new owner's handler is not called.
-    """
+    """One pipe's handler closes another readable pipe, and its number is reused. The new owner's handler is not called."""
     loop = Loop()
     pipes = [os.pipe(), os.pipe()]
     called: list[str] = []

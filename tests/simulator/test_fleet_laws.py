@@ -93,9 +93,7 @@ def test_a_node_is_away_while_it_is_armed_cordoned_or_restarting(site: Site) -> 
 
 
 @pytest.mark.parametrize("strike", [lambda node: node.lose_power(float("inf")), lambda node: node.freeze(5.0)])
-def test_a_machine_that_is_off_or_frozen_is_away_by_itself(
-    site: Site, strike: Callable[[ModelNode], None]
-) -> None:
+def test_a_machine_that_is_off_or_frozen_is_away_by_itself(site: Site, strike: Callable[[ModelNode], None]) -> None:
     site.arm("a-1")
     strike(site.nodes["a-1"])
     assert not is_away(site.nodes["a-1"])

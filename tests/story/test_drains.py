@@ -149,7 +149,9 @@ def test_a_slow_pod_is_waited_for_as_long_as_its_kubelet_may_take_and_is_named(f
     (slow,) = going(few, FIRST)
     done = few.rollout(*APPLY)
     assert done.code == 0, done.out + done.err
-    told = f"{FIRST}: the drain is extended beyond its time limit: deletion is slow, not scheduling; pod {slow} may take "
+    told = (
+        f"{FIRST}: the drain is extended beyond its time limit: deletion is slow, not scheduling; pod {slow} may take "
+    )
     assert told in done.out
     assert all(few.is_new(name) for name in CHANGED)
     assert f"the drain of {FIRST} takes longer than its time limit: " in few.rollout("report").out
@@ -192,7 +194,9 @@ def test_a_node_that_should_keep_its_pods_is_not_changed_after_pods_of_a_drained
     assert {name: bool(node["drain"]) for name, node in made.items()} == {FIRST: True, "small-002": False}
     done = few.rollout("apply", "p.json", "--yes")
     assert done.code in (3, 4), done.out + done.err
-    assert "pods arrived after the plan was made: 2 pods would be rejected after the change" in few.rollout("status").out
+    assert (
+        "pods arrived after the plan was made: 2 pods would be rejected after the change" in few.rollout("status").out
+    )
     assert [few.is_new(FIRST), few.is_new("small-002")] == [True, False]
     assert len(going(few, "small-002")) == 2, "and none of them was lost"
     nothing_left(few, FIRST, "small-002")

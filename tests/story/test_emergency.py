@@ -152,7 +152,11 @@ def test_unreachable_nodes_stay_pending_and_are_reverted_when_they_answer(few: S
         assert [name for name in FEW if few.is_new(name)] == ["small-061", "small-062", "small-063"]
         few.fault("small-061", "--clear")
         until(lambda: "=5m" not in few.flags("small-061"), PATIENCE, "a node that answers again is reverted")
-        until(lambda: "pending recovery (2) small-[062-063]" in other.said(), PATIENCE, "the others are still pending recovery")
+        until(
+            lambda: "pending recovery (2) small-[062-063]" in other.said(),
+            PATIENCE,
+            "the others are still pending recovery",
+        )
         few.fault("small-[062-063]", "--clear")
         assert process.wait(PATIENCE) == 0, other.said()
     assert few.everything(*FEW) == before

@@ -163,7 +163,9 @@ def test_a_node_that_does_not_answer_its_claim_is_charged_and_too_many_stop_the_
         sent_on = few.rollout(word, "--yes")
         assert (sent_on.code, "plan again" in sent_on.err) == (5, True), sent_on.err
 
-    few.fault("small-003", "never-healthy")  # one node refuses and one is unhealthy: together they use up the budget of two
+    few.fault(
+        "small-003", "never-healthy"
+    )  # one node refuses and one is unhealthy: together they use up the budget of two
     halted = few.rollout("apply", "p.json", "--yes")
     assert halted.code == 3, halted.out
     assert "halting: 2 of 5 nodes of wave 'rest' failed" in halted.out
@@ -213,7 +215,9 @@ def test_a_rack_that_never_gets_healthy_halts_the_run_inside_its_budget(site: Si
     told = [entry for entry in found["troubles"] if entry["reference"] != "taken-back-with-others"]
     assert {entry["state"] for entry in told} == {"reverted"}
     assert sorted(name for entry in told for name in expand(entry["nodes"])) == touched
-    assert all("exited" in entry["message"] or "restarted" in entry["message"] for entry in told), "each with its own reason"
+    assert all("exited" in entry["message"] or "restarted" in entry["message"] for entry in told), (
+        "each with its own reason"
+    )
     assert found["ending"] == "halted"
 
     new = [name for name in well if site.is_new(name)]
@@ -240,7 +244,9 @@ def test_a_node_that_becomes_unhealthy_in_the_soak_is_reverted(few: Site, kind: 
         (entry["nodes"], entry["state"]) for entry in found["troubles"] if entry["reference"].startswith("gate-")
     }
     assert charged == {("small-062", "reverted")}
-    assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, False], "its wave is reverted with it"
+    assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, False], (
+        "its wave is reverted with it"
+    )
     assert {k: v for k, v in few.everything(*FEW).items() if "001" not in k} == {
         k: v for k, v in before.items() if "001" not in k
     }

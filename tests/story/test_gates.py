@@ -215,4 +215,6 @@ def test_a_silence_is_set_for_each_wave_and_lifted_at_the_end(few: Site) -> None
     assert silenced == ["(?:small-001)", "(?:small-0(?:0[23]|6[1-3]))"]
     lifted = [Path(request.path).name for request in seen if request.method == "DELETE"]
     assert len(lifted) == 2
-    assert [request.method for request in seen[-3:]] == ["DELETE", "DELETE", "GET"], "and silences that were not journaled"
+    assert [request.method for request in seen[-3:]] == ["DELETE", "DELETE", "GET"], (
+        "and silences that were not journaled"
+    )

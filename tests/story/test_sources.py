@@ -61,7 +61,9 @@ def small(tmp_path: Path) -> Iterator[Site]:
         (tmp_path / "lab").symlink_to(room / "lab")
         site = replace(make_site(tmp_path), lab=room / "lab")
         describe(site, LISTED)
-        policy(site, "perRack: 25%", "perRack: 100%")  # of three nodes, so that no node waits until another is ready again
+        policy(
+            site, "perRack: 25%", "perRack: 100%"
+        )  # of three nodes, so that no node waits until another is ready again
         with lab_up(site, "--cluster", "small"):
             yield site
 

@@ -103,9 +103,7 @@ def is_closed(state: RunState, event: Answered) -> bool:
 def replayed(state: RunState, event: Event) -> RunState:
     """The state after an event of a journal. ``IllegalMoveError``: the journal is not that of this run."""
     if isinstance(event, Answered) and is_closed(state, event):
-        raise IllegalMoveError(
-            f"{event.node} answers {event.verb} number {event.serial}, which is not outstanding"
-        )
+        raise IllegalMoveError(f"{event.node} answers {event.verb} number {event.serial}, which is not outstanding")
     return step(state, event)[0]
 
 
@@ -270,7 +268,9 @@ def _abort(draft: StateBuilder, event: AbortAsked) -> None:
 def _interrupt(draft: StateBuilder, _event: InterruptAsked) -> None:
     draft.set(interrupted=True)
     if draft.state.halt is None and draft.state.phase not in (Phase.CLOSING, Phase.ENDED):
-        halt = Halt(Ending.INTERRUPTED, "interrupted", "stopped by the operator; in-flight nodes finish first", draft.now)
+        halt = Halt(
+            Ending.INTERRUPTED, "interrupted", "stopped by the operator; in-flight nodes finish first", draft.now
+        )
         draft.set(halt=halt, phase=Phase.HALTING)
 
 

@@ -57,7 +57,9 @@ def test_the_url_is_shown_without_its_options() -> None:
     assert str(PostgresUrl.reading("postgresql://ops@db/rollout?sslkey=/home/ops/key")) == "postgresql://ops@db/rollout"
 
 
-def test_the_command_line_refuses_a_url_with_a_password(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_refuses_a_url_with_a_password(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ROLLOUT_JOURNAL", f"postgresql://ops:{WORD}@db/rollout")
     assert run(["status"]) == 2
     told = capsys.readouterr().err

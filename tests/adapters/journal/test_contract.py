@@ -245,9 +245,7 @@ def test_requests_are_numbered_and_kept_by_run(journal: SqlJournal, other: SqlJo
     assert journal.requests("r1", first) == (Request(second, "abort", "ops@desk", "wrong", "run"),)
 
 
-def test_a_withdrawn_request_is_not_read_and_its_number_is_not_reused(
-    journal: SqlJournal, other: SqlJournal
-) -> None:
+def test_a_withdrawn_request_is_not_read_and_its_number_is_not_reused(journal: SqlJournal, other: SqlJournal) -> None:
     first = journal.ask("r1", "pause", "ops@desk", "lunch", "")
     last = journal.ask("r1", "abort", "ops@desk", "wrong", "")
     for _ in range(2):
@@ -336,7 +334,9 @@ def test_a_restored_journal_names_the_file_to_move_away_and_works_without_it(
             restored.events("r1")
         assert raised.value.reference == "journal-broken"
         assert f"was the journal restored from a backup? Then move {file} away" in str(raised.value)
-        assert "`rollout rollback --cluster C --emergency`" in str(raised.value), "if it was not restored, do not trust it"
+        assert "`rollout rollback --cluster C --emergency`" in str(raised.value), (
+            "if it was not restored, do not trust it"
+        )
         file.rename(tmp_path / "r1.before-restore")
         assert restored.events("r1") == ("a", "b")
         restored.acquire("rno", "r1")
@@ -372,9 +372,7 @@ def test_an_older_or_unreadable_head_is_no_error(place: Place, tmp_path: Path) -
         assert one.events("r1", 1) == ("b",)
 
 
-def test_a_chain_of_an_older_version_is_read_and_continued(
-    place: Place, tmp_path: Path, change: Change
-) -> None:
+def test_a_chain_of_an_older_version_is_read_and_continued(place: Place, tmp_path: Path, change: Change) -> None:
     """Its header is not covered by the chain: the chain started from an empty hash."""
     with closing(SqlJournal(place, tmp_path)) as journal:
         journal.begin(header())

@@ -141,9 +141,7 @@ def test_the_second_gets_the_name_of_the_holder_and_takes_over_when_the_first_ha
 
 
 @pytest.mark.parametrize("how", sample("how a journal becomes unreachable", ["terminated", "crashed", "silent"], 2))
-def test_a_temporarily_unreachable_journal_only_delays_the_run(
-    team: Team, how: str
-) -> None:
+def test_a_temporarily_unreachable_journal_only_delays_the_run(team: Team, how: str) -> None:
     policy(team.site, "pace: 20", "pace: 0.5")
     before = {name: starts(team.site, name) for name in FEW}
     with team.first.begun(*APPLY) as process:

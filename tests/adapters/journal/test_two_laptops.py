@@ -47,7 +47,9 @@ def test_the_second_laptop_gets_the_claiming_run_its_age_and_what_to_do_from_the
         before = nodes(few)
         refused = second.rollout(*APPLY, "--set", "maxPods=99")
         assert refused.code == 5, refused.out + refused.err
-        assert f"by run {run}" in refused.out, "it names the run that holds them; a run's name begins with its start time"
+        assert f"by run {run}" in refused.out, (
+            "it names the run that holds them; a run's name begins with its start time"
+        )
         assert "rollout unlock" in refused.out
         assert "rollback --emergency" in refused.out
         assert nodes(few) == before, "no node has changed"

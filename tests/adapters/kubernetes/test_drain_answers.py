@@ -181,7 +181,9 @@ def test_exactly_this_pod_is_evicted_with_its_own_grace_period(stack: ExitStack,
             "deleteOptions": {"preconditions": {"uid": "0123"}},
         }
     ]  # fmt: skip
-    assert [seen.path for seen in found.server.seen if seen.method == "GET"] == ["/api/v1"], "discovery is requested once"
+    assert [seen.path for seen in found.server.seen if seen.method == "GET"] == ["/api/v1"], (
+        "discovery is requested once"
+    )
 
 
 BUDGET = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 2"}]}
@@ -220,7 +222,9 @@ def test_an_eviction_in_a_namespace_that_is_being_deleted_is_retried(stack: Exit
     assert evicted(stack, tmp_path, said(403, {"message": "may not"})).eviction is Eviction.REFUSED
 
 
-def test_an_eviction_that_is_refused_although_the_right_was_granted_is_retried(stack: ExitStack, tmp_path: Path) -> None:
+def test_an_eviction_that_is_refused_although_the_right_was_granted_is_retried(
+    stack: ExitStack, tmp_path: Path
+) -> None:
     """The server restarts and has not loaded its roles yet, while other pods of the node are already evicted."""
     granted = [said(201, {"status": {"allowed": True}})] * len(NEEDED_TO_DRAIN)
     found = asked(stack, tmp_path, *granted, said(200, DISCOVERED), said(403, {"message": "may not"}))

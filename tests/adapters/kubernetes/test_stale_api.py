@@ -115,8 +115,7 @@ def cluster(api: Api, tmp_path: Path) -> Iterator[KubernetesCluster]:
 def test_a_lease_from_before_the_restart_passes_no_gate_however_new_it_looks(
     api: Api, cluster: KubernetesCluster
 ) -> None:
-    """The clocks of controller and node are not compared: a renewTime in the year 2100 proves no more than any other.
-    """
+    """The clocks of controller and node are not compared: a renewTime in the year 2100 proves no more than any other."""
     gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
     api.renewed, api.lease_at = "2100-01-01T00:00:00.000000Z", 150
     assert gate.now()[0] is UNKNOWN

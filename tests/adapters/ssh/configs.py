@@ -1,5 +1,4 @@
-"""Random ssh_configs: files that include each other, conditions, first and later values, and every spelling of words.
-"""
+"""Random ssh_configs: files that include each other, conditions, first and later values, and every spelling of words."""
 
 from __future__ import annotations
 

@@ -252,9 +252,7 @@ def test_why_the_bastion_does_not_reach_a_node(
     assert refused(make_nodes(config).run(target("n5"), TRUE)) == "name-not-known"
 
 
-def test_every_node_gets_its_own_reason(
-    shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
-) -> None:
+def test_every_node_gets_its_own_reason(shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path) -> None:
     """paramiko stores one reason for all channels that are being opened."""
     shut = free_port()
     one = bastion(f"PermitOpen 127.0.0.1:{shared_sshd.port} 127.0.0.1:{shut}")
@@ -292,7 +290,9 @@ def test_a_bastion_with_another_host_key(shared_sshd: Sshd, bastion: Bastion, ma
     assert one.accepted() == 0
 
 
-def test_a_bastion_with_an_unknown_host_key(shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path) -> None:
+def test_a_bastion_with_an_unknown_host_key(
+    shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
+) -> None:
     one = bastion()
     one.known_hosts.write_text("", encoding="utf-8")
     assert refused(make_nodes(behind(shared_sshd, tmp_path, one)).run(target(), TRUE)) == "bastion-host-key-unknown"

@@ -172,7 +172,9 @@ def test_no_free_session_in_time_is_reported(shared_sshd: Sshd, make_nodes: Make
         assert long.result().status == 0
 
 
-def test_closing_ends_running_commands_and_refuses_new_ones(shared_sshd: Sshd, make_nodes: Make, tmp_path: Path) -> None:
+def test_closing_ends_running_commands_and_refuses_new_ones(
+    shared_sshd: Sshd, make_nodes: Make, tmp_path: Path
+) -> None:
     nodes = make_nodes(shared_sshd.ssh_config)
     begun = tmp_path / "begun"
     with lasting(tmp_path) as for_ever, ThreadPoolExecutor(1) as pool:

@@ -1,5 +1,4 @@
-"""A node with an sshd that accepts one session at a time. At the next request it has not seen the end of the last one.
-"""
+"""A node with an sshd that accepts one session at a time. At the next request it has not seen the end of the last one."""
 
 from __future__ import annotations
 

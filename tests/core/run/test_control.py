@@ -220,7 +220,9 @@ def test_finishing_an_early_wave_leaves_later_passed_waves_unchanged() -> None:
     assert (end.ending, end.nodes["a-1"].state) == (Ending.DONE, NodeState.CONFIRMED)
     assert play.judged[judged:] == [0, 0, 0], "the last wave is not soaked again"
     assert set(play.baselines[judged:]) == {"before 1"}, "a later baseline would include its own damage"
-    assert not [ask for ask in play.asked[asked:] if ask.verb is Verb.REVERT], "a change that the fleet already has is not rehearsed"
+    assert not [ask for ask in play.asked[asked:] if ask.verb is Verb.REVERT], (
+        "a change that the fleet already has is not rehearsed"
+    )
 
 
 def test_a_hold_survives_that_an_earlier_wave_is_finished_first() -> None:
