@@ -110,7 +110,10 @@ def test_it_is_not_resumed_and_the_alternatives_are_printed(
     assert run([command, RUN]) == 5
     (line,) = capsys.readouterr().err.splitlines()
     assert f"run {RUN} follows rules {RULES - 1}" in line
-    assert "finish it with rollout 0.0.9 that began it, or `rollout rollback --cluster rno --emergency`" in line
+    assert (
+        "finish it with rollout 0.0.9, the version that started it, or `rollout rollback --cluster rno --emergency`"
+        in line
+    )
     assert f"`rollout status {RUN}` shows what the journal records of it" in line
     assert line.endswith("[another-version]")
 
