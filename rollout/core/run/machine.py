@@ -327,7 +327,7 @@ def _cordons_lifted(builder: StateBuilder, event: CordonsLifted) -> None:
                 drain_rounds.without_cordon(builder, name)
 
 
-def _ticked(_draft: StateBuilder, _event: Ticked) -> None:
+def _ticked(_builder: StateBuilder, _event: Ticked) -> None:
     """Time passed; the phases decide what that means."""
 
 
